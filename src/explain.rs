@@ -1,0 +1,53 @@
+//! Owns the one question every error answers: what helps now, and which exit code it is.
+
+use std::borrow::Cow;
+
+/// How a command ended, as the shell sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for was done.
+    Done,
+    /// Refused or failed; nothing was half-made.
+    Refused,
+    /// The command line was wrong.
+    Usage,
+    /// Conflicts were captured.
+    Conflicts,
+    /// An agent, a check or a task failed.
+    Agent,
+    /// A lock could not be had in time.
+    Locked,
+    /// A mistake in git-proq itself.
+    Bug,
+    /// Ended by this signal.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The process exit code: `70` for a bug, `128 + n` for a signal.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Done => 0,
+            Exit::Refused => 1,
+            Exit::Usage => 2,
+            Exit::Conflicts => 3,
+            Exit::Agent => 4,
+            Exit::Locked => 5,
+            Exit::Bug => 70,
+            Exit::Signal(n) => 128u8.saturating_add(n),
+        }
+    }
+}
+
+/// What an error adds to its one-line `Display`: the commands that help, and the exit code.
+pub trait Explain: std::error::Error {
+    /// Next steps for the user, each one line, most useful first.
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        Vec::new()
+    }
+
+    /// The exit code this error ends the command with.
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+}

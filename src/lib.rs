@@ -1,0 +1,4 @@
+//! `git-proq`: several coding agents on one repository at once, without losing work.
+
+mod explain;
+mod note;
