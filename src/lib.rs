@@ -1,4 +1,5 @@
 //! `git-proq`: several coding agents on one repository at once, without losing work.
 
 mod explain;
+mod git;
 mod note;

@@ -1,0 +1,140 @@
+//! Owns making a worktree clean again once a snapshot holds what made it dirty. Nothing is deleted: files move aside.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::index::{self, IndexLock, Version};
+use super::open_op::refuse_open;
+use super::path::nul_separated;
+use super::quarantine::{Quarantine, prune_parents};
+use super::transition::{Tree, attributes_for};
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
+
+/// Moves every path that the snapshot holds to `aside`, after comparing it with the snapshot, and puts HEAD's content
+/// in its place. On any failure everything is as it was.
+///
+/// # Errors
+/// [`Error::Raced`] when a file or the index changed since the snapshot was taken.
+pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+    let lock = IndexLock::take(tree.dir, &tree.git_dir)?;
+    refuse_open(tree.dir, &tree.git_dir)?;
+    if snapshot.index_version.is_some() && lock.before() != snapshot.index_version {
+        return Err(raced(tree, vec![RepoPath::new("the index")]));
+    }
+    let held = Held::of(tree, snapshot)?;
+    let aside = Quarantine::at(aside)?;
+    let done = held
+        .move_aside(tree, &aside)
+        .and_then(|()| held.check(tree, snapshot, &aside))
+        .and_then(|()| held.fill(tree, snapshot.base, lock.index()));
+    if let Err(e) = done {
+        held.undo(tree, &aside)?;
+        return Err(e);
+    }
+    if Version::of(lock.index())? != lock.before() {
+        held.undo(tree, &aside)?;
+        return Err(raced(tree, vec![RepoPath::new("the index")]));
+    }
+    lock.install(&tree.scratch.join("index"))
+}
+
+fn raced(tree: &Tree<'_>, paths: Vec<RepoPath>) -> Error {
+    Error::Raced { dir: tree.dir.to_owned(), paths }
+}
+
+/// What a snapshot says about the files of a worktree.
+pub(super) struct Held {
+    /// From HEAD to the tracked files as they were.
+    pub(super) tracked: Vec<Change>,
+    /// The untracked files.
+    pub(super) untracked: Vec<(RepoPath, Side)>,
+}
+
+impl Held {
+    /// Reads it from the snapshot's trees.
+    pub(super) fn of(tree: &Tree<'_>, snapshot: &Snapshot) -> Result<Held, Error> {
+        let mut tracked = tree_changes(tree.repo, snapshot.base, snapshot.work_tree)?;
+        // Submodules are transitions of their own: their folders stay.
+        tracked.retain(|c| ![c.old, c.new].into_iter().flatten().any(Side::is_gitlink));
+        let untracked = match snapshot.untracked_tree {
+            None => Vec::new(),
+            Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
+        };
+        Ok(Held { tracked, untracked })
+    }
+
+    /// Every file that exists in the snapshot's worktree and not in HEAD in this form.
+    pub(super) fn files(&self) -> Vec<(RepoPath, Side)> {
+        self.tracked
+            .iter()
+            .filter_map(|c| Some((c.path.clone(), c.new?)))
+            .chain(self.untracked.iter().cloned())
+            .collect()
+    }
+
+    /// The `.gitattributes` files that were in force when the snapshot was taken.
+    pub(super) fn attributes(
+        &self,
+        tree: &Tree<'_>,
+        snapshot: &Snapshot,
+    ) -> Result<Vec<(RepoPath, Side)>, Error> {
+        let files = self.files();
+        let mut all = attributes_for(tree.repo, snapshot.work_tree, files.iter().map(|(p, _)| p))?;
+        let own = self.untracked.iter().filter(|(p, _)| p.ends_with_name(b".gitattributes"));
+        all.extend(own.cloned());
+        Ok(all)
+    }
+
+    fn move_aside(&self, tree: &Tree<'_>, aside: &Quarantine) -> Result<(), Error> {
+        let mut gone = Vec::new();
+        for (path, _) in self.files() {
+            if !aside.take(tree.dir, &path)? {
+                gone.push(path.clone());
+            }
+            prune_parents(tree.dir, &path);
+        }
+        if gone.is_empty() { Ok(()) } else { Err(raced(tree, gone)) }
+    }
+
+    fn check(&self, tree: &Tree<'_>, snapshot: &Snapshot, aside: &Quarantine) -> Result<(), Error> {
+        let attributes = self.attributes(tree, snapshot)?;
+        let edited = aside.differing(tree.repo, &tree.git_dir, &self.files(), &attributes)?;
+        if edited.is_empty() { Ok(()) } else { Err(raced(tree, edited)) }
+    }
+
+    /// Brings HEAD's content to where files were taken away, and its index to a second file.
+    fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path) -> Result<(), Error> {
+        let next = tree.scratch.join("index");
+        index::copy(index, &next)?;
+        let call = || tree.repo.git_in(tree.dir).index(&next);
+        call().args(["read-tree", "-m"]).arg(head.to_string()).changes().run()?;
+        let absent: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?
+            .into_iter()
+            .filter(|f| !f.assumed)
+            .map(|f| f.path)
+            .collect();
+        let wanted = self.tracked.iter().filter(|c| c.old.is_some()).map(|c| &c.path);
+        let list = nul_separated(wanted.filter(|p| !absent.contains(p)));
+        if list.is_empty() {
+            return Ok(());
+        }
+        call()
+            .args(["checkout-index", "--quiet", "--index", "-z", "--stdin"])
+            .input(list)
+            .changes()
+            .run()
+            .map(drop)
+    }
+
+    /// Puts everything back where it was.
+    fn undo(&self, tree: &Tree<'_>, aside: &Quarantine) -> Result<(), Error> {
+        let filled = Quarantine::at(&tree.scratch.join("filled"))?;
+        for change in self.tracked.iter().filter(|c| c.old.is_some() && c.new.is_none()) {
+            filled.take(tree.dir, &change.path)?;
+        }
+        for (path, _) in self.files().iter().filter(|(p, _)| aside.holds(p)) {
+            aside.give_over(tree.dir, path)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,249 @@
+//! Owns every start of the git program: no shell, fixed language, scrubbed environment, stderr kept.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+
+use super::Error;
+
+/// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
+const KEPT: &[&str] = &[
+    "GIT_ASKPASS",
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "GIT_EDITOR",
+    "GIT_EXEC_PATH",
+    "GIT_PROXY_COMMAND",
+    "GIT_SSL_CAINFO",
+    "GIT_TEMPLATE_DIR",
+];
+
+/// Prefixes of variables that are kept for the same reason.
+const KEPT_PREFIXES: &[&str] =
+    &["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_SSH", "GIT_TRACE"];
+
+/// The git program, found once.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    path: PathBuf,
+}
+
+impl Program {
+    /// Finds git on `PATH`.
+    pub(crate) fn find() -> Result<Program, Error> {
+        which::which("git").map(|path| Program { path }).map_err(|_| Error::NoGit)
+    }
+
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A call in `dir`.
+    pub(crate) fn in_dir(&self, dir: &Path) -> Command {
+        Command::new(&self.path, dir)
+    }
+}
+
+/// What a successful call wrote.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Its answer.
+    pub(crate) stdout: Vec<u8>,
+    /// Its exit code.
+    pub(crate) code: i32,
+}
+
+impl Output {
+    /// The answer as one trimmed line of text.
+    pub(crate) fn line(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).trim_end().to_owned()
+    }
+
+    /// The answer's NUL-separated fields.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &[u8]> {
+        self.stdout.split(|b| *b == 0).filter(|f| !f.is_empty())
+    }
+}
+
+/// One call of the git program.
+#[derive(Debug)]
+pub(crate) struct Command {
+    inner: std::process::Command,
+    args: Vec<OsString>,
+    input: Option<Vec<u8>>,
+    accepted: Vec<i32>,
+}
+
+impl Command {
+    fn new(program: &Path, dir: &Path) -> Command {
+        let mut inner = std::process::Command::new(program);
+        scrub(&mut inner);
+        inner
+            .current_dir(dir)
+            .env("LC_ALL", "C")
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        Command { inner, args: Vec::new(), input: None, accepted: vec![0] }
+    }
+
+    /// Adds one argument.
+    pub(crate) fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Adds several arguments.
+    pub(crate) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.args.extend(args.into_iter().map(|a| a.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable for this call only.
+    pub(crate) fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+        self.inner.env(key, value);
+        self
+    }
+
+    /// Uses another index file, which must be an absolute path.
+    pub(crate) fn index(self, file: &Path) -> Self {
+        debug_assert!(file.is_absolute());
+        self.env("GIT_INDEX_FILE", file)
+    }
+
+    /// Feeds these bytes to its standard input.
+    pub(crate) fn input(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.input = Some(bytes.into());
+        self
+    }
+
+    /// Marks a call that changes something: a process group of its own, so that a Ctrl-C meant for us
+    /// does not stop it half-way, and submodules left to transitions of their own.
+    pub(crate) fn changes(mut self) -> Self {
+        self.inner.process_group(0);
+        self.inner.env_remove("GIT_OPTIONAL_LOCKS");
+        self.args.splice(
+            0..0,
+            ["-c", "submodule.recurse=false", "-c", "core.fsmonitor=false"].map(OsString::from),
+        );
+        self
+    }
+
+    /// Makes new objects and refs durable before the call returns; git's default skips loose objects.
+    pub(crate) fn durable(mut self) -> Self {
+        self.args.splice(
+            0..0,
+            ["-c", "core.fsync=objects,reference", "-c", "core.fsyncMethod=fsync"].map(OsString::from),
+        );
+        self
+    }
+
+    /// Exit codes that are answers, not failures. Zero always is.
+    pub(crate) fn accept(mut self, codes: &[i32]) -> Self {
+        self.accepted.extend_from_slice(codes);
+        self
+    }
+
+    /// Runs it to the end.
+    pub(crate) fn run(mut self) -> Result<Output, Error> {
+        let input = self.input.take();
+        if input.is_some() {
+            self.inner.stdin(Stdio::piped());
+        }
+        let mut child = self.start()?;
+        let stdin = child.stdin.take();
+        // Both pipes can fill up, so the input is written beside the reading.
+        let output = std::thread::scope(|scope| {
+            if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                scope.spawn(move || {
+                    // A child that ends early closes the pipe; its exit status says why.
+                    drop(stdin.write_all(&input));
+                });
+            }
+            child.wait_with_output()
+        })
+        .map_err(|e| self.not_started(&e))?;
+        let code = output.status.code().unwrap_or(-1);
+        if self.accepted.contains(&code) {
+            return Ok(Output { stdout: output.stdout, code });
+        }
+        Err(Error::Command {
+            args: self.shown(),
+            status: in_words(output.status),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        })
+    }
+
+    /// Runs it with this process's own terminal, pager included. A pager that is quit early is no failure.
+    pub(crate) fn run_on_terminal(mut self) -> Result<(), Error> {
+        self.inner.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        self.inner.env_remove("LC_ALL");
+        if let Some(own) = std::env::var_os("LC_ALL") {
+            self.inner.env("LC_ALL", own);
+        }
+        let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
+        if status.success() || status.signal() == Some(13) {
+            return Ok(());
+        }
+        Err(Error::Command { args: self.shown(), status: in_words(status), stderr: String::new() })
+    }
+
+    /// Starts it with open pipes, for a conversation.
+    pub(crate) fn converse(mut self) -> Result<Child, Error> {
+        self.inner.stdin(Stdio::piped());
+        self.start()
+    }
+
+    fn start(&mut self) -> Result<Child, Error> {
+        self.inner.args(&self.args);
+        self.inner.spawn().map_err(|e| self.not_started(&e))
+    }
+
+    fn not_started(&self, source: &std::io::Error) -> Error {
+        Error::Command { args: self.shown(), status: source.to_string(), stderr: String::new() }
+    }
+
+    /// The arguments as a person would type them, without the settings this program adds.
+    pub(crate) fn shown(&self) -> String {
+        let mut words = Vec::new();
+        let mut args = self.args.iter();
+        while let Some(arg) = args.next() {
+            if arg == "-c" {
+                args.next();
+            } else {
+                words.push(arg.to_string_lossy());
+            }
+        }
+        words.join(" ")
+    }
+}
+
+/// Takes every `GIT_*` variable out that ties a call to some other repository.
+fn scrub(command: &mut std::process::Command) {
+    for (key, _) in std::env::vars_os() {
+        let Some(name) = key.to_str() else { continue };
+        let kept = KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|p| name.starts_with(p));
+        if name.starts_with("GIT_") && !kept {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// An exit status in words, a signal included.
+pub(super) fn in_words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

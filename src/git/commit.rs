@@ -1,0 +1,81 @@
+//! Owns writing commits without a checkout, and committing named paths in one.
+
+use std::path::Path;
+
+use super::path::nul_separated;
+use super::{Error, Oid, Repo, RepoPath, ThrowAway};
+
+/// Who signs commits that are only a way to keep things, so that no identity needs to be configured.
+const KEEPER: [(&str, &str); 4] = [
+    ("GIT_AUTHOR_NAME", "git-proq"),
+    ("GIT_AUTHOR_EMAIL", "git-proq@localhost"),
+    ("GIT_COMMITTER_NAME", "git-proq"),
+    ("GIT_COMMITTER_EMAIL", "git-proq@localhost"),
+];
+
+/// A commit to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct NewCommit<'a> {
+    /// Its tree.
+    pub(crate) tree: Oid,
+    /// Its parents, in order.
+    pub(crate) parents: &'a [Oid],
+    /// Its whole message.
+    pub(crate) message: &'a str,
+}
+
+impl NewCommit<'_> {
+    /// Writes it in the user's name, signed when `commit.gpgSign` asks for it.
+    pub(crate) fn write(&self, repo: &Repo, into: Option<&ThrowAway>) -> Result<Oid, Error> {
+        let sign = repo.setting_bool("commit.gpgSign") == Some(true);
+        let call = ThrowAway::apply(into, repo.git()).args(["commit-tree"]);
+        let call = if sign && into.is_none() { call.arg("-S") } else { call };
+        self.finish(call)
+    }
+
+    /// Writes it in git-proq's own name: for snapshots and anchors.
+    pub(crate) fn write_as_keeper(&self, repo: &Repo) -> Result<Oid, Error> {
+        let mut call = repo.git().args(["commit-tree"]);
+        for (key, value) in KEEPER {
+            call = call.env(key, value);
+        }
+        self.finish(call)
+    }
+
+    fn finish(&self, mut call: super::Command) -> Result<Oid, Error> {
+        for parent in self.parents {
+            call = call.arg("-p").arg(parent.to_string());
+        }
+        let call = call.args(["-F", "-"]).arg(self.tree.to_string()).input(self.message).changes().durable();
+        let shown = call.shown();
+        let line = call.run()?.line();
+        Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
+    }
+}
+
+/// Commits exactly `paths` of a worktree (added, changed or removed) on top of what is staged already.
+/// The repository's own commit hooks run, as for any commit.
+pub(crate) fn stage_and_commit(
+    repo: &Repo,
+    dir: &Path,
+    paths: &[RepoPath],
+    message: &str,
+) -> Result<(), Error> {
+    repo.git_in(dir)
+        .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
+        .env("GIT_LITERAL_PATHSPECS", "1")
+        .input(nul_separated(paths))
+        .changes()
+        .run()?;
+    repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
+}
+
+impl Repo {
+    /// Keeps commits from garbage collection under one ref: a commit of git-proq's own with all of them as parents.
+    pub(crate) fn anchor(&self, name: &str, tips: &[Oid], message: &str) -> Result<(), Error> {
+        let Some(first) = tips.first() else { return Ok(()) };
+        let tree = self.tree_of(*first)?;
+        let keeper = NewCommit { tree, parents: tips, message }.write_as_keeper(self)?;
+        self.create_ref(name, keeper, "git-proq: saved")
+    }
+}

@@ -1,0 +1,149 @@
+//! Owns the difference between two trees, path by path.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::{Error, Oid, Repo, RepoPath};
+
+/// A path on one side of a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Side {
+    /// Git's mode: `100644`, `100755`, `120000` or `160000` (octal).
+    pub(crate) mode: u32,
+    /// The blob, or the commit of a submodule.
+    pub(crate) oid: Oid,
+}
+
+impl Side {
+    /// Whether this is a submodule's commit and not a file.
+    pub(crate) fn is_gitlink(self) -> bool {
+        self.mode == 0o160_000
+    }
+}
+
+/// One path that differs between two trees. Renames are a removal and an addition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The path.
+    pub(crate) path: RepoPath,
+    /// What it was, if it was there.
+    pub(crate) old: Option<Side>,
+    /// What it becomes, if it stays.
+    pub(crate) new: Option<Side>,
+}
+
+/// Compares two trees or commits.
+pub(crate) fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+    if from == to {
+        return Ok(Vec::new());
+    }
+    let call = repo
+        .git()
+        .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev"])
+        .args([from.to_string(), to.to_string()]);
+    let shown = call.shown();
+    let out = call.run()?;
+    parse(&out.stdout).ok_or_else(|| Error::Answer { args: shown, what: "a line of another form".into() })
+}
+
+/// How many paths one call may name before the whole tree is listed instead.
+const NAMED_AT_ONCE: usize = 2000;
+
+/// Every file of a tree; with `only`, those of the named paths that exist.
+pub(crate) fn tree_files(
+    repo: &Repo,
+    tree: Oid,
+    only: &BTreeSet<RepoPath>,
+) -> Result<Vec<(RepoPath, Side)>, Error> {
+    let call = repo
+        .git()
+        .args(["ls-tree", "-r", "-z", "--full-tree"])
+        .arg(tree.to_string())
+        .env("GIT_LITERAL_PATHSPECS", "1");
+    let call = match only.len() {
+        1..=NAMED_AT_ONCE => {
+            call.arg("--").args(only.iter().map(|p| OsStr::from_bytes(p.as_bytes()).to_owned()))
+        }
+        _ => call,
+    };
+    let mut all: Vec<(RepoPath, Side)> = call.run()?.fields().filter_map(parse_file).collect();
+    if !only.is_empty() {
+        all.retain(|(path, _)| only.contains(path));
+    }
+    Ok(all)
+}
+
+/// `<mode> <type> <id>\t<path>`
+pub(super) fn parse_file(field: &[u8]) -> Option<(RepoPath, Side)> {
+    let tab = field.iter().position(|b| *b == b'\t')?;
+    let mut words = field[..tab].split(|b| *b == b' ');
+    let mode = mode(words.next()?)?;
+    let oid = Oid::from_hex(words.nth(1)?)?;
+    Some((RepoPath::new(&field[tab + 1..]), Side { mode, oid }))
+}
+
+/// `:<mode> <mode> <id> <id> <letter>\0<path>\0` again and again.
+fn parse(bytes: &[u8]) -> Option<Vec<Change>> {
+    let mut fields = bytes.split(|b| *b == 0);
+    let mut out = Vec::new();
+    while let Some(head) = fields.next().filter(|h| !h.is_empty()) {
+        let mut words = head.strip_prefix(b":")?.split(|b| *b == b' ');
+        let (old_mode, new_mode) = (mode(words.next()?)?, mode(words.next()?)?);
+        let (old, new) = (Oid::from_hex(words.next()?)?, Oid::from_hex(words.next()?)?);
+        let side = |mode: u32, oid| (mode != 0).then_some(Side { mode, oid });
+        out.push(Change {
+            path: RepoPath::new(fields.next()?),
+            old: side(old_mode, old),
+            new: side(new_mode, new),
+        });
+    }
+    Some(out)
+}
+
+fn mode(octal: &[u8]) -> Option<u32> {
+    u32::from_str_radix(std::str::from_utf8(octal).ok()?, 8).ok()
+}
+
+impl Repo {
+    /// Shows a difference on the terminal as `git diff` does, with the user's pager and colours: from a commit to
+    /// another, or to the worktree at `dir` as it is.
+    pub(crate) fn show_diff(&self, dir: &Path, from: Oid, to: Option<Oid>, stat: bool) -> Result<(), Error> {
+        let call = self.git_in(dir).arg("diff").args(stat.then_some("--stat"));
+        call.args(ends(from, to)).arg("--").run_on_terminal()
+    }
+
+    /// The paths that such a difference would show.
+    pub(crate) fn changed_files(
+        &self,
+        dir: &Path,
+        from: Oid,
+        to: Option<Oid>,
+    ) -> Result<Vec<RepoPath>, Error> {
+        let call = self.git_in(dir).args(["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames"]);
+        let out = call.args(ends(from, to)).arg("--").run()?;
+        Ok(out.fields().map(RepoPath::new).collect())
+    }
+}
+
+fn ends(from: Oid, to: Option<Oid>) -> Vec<String> {
+    std::iter::once(from).chain(to).map(|id| id.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn raw_lines_are_read_with_both_sides() {
+        let (a, z) = ("a".repeat(40), "0".repeat(40));
+        let text = format!(":000000 100755 {z} {a} A\0n ew\0:100644 000000 {a} {z} D\0gone\0");
+        let all = parse(text.as_bytes()).unwrap();
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].old, None);
+        assert_eq!(all[0].new.unwrap().mode, 0o100_755);
+        assert_eq!(all[1].path, RepoPath::new("gone"));
+        assert_eq!(all[1].new, None);
+    }
+}

@@ -1,0 +1,233 @@
+//! Owns what can go wrong with git, in the user's words.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::RepoPath;
+use crate::explain::{Exit, Explain};
+
+/// How many names a one-line message lists before it counts the rest.
+const NAMED: usize = 4;
+
+/// An error from git, or from reading and changing what git keeps.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No git program on `PATH`.
+    #[error("git was not found on PATH")]
+    NoGit,
+    /// The git program is older than what this program relies on.
+    #[error("git {found} is too old; git-proq needs {needed} or newer")]
+    TooOld {
+        /// The version found.
+        found: String,
+        /// The oldest version that works.
+        needed: &'static str,
+    },
+    /// There is no repository here.
+    #[error("not a git repository: {}", dir.display())]
+    NoRepository {
+        /// Where the search began.
+        dir: PathBuf,
+        /// What the search said.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The command needs a main checkout and the repository is bare.
+    #[error("this is a bare repository; it has no main checkout")]
+    Bare,
+    /// A git program call failed.
+    #[error("`git {args}` failed: {}", first_line(stderr, status))]
+    Command {
+        /// The arguments, joined for reading.
+        args: String,
+        /// Exit status or signal, in words.
+        status: String,
+        /// Everything it wrote to its error stream.
+        stderr: String,
+    },
+    /// The git program answered in a form that is not understood.
+    #[error("`git {args}` gave an answer that is not understood: {what}")]
+    Answer {
+        /// The arguments, joined for reading.
+        args: String,
+        /// What was wrong with the answer.
+        what: String,
+    },
+    /// A name that resolves to nothing.
+    #[error("'{rev}' is not a commit in this repository")]
+    NoRev {
+        /// What was asked for.
+        rev: String,
+    },
+    /// An object could not be read.
+    #[error("could not read {what}")]
+    Object {
+        /// What was being read.
+        what: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A file could not be read, written or moved.
+    #[error("could not {verb} {}", path.display())]
+    Io {
+        /// What was attempted, as a verb.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// An index has unmerged paths.
+    #[error("{} has unmerged paths: {}", dir.display(), names(paths))]
+    Unmerged {
+        /// The worktree.
+        dir: PathBuf,
+        /// The unmerged paths.
+        paths: Vec<RepoPath>,
+    },
+    /// A merge, rebase or the like is under way.
+    #[error("a {what} is under way in {}; nothing was changed", dir.display())]
+    OpenOperation {
+        /// Which one.
+        what: &'static str,
+        /// The worktree.
+        dir: PathBuf,
+    },
+    /// Local changes would be overwritten.
+    #[error("local changes in {} stand in the way: {}; nothing was changed", dir.display(), names(paths))]
+    Overlap {
+        /// The worktree.
+        dir: PathBuf,
+        /// The paths that both sides change.
+        paths: Vec<RepoPath>,
+    },
+    /// Untracked or ignored files would be overwritten.
+    #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), names(paths))]
+    Obstructed {
+        /// The worktree.
+        dir: PathBuf,
+        /// The files.
+        paths: Vec<RepoPath>,
+    },
+    /// Somebody else holds git's own lock on this index.
+    #[error("another git command is running in {} ({} exists); nothing was changed", dir.display(), lock.display())]
+    IndexLocked {
+        /// The worktree.
+        dir: PathBuf,
+        /// The lock file.
+        lock: PathBuf,
+    },
+    /// The index or its lock changed under us.
+    #[error("the index of {} was replaced while its lock was held; it was left as it is", dir.display())]
+    IndexReplaced {
+        /// The worktree.
+        dir: PathBuf,
+    },
+    /// Files changed between being looked at and being moved.
+    #[error("{} changed while git-proq was at work: {}; they were put back", dir.display(), names(paths))]
+    Raced {
+        /// The worktree.
+        dir: PathBuf,
+        /// The files.
+        paths: Vec<RepoPath>,
+    },
+    /// A ref was not where it was expected, or could not be locked.
+    #[error("'{name}' could not be moved: {why}; nothing was changed")]
+    RefMoved {
+        /// The ref.
+        name: String,
+        /// What git said.
+        why: String,
+    },
+    /// Reftable repositories need git's symref verbs to switch HEAD.
+    #[error("git {found} cannot switch branches safely in a reftable repository")]
+    NeedsSymref {
+        /// The version found.
+        found: String,
+    },
+}
+
+impl Error {
+    /// Wraps an IO error with what was attempted and where.
+    pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { verb, path, source }
+    }
+
+    /// Wraps a library error with what was being read.
+    pub(crate) fn object<E>(what: impl Into<String>) -> impl FnOnce(E) -> Error
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let what = what.into();
+        move |e| Error::Object { what, source: e.into() }
+    }
+}
+
+/// The first names of a list and how many more there are.
+pub(crate) fn names(paths: &[RepoPath]) -> String {
+    let mut out = paths.iter().take(NAMED).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if paths.len() > NAMED {
+        out.push_str(&format!(" and {} more", paths.len() - NAMED));
+    }
+    out
+}
+
+/// The line of `stderr` that says why, or the status when there is none.
+fn first_line(stderr: &str, status: &str) -> String {
+    let line = stderr
+        .lines()
+        .find(|l| l.starts_with("fatal:") || l.starts_with("error:"))
+        .or_else(|| stderr.lines().find(|l| !l.trim().is_empty()));
+    match line {
+        Some(line) => line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned(),
+        None => status.to_owned(),
+    }
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::NoGit => vec!["install git 2.39 or newer".into()],
+            Error::TooOld { .. } => vec!["upgrade git, or put a newer one first on PATH".into()],
+            Error::NoRepository { .. } => {
+                vec!["run it inside a repository, or make one: git init".into()]
+            }
+            Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
+            Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
+            Error::Unmerged { .. } => vec!["finish the merge first: git status".into()],
+            Error::OpenOperation { what, .. } => {
+                vec![format!("finish it, or give it up: git {what} --abort").into()]
+            }
+            Error::Overlap { .. } => {
+                vec!["commit them, or set them aside first: git commit -am WIP, or git stash push".into()]
+            }
+            Error::Obstructed { .. } => vec!["move these files away, then try again".into()],
+            Error::IndexLocked { lock, .. } => vec![
+                "wait for it to end, then try again".into(),
+                format!("if no git runs there any more: rm '{}'", lock.display()).into(),
+            ],
+            Error::IndexReplaced { dir } => {
+                vec![format!("look at it first: git -C '{}' status", dir.display()).into()]
+            }
+            Error::Raced { .. } | Error::RefMoved { .. } => vec!["run the command again".into()],
+            Error::NeedsSymref { .. } => vec!["upgrade git to 2.46 or newer".into()],
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                vec!["make room on the disk, then run the command again".into()]
+            }
+            Error::Command { .. } | Error::Answer { .. } | Error::Object { .. } | Error::Io { .. } => {
+                Vec::new()
+            }
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Answer { .. } => Exit::Bug,
+            Error::IndexLocked { .. } => Exit::Locked,
+            _ => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Owns index entries that git was told not to look at: assume-unchanged and skip-worktree.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use gix::index::entry::Flags;
+
+use super::path::nul_separated;
+use super::{Error, Repo, RepoPath, index};
+
+/// Paths with local edits that `git status` does not show because of a flag on their entry.
+pub(super) fn hidden_edits(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    scratch: &Path,
+) -> Result<Vec<RepoPath>, Error> {
+    let flagged: Vec<RepoPath> = flagged(repo, dir, git_dir)?
+        .into_iter()
+        .filter(|f| f.assumed || f.path.under(dir).symlink_metadata().is_ok())
+        .map(|f| f.path)
+        .collect();
+    if flagged.is_empty() {
+        return Ok(Vec::new());
+    }
+    let copy = scratch.join("unflagged");
+    index::copy(&git_dir.join("index"), &copy)?;
+    clear_flags(repo, dir, &copy, &flagged)?;
+    let out = repo
+        .git_in(dir)
+        .args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"])
+        .index(&copy)
+        .run()?;
+    let flagged: HashSet<&RepoPath> = flagged.iter().collect();
+    Ok(out.fields().map(RepoPath::new).filter(|p| flagged.contains(p)).collect())
+}
+
+/// Takes both flags off `paths` in one index file, and compares them with the worktree.
+pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
+        repo.git_in(dir)
+            .args(["update-index", flag, "-z", "--stdin"])
+            .index(index)
+            .input(nul_separated(paths))
+            .changes()
+            .run()?;
+    }
+    refresh(repo, dir, index)
+}
+
+/// Compares every entry whose times differ with its file, and notes the ones that are the same.
+pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
+    repo.git_in(dir)
+        .args(["update-index", "-q", "--refresh"])
+        .index(index)
+        .changes()
+        .accept(&[1])
+        .run()
+        .map(drop)
+}
+
+/// An entry with a flag.
+pub(super) struct Flagged {
+    pub(super) path: RepoPath,
+    /// Assume-unchanged; else skip-worktree.
+    pub(super) assumed: bool,
+}
+
+/// Every entry with a flag. The library reads the file; what it cannot read, git lists.
+pub(super) fn flagged(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<Vec<Flagged>, Error> {
+    flagged_in(repo, dir, &git_dir.join("index"))
+}
+
+/// The same for any index file of the worktree at `dir`.
+pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Flagged>, Error> {
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let read =
+        gix::index::File::at(file, repo.gix.object_hash(), true, gix::index::decode::Options::default());
+    let Ok(read) = read else {
+        return flagged_by_git(repo, dir, file);
+    };
+    let both = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE;
+    Ok(read
+        .entries()
+        .iter()
+        .filter(|e| e.flags.intersects(both) && !e.mode.is_sparse())
+        .map(|e| Flagged {
+            path: RepoPath::new(e.path(&read).to_vec()),
+            assumed: e.flags.contains(Flags::ASSUME_VALID),
+        })
+        .collect())
+}
+
+fn flagged_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Flagged>, Error> {
+    let out = repo.git_in(dir).args(["ls-files", "-v", "-z"]).index(file).run()?;
+    Ok(out
+        .fields()
+        .filter_map(|f| {
+            let assumed = f.first()?.is_ascii_lowercase();
+            (assumed || f[0] == b'S').then(|| Flagged { path: RepoPath::new(&f[2..]), assumed })
+        })
+        .collect())
+}

@@ -1,0 +1,85 @@
+//! Owns questions about the commit graph.
+
+use super::{Error, Oid, Repo};
+
+/// How two commits relate: commits on one that the other lacks, both ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Distance {
+    /// Commits of the first that the second lacks.
+    pub(crate) ahead: usize,
+    /// Commits of the second that the first lacks.
+    pub(crate) behind: usize,
+}
+
+impl Repo {
+    /// Whether everything in `older` is contained in `newer`.
+    pub(crate) fn is_ancestor(&self, older: Oid, newer: Oid) -> Result<bool, Error> {
+        if older == newer {
+            return Ok(true);
+        }
+        if let Ok(base) = self.gix.merge_base(older.0, newer.0) {
+            return Ok(base.is_some_and(|base| base.detach() == older.0));
+        }
+        // What the library cannot read, git may.
+        let out = self
+            .git()
+            .args(["merge-base", "--is-ancestor"])
+            .args([older.to_string(), newer.to_string()])
+            .accept(&[1])
+            .run()?;
+        Ok(out.code == 0)
+    }
+
+    /// The best common ancestor of two commits; none when they share no history.
+    pub(crate) fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
+        let out = self.git().arg("merge-base").args([one.to_string(), two.to_string()]).accept(&[1]).run()?;
+        Ok(Oid::from_hex(out.line().as_bytes()))
+    }
+
+    /// Commits reachable from `tip` and not from `from`.
+    pub(crate) fn distance(&self, tip: Oid, from: Oid) -> Result<Distance, Error> {
+        if tip == from {
+            return Ok(Distance::default());
+        }
+        Ok(Distance { ahead: self.count(tip, from)?, behind: self.count(from, tip)? })
+    }
+
+    fn count(&self, tip: Oid, hidden: Oid) -> Result<usize, Error> {
+        let walk = self
+            .gix
+            .rev_walk([tip.0])
+            .with_hidden([hidden.0])
+            .all()
+            .map_err(Error::object(format!("history of {}", tip.short())))?;
+        let mut count = 0;
+        for step in walk {
+            step.map_err(Error::object(format!("history of {}", tip.short())))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// The tree of a commit.
+    pub(crate) fn tree_of(&self, commit: Oid) -> Result<Oid, Error> {
+        let what = || format!("commit {}", commit.short());
+        let found = self.gix.find_commit(commit.0).map_err(Error::object(what()))?;
+        found.tree_id().map(|id| Oid(id.detach())).map_err(Error::object(what()))
+    }
+
+    /// The first line of a commit's message.
+    pub(crate) fn subject_of(&self, commit: Oid) -> Result<String, Error> {
+        let what = || format!("commit {}", commit.short());
+        let found = self.gix.find_commit(commit.0).map_err(Error::object(what()))?;
+        let message = found.message().map_err(Error::object(what()))?;
+        Ok(message.summary().to_string())
+    }
+
+    /// Refuses when an object of `tip` that `base` lacks cannot be read.
+    pub(crate) fn require_connected(&self, tip: Oid, base: Oid) -> Result<(), Error> {
+        self.git()
+            .args(["rev-list", "--objects", "--quiet"])
+            .args([tip.to_string(), "--not".to_owned(), base.to_string()])
+            .run()
+            .map(drop)
+    }
+}

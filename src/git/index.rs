@@ -1,0 +1,174 @@
+//! Owns the index file: copies that keep git's race detection intact, and git's own lock on it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::Error;
+
+/// How long a git command of somebody else may hold the index before we give up.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Copies an index. The copy gets the original's modification time: git compares that with the files' times to
+/// know which entries could have changed in the same tick, and a younger copy would call edited files clean.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    std::fs::copy(from, to).map_err(Error::io("copy the index to", to))?;
+    let time = std::fs::metadata(from).and_then(|m| m.modified()).map_err(Error::io("look at", from))?;
+    File::options()
+        .write(true)
+        .open(to)
+        .and_then(|f| f.set_modified(time))
+        .map_err(Error::io("set the time of", to))
+}
+
+/// What identifies one version of a file. Content hashes do not: under `index.skipHash` the trailer is zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Version {
+    inode: u64,
+    size: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Version {
+    /// Looks at a file; none when it does not exist.
+    pub(super) fn of(path: &Path) -> Result<Option<Version>, Error> {
+        match std::fs::symlink_metadata(path) {
+            Ok(m) => Ok(Some(Version {
+                inode: m.ino(),
+                size: m.size(),
+                seconds: m.mtime(),
+                nanos: m.mtime_nsec(),
+            })),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("look at", path)(e)),
+        }
+    }
+}
+
+/// Git's own lock on one worktree's index. While it is held no `add`, `commit` or `switch` of anybody begins.
+#[must_use]
+pub(super) struct IndexLock {
+    dir: PathBuf,
+    index: PathBuf,
+    lock: PathBuf,
+    file: File,
+    inode: u64,
+    before: Option<Version>,
+}
+
+impl IndexLock {
+    /// Takes `index.lock` below `git_dir`, waiting a little for a `git status` of an editor to end.
+    pub(super) fn take(dir: &Path, git_dir: &Path) -> Result<IndexLock, Error> {
+        let (index, lock) = (git_dir.join("index"), git_dir.join("index.lock"));
+        let since = Instant::now();
+        let mut file = loop {
+            match OpenOptions::new().write(true).create_new(true).open(&lock) {
+                Ok(file) => break file,
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                    if since.elapsed() > PATIENCE {
+                        return Err(Error::IndexLocked { dir: dir.to_owned(), lock });
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                Err(e) => return Err(Error::io("create", &lock)(e)),
+            }
+        };
+        let named = file
+            .write_all(format!("git-proq {}\n", std::process::id()).as_bytes())
+            .and_then(|()| file.metadata());
+        let inode = named.map_err(Error::io("write", &lock))?.ino();
+        let before = Version::of(&index)?;
+        Ok(IndexLock { dir: dir.to_owned(), index, lock, file, inode, before })
+    }
+
+    /// The index that this lock protects.
+    pub(super) fn index(&self) -> &Path {
+        &self.index
+    }
+
+    /// The index as it was when the lock was taken.
+    pub(super) fn before(&self) -> Option<Version> {
+        self.before
+    }
+
+    /// Puts `next` in the index's place and releases the lock, in one rename. Refuses when the lock or the index
+    /// was replaced meanwhile: people and agents delete lock files.
+    pub(super) fn install(mut self, next: &Path) -> Result<(), Error> {
+        let ours = std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode);
+        if !ours || Version::of(&self.index)? != self.before {
+            return Err(Error::IndexReplaced { dir: self.dir.clone() });
+        }
+        let mut bytes = Vec::new();
+        let source = File::open(next).and_then(|mut f| {
+            f.read_to_end(&mut bytes)?;
+            f.metadata()?.modified()
+        });
+        let time = source.map_err(Error::io("read", next))?;
+        let written = self
+            .file
+            .set_len(0)
+            .and_then(|()| std::io::Seek::rewind(&mut self.file))
+            .and_then(|()| self.file.write_all(&bytes))
+            .and_then(|()| self.file.set_modified(time))
+            .and_then(|()| self.file.sync_all());
+        written.map_err(Error::io("write", &self.lock))?;
+        std::fs::rename(&self.lock, &self.index).map_err(Error::io("replace", &self.index))
+    }
+}
+
+impl Drop for IndexLock {
+    fn drop(&mut self) {
+        // After `install` the name is gone; a lock that somebody else made since is not ours to remove.
+        if std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode) {
+            drop(std::fs::remove_file(&self.lock));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_was_deleted_and_taken_by_another_is_not_installed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, next) = (dir.path().join("index"), dir.path().join("next"));
+        std::fs::write(&index, "old").unwrap();
+        std::fs::write(&next, "new").unwrap();
+        let lock = IndexLock::take(dir.path(), dir.path()).unwrap();
+        std::fs::remove_file(dir.path().join("index.lock")).unwrap();
+        std::fs::write(dir.path().join("index.lock"), "theirs").unwrap();
+        assert!(matches!(lock.install(&next), Err(Error::IndexReplaced { .. })));
+        assert_eq!(std::fs::read(&index).unwrap(), b"old");
+        assert_eq!(std::fs::read(dir.path().join("index.lock")).unwrap(), b"theirs");
+    }
+
+    #[test]
+    fn an_index_that_somebody_replaced_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, next) = (dir.path().join("index"), dir.path().join("next"));
+        std::fs::write(&index, "old").unwrap();
+        std::fs::write(&next, "new").unwrap();
+        let lock = IndexLock::take(dir.path(), dir.path()).unwrap();
+        std::fs::write(&index, "somebody's").unwrap();
+        assert!(matches!(lock.install(&next), Err(Error::IndexReplaced { .. })));
+        assert_eq!(std::fs::read(&index).unwrap(), b"somebody's");
+        assert!(!dir.path().join("index.lock").exists());
+    }
+
+    #[test]
+    fn the_copy_and_the_installed_index_keep_the_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, next) = (dir.path().join("index"), dir.path().join("next"));
+        std::fs::write(&index, "old").unwrap();
+        let past = std::time::SystemTime::now() - Duration::from_secs(100);
+        File::options().write(true).open(&index).unwrap().set_modified(past).unwrap();
+        copy(&index, &next).unwrap();
+        assert_eq!(std::fs::metadata(&next).unwrap().modified().unwrap(), past);
+        IndexLock::take(dir.path(), dir.path()).unwrap().install(&next).unwrap();
+        assert_eq!(std::fs::metadata(&index).unwrap().modified().unwrap(), past);
+    }
+}

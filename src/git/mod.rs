@@ -1,0 +1,47 @@
+//! Owns everything that knows git: the library for reading, the program for changing.
+
+mod clear;
+mod command;
+mod commit;
+mod diff;
+mod error;
+mod flags;
+mod graph;
+mod hook;
+mod index;
+mod objects;
+mod oid;
+mod open_op;
+mod path;
+mod quarantine;
+mod ref_move;
+mod refs;
+mod repo;
+mod restore;
+mod settings;
+mod snapshot;
+mod status;
+mod transition;
+mod tree_merge;
+mod version;
+mod worktree;
+
+pub(crate) use clear::clear;
+pub(crate) use command::{Command, Program};
+pub(crate) use commit::{NewCommit, stage_and_commit};
+pub(crate) use diff::{Change, Side, tree_changes};
+pub(crate) use error::Error;
+pub(crate) use graph::Distance;
+pub(crate) use hook::run_hook;
+pub(crate) use objects::ThrowAway;
+pub(crate) use oid::Oid;
+pub(crate) use open_op::open_operation;
+pub(crate) use path::RepoPath;
+pub(crate) use ref_move::{Head, RefMove};
+pub(crate) use repo::Repo;
+pub(crate) use restore::{Restored, restore};
+pub(crate) use snapshot::{Snapshot, take as take_snapshot, tracked_tree};
+pub(crate) use status::{Dirt, Entry, status, status_of};
+pub(crate) use transition::{Tree, transition};
+pub(crate) use tree_merge::{Merged, merge_commits};
+pub(crate) use worktree::WorktreeList;

@@ -1,0 +1,65 @@
+//! Owns the object id newtype, so that nothing outside `git` names the library's own.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A full object id, SHA-1 or SHA-256.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Oid(pub(super) gix::ObjectId);
+
+impl Oid {
+    /// The first eight hex digits, for people.
+    pub fn short(self) -> String {
+        self.0.to_hex_with_len(8).to_string()
+    }
+
+    /// The all-zero id of the same kind, which git reads as "does not exist".
+    pub(crate) fn null(self) -> Oid {
+        Oid(self.0.kind().null())
+    }
+
+    /// Whether this is the all-zero id.
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Reads an id from the raw hex bytes of git's output.
+    pub(crate) fn from_hex(hex: &[u8]) -> Option<Oid> {
+        gix::ObjectId::from_hex(hex).ok().map(Oid)
+    }
+}
+
+impl fmt::Display for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Oid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Oid({})", self.0)
+    }
+}
+
+impl FromStr for Oid {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        Oid::from_hex(s.trim().as_bytes()).ok_or_else(|| format!("'{s}' is not an object id"))
+    }
+}
+
+impl Serialize for Oid {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Oid {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,196 @@
+//! Owns files on their way: set aside by rename or by hard link, checked by content, put back without loss.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use super::{Error, Repo, RepoPath, Side, flags};
+
+/// A folder below `proq/` that mirrors the paths of one worktree.
+pub(super) struct Quarantine {
+    dir: PathBuf,
+    files: PathBuf,
+}
+
+impl Quarantine {
+    /// Uses `dir`, which is made when missing.
+    pub(super) fn at(dir: &Path) -> Result<Quarantine, Error> {
+        let files = dir.join("files");
+        std::fs::create_dir_all(&files).map_err(Error::io("create", &files))?;
+        Ok(Quarantine { dir: dir.to_owned(), files })
+    }
+
+    /// Where the file of `path` lies here.
+    pub(super) fn place(&self, path: &RepoPath) -> PathBuf {
+        path.under(&self.files)
+    }
+
+    /// Whether a file of `path` lies here.
+    pub(super) fn holds(&self, path: &RepoPath) -> bool {
+        self.place(path).symlink_metadata().is_ok()
+    }
+
+    /// Gives the file a second name here, so that an edit made through the first one is not lost when git replaces
+    /// it. On another file system it is a copy. Returns whether there was a file.
+    pub(super) fn link(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        let (from, to) = (path.under(worktree), self.place(path));
+        if !is_file(&from) {
+            return Ok(false);
+        }
+        make_parent(&to)?;
+        match std::fs::hard_link(&from, &to) {
+            Ok(()) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(_) => copy_file(&from, &to).map(|()| true),
+        }
+    }
+
+    /// Moves the file here. Returns whether there was a file.
+    pub(super) fn take(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        let (from, to) = (path.under(worktree), self.place(path));
+        if !is_file(&from) {
+            return Ok(false);
+        }
+        make_parent(&to)?;
+        move_new(&from, &to).map(|()| true)
+    }
+
+    /// Moves the file to the worktree, where nothing may stand in its place.
+    pub(super) fn give(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
+        let to = path.under(worktree);
+        make_parent(&to)?;
+        move_new(&self.place(path), &to)
+    }
+
+    /// Moves the file to the worktree over whatever stands there, for going back.
+    pub(super) fn give_over(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
+        let (from, to) = (self.place(path), path.under(worktree));
+        make_parent(&to)?;
+        match std::fs::rename(&from, &to) {
+            Ok(()) => Ok(()),
+            Err(e) if e.kind() == ErrorKind::CrossesDevices => {
+                drop(std::fs::remove_file(&to));
+                copy_file(&from, &to)
+            }
+            Err(e) => Err(Error::io("put back", &to)(e)),
+        }
+    }
+
+    /// The paths whose file here is no longer what `expected` says, compared as git would add them.
+    /// `attributes` are the `.gitattributes` files that decide about filters.
+    pub(super) fn differing(
+        &self,
+        repo: &Repo,
+        git_dir: &Path,
+        expected: &[(RepoPath, Side)],
+        attributes: &[(RepoPath, Side)],
+    ) -> Result<Vec<RepoPath>, Error> {
+        differing(repo, git_dir, &self.files, &self.dir.join("check"), expected, attributes)
+    }
+
+    /// Removes the folder with everything in it.
+    pub(super) fn discard(self) {
+        drop(std::fs::remove_dir_all(&self.dir));
+    }
+}
+
+/// The paths below `root` whose content is not what `expected` says. Missing files count.
+pub(super) fn differing(
+    repo: &Repo,
+    git_dir: &Path,
+    root: &Path,
+    index: &Path,
+    expected: &[(RepoPath, Side)],
+    attributes: &[(RepoPath, Side)],
+) -> Result<Vec<RepoPath>, Error> {
+    let expected: Vec<&(RepoPath, Side)> = expected.iter().filter(|(_, side)| !side.is_gitlink()).collect();
+    if expected.is_empty() {
+        return Ok(Vec::new());
+    }
+    drop(std::fs::remove_file(index));
+    let mut input = Vec::new();
+    for (path, side) in attributes.iter().chain(expected.iter().copied()) {
+        input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
+        input.extend_from_slice(path.as_bytes());
+        input.push(0);
+    }
+    let call = || repo.git_in(root).env("GIT_DIR", git_dir).env("GIT_WORK_TREE", root).index(index);
+    call().args(["update-index", "-z", "--index-info"]).input(input).changes().run()?;
+    call().args(["update-index", "-q", "--refresh"]).changes().accept(&[1]).run()?;
+    let out =
+        call().args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"]).run()?;
+    let wanted: HashSet<&RepoPath> = expected.iter().map(|(p, _)| p).collect();
+    let all = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
+    drop(std::fs::remove_file(index));
+    Ok(all)
+}
+
+/// Compares an index copy's entries with the worktree again, now that links were made (they change a file's ctime).
+pub(super) fn settle(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
+    flags::refresh(repo, dir, index)
+}
+
+/// Whether a regular file or a link stands there, its parents being real folders.
+fn is_file(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|m| !m.is_dir())
+}
+
+/// Renames without replacing; across file systems copies, then removes.
+pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
+    let failed = |e: std::io::Error| Error::io("move a file to", to)(e);
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::XDEV) => {
+            if to.symlink_metadata().is_ok() {
+                return Err(failed(ErrorKind::AlreadyExists.into()));
+            }
+            copy_file(from, to)?;
+            std::fs::remove_file(from).map_err(Error::io("remove", from))
+        }
+        // Some file systems cannot refuse to replace in a rename; a link can.
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
+            std::fs::hard_link(from, to).map_err(failed)?;
+            std::fs::remove_file(from).map_err(Error::io("remove", from))
+        }
+        Err(e) => Err(failed(e.into())),
+    }
+}
+
+/// Copies a file or link with its mode and time.
+fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
+    let meta = from.symlink_metadata().map_err(Error::io("look at", from))?;
+    if meta.is_symlink() {
+        let target = std::fs::read_link(from).map_err(Error::io("read", from))?;
+        return std::os::unix::fs::symlink(target, to).map_err(Error::io("create", to));
+    }
+    std::fs::copy(from, to).map_err(Error::io("copy to", to))?;
+    let copied = std::fs::File::options().write(true).open(to);
+    if let (Ok(file), Ok(time)) = (copied, meta.modified()) {
+        // A read-only copy cannot be opened for this; its time is then only younger.
+        drop(file.set_modified(time));
+    }
+    Ok(())
+}
+
+fn make_parent(path: &Path) -> Result<(), Error> {
+    match path.parent() {
+        Some(parent) => std::fs::create_dir_all(parent).map_err(Error::io("create", parent)),
+        None => Ok(()),
+    }
+}
+
+/// Removes the empty folders above `path`, up to and without `root`. Stops at the first that is not empty.
+pub(super) fn prune_parents(root: &Path, path: &RepoPath) {
+    let mut parents: Vec<RepoPath> = path.parents().collect();
+    while let Some(parent) = parents.pop() {
+        if parent.as_bytes() == OsStr::new("").as_encoded_bytes() {
+            break;
+        }
+        if std::fs::remove_dir(parent.under(root)).is_err() {
+            break;
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Owns moving a branch or HEAD of one worktree as a prepared transaction: locked first, committed last.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Oid, Repo};
+
+/// What HEAD of a worktree names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Head {
+    /// A branch, without `refs/heads/`.
+    Branch(String),
+    /// A commit.
+    Detached(Oid),
+}
+
+impl std::fmt::Display for Head {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Head::Branch(name) => f.write_str(name),
+            Head::Detached(oid) => f.write_str(&oid.short()),
+        }
+    }
+}
+
+/// Which ref a transition moves.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum RefMove {
+    /// None: the branch moved already, only files and index follow.
+    Nothing,
+    /// A branch that HEAD is on, from the transition's old commit to its new one.
+    Branch(String),
+    /// HEAD itself, to another branch or commit.
+    Switch {
+        /// What HEAD names now.
+        from: Head,
+        /// What it will name.
+        to: Head,
+    },
+}
+
+/// A ref transaction whose locks are held. Dropping it gives them back with nothing changed.
+#[must_use]
+pub(super) enum Prepared {
+    Nothing,
+    Git(Conversation),
+    HeadFile(HeadFile),
+}
+
+/// Locks the refs of a move and checks their old values, without changing them.
+pub(super) fn prepare(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    mv: &RefMove,
+    (from, to): (Oid, Oid),
+    why: &str,
+) -> Result<Prepared, Error> {
+    let line = match mv {
+        RefMove::Nothing => return Ok(Prepared::Nothing),
+        RefMove::Branch(name) => format!("update refs/heads/{name}\0{to}\0{from}\0"),
+        RefMove::Switch { from: was, to: Head::Detached(id) } => {
+            return detach(repo, dir, git_dir, was, *id, from, why);
+        }
+        RefMove::Switch { from: was, to: Head::Branch(name) } => {
+            if !repo.version()?.has_symref_verbs() {
+                let text = format!("ref: refs/heads/{name}\n");
+                return HeadFile::lock(repo, dir, git_dir, was, &text, (from, to), why);
+            }
+            let old = match was {
+                Head::Branch(old) => format!("ref\0refs/heads/{old}"),
+                Head::Detached(old) => format!("oid\0{old}"),
+            };
+            format!("option no-deref\0symref-update HEAD\0refs/heads/{name}\0{old}\0")
+        }
+    };
+    Conversation::open(repo, dir, &line, why).map(Prepared::Git)
+}
+
+/// HEAD becomes a plain commit id. `update-ref` compares the commit, not what HEAD names, so that is checked too.
+fn detach(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    was: &Head,
+    id: Oid,
+    from: Oid,
+    why: &str,
+) -> Result<Prepared, Error> {
+    if !repo.is_reftable() {
+        return HeadFile::lock(repo, dir, git_dir, was, &format!("{id}\n"), (from, id), why);
+    }
+    let line = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
+    Conversation::open(repo, dir, &line, why).map(Prepared::Git)
+}
+
+impl Prepared {
+    /// Makes the move. When it fails nothing has moved.
+    pub(super) fn commit(self) -> Result<(), Error> {
+        match self {
+            Prepared::Nothing => Ok(()),
+            Prepared::Git(talk) => talk.commit(),
+            Prepared::HeadFile(head) => head.commit(),
+        }
+    }
+}
+
+/// An `update-ref --stdin` that has prepared and waits. It holds HEAD.lock and the branch's lock, so that `commit`,
+/// `switch` and `reset --soft` of anybody are refused, also one that sits in its editor.
+pub(super) struct Conversation {
+    child: Child,
+    name: String,
+    done: bool,
+}
+
+impl Conversation {
+    fn open(repo: &Repo, dir: &Path, line: &str, why: &str) -> Result<Conversation, Error> {
+        let name = line
+            .split(['\0', ' '])
+            .find(|w| w.starts_with("refs/heads/"))
+            .unwrap_or("HEAD")
+            .trim_start_matches("refs/heads/")
+            .to_owned();
+        let child = repo
+            .git_in(dir)
+            .args(["update-ref", "--stdin", "-z", "-m", why])
+            .changes()
+            .durable()
+            .converse()?;
+        let mut talk = Conversation { child, name, done: false };
+        talk.say("start\0", "start: ok")?;
+        talk.tell(line)?;
+        talk.say("prepare\0", "prepare: ok")?;
+        Ok(talk)
+    }
+
+    fn commit(mut self) -> Result<(), Error> {
+        self.say("commit\0", "commit: ok")?;
+        self.done = true;
+        drop(self.child.stdin.take());
+        drop(self.child.wait());
+        Ok(())
+    }
+
+    fn tell(&mut self, text: &str) -> Result<(), Error> {
+        let written = self
+            .child
+            .stdin
+            .as_mut()
+            .map(|stdin| stdin.write_all(text.as_bytes()).and_then(|()| stdin.flush()));
+        match written {
+            Some(Ok(())) => Ok(()),
+            _ => Err(self.refused()),
+        }
+    }
+
+    fn say(&mut self, text: &str, want: &str) -> Result<(), Error> {
+        self.tell(text)?;
+        let mut answer = Vec::new();
+        if let Some(stdout) = self.child.stdout.as_mut() {
+            // Unbuffered on purpose: the next answer must stay in the pipe.
+            let mut one = BufReader::with_capacity(1, stdout);
+            drop(one.read_until(b'\n', &mut answer));
+        }
+        if answer.trim_ascii_end() == want.as_bytes() {
+            return Ok(());
+        }
+        Err(self.refused())
+    }
+
+    fn refused(&mut self) -> Error {
+        drop(self.child.stdin.take());
+        let mut why = String::new();
+        if let Some(mut stderr) = self.child.stderr.take() {
+            drop(stderr.read_to_string(&mut why));
+        }
+        drop(self.child.wait());
+        self.done = true;
+        Error::RefMoved {
+            name: self.name.clone(),
+            why: why.lines().next().unwrap_or("git ended early").trim_start_matches("fatal: ").to_owned(),
+        }
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        if !self.done {
+            // End of input makes git roll its transaction back and remove its locks.
+            drop(self.child.stdin.take());
+            drop(self.child.wait());
+        }
+    }
+}
+
+/// HEAD.lock held by ourselves, for git before 2.46, which cannot switch HEAD in a transaction.
+pub(super) struct HeadFile {
+    head: PathBuf,
+    lock: PathBuf,
+    reflog: Option<(PathBuf, String)>,
+    done: bool,
+}
+
+impl HeadFile {
+    fn lock(
+        repo: &Repo,
+        dir: &Path,
+        git_dir: &Path,
+        was: &Head,
+        text: &str,
+        (from, to): (Oid, Oid),
+        why: &str,
+    ) -> Result<Prepared, Error> {
+        if repo.is_reftable() {
+            return Err(Error::NeedsSymref { found: repo.version()?.to_string() });
+        }
+        let refused = |why: String| Error::RefMoved { name: "HEAD".into(), why };
+        let (head, lock) = (git_dir.join("HEAD"), git_dir.join("HEAD.lock"));
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&lock)
+            .map_err(|e| refused(format!("{} cannot be made: {e}", lock.display())))?;
+        let held =
+            HeadFile { head, lock, reflog: reflog_line(repo, dir, git_dir, (from, to), why)?, done: false };
+        let now = std::fs::read_to_string(&held.head).map_err(Error::io("read", &held.head))?;
+        let want = match was {
+            Head::Branch(name) => format!("ref: refs/heads/{name}"),
+            Head::Detached(id) => id.to_string(),
+        };
+        if now.trim() != want {
+            return Err(refused(format!("it names {} now", now.trim())));
+        }
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.sync_all())
+            .map_err(Error::io("write", &held.lock))?;
+        Ok(Prepared::HeadFile(held))
+    }
+
+    fn commit(mut self) -> Result<(), Error> {
+        if let Some((file, line)) = &self.reflog {
+            let log = OpenOptions::new().append(true).create(true).open(file);
+            log.and_then(|mut f| f.write_all(line.as_bytes())).map_err(Error::io("write", file))?;
+        }
+        std::fs::rename(&self.lock, &self.head).map_err(Error::io("replace", &self.head))?;
+        self.done = true;
+        Ok(())
+    }
+}
+
+impl Drop for HeadFile {
+    fn drop(&mut self) {
+        if !self.done {
+            drop(std::fs::remove_file(&self.lock));
+        }
+    }
+}
+
+/// The line that git itself would add to HEAD's reflog; none where it keeps no reflog.
+fn reflog_line(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    (from, to): (Oid, Oid),
+    why: &str,
+) -> Result<Option<(PathBuf, String)>, Error> {
+    let file = git_dir.join("logs/HEAD");
+    if !file.exists() {
+        return Ok(None);
+    }
+    let who = repo.git_in(dir).args(["var", "GIT_COMMITTER_IDENT"]).run()?.line();
+    Ok(Some((file, format!("{from} {to} {who}\t{why}\n"))))
+}

@@ -1,0 +1,120 @@
+//! Owns reading refs and moving single ones by compare-and-swap.
+
+use gix::refs::TargetRef;
+
+use super::{Error, Oid, Repo};
+
+impl Repo {
+    /// The commit a fully named ref points to; none when it does not exist.
+    pub(crate) fn ref_tip(&self, name: &str) -> Result<Option<Oid>, Error> {
+        if self.is_reftable() {
+            let out = self
+                .git()
+                .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
+                .arg(format!("{name}^{{commit}}"))
+                .accept(&[1])
+                .run()?;
+            return Ok(Oid::from_hex(out.line().as_bytes()));
+        }
+        let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
+        match found {
+            None => Ok(None),
+            Some(mut found) => found
+                .peel_to_id()
+                .map(|id| Some(Oid(id.detach())))
+                .map_err(Error::object(format!("ref {name}"))),
+        }
+    }
+
+    /// The tip of a local branch; none when it does not exist.
+    pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<Oid>, Error> {
+        self.ref_tip(&format!("refs/heads/{branch}"))
+    }
+
+    /// All refs below `prefix` (which ends in `/`) with their tips, by name.
+    pub(crate) fn refs_below(&self, prefix: &str) -> Result<Vec<(String, Oid)>, Error> {
+        let out = self
+            .git()
+            .args(["for-each-ref", "--format=%(objectname) %(refname)"])
+            .arg("--")
+            .arg(prefix)
+            .run()?;
+        let text = String::from_utf8_lossy(&out.stdout);
+        Ok(text
+            .lines()
+            .filter_map(|line| line.split_once(' '))
+            .filter_map(|(id, name)| Some((name.to_owned(), Oid::from_hex(id.as_bytes())?)))
+            .collect())
+    }
+
+    /// The commit that a revision names.
+    ///
+    /// # Errors
+    /// [`Error::NoRev`] when it names nothing, or nothing that is a commit.
+    pub(crate) fn require_commit(&self, rev: &str) -> Result<Oid, Error> {
+        let none = || Error::NoRev { rev: rev.to_owned() };
+        if rev.is_empty() || rev.contains('\0') {
+            return Err(none());
+        }
+        let out = self
+            .git()
+            .args(["rev-parse", "--verify", "--quiet", "--end-of-options"])
+            .arg(format!("{rev}^{{commit}}"))
+            .run()
+            .map_err(|_| none())?;
+        Oid::from_hex(out.line().as_bytes()).ok_or_else(none)
+    }
+
+    /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message.
+    pub(crate) fn swap_ref(&self, name: &str, new: Oid, old: Oid, why: &str) -> Result<(), Error> {
+        let call = self.git().args(["update-ref", "--no-deref", "-m", why]);
+        let call = if new.is_null() {
+            call.args(["-d", name, &old.to_string()])
+        } else {
+            call.args([name, &new.to_string(), &old.to_string()])
+        };
+        match call.changes().durable().run() {
+            Ok(_) => Ok(()),
+            Err(Error::Command { stderr, status, .. }) => Err(Error::RefMoved {
+                name: name.to_owned(),
+                why: stderr.lines().find(|l| !l.trim().is_empty()).map_or(status, |l| {
+                    l.trim_start_matches("error: ").trim_start_matches("fatal: ").to_owned()
+                }),
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes a ref that must not exist yet.
+    pub(crate) fn create_ref(&self, name: &str, new: Oid, why: &str) -> Result<(), Error> {
+        self.swap_ref(name, new, new.null(), why)
+    }
+
+    /// Takes a ref away that must still be at `old`.
+    pub(crate) fn delete_ref(&self, name: &str, old: Oid, why: &str) -> Result<(), Error> {
+        self.swap_ref(name, old.null(), old, why)
+    }
+
+    /// Whether a name is one that git accepts for a branch.
+    pub(crate) fn is_branch_name(&self, branch: &str) -> Result<bool, Error> {
+        let out =
+            self.git().args(["check-ref-format", "--branch"]).arg(branch).accept(&[1, 128, 129]).run()?;
+        Ok(out.code == 0)
+    }
+
+    /// What HEAD of the user's worktree names: a branch or, detached, a commit; none on an unborn branch.
+    pub(crate) fn head_name(&self) -> Result<Option<String>, Error> {
+        if self.is_reftable() {
+            let dir = self.here().unwrap_or(self.home()).to_owned();
+            let out = self.git_in(&dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[1]).run()?;
+            return Ok(Some(out.line())
+                .filter(|l| !l.is_empty())
+                .map(|l| l.trim_start_matches("refs/heads/").to_owned()));
+        }
+        let head = self.gix.find_reference("HEAD").map_err(Error::object("HEAD"))?;
+        Ok(match head.target() {
+            TargetRef::Symbolic(name) => Some(name.shorten().to_string()),
+            TargetRef::Object(_) => None,
+        })
+    }
+}

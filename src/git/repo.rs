@@ -1,0 +1,135 @@
+//! Owns finding the repository from wherever the user stands, and what it is.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use super::version::Version;
+use super::{Command, Error, Program};
+
+/// One repository: its shared git directory, its main checkout, and where the user stands.
+pub(crate) struct Repo {
+    pub(super) gix: gix::Repository,
+    program: Program,
+    version: OnceCell<Version>,
+    common_dir: PathBuf,
+    main: Option<PathBuf>,
+    here: Option<PathBuf>,
+    reftable: bool,
+}
+
+impl Repo {
+    /// Finds the repository from `dir`, honouring `GIT_DIR` and its kin as git does.
+    ///
+    /// # Errors
+    /// [`Error::NoRepository`] when there is none, [`Error::NoGit`] without a git program.
+    pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
+        let program = Program::find()?;
+        let found = gix::ThreadSafeRepository::discover_with_environment_overrides(dir);
+        let gix = match found {
+            Ok(found) => found.to_thread_local(),
+            Err(e) => return Err(no_repository(&program, dir, e.into())),
+        };
+        let common_dir = real(gix.common_dir());
+        let in_main = real(gix.git_dir()) == common_dir;
+        let here = gix.workdir().map(real);
+        let main = match (in_main, gix.main_repo()) {
+            (true, _) => here.clone(),
+            (false, Ok(main)) => main.workdir().map(real),
+            (false, Err(e)) => return Err(no_repository(&program, dir, e.into())),
+        };
+        let reftable = gix
+            .config_snapshot()
+            .string("extensions.refStorage")
+            .is_some_and(|v| v.eq_ignore_ascii_case(b"reftable"));
+        Ok(Repo { gix, program, version: OnceCell::new(), common_dir, main, here, reftable })
+    }
+
+    /// The git directory that all worktrees share.
+    pub(crate) fn common_dir(&self) -> &Path {
+        &self.common_dir
+    }
+
+    /// The top of the main checkout; none in a bare repository.
+    pub(crate) fn main_worktree(&self) -> Option<&Path> {
+        self.main.as_deref()
+    }
+
+    /// The main checkout, or the refusal that names what is missing.
+    pub(crate) fn require_main(&self) -> Result<&Path, Error> {
+        self.main.as_deref().ok_or(Error::Bare)
+    }
+
+    /// The top of the worktree the user stands in; none in a bare repository or a git directory.
+    pub(crate) fn here(&self) -> Option<&Path> {
+        self.here.as_deref()
+    }
+
+    /// A folder in which git finds this repository: the main checkout, or the git directory itself.
+    pub(crate) fn home(&self) -> &Path {
+        self.main.as_deref().unwrap_or(&self.common_dir)
+    }
+
+    /// Whether refs are kept in reftable files, which the library cannot read.
+    pub(super) fn is_reftable(&self) -> bool {
+        self.reftable
+    }
+
+    /// The git program.
+    pub(crate) fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// A call of the git program in the repository's home.
+    pub(crate) fn git(&self) -> Command {
+        self.program.in_dir(self.home())
+    }
+
+    /// A call of the git program in one worktree.
+    pub(crate) fn git_in(&self, dir: &Path) -> Command {
+        self.program.in_dir(dir)
+    }
+
+    /// The version of the git program, asked at most once.
+    pub(crate) fn version(&self) -> Result<Version, Error> {
+        if let Some(version) = self.version.get() {
+            return Ok(*version);
+        }
+        let version = Version::of(&self.program, self.home())?.require()?;
+        Ok(*self.version.get_or_init(|| version))
+    }
+
+    /// Takes a version that an earlier command found for this very program.
+    pub(crate) fn assume_version(&self, text: &str) -> Result<(), Error> {
+        if let Some(version) = Version::parse(text) {
+            let version = version.require()?;
+            self.version.get_or_init(|| version);
+        }
+        Ok(())
+    }
+
+    /// The git directory of the worktree at `dir` (`.git`, or `.git/worktrees/<id>`).
+    pub(crate) fn git_dir_of(&self, dir: &Path) -> Result<PathBuf, Error> {
+        if Some(dir) == self.main.as_deref() {
+            return Ok(self.common_dir.clone());
+        }
+        let link = dir.join(".git");
+        let text = std::fs::read(&link).map_err(Error::io("read", &link))?;
+        let text = text.strip_prefix(b"gitdir: ").unwrap_or(&text);
+        let target = super::RepoPath::new(text.trim_ascii_end()).under(Path::new(""));
+        Ok(real(&dir.join(target)))
+    }
+}
+
+/// The path with links resolved, or as it is when it cannot be.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Prefers git's own words: it knows about ownership, formats and broken links.
+fn no_repository(program: &Program, dir: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    let by_git = program.in_dir(dir).args(["rev-parse", "--git-common-dir"]).run();
+    match by_git {
+        Err(e @ Error::Command { .. }) if !e.to_string().contains("not a git repository") => e,
+        _ => Error::NoRepository { dir: dir.to_owned(), source },
+    }
+}

@@ -1,0 +1,249 @@
+//! Owns keeping everything that differs from HEAD in a worktree: one commit in the shape of a stash, and the raw index.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::commit::NewCommit;
+use super::index::{self, Version};
+use super::path::nul_separated;
+use super::status::{Dirt, Kind, status};
+use super::transition::Tree;
+use super::{Error, Oid, Repo, RepoPath, flags};
+
+/// What was kept of one worktree. Its commit has a stash's shape, so plain `git stash apply <commit>` reads it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    /// The stash-shaped commit.
+    pub(crate) commit: Oid,
+    /// The commit HEAD was at.
+    pub(crate) base: Oid,
+    /// The tree of what was staged.
+    pub(crate) index_tree: Oid,
+    /// The tree of the tracked files as they were.
+    pub(crate) work_tree: Oid,
+    /// The tree of the untracked files.
+    pub(crate) untracked_tree: Option<Oid>,
+    /// Files whose content was announced with `git add -N`.
+    #[serde(default)]
+    pub(crate) intent_to_add: Vec<RepoPath>,
+    /// Empty folders, which git forgets.
+    #[serde(default)]
+    pub(crate) empty_dirs: Vec<RepoPath>,
+    /// Embedded repositories, which stay where they are.
+    #[serde(default)]
+    pub(crate) nested: Vec<RepoPath>,
+    /// Which index this was taken from; only known to the process that took it.
+    #[serde(skip)]
+    pub(super) index_version: Option<Version>,
+}
+
+/// Keeps what differs from HEAD. None when nothing does. The raw index is left as `raw-index` in the tree's scratch.
+///
+/// # Errors
+/// [`Error::Unmerged`] when a merge is unresolved, and whatever git says about files it cannot read.
+pub(crate) fn take(tree: &Tree<'_>, base: Oid, message: &str) -> Result<Option<Snapshot>, Error> {
+    let git_index = tree.git_dir.join("index");
+    let index_version = Version::of(&git_index)?;
+    let dirt = status(tree.repo, tree.dir, true)?;
+    let unmerged = dirt.unmerged();
+    if !unmerged.is_empty() {
+        return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
+    }
+    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let loose = dirt.untracked().any(|e| !e.nested);
+    if hidden.is_empty() && !loose && dirt.tracked().next().is_none() {
+        return Ok(None);
+    }
+    let raw = tree.scratch.join("raw-index");
+    index::copy(&git_index, &raw)?;
+    let keeper = Keeper { tree, raw: &raw };
+    keeper.unsplit()?;
+    let index_tree = keeper.index_tree()?;
+    let work_tree = keeper.work_tree(&dirt, &hidden)?;
+    let untracked_tree = keeper.untracked_tree(&dirt)?;
+    let commit = keeper.commit(base, index_tree, work_tree, untracked_tree, message)?;
+    Ok(Some(Snapshot {
+        commit,
+        base,
+        index_tree,
+        work_tree,
+        untracked_tree,
+        intent_to_add: keeper.intent_to_add()?,
+        empty_dirs: empty_dirs(tree.repo, tree.dir)?,
+        nested: dirt.untracked().filter(|e| e.nested).map(|e| e.path.clone()).collect(),
+        index_version,
+    }))
+}
+
+/// The tree of a worktree's tracked files as they are now, staged or not.
+pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
+    let raw = tree.scratch.join("raw-index");
+    index::copy(&tree.git_dir.join("index"), &raw)?;
+    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let dirt = status(tree.repo, tree.dir, false)?;
+    Keeper { tree, raw: &raw }.work_tree(&dirt, &hidden)
+}
+
+/// Writes trees from copies of one raw index.
+struct Keeper<'a> {
+    tree: &'a Tree<'a>,
+    raw: &'a Path,
+}
+
+impl Keeper<'_> {
+    fn repo(&self) -> &Repo {
+        self.tree.repo
+    }
+
+    fn copy(&self, name: &str) -> Result<std::path::PathBuf, Error> {
+        let to = self.tree.scratch.join(name);
+        index::copy(self.raw, &to)?;
+        Ok(to)
+    }
+
+    /// Shared index files expire; the copy must stand alone.
+    fn unsplit(&self) -> Result<(), Error> {
+        let bytes = std::fs::read(self.raw).map_err(Error::io("read", self.raw))?;
+        // The extension's name; a path that holds it costs only the call.
+        if !bytes.windows(4).any(|w| w == b"link") {
+            return Ok(());
+        }
+        let time = std::fs::metadata(self.raw).and_then(|m| m.modified());
+        self.repo()
+            .git_in(self.tree.dir)
+            .args(["update-index", "--no-split-index"])
+            .index(self.raw)
+            .changes()
+            .run()?;
+        let set = std::fs::File::options().write(true).open(self.raw);
+        set.and_then(|f| f.set_modified(time?)).map_err(Error::io("set the time of", self.raw))
+    }
+
+    fn write_tree(&self, index: &Path) -> Result<Oid, Error> {
+        let line = self
+            .repo()
+            .git_in(self.tree.dir)
+            .arg("write-tree")
+            .index(index)
+            .changes()
+            .durable()
+            .run()?
+            .line();
+        line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })
+    }
+
+    fn update(&self, index: &Path, how: &[&str], paths: &[RepoPath]) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        self.repo()
+            .git_in(self.tree.dir)
+            .arg("update-index")
+            .args(how)
+            .args(["-z", "--stdin"])
+            .index(index)
+            .input(nul_separated(paths))
+            .changes()
+            .durable()
+            .run()
+            .map(drop)
+    }
+
+    fn index_tree(&self) -> Result<Oid, Error> {
+        let index = self.copy("staged")?;
+        self.write_tree(&index)
+    }
+
+    fn work_tree(&self, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Oid, Error> {
+        let index = self.copy("worktree")?;
+        if !hidden.is_empty() {
+            flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
+        }
+        let (mut changed, mut gone) = (hidden.to_vec(), Vec::new());
+        for entry in dirt.tracked() {
+            match entry.kind {
+                Kind::Tracked { deleted: true, .. } => gone.push(entry.path.clone()),
+                Kind::Tracked { unstaged: true, .. } => changed.push(entry.path.clone()),
+                _ => {}
+            }
+        }
+        self.update(&index, &["--force-remove"], &gone)?;
+        self.update(&index, &["--add", "--remove", "--replace"], &changed)?;
+        self.write_tree(&index)
+    }
+
+    fn untracked_tree(&self, dirt: &Dirt) -> Result<Option<Oid>, Error> {
+        let paths: Vec<RepoPath> = dirt.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
+        if paths.is_empty() {
+            return Ok(None);
+        }
+        let index = self.tree.scratch.join("untracked");
+        self.update(&index, &["--add", "--remove"], &paths)?;
+        self.write_tree(&index).map(Some)
+    }
+
+    /// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit.
+    fn commit(
+        &self,
+        base: Oid,
+        index_tree: Oid,
+        work_tree: Oid,
+        untracked_tree: Option<Oid>,
+        message: &str,
+    ) -> Result<Oid, Error> {
+        let write = |tree, parents: &[Oid], message: &str| {
+            NewCommit { tree, parents, message }.write_as_keeper(self.repo())
+        };
+        let staged = write(index_tree, &[base], &format!("index on {message}"))?;
+        let mut parents = vec![base, staged];
+        if let Some(tree) = untracked_tree {
+            parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
+        }
+        write(work_tree, &parents, message)
+    }
+
+    fn intent_to_add(&self) -> Result<Vec<RepoPath>, Error> {
+        // Only an announced file is an addition between index and worktree.
+        let out = self
+            .repo()
+            .git_in(self.tree.dir)
+            .args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"])
+            .index(self.raw)
+            .run()?;
+        Ok(out.fields().map(RepoPath::new).collect())
+    }
+}
+
+/// Empty folders of a worktree that are not ignored.
+fn empty_dirs(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+    let out =
+        repo.git_in(dir).args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
+    let mut found = Vec::new();
+    for field in out.fields() {
+        if let Some(folder) = field.strip_suffix(b"/") {
+            collect_empty(dir, &RepoPath::new(folder), &mut found);
+        }
+    }
+    Ok(found)
+}
+
+fn collect_empty(root: &Path, folder: &RepoPath, found: &mut Vec<RepoPath>) {
+    use std::os::unix::ffi::OsStrExt;
+    let path = folder.under(root);
+    // An embedded repository is a world of its own.
+    if path.join(".git").exists() {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(&path) else { return };
+    let mut empty = true;
+    for entry in entries.flatten() {
+        empty = false;
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            collect_empty(root, &folder.join(entry.file_name().as_bytes()), found);
+        }
+    }
+    if empty {
+        found.push(folder.clone());
+    }
+}

@@ -1,0 +1,171 @@
+//! Owns what differs from HEAD in a worktree, as git sees it.
+
+use std::path::Path;
+
+use super::{Error, Oid, Program, Repo, RepoPath};
+
+/// How a path differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Known to git and changed in the index, the worktree or both.
+    Tracked {
+        /// The index differs from HEAD.
+        staged: bool,
+        /// The worktree differs from the index.
+        unstaged: bool,
+        /// The worktree has no such file.
+        deleted: bool,
+    },
+    /// Has conflict stages in the index.
+    Unmerged,
+    /// Not known to git and not ignored. An embedded repository ends in `/`.
+    Untracked,
+}
+
+/// One path that differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// How.
+    pub(crate) kind: Kind,
+    /// Which. A folder that is an embedded repository has lost its trailing `/` here.
+    pub(crate) path: RepoPath,
+    /// An embedded repository, which git cannot add as files.
+    pub(crate) nested: bool,
+    /// A submodule.
+    pub(crate) submodule: bool,
+}
+
+/// All that differs in one worktree.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Dirt {
+    /// The paths, in git's order.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Dirt {
+    /// Whether nothing differs.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Paths with changes to tracked files.
+    pub(crate) fn tracked(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|e| matches!(e.kind, Kind::Tracked { .. }))
+    }
+
+    /// Untracked files, embedded repositories included.
+    pub(crate) fn untracked(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|e| e.kind == Kind::Untracked)
+    }
+
+    /// Paths with conflict stages.
+    pub(crate) fn unmerged(&self) -> Vec<RepoPath> {
+        self.entries.iter().filter(|e| e.kind == Kind::Unmerged).map(|e| e.path.clone()).collect()
+    }
+
+    /// All paths.
+    pub(crate) fn paths(&self) -> Vec<RepoPath> {
+        self.entries.iter().map(|e| e.path.clone()).collect()
+    }
+}
+
+/// Asks git for the state of one worktree. `untracked` decides whether files it does not know are looked for.
+pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
+    ask(repo.program(), dir, untracked)
+}
+
+/// The same with untracked files, from any thread.
+pub(crate) fn status_of(program: &Program, dir: &Path) -> Result<Dirt, Error> {
+    ask(program, dir, true)
+}
+
+fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
+    let out = program
+        .in_dir(dir)
+        .args(["-c", "status.relativePaths=false", "status", "--porcelain=v2", "-z", "--no-renames"])
+        .arg(if untracked { "--untracked-files=all" } else { "--untracked-files=no" })
+        .args(["--ignore-submodules=none", "--no-ahead-behind"])
+        .run()?;
+    Ok(Dirt { entries: out.fields().filter_map(parse).collect() })
+}
+
+fn parse(field: &[u8]) -> Option<Entry> {
+    let (path_at, kind) = match field.first()? {
+        b'1' => {
+            let (staged, worktree) = (field.get(2)? != &b'.', *field.get(3)?);
+            let (unstaged, deleted) = (worktree != b'.', worktree == b'D');
+            (8, Kind::Tracked { staged, unstaged, deleted })
+        }
+        b'u' => (10, Kind::Unmerged),
+        b'?' => (1, Kind::Untracked),
+        _ => return None,
+    };
+    let path = field.splitn(path_at + 1, |b| *b == b' ').nth(path_at)?;
+    let nested = kind == Kind::Untracked && path.ends_with(b"/");
+    Some(Entry {
+        kind,
+        path: RepoPath::new(path.strip_suffix(b"/").unwrap_or(path)),
+        nested,
+        submodule: kind != Kind::Untracked && field.get(5) == Some(&b'S'),
+    })
+}
+
+impl Repo {
+    /// The commit HEAD of a worktree is at; none on an unborn branch.
+    pub(crate) fn head_of(&self, dir: &Path) -> Result<Option<Oid>, Error> {
+        let out = self
+            .git_in(dir)
+            .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+            .accept(&[1])
+            .run()?;
+        Ok(Oid::from_hex(out.line().as_bytes()))
+    }
+
+    /// Whether the index of a worktree holds exactly this commit's tree.
+    pub(crate) fn index_is_at(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
+        let out = self
+            .git_in(dir)
+            .args(["diff-index", "--cached", "--quiet"])
+            .arg(commit.to_string())
+            .arg("--")
+            .accept(&[1])
+            .run()?;
+        Ok(out.code == 0)
+    }
+
+    /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.
+    /// Read from `git_dir`, the worktree's own git directory; ids that are gone are left out.
+    pub(crate) fn worktree_commits(&self, git_dir: &Path) -> Vec<Oid> {
+        let mut found = Vec::new();
+        for line in std::fs::read(git_dir.join("logs/HEAD")).unwrap_or_default().split(|b| *b == b'\n').rev()
+        {
+            found.extend(line.splitn(3, |b| *b == b' ').nth(1).and_then(Oid::from_hex));
+        }
+        for name in ["HEAD", "ORIG_HEAD", "rebase-merge/autostash", "MERGE_AUTOSTASH"] {
+            let text = std::fs::read(git_dir.join(name)).unwrap_or_default();
+            found.extend(Oid::from_hex(text.trim_ascii()));
+        }
+        let mut seen = std::collections::HashSet::new();
+        found.retain(|id| !id.is_null() && seen.insert(*id) && self.tree_of(*id).is_ok());
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_line_is_read() {
+        let id = "0".repeat(40);
+        let tracked = parse(format!("1 .M N... 100644 100644 100644 {id} {id} a b").as_bytes()).unwrap();
+        assert_eq!(tracked.kind, Kind::Tracked { staged: false, unstaged: true, deleted: false });
+        assert_eq!(tracked.path, RepoPath::new("a b"));
+        let unmerged = parse(format!("u UU N... 1 2 3 4 {id} {id} {id} x y").as_bytes()).unwrap();
+        assert_eq!((unmerged.kind, unmerged.path), (Kind::Unmerged, RepoPath::new("x y")));
+        let nested = parse(b"? sub repo/").unwrap();
+        assert!(nested.nested);
+        assert_eq!(nested.path, RepoPath::new("sub repo"));
+        assert!(parse(format!("1 .M SC.. 160000 160000 160000 {id} {id} sub").as_bytes()).unwrap().submodule);
+    }
+}

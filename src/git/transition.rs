@@ -1,0 +1,292 @@
+//! Owns the one way a working tree changes: from commit A to commit B, or not at all.
+//!
+//! Order of steps: lock the index, lock the refs, refuse what would lose something, give every touched file a second
+//! name, let git bring files and a second index over, compare what was replaced, move the ref, install the index.
+//! Whatever fails before the ref has moved is taken back by renames alone, so that a full disk cannot stop it.
+//!
+//! Limit: an editor that saves by rename between git's own check of a file and its replacement of it cannot be seen.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::index::{self, IndexLock};
+use super::open_op::refuse_open;
+use super::quarantine::{Quarantine, prune_parents, settle};
+use super::ref_move::{self, Head, RefMove};
+use super::status::status;
+use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
+
+/// A working tree that is about to change. The caller holds its transition lock.
+pub(crate) struct Tree<'a> {
+    /// The repository.
+    pub(crate) repo: &'a Repo,
+    /// The top of the worktree.
+    pub(crate) dir: &'a Path,
+    /// Its git directory.
+    pub(crate) git_dir: PathBuf,
+    /// An existing empty folder below `proq/` for what is on its way.
+    pub(crate) scratch: &'a Path,
+}
+
+/// Changes a working tree and the ref that names it from `from` to `to`. Changes of the user that do not overlap stay
+/// as they are, staged state included.
+///
+/// # Errors
+/// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`], [`Error::IndexLocked`], [`Error::RefMoved`]:
+/// refused, nothing changed. [`Error::Raced`]: files changed meanwhile and everything was put back.
+pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why: &str) -> Result<(), Error> {
+    let lock = IndexLock::take(tree.dir, &tree.git_dir)?;
+    let prepared = ref_move::prepare(tree.repo, tree.dir, &tree.git_dir, mv, (from, to), why)?;
+    refuse_stale(tree, from, mv)?;
+    refuse_open(tree.dir, &tree.git_dir)?;
+    let changes = tree_changes(tree.repo, from, to)?;
+    if changes.is_empty() {
+        prepared.commit()?;
+        return Ok(());
+    }
+    refuse_overlap(tree, &changes)?;
+    let moved = bring_files(tree, lock.index(), from, to, changes)?;
+    if let Err(e) = prepared.commit() {
+        moved.undo()?;
+        return Err(e);
+    }
+    let next = moved.keep();
+    lock.install(&next)
+}
+
+/// A transaction that switches HEAD checks what HEAD names, not where that branch is: a commit may have come in between.
+fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
+    let RefMove::Switch { from: Head::Branch(branch), .. } = mv else { return Ok(()) };
+    if tree.repo.branch_tip(branch)? == Some(from) {
+        return Ok(());
+    }
+    Err(Error::RefMoved { name: branch.clone(), why: "it has moved meanwhile".to_owned() })
+}
+
+/// Refuses when a local change, staged or not, shown by git or hidden by a flag, meets a path of `changes`.
+pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change]) -> Result<(), Error> {
+    let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
+    let dirt = status(tree.repo, tree.dir, false)?;
+    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let mut met: Vec<RepoPath> = dirt
+        .paths()
+        .into_iter()
+        .chain(hidden)
+        .filter(|p| touched.contains(p) || p.parents().any(|up| touched.contains(&up)))
+        .collect();
+    if !met.is_empty() {
+        met.sort();
+        met.dedup();
+        return Err(Error::Overlap { dir: tree.dir.to_owned(), paths: met });
+    }
+    let paths = obstructions(tree.dir, changes, tree.repo.setting_bool("core.ignoreCase") == Some(true));
+    if paths.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
+}
+
+/// Files that git does not track, ignored ones included, standing where `changes` wants to put something.
+/// (`read-tree` overwrites an ignored file and deletes an ignored folder without a word.)
+fn obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPath> {
+    let leaving: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
+    let folded: HashSet<Vec<u8>> = if ignore_case {
+        leaving.iter().map(|p| p.as_bytes().to_ascii_lowercase()).collect()
+    } else {
+        HashSet::new()
+    };
+    let mut out = Vec::new();
+    let arriving = changes.iter().filter(|c| c.old.is_none() && c.new.is_some_and(|n| !n.is_gitlink()));
+    for change in arriving {
+        let blocked =
+            change.path.parents().find(|up| up.under(dir).symlink_metadata().is_ok_and(|m| !m.is_dir()));
+        match blocked {
+            Some(up) if leaving.contains(&up) => continue,
+            Some(up) => {
+                out.push(up);
+                continue;
+            }
+            None => {}
+        }
+        let Ok(meta) = change.path.under(dir).symlink_metadata() else { continue };
+        if meta.is_dir() {
+            strangers(dir, &change.path, &leaving, &mut out);
+        } else if !folded.contains(&change.path.as_bytes().to_ascii_lowercase()) {
+            out.push(change.path.clone());
+        }
+    }
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// Files below a folder that are not among those that go away.
+fn strangers(dir: &Path, folder: &RepoPath, leaving: &HashSet<&RepoPath>, out: &mut Vec<RepoPath>) {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(entries) = std::fs::read_dir(folder.under(dir)) else {
+        out.push(folder.clone());
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = folder.join(entry.file_name().as_bytes());
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            strangers(dir, &path, leaving, out);
+        } else if !leaving.contains(&path) {
+            out.push(path);
+        }
+    }
+}
+
+/// Files that were brought over and can still be taken back.
+#[must_use]
+pub(super) struct Moved<'a> {
+    dir: &'a Path,
+    changes: Vec<Change>,
+    held: Quarantine,
+    next: PathBuf,
+}
+
+/// Brings the files from one tree to another with a second index, starting from a copy of `index`.
+pub(super) fn bring_files<'a>(
+    tree: &Tree<'a>,
+    index: &Path,
+    from: Oid,
+    to: Oid,
+    changes: Vec<Change>,
+) -> Result<Moved<'a>, Error> {
+    let next = tree.scratch.join("index");
+    index::copy(index, &next)?;
+    let held = Quarantine::at(&tree.scratch.join("replaced"))?;
+    for change in changes.iter().filter(|c| is_replaced(c)) {
+        held.link(tree.dir, &change.path)?;
+    }
+    settle(tree.repo, tree.dir, &next)?;
+    let moved = Moved { dir: tree.dir, changes, held, next };
+    let brought = tree
+        .repo
+        .git_in(tree.dir)
+        .args(["read-tree", "-m", "-u"])
+        .args([from.to_string(), to.to_string()])
+        .index(&moved.next)
+        .changes()
+        .run();
+    if let Err(e) = brought {
+        moved.undo()?;
+        return Err(e);
+    }
+    let paths = moved.edited(tree, from)?;
+    if paths.is_empty() {
+        return Ok(moved);
+    }
+    moved.undo()?;
+    Err(Error::Raced { dir: tree.dir.to_owned(), paths })
+}
+
+/// Whether a file stands there that git will replace or remove.
+fn is_replaced(change: &Change) -> bool {
+    change.old.is_some_and(|side| !side.is_gitlink())
+}
+
+impl Moved<'_> {
+    /// Files that were written to between being checked and being replaced: their old name was gone by then, the
+    /// second one still shows the edit.
+    fn edited(&self, tree: &Tree<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
+        let expected: Vec<(RepoPath, Side)> = self
+            .changes
+            .iter()
+            .filter(|c| is_replaced(c) && self.held.holds(&c.path))
+            .filter_map(|c| Some((c.path.clone(), c.old?)))
+            .collect();
+        if expected.is_empty() {
+            return Ok(Vec::new());
+        }
+        let attributes = attributes_for(tree.repo, from, expected.iter().map(|(p, _)| p))?;
+        self.held.differing(tree.repo, &tree.git_dir, &expected, &attributes)
+    }
+
+    /// Takes everything back with renames: what arrived is set aside, what was there returns.
+    pub(super) fn undo(self) -> Result<(), Error> {
+        let arrived = Quarantine::at(&self.next.with_file_name("arrived"))?;
+        for change in self.changes.iter().filter(|c| c.old.is_none()) {
+            arrived.take(self.dir, &change.path)?;
+            prune_parents(self.dir, &change.path);
+        }
+        for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
+            self.held.give_over(self.dir, &change.path)?;
+        }
+        Ok(())
+    }
+
+    /// Accepts what was done; the index to install is returned.
+    pub(super) fn keep(self) -> PathBuf {
+        self.held.discard();
+        self.next
+    }
+}
+
+/// The `.gitattributes` files of a tree that can speak about `paths`: they decide how a file's bytes become a blob.
+pub(super) fn attributes_for<'p>(
+    repo: &Repo,
+    tree: Oid,
+    paths: impl Iterator<Item = &'p RepoPath>,
+) -> Result<Vec<(RepoPath, Side)>, Error> {
+    let mut wanted: BTreeSet<RepoPath> = BTreeSet::from([RepoPath::new(".gitattributes")]);
+    for path in paths {
+        wanted.extend(path.parents().map(|up| up.join(b".gitattributes")));
+    }
+    diff::tree_files(repo, tree, &wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(path: &str, old: bool, new: bool) -> Change {
+        let oid: Oid = "1".repeat(40).parse().unwrap();
+        let side = |there: bool| there.then_some(Side { mode: 0o100_644, oid });
+        Change { path: RepoPath::new(path), old: side(old), new: side(new) }
+    }
+
+    #[test]
+    fn ignored_files_and_folders_in_the_way_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("build/deep")).unwrap();
+        std::fs::write(root.join("build/deep/out"), "").unwrap();
+        std::fs::write(root.join(".env"), "").unwrap();
+        std::fs::write(root.join("file"), "").unwrap();
+        let changes = [
+            change(".env", false, true),
+            change("build", false, true),
+            change("file/below", false, true),
+            change("new", false, true),
+        ];
+        let found: Vec<String> =
+            obstructions(root, &changes, false).iter().map(ToString::to_string).collect();
+        assert_eq!(found, [".env", "build/deep/out", "file"]);
+    }
+
+    #[test]
+    fn what_the_change_itself_removes_does_not_stand_in_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("d/x"), "").unwrap();
+        std::fs::write(dir.path().join("f"), "").unwrap();
+        let changes = [
+            change("d/x", true, false),
+            change("d", false, true),
+            change("f", true, false),
+            change("f/y", false, true),
+        ];
+        assert_eq!(obstructions(dir.path(), &changes, false), []);
+    }
+
+    #[test]
+    fn a_rename_in_case_only_is_no_obstruction_where_case_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("README"), "").unwrap();
+        let changes = [change("readme", true, false), change("README", false, true)];
+        assert_eq!(obstructions(dir.path(), &changes, true), []);
+        assert_eq!(obstructions(dir.path(), &changes, false).len(), 1);
+    }
+}

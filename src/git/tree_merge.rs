@@ -1,0 +1,152 @@
+//! Owns merging two commits in memory, by the program whose verdict counts.
+
+use std::path::Path;
+
+use super::{Error, Oid, Repo, RepoPath, Side, ThrowAway, diff};
+
+/// One side of one conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stage {
+    /// The path.
+    pub(crate) path: RepoPath,
+    /// 1, 2 or 3.
+    pub(crate) number: u8,
+    /// The mode and blob of that side.
+    pub(crate) side: Side,
+}
+
+/// The outcome of a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Merged {
+    /// The merged tree; with conflicts it holds markers.
+    pub(crate) tree: Oid,
+    /// Whether nothing needs a person.
+    pub(crate) clean: bool,
+    /// The sides of every conflicted path.
+    pub(crate) stages: Vec<Stage>,
+    /// What git says about conflicts, one line each.
+    pub(crate) messages: Vec<String>,
+}
+
+impl Merged {
+    /// The conflicted paths, each once.
+    pub(crate) fn paths(&self) -> Vec<RepoPath> {
+        let mut out: Vec<RepoPath> = self.stages.iter().map(|s| s.path.clone()).collect();
+        out.sort();
+        out.dedup();
+        out
+    }
+}
+
+/// Merges `theirs` into `ours`. Attributes come from `ours`, not from whatever is checked out; on git before 2.41
+/// they are laid out in `scratch` for that. The merge base is always git's to find: it may be several commits.
+pub(crate) fn merge_commits(
+    repo: &Repo,
+    ours: Oid,
+    theirs: Oid,
+    scratch: &Path,
+    into: Option<&ThrowAway>,
+) -> Result<Merged, Error> {
+    let mut call = ThrowAway::apply(into, repo.git());
+    if repo.version()?.has_attr_source() {
+        call = call.arg(format!("--attr-source={ours}"));
+    } else {
+        let dir = lay_out_attributes(repo, ours, scratch, into)?;
+        call = call.env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", dir);
+    }
+    let call = call
+        .args(["merge-tree", "--write-tree", "-z", "--messages"])
+        .args([ours.to_string(), theirs.to_string()])
+        .accept(&[1])
+        .changes()
+        .durable();
+    let shown = call.shown();
+    let out = call.run()?;
+    parse(&out.stdout, out.code == 0)
+        .ok_or_else(|| Error::Answer { args: shown, what: "a field of another form".into() })
+}
+
+/// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.
+fn lay_out_attributes(
+    repo: &Repo,
+    commit: Oid,
+    scratch: &Path,
+    into: Option<&ThrowAway>,
+) -> Result<std::path::PathBuf, Error> {
+    let dir = scratch.join(format!("attributes-{commit}"));
+    if dir.exists() {
+        return Ok(dir);
+    }
+    std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    let listed = ThrowAway::apply(into, repo.git())
+        .args(["ls-tree", "-r", "-z", "--full-tree"])
+        .arg(commit.to_string())
+        .run()?;
+    let all = listed.fields().filter_map(diff::parse_file);
+    for (path, side) in all.filter(|(p, _)| p.ends_with_name(b".gitattributes")) {
+        let text = repo.git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?;
+        let file = path.under(&dir);
+        if let Some(parent) = file.parent() {
+            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        std::fs::write(&file, text.stdout).map_err(Error::io("write", &file))?;
+    }
+    Ok(dir)
+}
+
+/// `<tree>\0 (<mode> <id> <stage>\t<path>\0)* \0 (<n>\0 <path>\0 × n <kind>\0 <message>\0)*`
+fn parse(bytes: &[u8], clean: bool) -> Option<Merged> {
+    let mut fields = bytes.split(|b| *b == 0);
+    let tree = Oid::from_hex(fields.next()?)?;
+    let mut stages = Vec::new();
+    for field in fields.by_ref().take_while(|f| !f.is_empty()) {
+        stages.push(parse_stage(field)?);
+    }
+    let mut messages = Vec::new();
+    while let Some(count) = fields.next().filter(|f| !f.is_empty()) {
+        let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+        for _ in 0..count {
+            fields.next()?;
+        }
+        let kind = fields.next()?;
+        let text = String::from_utf8_lossy(fields.next()?);
+        if kind.starts_with(b"CONFLICT") {
+            messages.extend(text.lines().map(ToOwned::to_owned));
+        }
+    }
+    Some(Merged { tree, clean, stages, messages })
+}
+
+fn parse_stage(field: &[u8]) -> Option<Stage> {
+    let tab = field.iter().position(|b| *b == b'\t')?;
+    let head = std::str::from_utf8(&field[..tab]).ok()?;
+    let mut words = head.split(' ');
+    let mode = u32::from_str_radix(words.next()?, 8).ok()?;
+    let oid = Oid::from_hex(words.next()?.as_bytes())?;
+    let number = words.next()?.parse().ok()?;
+    Some(Stage { path: RepoPath::new(&field[tab + 1..]), number, side: Side { mode, oid } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_conflict_is_read_with_stages_and_messages() {
+        let id = "a".repeat(40);
+        let text = format!(
+            "{id}\x00100644 {id} 1\tx y\x00100644 {id} 2\tx y\0\x001\0x y\0Auto-merging\0Auto-merging x y\n\x002\0x y\0z\0CONFLICT (contents)\0CONFLICT (content): Merge conflict in x y\n\0"
+        );
+        let merged = parse(text.as_bytes(), false).unwrap();
+        assert_eq!(merged.stages.len(), 2);
+        assert_eq!(merged.paths(), [RepoPath::new("x y")]);
+        assert_eq!(merged.messages, ["CONFLICT (content): Merge conflict in x y"]);
+    }
+
+    #[test]
+    fn a_clean_merge_is_only_a_tree() {
+        let id = "a".repeat(40);
+        let merged = parse(format!("{id}\0").as_bytes(), true).unwrap();
+        assert!(merged.clean && merged.stages.is_empty() && merged.messages.is_empty());
+    }
+}

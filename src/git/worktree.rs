@@ -1,0 +1,149 @@
+//! Owns git's list of worktrees, and adding one.
+
+use std::path::{Path, PathBuf};
+
+use super::{Error, Oid, Repo, RepoPath};
+
+/// One line of `git worktree list`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Worktree {
+    /// Its top folder.
+    pub(crate) path: PathBuf,
+    /// The commit HEAD is at; none on an unborn branch or in a bare repository.
+    pub(crate) head: Option<Oid>,
+    /// The branch HEAD names, without `refs/heads/`; none when detached.
+    pub(crate) branch: Option<String>,
+    /// Why `git worktree lock` holds it, if it does (the reason may be empty).
+    pub(crate) locked: Option<String>,
+    /// Why git would prune it, if it would.
+    pub(crate) prunable: Option<String>,
+    /// Whether this is the repository itself, without a checkout.
+    pub(crate) bare: bool,
+}
+
+/// All worktrees of a repository, the main one first, as of one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WorktreeList(Vec<Worktree>);
+
+impl WorktreeList {
+    /// Reads the list.
+    pub(crate) fn read(repo: &Repo) -> Result<WorktreeList, Error> {
+        let out = repo.git().args(["worktree", "list", "--porcelain", "-z"]).run()?;
+        Ok(WorktreeList(parse(&out.stdout)))
+    }
+
+    /// Every worktree.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Worktree> {
+        self.0.iter()
+    }
+
+    /// The worktree whose top folder is `path`.
+    pub(crate) fn at(&self, path: &Path) -> Option<&Worktree> {
+        self.0.iter().find(|w| w.path == path)
+    }
+
+    /// The worktrees whose HEAD names `branch`.
+    pub(crate) fn on_branch<'a>(&'a self, branch: &'a str) -> impl Iterator<Item = &'a Worktree> {
+        self.0.iter().filter(move |w| w.branch.as_deref() == Some(branch) && w.prunable.is_none())
+    }
+}
+
+fn parse(bytes: &[u8]) -> Vec<Worktree> {
+    let mut all: Vec<Worktree> = Vec::new();
+    for line in bytes.split(|b| *b == 0).filter(|l| !l.is_empty()) {
+        let (word, rest) = match line.iter().position(|b| *b == b' ') {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &b""[..]),
+        };
+        let text = || String::from_utf8_lossy(rest).into_owned();
+        if word == b"worktree" {
+            all.push(Worktree {
+                path: RepoPath::new(rest).under(Path::new("")),
+                head: None,
+                branch: None,
+                locked: None,
+                prunable: None,
+                bare: false,
+            });
+            continue;
+        }
+        let Some(last) = all.last_mut() else { continue };
+        match word {
+            b"HEAD" => last.head = Oid::from_hex(rest).filter(|id| !id.is_null()),
+            b"branch" => last.branch = Some(text().trim_start_matches("refs/heads/").to_owned()),
+            b"locked" => last.locked = Some(text()),
+            b"prunable" => last.prunable = Some(text()),
+            b"bare" => last.bare = true,
+            _ => {}
+        }
+    }
+    all
+}
+
+impl Repo {
+    /// Adds a worktree without files on a new branch. Upstream tracking is left out: it fights over `config.lock`.
+    pub(crate) fn add_worktree(&self, path: &Path, branch: &str, start: Oid) -> Result<(), Error> {
+        self.git()
+            .args(["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b"])
+            .arg(branch)
+            .arg("--")
+            .arg(path)
+            .arg(start.to_string())
+            .changes()
+            .run()
+            .map(drop)
+    }
+
+    /// Fills a worktree that has no files yet with its HEAD, through git's own filters and sparse patterns.
+    pub(crate) fn fill_worktree(&self, path: &Path) -> Result<(), Error> {
+        self.git_in(path).args(["read-tree", "-m", "-u", "HEAD"]).changes().run().map(drop)
+    }
+
+    /// Forgets the one worktree whose folder was `path` and is gone. (`git worktree prune` would forget others too,
+    /// among them those on a disk that is not mounted.)
+    pub(crate) fn forget_worktree(&self, path: &Path) -> Result<(), Error> {
+        if path.exists() {
+            return Ok(());
+        }
+        match self.admin_dir_of(path) {
+            Some(admin) => std::fs::remove_dir_all(&admin).map_err(Error::io("remove", &admin)),
+            None => Ok(()),
+        }
+    }
+
+    /// Git's admin folder for the worktree at `path`, found from git's side: the folder may be gone or name another.
+    pub(crate) fn admin_dir_of(&self, path: &Path) -> Option<PathBuf> {
+        let all = self.common_dir().join("worktrees");
+        let Ok(entries) = std::fs::read_dir(&all) else { return None };
+        let link = path.join(".git");
+        for entry in entries.flatten() {
+            let dir = entry.path();
+            let text = std::fs::read(dir.join("gitdir")).unwrap_or_default();
+            let target = RepoPath::new(text.trim_ascii_end()).under(&dir);
+            if target == link {
+                return Some(dir);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_porcelain_list_is_read_whole() {
+        let id = "1".repeat(40);
+        let text = format!(
+            "worktree /r\0HEAD {id}\0branch refs/heads/main\0\0worktree /l a\0HEAD {id}\0detached\0locked why not\0\0worktree /b\0bare\0\0"
+        );
+        let list = WorktreeList(parse(text.as_bytes()));
+        assert_eq!(list.iter().count(), 3);
+        assert_eq!(list.on_branch("main").count(), 1);
+        let second = list.at(Path::new("/l a")).unwrap();
+        assert_eq!(second.branch, None);
+        assert_eq!(second.locked.as_deref(), Some("why not"));
+        assert!(list.at(Path::new("/b")).unwrap().bare);
+    }
+}
