@@ -2,4 +2,6 @@
 
 mod explain;
 mod git;
+mod interrupt;
 mod note;
+mod store;

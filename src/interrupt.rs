@@ -1,0 +1,53 @@
+//! Owns Ctrl-C and TERM while something is being changed: noted at once, obeyed at the next place where stopping is safe.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::store::Error;
+
+struct Wish {
+    /// The signal; zero for none.
+    signal: Arc<AtomicUsize>,
+    /// Whether signals end the process again.
+    relaxed: Arc<AtomicBool>,
+}
+
+static WISH: OnceLock<Wish> = OnceLock::new();
+
+/// From now on INT, TERM and HUP are only noted. Without this call they end the process, as is right for reading.
+pub(crate) fn arm() {
+    WISH.get_or_init(|| {
+        let wish = Wish { signal: Arc::default(), relaxed: Arc::default() };
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            // Where a handler cannot be had, the signal ends the process as before.
+            drop(flag::register_conditional_default(signal, Arc::clone(&wish.relaxed)));
+            let number = signal.unsigned_abs() as usize;
+            drop(flag::register_usize(signal, Arc::clone(&wish.signal), number));
+        }
+        wish
+    });
+}
+
+/// From now on signals end the process again: only looking is left to do.
+pub(crate) fn disarm() {
+    if let Some(wish) = WISH.get() {
+        wish.relaxed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The signal that was noted; zero for none.
+pub(crate) fn signal() -> u8 {
+    let noted = WISH.get().map_or(0, |wish| wish.signal.load(Ordering::Relaxed));
+    u8::try_from(noted).unwrap_or(0)
+}
+
+/// Stops here if a signal was noted.
+///
+/// # Errors
+/// [`Error::Interrupted`].
+pub(crate) fn check() -> Result<(), Error> {
+    if signal() == 0 { Ok(()) } else { Err(Error::Interrupted) }
+}

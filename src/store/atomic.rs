@@ -1,0 +1,51 @@
+//! Owns replacing a file so that a reader, or a power cut, sees the old one or the new one and nothing else.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use super::{Error, layout};
+
+/// Writes `bytes` beside `path`, makes them durable, and renames them into place.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    layout::make_private(parent)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = parent.join(format!(".{name}.{}", layout::new_id()));
+    let written = File::create_new(&beside).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    if let Err(e) = written {
+        drop(std::fs::remove_file(&beside));
+        return Err(Error::io("write", path)(e));
+    }
+    if let Err(e) = std::fs::rename(&beside, path) {
+        drop(std::fs::remove_file(&beside));
+        return Err(Error::io("replace", path)(e));
+    }
+    sync_dir(parent)
+}
+
+/// Makes the names in a folder durable.
+pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
+    File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("sync", dir))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_that_fails_leaves_the_old_file_and_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("taken");
+        std::fs::create_dir_all(path.join("full")).unwrap();
+        assert!(write(&path, b"x").is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+        write(&dir.path().join("a"), b"1").unwrap();
+        write(&dir.path().join("a"), b"2").unwrap();
+        assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"2");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+}

@@ -1,0 +1,55 @@
+//! Owns the time of day, and the one way a test can set it.
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Names the variable that stands in for the clock under test.
+const CLOCK: &str = "PROQ_TEST_NOW";
+
+/// A point in time, to the second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Moment(Timestamp);
+
+/// The present moment.
+pub(crate) fn now() -> Moment {
+    let set = std::env::var(CLOCK).ok().and_then(|text| text.parse().ok());
+    let exact: Timestamp = set.unwrap_or_else(Timestamp::now);
+    Moment(Timestamp::from_second(exact.as_second()).unwrap_or(exact))
+}
+
+impl Moment {
+    /// How long ago `earlier` was; zero when it lies ahead.
+    pub(crate) fn since(self, earlier: Moment) -> Duration {
+        let seconds = self.0.as_second() - earlier.0.as_second();
+        Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+    }
+
+    /// A form that sorts and that is safe in a file name and a ref: `20261121-024457`.
+    pub(crate) fn compact(self) -> String {
+        self.0.strftime("%Y%m%d-%H%M%S").to_string()
+    }
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_compact_and_reads_back() {
+        let moment: Moment = Moment("2026-11-21T02:44:57Z".parse().unwrap());
+        assert_eq!(moment.compact(), "20261121-024457");
+        let later: Moment = Moment("2026-11-21T02:46:00Z".parse().unwrap());
+        assert_eq!(later.since(moment), Duration::from_secs(63));
+        assert_eq!(moment.since(later), Duration::ZERO);
+    }
+}

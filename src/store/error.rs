@@ -1,0 +1,95 @@
+//! Owns what can go wrong with what git-proq keeps.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use crate::explain::{Exit, Explain};
+
+/// An error of the store.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file could not be read or written.
+    #[error("could not {verb} {}", path.display())]
+    Io {
+        /// What was attempted, as a verb.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A record is not what git-proq writes.
+    #[error("the record {} cannot be read; it was left as it is", path.display())]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A record was written by a newer git-proq.
+    #[error("the record {} has format {found}; this git-proq knows up to {known}", path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: u32,
+        /// The newest format known here.
+        known: u32,
+    },
+    /// The user pressed Ctrl-C, or something sent TERM, where stopping is safe.
+    #[error("interrupted; nothing was left half-done")]
+    Interrupted,
+    /// A lock could not be had in time.
+    #[error("{what} is held by {holder}; gave up after {seconds} s, nothing was changed")]
+    Locked {
+        /// What the lock protects.
+        what: String,
+        /// Who holds it, in words.
+        holder: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+}
+
+impl Error {
+    /// Wraps an IO error with what was attempted and where.
+    pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { verb, path, source }
+    }
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::Io { source, .. } => match source.kind() {
+                std::io::ErrorKind::StorageFull => {
+                    vec!["make room on the disk, then run the command again".into()]
+                }
+                std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                    vec!["git-proq keeps its records there; make it writable for you".into()]
+                }
+                _ => Vec::new(),
+            },
+            Error::Broken { path, .. } => vec![
+                format!("look at it, and set it aside if it is lost: mv '{0}' '{0}.broken'", path.display())
+                    .into(),
+            ],
+            Error::Newer { .. } => vec!["upgrade git-proq: cargo install git-proq".into()],
+            Error::Interrupted => Vec::new(),
+            Error::Locked { .. } => vec![
+                "try again when it has ended, or wait longer: git -c proq.lock.timeout=300 proq …".into(),
+            ],
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Locked { .. } => Exit::Locked,
+            Error::Interrupted => Exit::Signal(crate::interrupt::signal()),
+            _ => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Owns who holds a lock, in a side file: for the person who waits, never for deciding whether the lock is free.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Moment, Record, now};
+
+/// The process that took a lock last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Holder {
+    /// Its process id, on its host.
+    pub(crate) pid: u32,
+    /// What it was started as.
+    pub(crate) command: String,
+    /// When it took the lock.
+    pub(crate) since: Moment,
+    /// The machine.
+    pub(crate) host: String,
+}
+
+impl Record for Holder {
+    const FORMAT: u32 = 1;
+}
+
+impl Holder {
+    /// This process.
+    pub(crate) fn me() -> Holder {
+        let mut words = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
+        let program = words.next().unwrap_or_default();
+        let name =
+            Path::new(&program).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let words: Vec<String> = std::iter::once(name).chain(words.take(3)).collect();
+        Holder {
+            pid: std::process::id(),
+            command: words.join(" ").chars().take(80).collect(),
+            since: now(),
+            host: host(),
+        }
+    }
+
+    /// The side file of a lock.
+    pub(super) fn file(lock: &Path) -> PathBuf {
+        lock.with_extension("holder")
+    }
+
+    /// Notes this process as the holder. Failing to is no reason to give the lock up.
+    pub(super) fn note(lock: &Path) {
+        let holder = Holder::me();
+        if let Ok(text) = toml::to_string(&holder) {
+            drop(std::fs::write(Holder::file(lock), format!("format = {}\n{text}", Holder::FORMAT)));
+        }
+    }
+
+    /// Who took the lock last, in words.
+    pub(super) fn describe(lock: &Path) -> String {
+        let Ok(Some(holder)) = Holder::find(&Holder::file(lock)) else {
+            return "another process".to_owned();
+        };
+        let place = if holder.host == host() { String::new() } else { format!(" on {}", holder.host) };
+        let frozen = place.is_empty() && is_stopped(holder.pid);
+        let frozen = if frozen { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
+        format!("`{}` (process {}{place}, since {}{frozen})", holder.command, holder.pid, holder.since)
+    }
+}
+
+/// The machine's name.
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Whether a process is stopped by job control. `/proc` where there is one, elsewhere this is not known.
+fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
+}

@@ -1,0 +1,142 @@
+//! Owns where each thing lies below `proq/`. The only place that joins these paths.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{Error, now};
+
+/// The paths of one repository's store.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    /// The layout below a common git directory.
+    pub(super) fn new(common_dir: &Path) -> Layout {
+        Layout { root: common_dir.join("proq") }
+    }
+
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// All lanes.
+    pub(crate) fn lanes(&self) -> PathBuf {
+        self.root.join("lanes")
+    }
+
+    /// One lane: its record, its task, its runs.
+    pub(crate) fn lane(&self, name: &str) -> PathBuf {
+        self.lanes().join(name)
+    }
+
+    /// A lane's record.
+    pub(crate) fn lane_record(&self, name: &str) -> PathBuf {
+        self.lane(name).join("lane.toml")
+    }
+
+    /// What a lane's agent was asked.
+    pub(crate) fn task(&self, name: &str) -> PathBuf {
+        self.lane(name).join("task.md")
+    }
+
+    /// The record of a lane's `attempt`-th run.
+    pub(crate) fn run_record(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.toml"))
+    }
+
+    /// What a lane's `attempt`-th run wrote.
+    pub(crate) fn run_log(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.log"))
+    }
+
+    /// Removed lanes, as `name@N`.
+    pub(crate) fn history(&self) -> PathBuf {
+        self.root.join("history")
+    }
+
+    /// What is known of a lane's conflict.
+    pub(crate) fn conflict(&self, name: &str) -> PathBuf {
+        self.lane(name).join("conflict.toml")
+    }
+
+    /// The open preview, if one is open.
+    pub(crate) fn preview(&self) -> PathBuf {
+        self.root.join("preview.toml")
+    }
+
+    /// A snapshot's folder: its record, the raw index, the files that were set aside.
+    pub(crate) fn snapshot(&self, id: &str) -> PathBuf {
+        self.root.join("snaps").join(id)
+    }
+
+    /// What was removed and is kept for a time.
+    pub(crate) fn trash(&self) -> PathBuf {
+        self.root.join("trash")
+    }
+
+    /// The event log.
+    pub(crate) fn events(&self) -> PathBuf {
+        self.root.join("events.jsonl")
+    }
+
+    /// Which git program was found good.
+    pub(crate) fn git_version(&self) -> PathBuf {
+        self.root.join("cache/git.toml")
+    }
+
+    /// Lock files.
+    pub(super) fn locks(&self) -> PathBuf {
+        self.root.join("locks")
+    }
+
+    /// Makes a new empty folder for work in progress; removed when the value is dropped.
+    pub(crate) fn scratch(&self) -> Result<Scratch, Error> {
+        let dir = self.root.join("work").join(new_id());
+        make_private(&self.root)?;
+        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        // git wants absolute paths without links; a temporary folder's path often has one.
+        let dir = dir.canonicalize().map_err(Error::io("look at", &dir))?;
+        Ok(Scratch(dir))
+    }
+}
+
+/// Makes a folder that only its owner may look into: logs, prompts and set-aside files are nobody else's business.
+pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Error::io("create", dir))
+}
+
+/// A folder for work in progress.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Its path, absolute.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A new folder inside it.
+    pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, Error> {
+        let dir = self.0.join(name);
+        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        Ok(dir)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+/// An id that sorts by time and that no other process makes: time, process, count.
+pub(crate) fn new_id() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("{}-{}-{count}", now().compact(), std::process::id())
+}

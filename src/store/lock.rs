@@ -1,0 +1,269 @@
+//! Owns the locks: kernel locks on files that are never deleted, so none goes stale.
+//!
+//! Order, outermost first: ticket, merge, tree, worktrees, store. No other lock is held while an agent runs.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Error, Holder, layout};
+use crate::note::Listener;
+
+/// After this long a wait is said aloud.
+const QUIET: Duration = Duration::from_millis(400);
+
+/// What a lock protects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockName {
+    /// Changes of records; milliseconds.
+    Store,
+    /// The event log; milliseconds.
+    Events,
+    /// Adding and removing worktrees.
+    Worktrees,
+    /// The last moments of a landing.
+    Merge,
+    /// Transitions of one worktree, by its id.
+    Tree(String),
+    /// A lane's name while it is made or removed, and its supervisor for as long as a run lasts.
+    Run(String),
+    /// Inherited by a lane's agent on purpose: held while any of its processes lives.
+    Alive(String),
+}
+
+impl LockName {
+    fn file(&self) -> PathBuf {
+        match self {
+            LockName::Store => "store.lock".into(),
+            LockName::Events => "events.lock".into(),
+            LockName::Worktrees => "worktrees.lock".into(),
+            LockName::Merge => "merge.lock".into(),
+            LockName::Tree(id) => format!("tree-{id}.lock").into(),
+            LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
+            LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
+        }
+    }
+
+    fn what(&self) -> String {
+        match self {
+            LockName::Store => "the store".into(),
+            LockName::Events => "the event log".into(),
+            LockName::Worktrees => "the list of worktrees".into(),
+            LockName::Merge => "the landing".into(),
+            LockName::Tree(id) => format!("the worktree '{id}'"),
+            LockName::Run(lane) | LockName::Alive(lane) => format!("lane '{lane}'"),
+        }
+    }
+}
+
+/// How long to wait for a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// Not at all.
+    Now,
+    /// This long.
+    For(Duration),
+    /// Without end.
+    Forever,
+}
+
+/// The locks of one repository.
+#[derive(Debug, Clone)]
+pub(crate) struct Locks {
+    dir: PathBuf,
+    listener: Listener,
+    limit: Limit,
+}
+
+impl Locks {
+    pub(super) fn new(dir: PathBuf, listener: Listener) -> Locks {
+        Locks { dir, listener, limit: Limit::For(Duration::from_secs(30)) }
+    }
+
+    /// Sets how long `take` waits.
+    pub(crate) fn set_limit(&mut self, limit: Limit) {
+        self.limit = limit;
+    }
+
+    /// Takes a lock, waiting up to the limit and saying for whom.
+    pub(crate) fn take(&self, name: &LockName) -> Result<Guard, Error> {
+        self.take_within(name, self.limit)
+    }
+
+    /// Takes a lock within a limit of its own.
+    pub(crate) fn take_within(&self, name: &LockName, limit: Limit) -> Result<Guard, Error> {
+        take_file(&self.dir.join(name.file()), &name.what(), limit, &self.listener)
+    }
+
+    /// Takes a lock if it is free.
+    pub(crate) fn try_take(&self, name: &LockName) -> Result<Option<Guard>, Error> {
+        let path = self.dir.join(name.file());
+        let file = open(&path)?;
+        Ok(match file.try_lock() {
+            Ok(()) => Some(Guard::new(file, &path)),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Error(e)) => return Err(Error::io("lock", &path)(e)),
+        })
+    }
+
+    /// Whether somebody holds a lock. Asks with a shared lock, so that askers do not see each other.
+    pub(crate) fn is_held(&self, name: &LockName) -> Result<bool, Error> {
+        let path = self.dir.join(name.file());
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(e) => return Err(Error::io("open", &path)(e)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(e)) => Err(Error::io("lock", &path)(e)),
+        }
+    }
+
+    /// Waits until nobody holds a lock, without end and without polling.
+    pub(crate) fn wait_until_free(&self, name: &LockName) -> Result<(), Error> {
+        let path = self.dir.join(name.file());
+        match File::open(&path) {
+            Ok(file) => file.lock_shared().map_err(Error::io("lock", &path)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(Error::io("open", &path)(e)),
+        }
+    }
+
+    /// The process noted as the last holder of a lock.
+    pub(crate) fn holder(&self, name: &LockName) -> Result<Option<Holder>, Error> {
+        use super::Record;
+        Holder::find(&Holder::file(&self.dir.join(name.file())))
+    }
+
+    /// Takes over a lock that an open descriptor, handed down by the process that started this one, already holds.
+    pub(crate) fn adopt(&self, name: &LockName, file: File) -> Guard {
+        Guard::new(file, &self.dir.join(name.file()))
+    }
+
+    /// The folder of the landing queue.
+    pub(super) fn tickets(&self) -> PathBuf {
+        self.dir.join("tickets")
+    }
+
+    pub(super) fn listener(&self) -> &Listener {
+        &self.listener
+    }
+}
+
+/// A lock that is held until this is dropped.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Guard {
+    file: File,
+}
+
+impl Guard {
+    fn new(file: File, path: &Path) -> Guard {
+        Holder::note(path);
+        Guard { file }
+    }
+
+    /// The open file that carries the lock, to hand it to another process.
+    pub(crate) fn into_file(self) -> File {
+        self.file
+    }
+
+    /// The open file that carries the lock.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+/// Opens a lock file, making it when missing.
+pub(super) fn open(path: &Path) -> Result<File, Error> {
+    let options = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    match options() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            layout::make_private(path.parent().unwrap_or(Path::new(".")))?;
+            options().map_err(Error::io("create", path))
+        }
+        other => other.map_err(Error::io("open", path)),
+    }
+}
+
+pub(super) fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
+    let file = open(path)?;
+    let since = Instant::now();
+    let mut said = false;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(Guard::new(file, path)),
+            Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        crate::interrupt::check()?;
+        let waited = since.elapsed();
+        let over = match limit {
+            Limit::Now => true,
+            Limit::For(limit) => waited >= limit,
+            Limit::Forever => false,
+        };
+        if over {
+            return Err(Error::Locked {
+                what: what.to_owned(),
+                holder: Holder::describe(path),
+                seconds: waited.as_secs(),
+            });
+        }
+        if !said && waited > QUIET {
+            listener.waiting(format!("waiting for {what}, held by {}", Holder::describe(path)));
+            said = true;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(40));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn locks(dir: &Path) -> Locks {
+        Locks::new(dir.to_owned(), Listener::silent())
+    }
+
+    #[test]
+    fn a_held_lock_is_seen_named_and_given_up_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mine, theirs) = (locks(dir.path()), locks(dir.path()));
+        let name = LockName::Run("x".into());
+        assert!(!mine.is_held(&name).unwrap());
+        let guard = theirs.take(&name).unwrap();
+        assert!(mine.is_held(&name).unwrap());
+        assert!(mine.try_take(&name).unwrap().is_none());
+        let error = mine.take_within(&name, Limit::Now).unwrap_err();
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        drop(guard);
+        assert!(!mine.is_held(&name).unwrap());
+        mine.wait_until_free(&name).unwrap();
+        assert!(mine.try_take(&name).unwrap().is_some());
+    }
+
+    #[test]
+    fn threads_that_count_under_a_lock_lose_no_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let count = dir.path().join("count");
+        std::fs::write(&count, "0").unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let locks = locks(dir.path());
+                    for _ in 0..25 {
+                        let _guard = locks.take(&LockName::Store).unwrap();
+                        let n: u32 = std::fs::read_to_string(&count).unwrap().parse().unwrap();
+                        std::fs::write(&count, (n + 1).to_string()).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(std::fs::read_to_string(&count).unwrap(), "200");
+    }
+}

@@ -1,0 +1,53 @@
+//! Owns all that lies below `<common git dir>/proq`: where it is, how it is written, who holds which lock.
+
+mod atomic;
+mod clock;
+mod error;
+mod holder;
+mod layout;
+mod lock;
+mod record;
+pub(crate) mod records;
+mod tickets;
+
+pub(crate) use atomic::{sync_dir, write as write_atomically};
+pub(crate) use clock::{Moment, now};
+pub(crate) use error::Error;
+pub(crate) use holder::Holder;
+pub(crate) use layout::{Layout, Scratch, make_private, new_id};
+pub(crate) use lock::{Guard, Limit, LockName, Locks};
+pub(crate) use record::Record;
+pub(crate) use tickets::Ticket;
+
+use std::path::Path;
+
+/// The store of one repository.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    layout: Layout,
+    locks: Locks,
+}
+
+impl Store {
+    /// The store below `common_dir`. Nothing is written.
+    pub(crate) fn at(common_dir: &Path, listener: crate::note::Listener) -> Store {
+        let layout = Layout::new(common_dir);
+        let locks = Locks::new(layout.locks(), listener);
+        Store { layout, locks }
+    }
+
+    /// Sets how long locks are waited for.
+    pub(crate) fn set_lock_limit(&mut self, limit: Limit) {
+        self.locks.set_limit(limit);
+    }
+
+    /// Where things lie.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The locks.
+    pub(crate) fn locks(&self) -> &Locks {
+        &self.locks
+    }
+}

@@ -1,0 +1,84 @@
+//! Owns reading and writing records: TOML with a `format`, never read as defaults when it is broken.
+
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{Error, atomic};
+
+/// Something kept in a TOML file of its own.
+pub(crate) trait Record: Serialize + DeserializeOwned {
+    /// The newest format this program writes and understands.
+    const FORMAT: u32;
+
+    /// Reads a record.
+    fn load(path: &Path) -> Result<Self, Error> {
+        Self::find(path)?.ok_or_else(|| Error::io("read", path)(std::io::ErrorKind::NotFound.into()))
+    }
+
+    /// Reads a record that may not exist.
+    fn find(path: &Path) -> Result<Option<Self>, Error> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io("read", path)(e)),
+        };
+        let broken =
+            |source: toml::de::Error| Error::Broken { path: path.to_owned(), source: Box::new(source) };
+        let header: Header = toml::from_str(&text).map_err(broken)?;
+        if header.format > Self::FORMAT {
+            return Err(Error::Newer { path: path.to_owned(), found: header.format, known: Self::FORMAT });
+        }
+        toml::from_str(&text).map(Some).map_err(broken)
+    }
+
+    /// Replaces a record.
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        let body = toml::to_string(self)
+            .map_err(|e| Error::Broken { path: path.to_owned(), source: Box::new(e) })?;
+        atomic::write(path, format!("format = {}\n{body}", Self::FORMAT).as_bytes())
+    }
+}
+
+/// What every record begins with.
+#[derive(Deserialize)]
+struct Header {
+    format: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Serialize, Deserialize, PartialEq)]
+    struct Thing {
+        name: String,
+    }
+
+    impl Record for Thing {
+        const FORMAT: u32 = 2;
+    }
+
+    #[test]
+    fn a_record_reads_back_and_an_absent_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep/thing.toml");
+        assert_eq!(Thing::find(&path).unwrap(), None);
+        Thing { name: "x".into() }.save(&path).unwrap();
+        assert_eq!(Thing::load(&path).unwrap(), Thing { name: "x".into() });
+    }
+
+    #[test]
+    fn newer_and_broken_records_are_named_and_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("thing.toml");
+        std::fs::write(&path, "format = 3\nname = 'x'\nmore = 1\n").unwrap();
+        assert!(matches!(Thing::load(&path), Err(Error::Newer { found: 3, known: 2, .. })));
+        for text in ["", "format = 2\n", "name = 'x'", "format = 2\nname = "] {
+            std::fs::write(&path, text).unwrap();
+            assert!(matches!(Thing::load(&path), Err(Error::Broken { .. })), "{text:?}");
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+        }
+    }
+}

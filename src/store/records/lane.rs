@@ -1,0 +1,125 @@
+//! Owns the form of a lane's record.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::Oid;
+use crate::store::{Moment, Record};
+
+/// What a lane is doing, or how it ended. What a process claims (`starting`, `running`) is true only while its lock
+/// is held; who reads a record looks at the lock too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaneState {
+    /// No run yet.
+    Idle,
+    /// A run is being started.
+    Starting,
+    /// A run is under way.
+    Running,
+    /// The agent ended well and there is something to show.
+    Done,
+    /// The agent ended well and changed nothing.
+    NoChange,
+    /// The agent failed, or its supervisor died.
+    Failed,
+    /// Somebody stopped it.
+    Stopped,
+    /// Its supervisor is gone and its agent lives on.
+    Orphaned,
+    /// The last landing captured a conflict.
+    Conflict,
+    /// It is on its base.
+    Landed,
+    /// It was thrown away.
+    Discarded,
+}
+
+impl fmt::Display for LaneState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LaneState::Idle => "idle",
+            LaneState::Starting => "starting",
+            LaneState::Running => "running",
+            LaneState::Done => "done",
+            LaneState::NoChange => "no-change",
+            LaneState::Failed => "failed",
+            LaneState::Stopped => "stopped",
+            LaneState::Orphaned => "orphaned",
+            LaneState::Conflict => "conflict",
+            LaneState::Landed => "landed",
+            LaneState::Discarded => "discarded",
+        })
+    }
+}
+
+/// How a lane landed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Landed {
+    /// The merge commit.
+    pub(crate) commit: Oid,
+    /// The branch.
+    pub(crate) onto: String,
+    /// The tip that landed.
+    pub(crate) tip: Oid,
+    /// When.
+    pub(crate) at: Moment,
+}
+
+/// A lane, as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneRecord {
+    /// Its name.
+    pub(crate) name: String,
+    /// The first line of its task; the name when it has none.
+    pub(crate) title: String,
+    /// Its branch, without `refs/heads/`.
+    pub(crate) branch: String,
+    /// The top of its worktree.
+    pub(crate) path: PathBuf,
+    /// The name of git's admin folder for that worktree.
+    pub(crate) worktree_id: String,
+    /// The branch it lands on.
+    pub(crate) base: String,
+    /// The commit it was cut from.
+    pub(crate) start: Oid,
+    /// What it is doing.
+    pub(crate) state: LaneState,
+    /// More about the state, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
+    /// The agent of its last run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agent: Option<String>,
+    /// The number of its last run; zero before the first.
+    pub(crate) attempt: u32,
+    /// When it was made.
+    pub(crate) created: Moment,
+    /// When its state changed last.
+    pub(crate) updated: Moment,
+    /// Edits made while it was previewed: the snapshots that hold them, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) preview_edits: Vec<String>,
+    /// How it landed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) landed: Option<Landed>,
+}
+
+impl Record for LaneRecord {
+    const FORMAT: u32 = 1;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states_show_as_they_are_written() {
+        let all = [LaneState::Idle, LaneState::NoChange, LaneState::Conflict, LaneState::Orphaned];
+        for state in all {
+            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
+        }
+    }
+}

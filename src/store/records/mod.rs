@@ -1,0 +1,15 @@
+//! Owns the form of every record on disk.
+
+mod conflict;
+mod lane;
+mod preview;
+mod run;
+mod snap;
+mod trash;
+
+pub(crate) use conflict::{ConflictRecord, ConflictStage};
+pub(crate) use lane::{Landed, LaneRecord, LaneState};
+pub(crate) use preview::PreviewRecord;
+pub(crate) use run::RunRecord;
+pub(crate) use snap::SnapRecord;
+pub(crate) use trash::TrashRecord;

@@ -1,0 +1,30 @@
+//! Owns the form of the open preview.
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::{Head, Oid};
+use crate::store::{Moment, Record};
+
+/// The preview that the main checkout shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PreviewRecord {
+    /// The lane that is shown.
+    pub(crate) lane: String,
+    /// The hidden branch that shows it, without `refs/heads/`.
+    pub(crate) branch: String,
+    /// The commit of the lane that is shown.
+    pub(crate) tip: Oid,
+    /// When it was entered.
+    pub(crate) since: Moment,
+    /// What HEAD named before.
+    pub(crate) came_from: Head,
+    /// The commit HEAD was at before.
+    pub(crate) came_from_commit: Oid,
+    /// The user's own changes from before, kept in this snapshot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot: Option<String>,
+}
+
+impl Record for PreviewRecord {
+    const FORMAT: u32 = 1;
+}

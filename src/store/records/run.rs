@@ -1,0 +1,49 @@
+//! Owns the form of a run's record.
+
+use serde::{Deserialize, Serialize};
+
+use super::LaneState;
+use crate::git::Oid;
+use crate::store::{Moment, Record};
+
+/// One execution of an agent in a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunRecord {
+    /// Its number in the lane, from 1.
+    pub(crate) attempt: u32,
+    /// The profile's name.
+    pub(crate) agent: String,
+    /// The command as it is started, the prompt left out where it is passed as a file.
+    pub(crate) command: Vec<String>,
+    /// Whether the task's text is its standard input.
+    pub(crate) prompt_on_stdin: bool,
+    /// The lane's tip before.
+    pub(crate) tip_before: Oid,
+    /// When it started.
+    pub(crate) started: Moment,
+    /// The agent's process, which is also its process group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
+    /// What tells that process from a later one of the same number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) birth: Option<String>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ended: Option<Moment>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<LaneState>,
+    /// The agent's exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// The lane's tip after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tip_after: Option<Oid>,
+}
+
+impl Record for RunRecord {
+    const FORMAT: u32 = 1;
+}

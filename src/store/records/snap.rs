@@ -1,0 +1,30 @@
+//! Owns the form of a snapshot's record.
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::Snapshot;
+use crate::store::{Moment, Record};
+
+/// A snapshot, as it is kept beside its raw index and the files that were set aside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SnapRecord {
+    /// Its id: `refs/proq/snap/<id>`.
+    pub(crate) id: String,
+    /// What it is for.
+    pub(crate) why: String,
+    /// When it was taken.
+    pub(crate) at: Moment,
+    /// What it holds.
+    pub(crate) snapshot: Snapshot,
+}
+
+impl Record for SnapRecord {
+    const FORMAT: u32 = 1;
+}
+
+impl SnapRecord {
+    /// The ref that keeps its objects.
+    pub(crate) fn ref_name(id: &str) -> String {
+        format!("refs/proq/snap/{id}")
+    }
+}

@@ -1,0 +1,36 @@
+//! Owns the form of what was removed and is kept for a time.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::Oid;
+use crate::store::{Moment, Record};
+
+/// A removed lane's folder and git's admin folder for it, moved as a pair.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TrashRecord {
+    /// The lane.
+    pub(crate) lane: String,
+    /// When it was removed.
+    pub(crate) at: Moment,
+    /// Where its worktree lay.
+    pub(crate) path: PathBuf,
+    /// Where its worktree lies now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) worktree: Option<PathBuf>,
+    /// The name of git's admin folder; it lies beside this record as `admin`.
+    pub(crate) worktree_id: String,
+    /// Its branch, without `refs/heads/`.
+    pub(crate) branch: String,
+    /// Its tip.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tip: Option<Oid>,
+    /// The ref that keeps its commits and changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) saved: Option<String>,
+}
+
+impl Record for TrashRecord {
+    const FORMAT: u32 = 1;
+}
