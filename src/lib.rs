@@ -4,4 +4,5 @@ mod explain;
 mod git;
 mod interrupt;
 mod note;
+mod process;
 mod store;

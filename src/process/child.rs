@@ -1,0 +1,141 @@
+//! Owns the start of a program: argument list, never a shell string; environment without this repository's variables.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::Error;
+
+/// Variables that an outer agent leaves behind and that would confuse an inner one.
+const AGENT_MARKS: &[&str] =
+    &["CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT"];
+
+/// A program about to be started.
+#[derive(Debug)]
+pub(crate) struct Start {
+    program: PathBuf,
+    args: Vec<OsString>,
+    dir: PathBuf,
+    env: Vec<(String, OsString)>,
+    stdin: Option<File>,
+    output: Option<(File, File)>,
+}
+
+/// A program that runs in a process group of its own.
+pub(crate) type Spawned = tokio::process::Child;
+
+impl Start {
+    /// A program in a folder, with nothing on its standard input and its output dropped.
+    pub(crate) fn new(program: &Path, dir: &Path) -> Start {
+        Start {
+            program: program.to_owned(),
+            args: Vec::new(),
+            dir: dir.to_owned(),
+            env: Vec::new(),
+            stdin: None,
+            output: None,
+        }
+    }
+
+    /// Adds arguments.
+    pub(crate) fn args<S: Into<OsString>>(mut self, args: impl IntoIterator<Item = S>) -> Start {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets a variable.
+    pub(crate) fn env(mut self, key: &str, value: impl Into<OsString>) -> Start {
+        self.env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// Gives it a file to read; its end is the end of input.
+    pub(crate) fn stdin(mut self, file: File) -> Start {
+        self.stdin = Some(file);
+        self
+    }
+
+    /// Sends both output streams to files (the same one twice is fine).
+    pub(crate) fn output(mut self, out: File, err: File) -> Start {
+        self.output = Some((out, err));
+        self
+    }
+
+    /// Starts it under a running event loop, in a process group of its own.
+    pub(crate) fn spawn_watched(self) -> Result<Spawned, Error> {
+        let program = self.program.clone();
+        let mut command = tokio::process::Command::from(self.command());
+        command.process_group(0).kill_on_drop(false);
+        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+    }
+
+    /// Starts it and keeps a pipe to its standard output; the rest is as set.
+    pub(crate) fn spawn_talking(self) -> Result<std::process::Child, Error> {
+        let program = self.program.clone();
+        let mut command = self.command();
+        command.stdout(Stdio::piped());
+        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+    }
+
+    /// Runs it to the end, its output joined.
+    pub(crate) fn run(self) -> Result<(std::process::ExitStatus, Vec<u8>), Error> {
+        let program = self.program.display().to_string();
+        let failed = |source| Error::Start { program: program.clone(), source };
+        let (mut reader, writer) = std::io::pipe().map_err(failed)?;
+        let second = writer.try_clone().map_err(failed)?;
+        let mut command = self.command();
+        command.stdout(writer).stderr(second);
+        let mut child = command.spawn().map_err(failed)?;
+        // The parent's ends of the pipe live in `command`; reading would never end with them open.
+        drop(command);
+        let mut out = Vec::new();
+        std::io::Read::read_to_end(&mut reader, &mut out).map_err(failed)?;
+        let status = child.wait().map_err(failed)?;
+        Ok((status, out))
+    }
+
+    fn command(self) -> std::process::Command {
+        let mut command = std::process::Command::new(&self.program);
+        command.args(&self.args).current_dir(&self.dir);
+        for (key, _) in std::env::vars_os() {
+            let name = key.to_string_lossy();
+            if AGENT_MARKS.contains(&name.as_ref()) || belongs_to_a_repository(&name) {
+                command.env_remove(&key);
+            }
+        }
+        command.envs(self.env);
+        command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
+        match self.output {
+            Some((out, err)) => command.stdout(out).stderr(err),
+            None => command.stdout(Stdio::null()).stderr(Stdio::null()),
+        };
+        command
+    }
+}
+
+/// Variables that tie git to one repository, worktree, index or set of `-c` options. A lane's agent works in its own.
+fn belongs_to_a_repository(name: &str) -> bool {
+    const OWN: &[&str] = &[
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+        "GIT_COMMON_DIR",
+        "GIT_CONFIG",
+        "GIT_CONFIG_PARAMETERS",
+        "GIT_DIR",
+        "GIT_GRAFT_FILE",
+        "GIT_IMPLICIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_INTERNAL_SUPER_PREFIX",
+        "GIT_NAMESPACE",
+        "GIT_NO_REPLACE_OBJECTS",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_OPTIONAL_LOCKS",
+        "GIT_PREFIX",
+        "GIT_QUARANTINE_PATH",
+        "GIT_REFLOG_ACTION",
+        "GIT_REPLACE_REF_BASE",
+        "GIT_SHALLOW_FILE",
+        "GIT_WORK_TREE",
+    ];
+    OWN.contains(&name)
+}

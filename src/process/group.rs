@@ -1,0 +1,52 @@
+//! Owns ending processes: only by id, only groups that were started here.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
+
+use super::Error;
+
+fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+/// Whether any process of a group is left.
+pub(crate) fn group_lives(group: u32) -> bool {
+    pid(group).is_some_and(|p| test_kill_process_group(p).is_ok())
+}
+
+/// Asks one process to end.
+pub(crate) fn signal_process(number: u32) -> Result<(), Error> {
+    let failed = |source: std::io::Error| Error::Signal { pid: number, source };
+    let pid = pid(number).ok_or_else(|| failed(std::io::ErrorKind::InvalidInput.into()))?;
+    kill_process(pid, Signal::TERM).map_err(|e| failed(e.into()))
+}
+
+/// Asks every process of a group to end.
+pub(crate) fn ask_group(group: u32) {
+    if let Some(pid) = pid(group) {
+        // A group that is gone already needs no signal.
+        let _gone = kill_process_group(pid, Signal::TERM);
+        // A stopped process gets no TERM until it goes on.
+        let _gone = kill_process_group(pid, Signal::CONT);
+    }
+}
+
+/// Ends a group: TERM, a time of grace, KILL. Returns whether nothing of it is left.
+pub(crate) fn end_group(group: u32, grace: Duration) -> bool {
+    let Some(pid) = pid(group) else { return true };
+    ask_group(group);
+    let since = Instant::now();
+    while since.elapsed() < grace {
+        if !group_lives(group) {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _gone = kill_process_group(pid, Signal::KILL);
+    let since = Instant::now();
+    while group_lives(group) && since.elapsed() < Duration::from_secs(5) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    !group_lives(group)
+}

@@ -1,0 +1,17 @@
+//! Owns starting and ending programs that are not git: agents, and this program itself.
+
+mod child;
+mod error;
+mod group;
+mod identity;
+
+pub(crate) use child::{Spawned, Start};
+pub(crate) use error::Error;
+pub(crate) use group::{ask_group, end_group, group_lives, signal_process};
+pub(crate) use identity::{birth_of, is_same};
+
+/// Finds a program as a shell would: on `PATH`, or at a path relative to `dir`.
+pub(crate) fn find(program: &str, dir: &std::path::Path) -> Result<std::path::PathBuf, Error> {
+    which::which_in(program, std::env::var_os("PATH"), dir)
+        .map_err(|_| Error::NotFound { program: program.to_owned() })
+}
