@@ -1,0 +1,128 @@
+//! Owns the table of settings: name, form, default, and whether a repository may set it.
+
+/// The form of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// A whole number in this unit.
+    Count(&'static str),
+    /// Any text.
+    Text,
+}
+
+impl Form {
+    /// The form in words, for tables and errors.
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Form::OneOf(words) => words.join(", "),
+            Form::Count(unit) => format!("whole number of {unit}"),
+            Form::Text => "text".to_owned(),
+        }
+    }
+
+    /// Whether a value has this form.
+    pub(crate) fn accepts(self, value: &str) -> bool {
+        match self {
+            Form::OneOf(words) => words.contains(&value),
+            Form::Count(_) => value.parse::<u32>().is_ok(),
+            Form::Text => !value.is_empty() && !value.contains('\0'),
+        }
+    }
+}
+
+/// One setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Its name, `group.name`.
+    pub(crate) name: &'static str,
+    /// Its form.
+    pub(crate) form: Form,
+    /// Its value when nobody sets it.
+    pub(crate) default: &'static str,
+    /// Whether a `proq.toml` that comes with a repository may set it.
+    pub(crate) by_repository: bool,
+    /// What it does, in one line.
+    pub(crate) about: &'static str,
+}
+
+/// Every setting, by name.
+pub(crate) const KEYS: &[Key] = &[
+    Key {
+        name: "agent.autocommit",
+        form: Form::OneOf(&["success", "always", "never"]),
+        default: "success",
+        by_repository: true,
+        about: "commit what an agent left uncommitted: when it ended well, always, or never",
+    },
+    Key {
+        name: "agent.stop_grace",
+        form: Form::Count("seconds"),
+        default: "10",
+        by_repository: true,
+        about: "time between asking an agent to end and ending it",
+    },
+    Key {
+        name: "lane.prefix",
+        form: Form::Text,
+        default: "proq",
+        by_repository: true,
+        about: "lanes' branches are named PREFIX/NAME",
+    },
+    Key {
+        name: "lock.timeout",
+        form: Form::Count("seconds"),
+        default: "30",
+        by_repository: false,
+        about: "how long a command waits for another one before it gives up",
+    },
+    Key {
+        name: "merge.uncommitted",
+        form: Form::OneOf(&["refuse", "commit", "snapshot"]),
+        default: "refuse",
+        by_repository: true,
+        about: "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest",
+    },
+    Key {
+        name: "trash.keep",
+        form: Form::Count("days"),
+        default: "7",
+        by_repository: false,
+        about: "how long removed lanes' folders are kept",
+    },
+];
+
+impl Key {
+    /// Finds a setting; `-`, `_` and case make no difference, since git's own keys know no `_`.
+    pub(crate) fn find(name: &str) -> Option<&'static Key> {
+        let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
+        KEYS.iter().find(|k| plain(k.name) == plain(name))
+    }
+
+    /// The environment variable that sets it.
+    pub(crate) fn variable(&self) -> String {
+        format!("PROQ_{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_its_defaults_have_their_form() {
+        assert!(KEYS.is_sorted_by(|a, b| a.name < b.name));
+        for key in KEYS {
+            assert!(key.form.accepts(key.default), "{}", key.name);
+            assert!(!key.about.ends_with('.'), "{}", key.name);
+        }
+    }
+
+    #[test]
+    fn keys_are_found_as_git_spells_them() {
+        assert_eq!(Key::find("agent.stop-grace").unwrap().name, "agent.stop_grace");
+        assert_eq!(Key::find("agent.stopGrace").unwrap().name, "agent.stop_grace");
+        assert!(Key::find("agent.nothing").is_none());
+        assert_eq!(Key::find("lock.timeout").unwrap().variable(), "PROQ_LOCK_TIMEOUT");
+    }
+}

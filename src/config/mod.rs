@@ -1,0 +1,9 @@
+//! Owns settings: the table of keys, and where each value comes from.
+
+mod key;
+mod layers;
+mod settings;
+
+pub(crate) use key::{KEYS, Key};
+pub(crate) use layers::{Error, Layers};
+pub(crate) use settings::{Autocommit, Settings, Uncommitted};

@@ -1,0 +1,68 @@
+//! Owns the settings as the domain uses them: typed, once the layers have been checked.
+
+use std::time::Duration;
+
+use super::{Key, Layers};
+
+/// When uncommitted work of a finished agent is committed for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Autocommit {
+    /// When it ended well.
+    Success,
+    /// However it ended.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// What a landing does with uncommitted work of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Uncommitted {
+    /// Leaves the lane out.
+    Refuse,
+    /// Commits it first.
+    Commit,
+    /// Keeps it in a snapshot and lands the rest.
+    Snapshot,
+}
+
+/// Typed settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// `agent.autocommit`.
+    pub(crate) autocommit: Autocommit,
+    /// `agent.stop_grace`.
+    pub(crate) stop_grace: Duration,
+    /// `lane.prefix`.
+    pub(crate) prefix: String,
+    /// `lock.timeout`.
+    pub(crate) lock_timeout: Duration,
+    /// `merge.uncommitted`.
+    pub(crate) uncommitted: Uncommitted,
+    /// `trash.keep`.
+    pub(crate) trash_keep: Duration,
+}
+
+impl Settings {
+    /// Reads the layers, whose values have their forms by now.
+    pub(crate) fn from_layers(layers: &Layers) -> Settings {
+        let text = |name: &str| Key::find(name).map_or_else(String::new, |key| layers.get(key).0.to_owned());
+        let count = |name: &str| text(name).parse::<u64>().unwrap_or_default();
+        Settings {
+            autocommit: match text("agent.autocommit").as_str() {
+                "always" => Autocommit::Always,
+                "never" => Autocommit::Never,
+                _ => Autocommit::Success,
+            },
+            stop_grace: Duration::from_secs(count("agent.stop_grace")),
+            prefix: text("lane.prefix"),
+            lock_timeout: Duration::from_secs(count("lock.timeout")),
+            uncommitted: match text("merge.uncommitted").as_str() {
+                "commit" => Uncommitted::Commit,
+                "snapshot" => Uncommitted::Snapshot,
+                _ => Uncommitted::Refuse,
+            },
+            trash_keep: Duration::from_secs(count("trash.keep") * 24 * 60 * 60),
+        }
+    }
+}
