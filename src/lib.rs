@@ -1,6 +1,7 @@
 //! `git-proq`: several coding agents on one repository at once, without losing work.
 
 mod config;
+mod event;
 mod explain;
 mod git;
 mod interrupt;
