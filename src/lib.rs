@@ -5,6 +5,7 @@ mod event;
 mod explain;
 mod git;
 mod interrupt;
+mod lane;
 mod note;
 mod process;
 mod store;

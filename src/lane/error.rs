@@ -1,0 +1,185 @@
+//! Owns what can go wrong with a lane, in the user's words.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use crate::explain::{Exit, Explain};
+use crate::{config, git, process, store};
+
+/// An error about a lane.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A name that no lane can have.
+    #[error("'{name}' cannot be a lane's name: {why}")]
+    Name {
+        /// What was given, shortened.
+        name: String,
+        /// Why not.
+        why: &'static str,
+    },
+    /// A lane of that name exists.
+    #[error("a lane named '{name}' exists already; nothing was made")]
+    Taken {
+        /// The name.
+        name: String,
+    },
+    /// A branch of the lane's name exists and belongs to nobody.
+    #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
+    BranchTaken {
+        /// The branch.
+        branch: String,
+    },
+    /// A branch named like the prefix makes every lane's branch impossible.
+    #[error("a branch named '{prefix}' exists, so no branch '{prefix}/…' can; nothing was made")]
+    PrefixTaken {
+        /// The prefix.
+        prefix: String,
+    },
+    /// Something stands where the worktree belongs.
+    #[error("{} exists already and belongs to no lane; nothing was made", path.display())]
+    PathTaken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// No such lane.
+    #[error("there is no lane '{name}'")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// A lane with a similar name.
+        similar: Option<String>,
+    },
+    /// The current branch has no commit.
+    #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
+    Unborn {
+        /// The branch.
+        branch: String,
+    },
+    /// A starting point that is no branch, and no branch to land on.
+    #[error("'{start}' is not a branch, so it is not clear where the lane should land; nothing was made")]
+    NeedsOnto {
+        /// The starting point.
+        start: String,
+    },
+    /// The branch to land on does not exist.
+    #[error("there is no branch '{branch}' to land on; nothing was made")]
+    NoBranch {
+        /// The branch.
+        branch: String,
+    },
+    /// A lane's branch cannot be a base.
+    #[error("'{branch}' is git-proq's own and cannot be a base; nothing was made")]
+    OwnBranch {
+        /// The branch.
+        branch: String,
+    },
+    /// Removing would lose, or might lose, something.
+    #[error("lane '{name}' was kept: {}", why.join("; "))]
+    Kept {
+        /// The lane.
+        name: String,
+        /// What stands in the way, one phrase each.
+        why: Vec<String>,
+        /// Whether `--force` would remove it, saving it all first.
+        force_helps: bool,
+    },
+    /// Uncommitted work that must not be committed as it is.
+    #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
+    Leftover {
+        /// The lane.
+        name: String,
+        /// Which, one phrase each.
+        why: Vec<String>,
+    },
+    /// A file could not be read, written or moved.
+    #[error("could not {verb} {}", path.display())]
+    Io {
+        /// What was attempted, as a verb.
+        verb: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// From git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// From the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// From the configuration.
+    #[error(transparent)]
+    Config(#[from] config::Error),
+    /// From another program.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+}
+
+impl Error {
+    /// Wraps an IO error with what was attempted and where.
+    pub(crate) fn io(verb: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        move |source| Error::Io { verb, path, source }
+    }
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::Name { .. } => vec![
+                "use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …"
+                    .into(),
+            ],
+            Error::Taken { name } => vec![
+                format!("look at it: git proq show {name}").into(),
+                "or choose another name with -n".into(),
+            ],
+            Error::BranchTaken { branch } => vec![
+                "choose another name with -n".into(),
+                format!("or rename the branch: git branch -m {branch} NEW-NAME").into(),
+            ],
+            Error::PrefixTaken { prefix } => vec![
+                "use another prefix: git config proq.lane.prefix lanes".into(),
+                format!("or rename the branch: git branch -m {prefix} NEW-NAME").into(),
+            ],
+            Error::PathTaken { .. } => vec!["move it away, or choose another name with -n".into()],
+            Error::Unknown { similar: Some(similar), .. } => {
+                vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
+            }
+            Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
+            Error::Unborn { .. } => {
+                vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
+            }
+            Error::NeedsOnto { .. } => {
+                vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
+            }
+            Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
+            Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
+            Error::Kept { name, force_helps: true, .. } => vec![
+                format!("remove it all the same, saving everything first: git proq discard --force {name}")
+                    .into(),
+            ],
+            Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                vec!["make room on the disk, then run the command again".into()]
+            }
+            Error::Kept { .. } | Error::Io { .. } => Vec::new(),
+            Error::Git(e) => e.hints(),
+            Error::Store(e) => e.hints(),
+            Error::Config(e) => e.hints(),
+            Error::Process(e) => e.hints(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Name { .. } | Error::NeedsOnto { .. } => Exit::Usage,
+            Error::Git(e) => e.exit(),
+            Error::Store(e) => e.exit(),
+            Error::Config(e) => e.exit(),
+            Error::Process(e) => e.exit(),
+            _ => Exit::Refused,
+        }
+    }
+}

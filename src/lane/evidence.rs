@@ -1,0 +1,163 @@
+//! Owns the evidence for removing a lane: what would be lost, who is in it, and whether it is what it claims to be.
+
+use std::path::{Path, PathBuf};
+
+use super::{Error, Project, effective_state};
+use crate::git::{Dirt, Oid, WorktreeList, merge_commits, open_operation, status};
+use crate::store::records::{LaneRecord, LaneState};
+
+/// What is known of one lane at one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Evidence {
+    /// Its branch's tip; none when the branch vanished.
+    pub(crate) tip: Option<Oid>,
+    /// Whether its folder vanished.
+    pub(crate) folder_gone: bool,
+    /// What differs from HEAD in its worktree.
+    pub(crate) dirt: Dirt,
+    /// Commits on its branch that are not on its base, neither as such nor as content.
+    pub(crate) unlanded: usize,
+    /// Commits its worktree is at that are not on its branch: `(where, commit)`.
+    pub(crate) elsewhere: Option<(String, Oid)>,
+    /// Why `git worktree lock` holds it.
+    pub(crate) locked: Option<String>,
+    /// How folder and registration disagree.
+    pub(crate) mismatch: Option<String>,
+    /// A merge, rebase … under way in it.
+    pub(crate) open: Option<&'static str>,
+    /// What its agent is doing.
+    pub(crate) busy: Option<LaneState>,
+    /// Processes that stand in it.
+    pub(crate) residents: Vec<String>,
+}
+
+impl Evidence {
+    /// Uncommitted paths, counted for a person.
+    fn uncommitted(&self) -> Option<String> {
+        match self.dirt.entries.as_slice() {
+            [] => None,
+            [one] => Some(format!("1 uncommitted file ({})", one.path)),
+            [first, rest @ ..] => Some(format!("{} uncommitted files ({}, …)", rest.len() + 1, first.path)),
+        }
+    }
+
+    /// What forbids removal even with force: it could not be saved, or it is somebody else's.
+    pub(crate) fn vetoes(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        if let Some(reason) = &self.locked {
+            let reason = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            out.push(format!("its worktree is locked{reason}; git worktree unlock lets it go"));
+        }
+        out.extend(self.mismatch.clone());
+        out
+    }
+
+    /// What would be lost or disturbed by removal; with force it is saved or ended first.
+    pub(crate) fn objections(&self, base: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        match self.busy {
+            Some(LaneState::Orphaned) => out.push("its agent lives on without a supervisor".into()),
+            Some(_) => out.push("its agent is running".into()),
+            None => {}
+        }
+        out.extend(self.uncommitted());
+        match self.unlanded {
+            0 => {}
+            1 => out.push(format!("1 commit that is not on {base}")),
+            n => out.push(format!("{n} commits that are not on {base}")),
+        }
+        if let Some((place, _)) = &self.elsewhere {
+            out.push(format!("commits on {place}"));
+        }
+        out.extend(self.open.map(|what| format!("a {what} is under way in it")));
+        out.extend(self.residents.iter().map(|who| format!("{who} is in its folder")));
+        out
+    }
+}
+
+/// Looks at a lane from all sides.
+pub(crate) fn gather(
+    project: &Project,
+    lane: &LaneRecord,
+    worktrees: &WorktreeList,
+) -> Result<Evidence, Error> {
+    let repo = &project.repo;
+    let state = effective_state(project, lane)?.0;
+    let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
+    let mut evidence = Evidence {
+        tip: repo.branch_tip(&lane.branch)?,
+        folder_gone: !lane.path.exists(),
+        busy: busy.then_some(state),
+        ..Evidence::default()
+    };
+    let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
+    if let (Some(tip), Some(base)) = (evidence.tip, repo.branch_tip(base)?) {
+        evidence.unlanded = unlanded(project, tip, base)?;
+    } else if let Some(tip) = evidence.tip {
+        evidence.unlanded = repo.distance(tip, lane.start)?.ahead;
+    }
+    if evidence.folder_gone {
+        return Ok(evidence);
+    }
+    let Some(worktree) = worktrees.at(&lane.path) else {
+        evidence.mismatch = Some(format!("git does not list {} as a worktree", lane.path.display()));
+        return Ok(evidence);
+    };
+    evidence.locked.clone_from(&worktree.locked);
+    let git_dir = repo.git_dir_of(&lane.path)?;
+    if repo.admin_dir_of(&lane.path).as_deref().map(real) != Some(real(&git_dir)) {
+        evidence.mismatch =
+            Some(format!("{} and git's record of it name different places", lane.path.display()));
+        return Ok(evidence);
+    }
+    evidence.open = open_operation(&git_dir).map(|open| open.what);
+    evidence.dirt = status(repo, &lane.path, true)?;
+    if let Some(head) = worktree.head
+        && worktree.branch.as_deref() != Some(lane.branch.as_str())
+    {
+        let known = match evidence.tip {
+            Some(tip) => repo.is_ancestor(head, tip)?,
+            None => false,
+        };
+        let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
+        evidence.elsewhere = (!known).then_some((place, head));
+    }
+    evidence.residents = residents(&lane.path);
+    Ok(evidence)
+}
+
+/// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, or when merging it would change
+/// nothing, exactly and to the last white space (squashed and rebased landings look like that).
+fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
+    let ahead = project.repo.distance(tip, base)?.ahead;
+    if ahead == 0 {
+        return Ok(0);
+    }
+    let scratch = project.store.layout().scratch()?;
+    // Histories without a common commit cannot be merged: then it has not landed.
+    let Ok(merged) = merge_commits(&project.repo, base, tip, scratch.path(), None) else {
+        return Ok(ahead);
+    };
+    let contained = merged.clean && merged.tree == project.repo.tree_of(base)?;
+    Ok(if contained { 0 } else { ahead })
+}
+
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Other processes whose working folder lies in `dir`. Known where there is a `/proc`; elsewhere nobody is seen.
+fn residents(dir: &Path) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let me = std::process::id();
+    let mut out = Vec::new();
+    for entry in entries.flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
+        let inside = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
+        if inside && pid != me {
+            let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+            out.push(format!("{} (process {pid})", name.trim()));
+        }
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! Owns committing what was left uncommitted in a lane, from an explicit list of paths and never blindly.
+
+use std::io::Read;
+
+use super::{Error, Project};
+use crate::git::{Entry, RepoPath, stage_and_commit, status};
+use crate::store::records::LaneRecord;
+
+/// Files longer than this are not searched for conflict markers.
+const SEARCHED: u64 = 4 * 1024 * 1024;
+
+/// What became of uncommitted work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Leftovers {
+    /// There was none.
+    Nothing,
+    /// It is one commit now.
+    Committed(usize),
+}
+
+/// Commits everything that differs from HEAD in a lane's worktree.
+///
+/// # Errors
+/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories. Then nothing is.
+pub(crate) fn commit_leftovers(
+    project: &Project,
+    lane: &LaneRecord,
+    message: &str,
+) -> Result<Leftovers, Error> {
+    let dirt = status(&project.repo, &lane.path, true)?;
+    // A submodule with changes inside has nothing that a commit here could hold.
+    let entries: Vec<&Entry> = dirt.entries.iter().filter(|e| !e.submodule).collect();
+    let mut why = Vec::new();
+    for path in dirt.unmerged() {
+        why.push(format!("{path} is unmerged"));
+    }
+    for entry in &entries {
+        if entry.nested {
+            why.push(format!("{} is a repository of its own", entry.path));
+        } else if has_markers(lane, &entry.path) {
+            why.push(format!("{} holds conflict markers", entry.path));
+        }
+    }
+    if !why.is_empty() {
+        return Err(Error::Leftover { name: lane.name.clone(), why });
+    }
+    let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
+    if paths.is_empty() {
+        return Ok(Leftovers::Nothing);
+    }
+    stage_and_commit(&project.repo, &lane.path, &paths, message)?;
+    Ok(Leftovers::Committed(paths.len()))
+}
+
+fn has_markers(lane: &LaneRecord, path: &RepoPath) -> bool {
+    let file = path.under(&lane.path);
+    if !file.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() <= SEARCHED) {
+        return false;
+    }
+    let mut bytes = Vec::new();
+    let read = std::fs::File::open(&file).and_then(|mut f| f.read_to_end(&mut bytes));
+    read.is_ok() && holds_conflict(&bytes)
+}
+
+/// Whether a text has the three marker lines of a conflict, in order.
+fn holds_conflict(text: &[u8]) -> bool {
+    let mut wanted = [&b"<<<<<<< "[..], b"=======", b">>>>>>> "].into_iter().peekable();
+    for line in text.split(|b| *b == b'\n') {
+        match wanted.peek() {
+            None => return true,
+            Some(mark) if line.starts_with(mark) => {
+                wanted.next();
+            }
+            Some(_) => {}
+        }
+    }
+    wanted.peek().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_conflict_counts() {
+        assert!(holds_conflict(b"a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"));
+        assert!(!holds_conflict(b"Title\n=======\n"));
+        assert!(!holds_conflict(b">>>>>>> x\n=======\n<<<<<<< y\n"));
+        assert!(!holds_conflict(b"    <<<<<<< x\n=======\n>>>>>>> y\n"));
+    }
+}

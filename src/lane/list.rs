@@ -1,0 +1,118 @@
+//! Owns what is known of all lanes at once, reconciled with git's own list of worktrees.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::{Error, Project};
+use crate::git::{Dirt, Distance, Oid, WorktreeList, status_of};
+use crate::store::LockName;
+use crate::store::records::{LaneRecord, LaneState};
+
+/// One lane as a list shows it.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    /// Its record.
+    pub(crate) lane: LaneRecord,
+    /// Its state now, which the record alone does not tell.
+    pub(crate) state: LaneState,
+    /// More about the state.
+    pub(crate) detail: Option<String>,
+    /// Its branch's tip; none when the branch vanished.
+    pub(crate) tip: Option<Oid>,
+    /// Whether its folder vanished.
+    pub(crate) folder_gone: bool,
+    /// How its branch and its base relate; none when one of them is gone.
+    pub(crate) distance: Option<Distance>,
+    /// What is uncommitted in it; none when that could not be found out.
+    pub(crate) dirt: Option<Dirt>,
+}
+
+/// The state of a lane, with what the locks say. `(state, detail)`.
+pub(crate) fn effective_state(
+    project: &Project,
+    lane: &LaneRecord,
+) -> Result<(LaneState, Option<String>), Error> {
+    let claimed = matches!(lane.state, LaneState::Starting | LaneState::Running);
+    if !claimed {
+        return Ok((lane.state, lane.detail.clone()));
+    }
+    let locks = project.store.locks();
+    if locks.is_held(&LockName::Run(lane.name.clone()))? {
+        return Ok((lane.state, lane.detail.clone()));
+    }
+    // The supervisor writes its last word before it lets go, so read that again.
+    let path = project.store.layout().lane_record(&lane.name);
+    if let Ok(Some(now)) = <LaneRecord as crate::store::Record>::find(&path)
+        && !matches!(now.state, LaneState::Starting | LaneState::Running)
+    {
+        return Ok((now.state, now.detail));
+    }
+    if locks.is_held(&LockName::Alive(lane.name.clone()))? {
+        return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
+    }
+    Ok((LaneState::Failed, Some("its supervisor ended without a word".into())))
+}
+
+/// Looks at every lane.
+pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<View>, Error> {
+    let folders: Vec<PathBuf> = lanes.iter().map(|l| l.path.clone()).collect();
+    let dirt = dirt_of_all(project, &folders);
+    let mut out = Vec::with_capacity(lanes.len());
+    for (lane, dirt) in lanes.into_iter().zip(dirt) {
+        let (state, detail) = effective_state(project, &lane)?;
+        let tip = project.repo.branch_tip(&lane.branch)?;
+        let distance = match (tip, project.repo.branch_tip(&lane.base)?) {
+            (Some(tip), Some(base)) => Some(project.repo.distance(tip, base)?),
+            _ => None,
+        };
+        let folder_gone = !lane.path.exists();
+        out.push(View { lane, state, detail, tip, folder_gone, distance, dirt });
+    }
+    Ok(out)
+}
+
+/// The dirt of many worktrees, as many at a time as there are processors.
+fn dirt_of_all(project: &Project, folders: &[PathBuf]) -> Vec<Option<Dirt>> {
+    let program = project.repo.program();
+    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(folders.len());
+    let next = AtomicUsize::new(0);
+    let found = Mutex::new(vec![None; folders.len()]);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(folder) = folders.get(i) else { break };
+                    let dirt = folder.exists().then(|| status_of(program, folder).ok()).flatten();
+                    if let Ok(mut found) = found.lock() {
+                        found[i] = dirt;
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner().unwrap_or_default()
+}
+
+/// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.
+pub(crate) fn stray_worktrees(
+    project: &Project,
+    lanes: &[LaneRecord],
+    worktrees: &WorktreeList,
+) -> Result<Vec<PathBuf>, Error> {
+    let home = project.lanes_dir();
+    let mut out = Vec::new();
+    for worktree in worktrees.iter() {
+        let known = lanes.iter().any(|l| l.path == worktree.path);
+        let named = worktree.path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        if worktree.path.parent() == Some(home.as_path())
+            && !known
+            // While its name is held it is being made or removed.
+            && !project.store.locks().is_held(&LockName::Run(named.to_owned()))?
+        {
+            out.push(worktree.path.clone());
+        }
+    }
+    Ok(out)
+}

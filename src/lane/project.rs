@@ -1,0 +1,230 @@
+//! Owns one repository as git-proq sees it: git, the store, the settings, and the lanes on record.
+
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Name};
+use crate::config::{Layers, Settings};
+use crate::event::{self, Log};
+use crate::git::Repo;
+use crate::note::Listener;
+use crate::store::records::LaneRecord;
+use crate::store::{Limit, LockName, Record, Store, now};
+
+/// Everything a command works with.
+pub(crate) struct Project {
+    /// Git.
+    pub(crate) repo: Repo,
+    /// What is kept.
+    pub(crate) store: Store,
+    /// The settings.
+    pub(crate) settings: Settings,
+    /// Where the settings come from.
+    pub(crate) layers: Layers,
+    /// Where remarks go.
+    pub(crate) listener: Listener,
+}
+
+impl Project {
+    /// Opens the repository that `dir` lies in.
+    pub(crate) fn open(dir: &Path, listener: Listener) -> Result<Project, Error> {
+        let repo = Repo::discover(dir)?;
+        let env = |name: &str| std::env::var(name).ok();
+        let user = std::env::var_os("XDG_CONFIG_HOME")
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+            .or_else(|| std::env::home_dir().map(|h| h.join(".config")));
+        let layers = Layers::read(repo.main_worktree(), user.as_deref(), &repo.proq_settings(), &env)?;
+        for key in layers.unknown() {
+            listener.warn(format!("unknown setting {key}"));
+        }
+        let settings = Settings::from_layers(&layers);
+        let mut store = Store::at(repo.common_dir(), listener.clone());
+        store.set_lock_limit(Limit::For(settings.lock_timeout));
+        let project = Project { repo, store, settings, layers, listener };
+        project.check_git()?;
+        Ok(project)
+    }
+
+    /// Checks git's version, once for each git program rather than at every start.
+    fn check_git(&self) -> Result<(), Error> {
+        let path = self.repo.program().path();
+        let seen = GitSeen::of(path);
+        let file = self.store.layout().git_version();
+        if let (Some(seen), Ok(Some(known))) = (&seen, GitSeen::find(&file))
+            && seen.path == known.path
+            && seen.changed == known.changed
+            && seen.size == known.size
+        {
+            self.repo.assume_version(&known.version)?;
+            return Ok(());
+        }
+        let version = self.repo.version()?;
+        if let Some(mut seen) = seen.filter(|_| self.store.layout().root().exists()) {
+            seen.version = version.to_string();
+            // A cache: a read-only repository works without.
+            drop(seen.save(&file));
+        }
+        Ok(())
+    }
+
+    /// The folder that new lanes' worktrees are made in. Never below a git directory: some agents lose their
+    /// permission rules there.
+    pub(crate) fn lanes_dir(&self) -> PathBuf {
+        const NAME: &str = ".proq-worktrees";
+        if let Some(main) = self.repo.main_worktree() {
+            return main.join(NAME);
+        }
+        let bare = self.repo.common_dir();
+        let parent = bare.parent().unwrap_or(bare);
+        match bare.file_stem().and_then(|s| s.to_str()) {
+            Some(stem) if !stem.starts_with('.') => parent.join(format!("{stem}{NAME}")),
+            _ => parent.join(NAME),
+        }
+    }
+
+    /// The branch of a lane of this name.
+    pub(crate) fn branch_of(&self, name: &Name) -> String {
+        format!("{}/{name}", self.settings.prefix)
+    }
+
+    /// The hidden branch that shows a lane in the main checkout.
+    pub(crate) fn preview_branch_of(&self, name: &str) -> String {
+        format!("{}/{name}-preview", self.settings.prefix)
+    }
+
+    /// Whether a branch is a lane's, or shows one.
+    pub(crate) fn is_own_branch(&self, branch: &str) -> bool {
+        branch.strip_prefix(self.settings.prefix.as_str()).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// Every lane on record, by name. A record that cannot be read is named in a warning and left out.
+    pub(crate) fn lanes(&self) -> Result<Vec<LaneRecord>, Error> {
+        let dir = self.store.layout().lanes();
+        let mut names = Vec::new();
+        match std::fs::read_dir(&dir) {
+            Ok(entries) => {
+                for entry in entries.flatten() {
+                    names.extend(entry.file_name().into_string());
+                }
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("read", &dir)(e)),
+        }
+        names.sort_unstable();
+        let mut out = Vec::new();
+        for name in names {
+            match LaneRecord::find(&self.store.layout().lane_record(&name)) {
+                Ok(found) => out.extend(found),
+                Err(e) => self.listener.warn(format!("lane '{name}': {e}")),
+            }
+        }
+        Ok(out)
+    }
+
+    /// A lane by its name or its branch.
+    pub(crate) fn lane(&self, asked: &str) -> Result<LaneRecord, Error> {
+        let prefix = format!("{}/", self.settings.prefix);
+        let name = asked.strip_prefix(&prefix).unwrap_or(asked);
+        let unknown = || -> Result<LaneRecord, Error> {
+            let similar = self.similar(name)?;
+            Err(Error::Unknown { name: asked.chars().take(80).collect(), similar })
+        };
+        if Name::parse(name).is_err() {
+            return unknown();
+        }
+        match LaneRecord::find(&self.store.layout().lane_record(name))? {
+            Some(record) => Ok(record),
+            None => unknown(),
+        }
+    }
+
+    /// A removed lane by `name@N`.
+    pub(crate) fn past_lane(&self, asked: &str) -> Result<Option<(PathBuf, LaneRecord)>, Error> {
+        let Some((name, number)) = asked.split_once('@') else { return Ok(None) };
+        if Name::parse(name).is_err() || number.parse::<u32>().is_err() {
+            return Ok(None);
+        }
+        let dir = self.store.layout().history().join(asked);
+        Ok(LaneRecord::find(&dir.join("lane.toml"))?.map(|record| (dir, record)))
+    }
+
+    /// Removed lanes, as `(name@N, record)`, by name.
+    pub(crate) fn past_lanes(&self) -> Vec<(String, LaneRecord)> {
+        let dir = self.store.layout().history();
+        let Ok(entries) = std::fs::read_dir(&dir) else { return Vec::new() };
+        let mut out = Vec::new();
+        for name in entries.flatten().filter_map(|e| e.file_name().into_string().ok()) {
+            if let Ok(Some(record)) = LaneRecord::find(&dir.join(&name).join("lane.toml")) {
+                out.push((name, record));
+            }
+        }
+        out.sort_by(|a, b| a.0.cmp(&b.0));
+        out
+    }
+
+    /// The lane whose worktree `dir` lies in.
+    pub(crate) fn lane_at(&self, dir: &Path) -> Result<Option<LaneRecord>, Error> {
+        Ok(self.lanes()?.into_iter().find(|lane| dir.starts_with(&lane.path)))
+    }
+
+    /// Changes a lane's record under the store's lock, from what is on disk then.
+    pub(crate) fn update_lane(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut LaneRecord),
+    ) -> Result<LaneRecord, Error> {
+        let _lock = self.store.locks().take(&LockName::Store)?;
+        let path = self.store.layout().lane_record(name);
+        let mut record = LaneRecord::load(&path)?;
+        let state = record.state;
+        change(&mut record);
+        if record.state != state {
+            record.updated = now();
+        }
+        record.save(&path)?;
+        Ok(record)
+    }
+
+    /// Appends to the event log. The log serves watchers; what it tells of has happened, so a failure is a warning.
+    pub(crate) fn tell(&self, event: event::Name, lane: Option<&LaneRecord>, message: impl Into<String>) {
+        let state = lane.map(|l| l.state.to_string());
+        let added = Log::of(&self.store).add(event, lane.map(|l| l.name.as_str()), state, message);
+        if let Err(e) = added {
+            self.listener.warn(format!("the event log was not written: {e}"));
+        }
+    }
+
+    fn similar(&self, name: &str) -> Result<Option<String>, Error> {
+        let lanes = self.lanes()?;
+        let best = lanes
+            .iter()
+            .map(|lane| (strsim::jaro_winkler(&lane.name, name), &lane.name))
+            .filter(|(score, _)| *score > 0.8)
+            .max_by(|a, b| a.0.total_cmp(&b.0));
+        Ok(best.map(|(_, name)| name.clone()))
+    }
+}
+
+/// Which git program was looked at, and the version it had.
+#[derive(Debug, Serialize, Deserialize)]
+struct GitSeen {
+    path: PathBuf,
+    changed: u64,
+    size: u64,
+    version: String,
+}
+
+impl Record for GitSeen {
+    const FORMAT: u32 = 1;
+}
+
+impl GitSeen {
+    fn of(path: &Path) -> Option<GitSeen> {
+        let meta = std::fs::metadata(path).ok()?;
+        let changed = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        Some(GitSeen { path: path.to_owned(), changed, size: meta.len(), version: String::new() })
+    }
+}

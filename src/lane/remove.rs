@@ -1,0 +1,167 @@
+//! Owns removing a lane: evidence first, then anchors, then folder and registration as a pair, then the branch.
+
+use std::path::PathBuf;
+
+use super::{Checkout, Error, Evidence, Project, gather_evidence, trash};
+use crate::event;
+use crate::git::{Oid, WorktreeList};
+use crate::store::records::{LaneRecord, LaneState, TrashRecord};
+use crate::store::{Guard, LockName, Record, new_id, now};
+
+/// Why a lane goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    /// It landed, or nothing in it is worth keeping.
+    Tidy,
+    /// Somebody wants it gone.
+    Discard,
+}
+
+/// What is left of a removed lane.
+#[derive(Debug, Clone)]
+#[must_use]
+pub(crate) struct Removed {
+    /// Its name in the history: `name@N`.
+    pub(crate) past: String,
+    /// The tip of its branch.
+    pub(crate) tip: Option<Oid>,
+    /// The ref that keeps its commits and uncommitted changes; none when it had no commit at all.
+    pub(crate) saved: Option<String>,
+    /// The snapshot of what was uncommitted, readable by `git stash apply`.
+    pub(crate) uncommitted: Option<Oid>,
+    /// Where its folder lies now.
+    pub(crate) trash: PathBuf,
+}
+
+/// Removes a lane whose name is held by `lock`. Without `force` anything that would be lost or disturbed refuses it;
+/// with `force` that is saved first. A lane whose agent runs must be stopped before.
+///
+/// # Errors
+/// [`Error::Kept`] with everything that stands in the way, by name. Then nothing was changed.
+pub(crate) fn remove(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    why: Why,
+    force: bool,
+) -> Result<Removed, Error> {
+    let found = gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
+    refuse(lane, &found, force)?;
+    let (tips, uncommitted) = keep_everything(project, lane, &found)?;
+    let saved = anchor(project, lane, &tips)?;
+    let trash = take_away(project, lane, &found, saved.clone())?;
+    let past = file_away(project, lane, why)?;
+    drop(lock);
+    let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
+    project.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
+    Ok(Removed { past, tip: found.tip, saved, uncommitted, trash })
+}
+
+/// Refuses with everything that stands in the way, by name.
+pub(crate) fn refuse(lane: &LaneRecord, found: &Evidence, force: bool) -> Result<(), Error> {
+    let vetoes = found.vetoes();
+    let objections = found.objections(&lane.base);
+    let busy = found.busy.is_some();
+    if vetoes.is_empty() && (objections.is_empty() || (force && !busy)) {
+        return Ok(());
+    }
+    let force_helps = vetoes.is_empty();
+    Err(Error::Kept {
+        name: lane.name.clone(),
+        why: vetoes.into_iter().chain(objections).collect(),
+        force_helps,
+    })
+}
+
+/// Every commit that only this lane leads to, and a snapshot of what is uncommitted.
+fn keep_everything(
+    project: &Project,
+    lane: &LaneRecord,
+    found: &Evidence,
+) -> Result<(Vec<Oid>, Option<Oid>), Error> {
+    let mut tips: Vec<Oid> = found.tip.into_iter().collect();
+    if found.folder_gone {
+        return Ok((tips, None));
+    }
+    let repo = &project.repo;
+    let checkout = Checkout::lock(project, &lane.path)?;
+    let mut uncommitted = None;
+    if let (false, Some(head)) = (found.dirt.is_clean(), repo.head_of(&lane.path)?) {
+        let why = format!("uncommitted work of lane {}", lane.name);
+        // Unmerged paths have no single tree to keep; the folder with its index goes to the trash whole.
+        if found.dirt.unmerged().is_empty() {
+            uncommitted = checkout.snapshot(head, &why)?.map(|snap| snap.snapshot.commit);
+        }
+    }
+    tips.extend(uncommitted);
+    for id in repo.worktree_commits(checkout.git_dir()) {
+        let mut known = false;
+        for tip in &tips {
+            known = known || repo.is_ancestor(id, *tip)?;
+        }
+        if !known {
+            tips.push(id);
+        }
+    }
+    Ok((tips, uncommitted))
+}
+
+fn anchor(project: &Project, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {
+    let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
+    let why = format!("git-proq: lane {}", lane.name);
+    match tips {
+        [] => return Ok(None),
+        [one] => project.repo.create_ref(&name, *one, &why)?,
+        many => project.repo.anchor(&name, many, &why)?,
+    }
+    Ok(Some(name))
+}
+
+/// Moves folder and registration away and deletes the branch, unless it moved since it was looked at.
+fn take_away(
+    project: &Project,
+    lane: &LaneRecord,
+    found: &Evidence,
+    saved: Option<String>,
+) -> Result<PathBuf, Error> {
+    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+    let admin = project.repo.admin_dir_of(&lane.path);
+    let record = TrashRecord {
+        lane: lane.name.clone(),
+        at: now(),
+        path: lane.path.clone(),
+        worktree: None,
+        worktree_id: lane.worktree_id.clone(),
+        branch: lane.branch.clone(),
+        tip: found.tip,
+        saved,
+    };
+    let trash = trash::put(project, record, admin.as_deref())?;
+    if let Some(tip) = found.tip {
+        let name = format!("refs/heads/{}", lane.branch);
+        project.repo.delete_ref(&name, tip, "git-proq: lane removed")?;
+    }
+    Ok(trash)
+}
+
+/// Moves the lane's records to the history and returns its name there.
+fn file_away(project: &Project, lane: &LaneRecord, why: Why) -> Result<String, Error> {
+    let layout = project.store.layout();
+    let state = if why == Why::Discard { LaneState::Discarded } else { lane.state };
+    project.update_lane(&lane.name, |record| record.state = state)?;
+    let _lock = project.store.locks().take(&LockName::Store)?;
+    let history = layout.history();
+    std::fs::create_dir_all(&history).map_err(Error::io("create", &history))?;
+    let mut n = 1;
+    let past = loop {
+        let past = format!("{}@{n}", lane.name);
+        if !history.join(&past).exists() {
+            break past;
+        }
+        n += 1;
+    };
+    let from = layout.lane(&lane.name);
+    std::fs::rename(&from, history.join(&past)).map_err(Error::io("move to the history", &from))?;
+    debug_assert!(LaneRecord::find(&history.join(&past).join("lane.toml")).is_ok());
+    Ok(past)
+}

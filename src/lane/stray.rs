@@ -1,0 +1,39 @@
+//! Owns worktrees in the lanes' folder that no record knows, left by a process that was killed while making a lane.
+
+use std::path::Path;
+
+use super::{Base, Error, Name, Project, Why, remove};
+use crate::git::WorktreeList;
+use crate::store::records::{LaneRecord, LaneState};
+use crate::store::{LockName, Record, now};
+
+/// Removes such a worktree like a lane: with evidence, anchored, into the trash.
+pub(crate) fn remove_stray(project: &Project, path: &Path) -> Result<(), Error> {
+    let text = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = Name::parse(&text)?;
+    let lock = project.store.locks().take(&LockName::Run(name.to_string()))?;
+    let worktrees = WorktreeList::read(&project.repo)?;
+    let Some(worktree) = worktrees.at(path) else { return Ok(()) };
+    let base = super::base::current(project)?;
+    let Base { branch: base, start } = super::resolve_base(project, Some(&base), None)?;
+    let record = LaneRecord {
+        name: name.to_string(),
+        title: name.to_string(),
+        branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
+        path: path.to_owned(),
+        worktree_id: name.to_string(),
+        base,
+        start: worktree.head.unwrap_or(start),
+        state: LaneState::Failed,
+        detail: Some("its making was cut short".to_owned()),
+        agent: None,
+        attempt: 0,
+        created: now(),
+        updated: now(),
+        preview_edits: Vec::new(),
+        landed: None,
+    };
+    // From here on it is a lane like any other, also when it is kept.
+    record.save(&project.store.layout().lane_record(&record.name))?;
+    remove(project, &record, lock, Why::Tidy, false).map(drop)
+}
