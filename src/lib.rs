@@ -1,5 +1,6 @@
 //! `git-proq`: several coding agents on one repository at once, without losing work.
 
+mod agent;
 mod config;
 mod event;
 mod explain;

@@ -1,0 +1,92 @@
+//! Owns what can go wrong with an agent, in the user's words.
+
+use std::borrow::Cow;
+
+use crate::explain::{Exit, Explain};
+use crate::{git, lane, process, store};
+
+/// An error about an agent or its run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A prompt that no program can be given.
+    #[error("the prompt {why}; nothing was made")]
+    Prompt {
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The program is not installed.
+    #[error("the agent '{agent}' was not found: there is no '{program}' on PATH; nothing was made")]
+    NotInstalled {
+        /// The profile's name.
+        agent: String,
+        /// What was looked for.
+        program: String,
+    },
+    /// The agent could not be started; the lane is there.
+    #[error("lane '{lane}' was made, but its agent could not be started: {why}")]
+    NotStarted {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
+    /// Nothing runs there.
+    #[error("lane '{lane}' has no running agent; nothing was stopped")]
+    NotRunning {
+        /// The lane.
+        lane: String,
+    },
+    /// It did not end in time.
+    #[error("the agent of lane '{lane}' did not end within {seconds} s")]
+    StillRunning {
+        /// The lane.
+        lane: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// From a lane.
+    #[error(transparent)]
+    Lane(#[from] lane::Error),
+    /// From git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// From the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// From another program.
+    #[error(transparent)]
+    Process(#[from] process::Error),
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::Prompt { .. } => vec!["put the task in a file: git proq spawn AGENT -f task.md".into()],
+            Error::NotInstalled { .. } => vec![
+                "see which agents are installed: git proq agents".into(),
+                "or give a command: git proq spawn -n NAME -- CMD ARGS…".into(),
+            ],
+            Error::NotStarted { lane, .. } => {
+                vec![format!("take the lane away again: git proq discard {lane}").into()]
+            }
+            Error::NotRunning { lane } => vec![format!("see its state: git proq show {lane}").into()],
+            Error::StillRunning { lane, .. } => vec![format!("try again: git proq stop {lane}").into()],
+            Error::Lane(e) => e.hints(),
+            Error::Git(e) => e.hints(),
+            Error::Store(e) => e.hints(),
+            Error::Process(e) => e.hints(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Prompt { .. } => Exit::Usage,
+            Error::NotStarted { .. } => Exit::Agent,
+            Error::Lane(e) => e.exit(),
+            Error::Git(e) => e.exit(),
+            Error::Store(e) => e.exit(),
+            Error::Process(e) => e.exit(),
+            _ => Exit::Refused,
+        }
+    }
+}

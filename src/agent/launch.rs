@@ -1,0 +1,205 @@
+//! Owns starting a supervisor for a lane and waiting for its run to end.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::profile::{Places, Profile, fill};
+use crate::event;
+use crate::lane::{Project, effective_state};
+use crate::process::{self, Start};
+use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::{Guard, LockName, Record, now};
+
+/// What a supervisor says when its agent runs.
+pub(super) const STARTED: &str = "started";
+
+/// A command for a lane, its placeholders not filled in yet.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    /// The profile's name; `command` for a command line of the user's own.
+    pub(crate) agent: String,
+    program: PathBuf,
+    args: Args,
+    env: Vec<(String, String)>,
+    prompt_on_stdin: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Args {
+    Profile(Profile),
+    Command(Vec<OsString>),
+}
+
+impl Job {
+    /// An agent by name, with the prompt handed over as its profile says.
+    pub(crate) fn agent(agent: &str, prompt: &str, dir: &Path) -> Result<Job, Error> {
+        let profile = Profile::of(agent);
+        let program = profile.find(agent, dir)?;
+        profile.check_prompt(prompt)?;
+        Ok(Job {
+            agent: agent.to_owned(),
+            program,
+            env: profile.env.clone().into_iter().collect(),
+            prompt_on_stdin: profile.prompt_on_stdin(),
+            args: Args::Profile(profile),
+        })
+    }
+
+    /// A command line of the user's own; `{prompt}` and `{prompt_file}` in its arguments are filled in. Without them a
+    /// prompt is only found in the file that `PROQ_TASK_FILE` names.
+    pub(crate) fn command(words: &[OsString], prompt: &str, dir: &Path) -> Result<Job, Error> {
+        let (program, args) =
+            words.split_first().ok_or_else(|| Error::Prompt { why: "has no command".to_owned() })?;
+        if prompt.contains('\0') {
+            return Err(Error::Prompt { why: "holds a NUL byte".to_owned() });
+        }
+        let found = process::find(&program.to_string_lossy(), dir).map_err(|_| Error::NotInstalled {
+            agent: "command".to_owned(),
+            program: program.to_string_lossy().into_owned(),
+        })?;
+        Ok(Job {
+            agent: "command".to_owned(),
+            program: found,
+            args: Args::Command(args.to_vec()),
+            env: Vec::new(),
+            prompt_on_stdin: false,
+        })
+    }
+
+    /// The command line for a lane.
+    fn words(&self, places: &Places<'_>) -> Vec<OsString> {
+        let args = match &self.args {
+            Args::Profile(profile) => profile.fill(places),
+            Args::Command(args) => args.iter().map(|a| fill(a, places)).collect(),
+        };
+        std::iter::once(self.program.clone().into_os_string()).chain(args).collect()
+    }
+
+    /// The command line as a person reads it, placeholders left in.
+    pub(crate) fn shown(&self) -> String {
+        let args: Vec<String> = match &self.args {
+            Args::Profile(profile) => profile.args.clone(),
+            Args::Command(args) => args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        };
+        let words = std::iter::once(self.program.display().to_string()).chain(args);
+        words.map(|w| quoted(&w)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// A word as a shell would need it written.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Starts the next run of a lane under a supervisor, `exe` being this program, and returns when the agent runs. `lock`
+/// is the lane's run lock; it goes to the supervisor, without a gap.
+///
+/// # Errors
+/// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then.
+pub(crate) fn launch(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    job: &Job,
+    exe: &Path,
+) -> Result<LaneRecord, Error> {
+    let layout = project.store.layout();
+    let attempt = lane.attempt + 1;
+    let task = layout.task(&lane.name);
+    let prompt = std::fs::read_to_string(&task).unwrap_or_default();
+    let words = job.words(&Places {
+        prompt: &prompt,
+        prompt_file: &task,
+        common_dir: project.repo.common_dir(),
+        git_dir: &project.repo.git_dir_of(&lane.path)?,
+    });
+    let run = RunRecord {
+        attempt,
+        agent: job.agent.clone(),
+        command: words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
+        prompt_on_stdin: job.prompt_on_stdin,
+        tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
+        started: now(),
+        pid: None,
+        birth: None,
+        ended: None,
+        outcome: None,
+        exit_code: None,
+        signal: None,
+        tip_after: None,
+    };
+    run.save(&layout.run_record(&lane.name, attempt))?;
+    let lane = project.update_lane(&lane.name, |record| {
+        record.state = LaneState::Starting;
+        record.detail = None;
+        record.attempt = attempt;
+        record.agent = Some(job.agent.clone());
+    })?;
+    let mut start = Start::new(exe, project.repo.home())
+        .args(["_supervise", "--lane"])
+        .args([lane.name.clone(), "--attempt".to_owned(), attempt.to_string(), "--".to_owned()])
+        .args(words)
+        .env("PROQ_LANE", &lane.name)
+        .env("PROQ_TASK_FILE", &task)
+        .stdin(lock.into_file());
+    for (key, value) in &job.env {
+        start = start.env(key, value);
+    }
+    hear(project, &lane, start)?;
+    Ok(project.lane(&lane.name)?)
+}
+
+/// Starts the supervisor and listens for its first line.
+fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error> {
+    let mut line = String::new();
+    let heard = start.spawn_talking().map(|mut child| {
+        if let Some(stdout) = child.stdout.take() {
+            drop(BufReader::new(stdout).read_line(&mut line));
+        }
+    });
+    let why = match (heard, line.trim()) {
+        (Ok(()), STARTED) => return Ok(()),
+        (Ok(()), "") => "its supervisor ended early".to_owned(),
+        (Ok(()), said) => said.to_owned(),
+        (Err(e), _) => e.to_string(),
+    };
+    let failed = project.update_lane(&lane.name, |record| {
+        record.state = LaneState::Failed;
+        record.detail = Some(why.clone());
+    })?;
+    project.tell(event::Name::RunEnded, Some(&failed), format!("lane '{}': {why}", lane.name));
+    Err(Error::NotStarted { lane: lane.name.clone(), why })
+}
+
+/// Waits until a lane's run has ended and returns the state it ended in. Returns at once when nothing runs.
+pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
+    loop {
+        let lane = project.lane(name)?;
+        let (state, _) = effective_state(project, &lane)?;
+        let lock = match state {
+            LaneState::Starting | LaneState::Running => LockName::Run(name.to_owned()),
+            LaneState::Orphaned => LockName::Alive(name.to_owned()),
+            _ => return Ok((lane, state)),
+        };
+        project.store.locks().wait_until_free(&lock)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_only_where_a_shell_needs_it() {
+        assert_eq!(quoted("--flag=x"), "--flag=x");
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

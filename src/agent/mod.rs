@@ -1,0 +1,13 @@
+//! Owns agents: how each kind is started, who watches it, and how it is stopped.
+
+mod error;
+mod launch;
+mod profile;
+mod stop;
+mod supervisor;
+
+pub(crate) use error::Error;
+pub(crate) use launch::{Job, launch, wait};
+pub(crate) use profile::profiles;
+pub(crate) use stop::stop;
+pub(crate) use supervisor::supervise;

@@ -1,0 +1,76 @@
+//! Owns stopping a lane's agent, with or without a supervisor to ask.
+
+use std::time::{Duration, Instant};
+
+use super::Error;
+use crate::event;
+use crate::lane::{Project, effective_state};
+use crate::process;
+use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::{LockName, Record};
+
+/// How much longer than the grace time a supervisor may take: it commits what was left.
+const MARGIN: Duration = Duration::from_secs(20);
+
+/// Stops the agent of a lane and returns when it is over.
+///
+/// # Errors
+/// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when it did not end.
+pub(crate) fn stop(project: &Project, name: &str) -> Result<LaneRecord, Error> {
+    let lane = project.lane(name)?;
+    let until = Instant::now() + project.settings.stop_grace + MARGIN;
+    match settled_state(project, name, until)? {
+        LaneState::Running => ask_supervisor(project, &lane, until),
+        LaneState::Orphaned => end_orphan(project, &lane),
+        _ => Err(Error::NotRunning { lane: lane.name }),
+    }
+}
+
+/// The state once it is not `starting` any more: only then is the noted holder of the run lock the supervisor.
+fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneState, Error> {
+    loop {
+        let (state, _) = effective_state(project, &project.lane(name)?)?;
+        if state != LaneState::Starting || Instant::now() > until {
+            return Ok(state);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Result<LaneRecord, Error> {
+    let lock = LockName::Run(lane.name.clone());
+    let locks = project.store.locks();
+    if let Some(holder) = locks.holder(&lock)?
+        && locks.is_held(&lock)?
+    {
+        process::signal_process(holder.pid)?;
+    }
+    while locks.is_held(&lock)? {
+        if Instant::now() > until {
+            let seconds = (project.settings.stop_grace + MARGIN).as_secs();
+            return Err(Error::StillRunning { lane: lane.name.clone(), seconds });
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(project.lane(&lane.name)?)
+}
+
+/// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.
+fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error> {
+    let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    if let Some(pid) = run.pid
+        && process::is_same(pid, run.birth.as_deref())
+    {
+        process::end_group(pid, project.settings.stop_grace);
+    }
+    if project.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
+        let seconds = project.settings.stop_grace.as_secs();
+        return Err(Error::StillRunning { lane: lane.name.clone(), seconds });
+    }
+    let lane = project.update_lane(&lane.name, |record| {
+        record.state = LaneState::Stopped;
+        record.detail = Some("stopped without a supervisor".into());
+    })?;
+    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{}' is stopped", lane.name));
+    Ok(lane)
+}
