@@ -8,5 +8,6 @@ mod git;
 mod interrupt;
 mod lane;
 mod note;
+mod preview;
 mod process;
 mod store;

@@ -1,0 +1,103 @@
+//! Owns where the main checkout is: what HEAD says, what the record says, and what to make of the two.
+
+use std::path::Path;
+
+use super::Error;
+use crate::git::{Head, Oid, WorktreeList};
+use crate::lane::Project;
+use crate::store::Record;
+use crate::store::records::PreviewRecord;
+
+/// What HEAD of the main checkout names, and the commit it is at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Desk {
+    /// What HEAD names.
+    pub(super) head: Head,
+    /// The commit.
+    pub(super) commit: Oid,
+}
+
+impl Desk {
+    /// Looks at the main checkout.
+    pub(super) fn look(project: &Project, main: &Path) -> Result<Desk, Error> {
+        let list = WorktreeList::read(&project.repo)?;
+        let worktree = list.iter().next().filter(|w| w.path == main).or_else(|| list.at(main));
+        let found = worktree.and_then(|w| Some((w.head?, w.branch.clone())));
+        let (commit, branch) = found.ok_or(Error::Unborn)?;
+        let head = branch.map_or(Head::Detached(commit), Head::Branch);
+        Ok(Desk { head, commit })
+    }
+}
+
+/// How an open preview and the checkout agree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Reality {
+    /// The checkout shows the preview's branch.
+    Shown,
+    /// The checkout is where the preview was entered from: somebody switched back by hand, or entering was cut short.
+    Home,
+    /// The checkout is somewhere else.
+    Elsewhere,
+}
+
+/// Compares an open preview with the checkout.
+pub(super) fn reality(open: &PreviewRecord, desk: &Desk) -> Reality {
+    if desk.head == Head::Branch(open.branch.clone()) {
+        Reality::Shown
+    } else if desk.head == open.came_from {
+        Reality::Home
+    } else {
+        Reality::Elsewhere
+    }
+}
+
+/// The preview on record.
+pub(super) fn open_preview(project: &Project) -> Result<Option<PreviewRecord>, Error> {
+    Ok(PreviewRecord::find(&project.store.layout().preview())?)
+}
+
+/// What the main checkout shows, for lists.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Showing {
+    /// The lane.
+    pub(crate) lane: String,
+    /// What the preview was entered from.
+    pub(crate) came_from: String,
+    /// Whether changes of the user wait for the way back.
+    pub(crate) waiting: bool,
+    /// Whether the checkout still shows it.
+    pub(crate) shown: bool,
+}
+
+/// Which lane the main checkout shows; none when no preview is open.
+pub(crate) fn showing(project: &Project) -> Result<Option<Showing>, Error> {
+    let Some(open) = open_preview(project)? else { return Ok(None) };
+    let Some(main) = project.repo.main_worktree() else { return Ok(None) };
+    let desk = Desk::look(project, main)?;
+    Ok(Some(Showing {
+        lane: open.lane.clone(),
+        came_from: open.came_from.to_string(),
+        waiting: open.snapshot.is_some(),
+        shown: reality(&open, &desk) == Reality::Shown,
+    }))
+}
+
+/// Removes the record of a preview that is over.
+pub(super) fn close(project: &Project) -> Result<(), Error> {
+    let path = project.store.layout().preview();
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(crate::store::Error::io("remove", &path)(e).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Runs the repository's post-checkout hook as `git switch` would; a failing one is a warning, the switch is done.
+pub(super) fn after_checkout(project: &Project, main: &Path, from: Oid, to: Oid) {
+    let args = [from.to_string(), to.to_string()];
+    let run = crate::git::run_hook(&project.repo, main, "post-checkout", &[&args[0], &args[1], "1"]);
+    if let Err(e) = run {
+        project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
+    }
+}

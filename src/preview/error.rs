@@ -1,0 +1,83 @@
+//! Owns what can go wrong with a preview, in the user's words.
+
+use std::borrow::Cow;
+
+use crate::explain::{Exit, Explain};
+use crate::{git, lane, store};
+
+/// An error about a preview.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Nothing is previewed.
+    #[error("no preview is open; nothing was changed")]
+    NotOpen,
+    /// The checkout was switched by hand to a third place.
+    #[error("the main checkout shows '{now}', not lane '{lane}' any more; nothing was changed")]
+    ByHand {
+        /// The lane that was previewed.
+        lane: String,
+        /// Where HEAD is.
+        now: String,
+        /// Where the preview was entered from.
+        came_from: String,
+    },
+    /// The lane has no branch.
+    #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
+    NoTip {
+        /// The lane.
+        lane: String,
+    },
+    /// The main checkout has no commit.
+    #[error("the main checkout is on a branch without a commit; nothing was changed")]
+    Unborn,
+    /// Where the preview was entered from is gone.
+    #[error("branch '{branch}', which the preview was entered from, is gone; nothing was changed")]
+    OriginGone {
+        /// The branch.
+        branch: String,
+    },
+    /// The preview has commits that the lane does not have, and the lane moved.
+    #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]
+    Diverged {
+        /// The lane.
+        lane: String,
+    },
+    /// From a lane.
+    #[error(transparent)]
+    Lane(#[from] lane::Error),
+    /// From git.
+    #[error(transparent)]
+    Git(#[from] git::Error),
+    /// From the store.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+}
+
+impl Explain for Error {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::NotOpen => vec!["open one: git proq preview LANE".into()],
+            Error::ByHand { came_from, .. } => {
+                vec![format!("go back first: git switch {came_from} && git proq preview --back").into()]
+            }
+            Error::NoTip { lane } => vec![format!("see what is left of it: git proq show {lane}").into()],
+            Error::Unborn => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],
+            Error::OriginGone { branch } => {
+                vec![format!("make it again: git branch {branch} COMMIT").into()]
+            }
+            Error::Diverged { .. } => vec!["leave it; its commits are kept: git proq preview --back".into()],
+            Error::Lane(e) => e.hints(),
+            Error::Git(e) => e.hints(),
+            Error::Store(e) => e.hints(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Error::Lane(e) => e.exit(),
+            Error::Git(e) => e.exit(),
+            Error::Store(e) => e.exit(),
+            _ => Exit::Refused,
+        }
+    }
+}

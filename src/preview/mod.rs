@@ -1,0 +1,15 @@
+//! Owns showing a lane in the main checkout, with the user's own changes kept safe meanwhile.
+
+mod desk;
+mod enter;
+mod error;
+mod leave;
+mod plan;
+mod refresh;
+
+pub(crate) use desk::{Showing, showing};
+pub(crate) use enter::{Entered, enter};
+pub(crate) use error::Error;
+pub(crate) use leave::{Back, back, leave_for};
+pub(crate) use plan::plan;
+pub(crate) use refresh::{Refreshed, refresh};
