@@ -7,6 +7,7 @@ mod explain;
 mod git;
 mod interrupt;
 mod lane;
+mod merge;
 mod note;
 mod preview;
 mod process;

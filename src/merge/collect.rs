@@ -1,0 +1,212 @@
+//! Owns which lanes may land, and why the others may not.
+
+use super::Error;
+use super::outcome::{Outcome, Verdict};
+use super::run::Request;
+use crate::config::Uncommitted;
+use crate::explain::Explain;
+use crate::git::{Oid, RepoPath, WorktreeList};
+use crate::lane::{Checkout, Evidence, Project, commit_leftovers, effective_state, gather_evidence};
+use crate::store::Record;
+use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
+
+/// A lane that may land.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    /// Its record.
+    pub(super) lane: LaneRecord,
+    /// The commit that will land.
+    pub(super) tip: Oid,
+    /// The branch it lands on.
+    pub(super) onto: String,
+}
+
+/// Lanes sorted by what may be done with them.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    /// They may land, in this order.
+    pub(super) ready: Vec<Candidate>,
+    /// They were asked for by name and may not.
+    pub(super) decided: Vec<Outcome>,
+    /// `--all` passes them over: `(lane, why)`.
+    pub(super) left_out: Vec<(String, String)>,
+}
+
+/// Sorts the lanes that are asked for.
+pub(super) fn collect(project: &Project, request: &Request<'_>) -> Result<Collected, Error> {
+    let mut out = Collected::default();
+    let mut lanes = Vec::new();
+    if request.all {
+        lanes = project.lanes()?;
+        lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
+    } else {
+        for name in request.lanes {
+            let lane = project.lane(name)?;
+            if !lanes.iter().any(|l: &LaneRecord| l.name == lane.name) {
+                lanes.push(lane);
+            }
+        }
+    }
+    let worktrees = WorktreeList::read(&project.repo)?;
+    for lane in lanes {
+        let onto = request.onto.map_or_else(|| lane.base.clone(), ToOwned::to_owned);
+        let look = Look { project, request, lane, onto, worktrees: &worktrees };
+        look.sort(&mut out)?;
+    }
+    Ok(out)
+}
+
+struct Look<'a> {
+    project: &'a Project,
+    request: &'a Request<'a>,
+    lane: LaneRecord,
+    onto: String,
+    worktrees: &'a WorktreeList,
+}
+
+impl Look<'_> {
+    fn sort(self, out: &mut Collected) -> Result<(), Error> {
+        if let Some(why) = self.not_by_state()? {
+            if self.request.all {
+                out.left_out.push((self.lane.name, why));
+            } else {
+                out.decided.push(Outcome::refused(&self.lane.name, &self.onto, why));
+            }
+            return Ok(());
+        }
+        match self.examine()? {
+            Ok(tip) => out.ready.push(Candidate { lane: self.lane, tip, onto: self.onto }),
+            Err(outcome) => out.decided.push(*outcome),
+        }
+        Ok(())
+    }
+
+    /// Why the lane's state keeps it from landing.
+    fn not_by_state(&self) -> Result<Option<String>, Error> {
+        let lane = &self.lane;
+        let (state, detail) = effective_state(self.project, lane)?;
+        let more = detail.map(|d| format!(": {d}")).unwrap_or_default();
+        Ok(match state {
+            LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
+            LaneState::Orphaned => Some("its agent lives on without a supervisor".into()),
+            LaneState::Failed | LaneState::Stopped if self.request.all || !self.request.force => {
+                Some(format!("it {}{more}; land it all the same by name with --force", past(state)))
+            }
+            LaneState::NoChange => Some("it changed nothing".into()),
+            LaneState::Idle if self.request.all && !self.has_commits()? => {
+                Some("it has no commits yet".into())
+            }
+            LaneState::Conflict if self.request.all && !self.moved_since_conflict()? => {
+                Some("it conflicts, and neither it nor its base has moved since".into())
+            }
+            _ => None,
+        })
+    }
+
+    fn has_commits(&self) -> Result<bool, Error> {
+        let tip = self.project.repo.branch_tip(&self.lane.branch)?;
+        Ok(tip.is_some_and(|tip| tip != self.lane.start))
+    }
+
+    fn moved_since_conflict(&self) -> Result<bool, Error> {
+        let path = self.project.store.layout().conflict(&self.lane.name);
+        let Some(conflict) = ConflictRecord::find(&path)? else { return Ok(true) };
+        let tip = self.project.repo.branch_tip(&self.lane.branch)?;
+        let base = self.project.repo.branch_tip(&self.onto)?;
+        Ok(tip != Some(conflict.theirs) || base != Some(conflict.base_tip) || self.onto != conflict.onto)
+    }
+
+    /// The tip that may land, or the outcome that says why none may.
+    fn examine(&self) -> Result<Result<Oid, Box<Outcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let refused = |why: String| Ok(Err(Box::new(Outcome::refused(&lane.name, &self.onto, why))));
+        let Some(base) = project.repo.branch_tip(&self.onto)? else {
+            return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
+        };
+        let mut found = gather_evidence(project, lane, self.worktrees)?;
+        if found.tip.is_none() {
+            return refused(format!("its branch {} is gone", lane.branch));
+        }
+        if let Some((place, _)) = &found.elsewhere {
+            return refused(format!("its worktree has commits on {place}, not on {}", lane.branch));
+        }
+        if let Some(what) = found.open {
+            return refused(format!("a {what} is under way in it"));
+        }
+        if !found.dirt.is_clean()
+            && let Err(outcome) = self.settle_uncommitted(&found)?
+        {
+            return Ok(Err(outcome));
+        }
+        found.tip = project.repo.branch_tip(&lane.branch)?;
+        let Some(tip) = found.tip else { return refused(format!("its branch {} is gone", lane.branch)) };
+        if project.repo.is_ancestor(tip, base)? {
+            if tip == lane.start && lane.landed.is_none() {
+                return refused("it has no commits".to_owned());
+            }
+            return Ok(Err(Box::new(Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded))));
+        }
+        Ok(Ok(tip))
+    }
+
+    /// Deals with uncommitted work as `merge.uncommitted` says.
+    fn settle_uncommitted(&self, found: &Evidence) -> Result<Result<(), Box<Outcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let paths: Vec<RepoPath> = found.dirt.paths();
+        let names = shown(&paths);
+        let refused = |why: String, hints: Vec<String>| {
+            let outcome =
+                Outcome { files: paths.clone(), hints, ..Outcome::refused(&lane.name, &self.onto, why) };
+            Ok(Err(Box::new(outcome)))
+        };
+        if self.request.dry_run && project.settings.uncommitted != Uncommitted::Refuse {
+            return Ok(Ok(()));
+        }
+        match project.settings.uncommitted {
+            Uncommitted::Refuse => refused(
+                format!("it has uncommitted work: {names}"),
+                vec![
+                    format!("commit it there: git -C '{}' commit -a", lane.path.display()),
+                    "or let merge do it: git -c proq.merge.uncommitted=commit proq merge …".to_owned(),
+                ],
+            ),
+            Uncommitted::Commit => {
+                let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
+                match commit_leftovers(project, lane, &message) {
+                    Ok(_) => Ok(Ok(())),
+                    Err(e) => refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect()),
+                }
+            }
+            Uncommitted::Snapshot => {
+                let checkout = Checkout::lock(project, &lane.path)?;
+                let head = project.repo.head_of(&lane.path)?;
+                let why = format!("uncommitted work of lane {} when it landed", lane.name);
+                let snap = head.map(|h| checkout.snapshot(h, &why)).transpose()?.flatten();
+                if let Some(snap) = snap {
+                    project.listener.warn(format!(
+                        "uncommitted work of lane '{}' stays behind; it is kept: git stash apply {}",
+                        lane.name,
+                        snap.snapshot.commit.short()
+                    ));
+                }
+                Ok(Ok(()))
+            }
+        }
+    }
+}
+
+fn past(state: LaneState) -> &'static str {
+    match state {
+        LaneState::Stopped => "was stopped",
+        _ => "failed",
+    }
+}
+
+/// The first names of a list and how many more there are.
+pub(super) fn shown(paths: &[RepoPath]) -> String {
+    let first: Vec<String> = paths.iter().take(3).map(ToString::to_string).collect();
+    match paths.len().saturating_sub(3) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}

@@ -1,0 +1,129 @@
+//! Owns the last moments of a landing: everything checked again under the lock, then one compare-and-swap.
+
+use std::path::PathBuf;
+
+use super::Error;
+use super::stack::Stack;
+use crate::git::{RefMove, WorktreeList, open_operation, run_hook};
+use crate::lane::{Checkout, Project, effective_state};
+use crate::store::LockName;
+use crate::store::records::LaneState;
+
+/// What came of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(super) enum Landing {
+    /// The base is at the stack's tip.
+    Done,
+    /// The base or a lane moved meanwhile: stack again.
+    Moved,
+}
+
+/// Moves the base of a stack to its tip, if base and lanes are where they were when it was made.
+///
+/// # Errors
+/// When a worktree on the base has changes in the way, or is in the middle of a rebase of it: nothing was moved.
+pub(super) fn land(project: &Project, stack: &Stack) -> Result<Landing, Error> {
+    let _lock = project.store.locks().take(&LockName::Merge)?;
+    if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
+        return Ok(Landing::Moved);
+    }
+    for step in &stack.steps {
+        let lane = &step.candidate.lane;
+        if project.repo.branch_tip(&lane.branch)? != Some(step.candidate.tip) {
+            return Ok(Landing::Moved);
+        }
+        let (state, _) = effective_state(project, &project.lane(&lane.name)?)?;
+        if matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned) {
+            return Ok(Landing::Moved);
+        }
+    }
+    let worktrees = WorktreeList::read(&project.repo)?;
+    refuse_in_use(project, &stack.onto, &worktrees)?;
+    project.repo.require_connected(stack.tip(), stack.base)?;
+    let on_base: Vec<PathBuf> = worktrees.on_branch(&stack.onto).map(|w| w.path.clone()).collect();
+    let why = why(stack);
+    match on_base.split_first() {
+        None => {
+            let name = format!("refs/heads/{}", stack.onto);
+            project.repo.swap_ref(&name, stack.tip(), stack.base, &why)?;
+        }
+        Some((first, _)) => {
+            let mv = RefMove::Branch(stack.onto.clone());
+            Checkout::lock(project, first)?.transition(stack.base, stack.tip(), &mv, &why)?;
+        }
+    }
+    follow(project, stack, on_base.first())?;
+    Ok(Landing::Done)
+}
+
+/// A worktree in mid-rebase shows as detached, and its branch moves when the rebase ends.
+fn refuse_in_use(project: &Project, base: &str, worktrees: &WorktreeList) -> Result<(), Error> {
+    for worktree in worktrees.iter().filter(|w| w.prunable.is_none() && !w.bare) {
+        let Ok(git_dir) = project.repo.git_dir_of(&worktree.path) else { continue };
+        if let Some(open) = open_operation(&git_dir)
+            && open.branches.iter().any(|b| b == base)
+        {
+            return Err(Error::InUse {
+                base: base.to_owned(),
+                what: open.what,
+                dir: worktree.path.display().to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Brings files and index of every other worktree on the base over: with the old index its next commit would revert
+/// the landing. Looked for again after the swap, since plain git honours no lock of ours.
+fn follow(project: &Project, stack: &Stack, done: Option<&PathBuf>) -> Result<(), Error> {
+    let worktrees = WorktreeList::read(&project.repo)?;
+    for worktree in worktrees.on_branch(&stack.onto).filter(|w| Some(&w.path) != done) {
+        if !project.repo.index_is_at(&worktree.path, stack.base)? {
+            continue;
+        }
+        let checkout = Checkout::lock(project, &worktree.path)?;
+        let moved = checkout.transition(stack.base, stack.tip(), &RefMove::Nothing, "");
+        if let Err(e) = moved {
+            project.listener.warn(format!(
+                "{} is on '{}' too and could not follow: {e}; before you commit there: git -C '{}' reset --keep {}",
+                worktree.path.display(),
+                stack.onto,
+                worktree.path.display(),
+                stack.tip().short()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Runs the repository's post-merge hook where the base is checked out, once no lock is held.
+pub(super) fn after_landing(project: &Project, onto: &str) -> Result<(), Error> {
+    for worktree in WorktreeList::read(&project.repo)?.on_branch(onto) {
+        if let Err(e) = run_hook(&project.repo, &worktree.path, "post-merge", &["0"]) {
+            project.listener.warn(format!("the repository's post-merge hook failed: {e}"));
+        }
+    }
+    Ok(())
+}
+
+/// Every landed lane's change must be on the base. This is the last look before anything is cleaned up.
+pub(super) fn audit(project: &Project, stack: &Stack) -> Result<(), Error> {
+    let now = project.repo.branch_tip(&stack.onto)?;
+    for step in &stack.steps {
+        let contained = match now {
+            Some(now) => project.repo.is_ancestor(step.candidate.tip, now)?,
+            None => false,
+        };
+        if !contained {
+            return Err(Error::Audit { lane: step.candidate.lane.name.clone(), base: stack.onto.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The reflog's message.
+fn why(stack: &Stack) -> String {
+    let names: Vec<&str> = stack.steps.iter().map(|s| s.candidate.lane.name.as_str()).collect();
+    format!("git-proq merge: {}", names.join(", "))
+}

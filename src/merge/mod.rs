@@ -1,0 +1,13 @@
+//! Owns landing: which lanes may, stacked in memory, moved in one step; conflicts captured, the base untouched.
+
+mod collect;
+mod conflict;
+mod error;
+mod land;
+mod outcome;
+mod run;
+mod stack;
+
+pub(crate) use error::Error;
+pub(crate) use outcome::{Outcome, Report, Verdict};
+pub(crate) use run::{Request, run};

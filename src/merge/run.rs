@@ -1,0 +1,227 @@
+//! Owns a landing from the queue to the clean-up.
+
+use super::collect::{Candidate, Collected, collect};
+use super::land::{self, Landing};
+use super::outcome::{Outcome, Report, Verdict};
+use super::stack::{self, Stack};
+use super::{Error, conflict};
+use crate::event;
+use crate::explain::Explain;
+use crate::git::{RepoPath, ThrowAway};
+use crate::lane::{self, Project, Why};
+use crate::preview;
+use crate::store::records::{Landed, LaneState};
+use crate::store::{Limit, LockName, Ticket, now};
+
+/// How often a landing is stacked anew when its base moves.
+const TRIES: u32 = 5;
+
+/// What a landing is asked for with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Request<'a> {
+    /// Lanes by name, in this order.
+    pub(crate) lanes: &'a [String],
+    /// Every eligible lane, oldest first.
+    pub(crate) all: bool,
+    /// Another branch than each lane's own base.
+    pub(crate) onto: Option<&'a str>,
+    /// Lanes that failed or were stopped too, when named.
+    pub(crate) force: bool,
+    /// Keep landed lanes.
+    pub(crate) keep: bool,
+    /// Only say what would happen.
+    pub(crate) dry_run: bool,
+    /// How long to wait in the queue.
+    pub(crate) patience: Limit,
+}
+
+/// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
+pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
+    let ticket = match request.dry_run {
+        true => None,
+        false => Some(Ticket::take(project.store.locks(), request.patience)?),
+    };
+    if let Some(onto) = request.onto
+        && project.repo.branch_tip(onto)?.is_none()
+    {
+        return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
+    }
+    if !request.dry_run {
+        leave_previews(project, request)?;
+    }
+    let Collected { ready, decided, left_out } = collect(project, request)?;
+    let mut report = Report { lanes: decided, left_out };
+    for (onto, group) in by_base(ready) {
+        let lanes = match land_group(project, request, &onto, &group) {
+            Ok(lanes) => lanes,
+            Err(e) => refuse_all(&onto, &group, &e),
+        };
+        report.lanes.extend(lanes);
+    }
+    if !request.dry_run && !request.keep {
+        clean_up(project, &mut report);
+    }
+    drop(ticket);
+    Ok(report)
+}
+
+/// A lane that is being previewed may have commits that are only there yet, and its branch goes when it has landed.
+fn leave_previews(project: &Project, request: &Request<'_>) -> Result<(), Error> {
+    let Some(shown) = preview::showing(project)? else { return Ok(()) };
+    let named = request.lanes.contains(&shown.lane);
+    let ready = || -> Result<bool, Error> {
+        let Ok(lane) = project.lane(&shown.lane) else { return Ok(false) };
+        let (state, _) = lane::effective_state(project, &lane)?;
+        Ok(matches!(state, LaneState::Done | LaneState::Idle | LaneState::Conflict))
+    };
+    if (named || (request.all && ready()?))
+        && let Some(back) = preview::leave_for(project, &shown.lane)?
+    {
+        project
+            .listener
+            .step(format!("left the preview of '{}'; the main checkout is on {} again", back.lane, back.to));
+        back.tell_conflict(project);
+    }
+    Ok(())
+}
+
+/// Groups by base, in the order in which bases first appear.
+fn by_base(ready: Vec<Candidate>) -> Vec<(String, Vec<Candidate>)> {
+    let mut groups: Vec<(String, Vec<Candidate>)> = Vec::new();
+    for candidate in ready {
+        match groups.iter_mut().find(|(onto, _)| *onto == candidate.onto) {
+            Some((_, group)) => group.push(candidate),
+            None => groups.push((candidate.onto.clone(), vec![candidate])),
+        }
+    }
+    groups
+}
+
+fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
+    group
+        .iter()
+        .map(|candidate| Outcome {
+            hints: e.hints().iter().map(ToString::to_string).collect(),
+            exit: Some(e.exit()),
+            ..Outcome::refused(&candidate.lane.name, onto, e.to_string())
+        })
+        .collect()
+}
+
+fn land_group(
+    project: &Project,
+    request: &Request<'_>,
+    onto: &str,
+    group: &[Candidate],
+) -> Result<Vec<Outcome>, Error> {
+    let scratch = project.store.layout().scratch()?;
+    let aside = match request.dry_run {
+        true => Some(ThrowAway::new(&project.repo, &scratch.path().join("objects"))?),
+        false => None,
+    };
+    for _ in 0..TRIES {
+        let base = project
+            .repo
+            .branch_tip(onto)?
+            .ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let fresh = still_ready(project, group)?;
+        let stack = stack::build(project, onto, base, &fresh, scratch.path(), aside.as_ref())?;
+        if request.dry_run {
+            return Ok(outcomes(&stack, true));
+        }
+        if stack.steps.is_empty() {
+            finish(project, &stack)?;
+            return Ok(outcomes(&stack, false));
+        }
+        match land::land(project, &stack)? {
+            Landing::Moved => {}
+            Landing::Done => {
+                land::audit(project, &stack)?;
+                finish(project, &stack)?;
+                land::after_landing(project, onto)?;
+                return Ok(outcomes(&stack, false));
+            }
+        }
+    }
+    Err(Error::Restless { base: onto.to_owned(), tries: TRIES })
+}
+
+/// The candidates with their tips as they are now; a lane whose agent has been started again is left out.
+fn still_ready(project: &Project, group: &[Candidate]) -> Result<Vec<Candidate>, Error> {
+    let mut out = Vec::new();
+    for candidate in group {
+        let lane = project.lane(&candidate.lane.name)?;
+        let (state, _) = lane::effective_state(project, &lane)?;
+        let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
+        if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.branch)?) {
+            out.push(Candidate { lane, tip, onto: candidate.onto.clone() });
+        }
+    }
+    Ok(out)
+}
+
+/// Writes what happened: landed lanes first, then the conflicts.
+fn finish(project: &Project, stack: &Stack) -> Result<(), Error> {
+    for step in &stack.steps {
+        let lane = &step.candidate.lane;
+        conflict::forget(project, &lane.name)?;
+        let landed =
+            Landed { commit: step.commit, onto: stack.onto.clone(), tip: step.candidate.tip, at: now() };
+        let lane = project.update_lane(&lane.name, |record| {
+            record.state = LaneState::Landed;
+            record.detail = None;
+            record.landed = Some(landed.clone());
+        })?;
+        project.tell(
+            event::Name::MergeLanded,
+            Some(&lane),
+            format!("lane '{}' landed on {}", lane.name, stack.onto),
+        );
+    }
+    for clash in &stack.clashes {
+        conflict::capture(project, stack, clash)?;
+    }
+    Ok(())
+}
+
+fn outcomes(stack: &Stack, dry_run: bool) -> Vec<Outcome> {
+    let mut out = stack.decided.clone();
+    for step in &stack.steps {
+        let mut line = Outcome::new(&step.candidate.lane.name, &stack.onto, Verdict::Landed);
+        // What a dry run merged was thrown away.
+        line.commit = (!dry_run).then_some(step.commit);
+        out.push(line);
+    }
+    for clash in &stack.clashes {
+        let mut line = Outcome::new(&clash.candidate.lane.name, &stack.onto, Verdict::Conflict);
+        let files: Vec<RepoPath> = clash.merged.paths();
+        line.message = clash.merged.messages.first().cloned();
+        line.files = files;
+        out.push(line);
+    }
+    out
+}
+
+/// Removes the lanes that are on their base now. One that has something left is kept and says why.
+fn clean_up(project: &Project, report: &mut Report) {
+    for line in &mut report.lanes {
+        if !matches!(line.result, Verdict::Landed | Verdict::AlreadyLanded) {
+            continue;
+        }
+        match tidy(project, &line.lane) {
+            Ok(()) => line.cleaned_up = true,
+            Err(e) => line.message = Some(e.to_string()),
+        }
+    }
+    if let Err(e) = lane::empty_expired(project) {
+        project.listener.warn(format!("the trash could not be emptied: {e}"));
+    }
+}
+
+fn tidy(project: &Project, name: &str) -> Result<(), Error> {
+    let lane = project.lane(name)?;
+    let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
+    let removed = lane::remove(project, &lane, lock, Why::Tidy, false)?;
+    drop(removed);
+    Ok(())
+}
