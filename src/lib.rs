@@ -1,6 +1,7 @@
 //! `git-proq`: several coding agents on one repository at once, without losing work.
 
 mod agent;
+mod cli;
 mod config;
 mod event;
 mod explain;
@@ -12,3 +13,9 @@ mod note;
 mod preview;
 mod process;
 mod store;
+
+/// Runs the program with the arguments it was started with, and returns its exit code.
+#[must_use]
+pub fn main() -> std::process::ExitCode {
+    cli::main()
+}

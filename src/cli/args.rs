@@ -1,0 +1,452 @@
+//! Owns the grammar: every command's arguments, whose doc comments are the help.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::{agent_names, branch_names, lane_names};
+
+/// Several coding agents on one repository at once, without losing work.
+///
+/// Each agent gets a lane: a branch and a worktree of its own. Look at a lane in your own checkout with `preview`, land
+/// the good ones with `merge`. Without a command, the lanes and what can be done next are shown.
+#[derive(Debug, Parser)]
+#[command(
+    name = "git-proq",
+    bin_name = "git proq",
+    version,
+    about,
+    long_about,
+    disable_help_subcommand = true
+)]
+#[command(help_template = super::groups::TEMPLATE, subcommand_help_heading = "Commands")]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    /// What every command takes.
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Answer in JSON, an object with "schema": 1.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say only answers, warnings and errors.
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Act as if started in DIR.
+    #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// The commands, in the order of the help page.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Spawn(Spawn),
+    Wait(Wait),
+    Stop(Stop),
+    Discard(Discard),
+    Cleanup(Cleanup),
+    List(List),
+    Show(Show),
+    Diff(Diff),
+    Logs(Logs),
+    Preview(Preview),
+    Events(Events),
+    Merge(Merge),
+    /// List the agents that are known, and which are installed
+    ///
+    /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.
+    ///
+    /// Example:
+    ///     git proq agents
+    Agents,
+    Config(Config),
+    Setup(Setup),
+    Completions(Completions),
+    Man(Man),
+    Demo(Demo),
+    #[command(name = "_supervise", hide = true)]
+    Supervise(Supervise),
+}
+
+/// Make a lane and start an agent in it
+///
+/// The lane is a branch proq/NAME and a worktree .proq-worktrees/NAME, cut from the current branch. The agent is started
+/// there with the prompt, and the command returns at once. Without NAME one is made from the prompt.
+///
+/// Examples:
+///     git proq spawn claude "implement payments"
+///     git proq spawn codex -n auth -f task.md
+///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
+///     git proq spawn --empty -n scratch
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Spawn {
+    /// The agent: a known one (see `git proq agents`) or any program on PATH
+    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names), conflicts_with_all = ["empty", "command"])]
+    pub(crate) agent: Option<String>,
+    /// What the agent is asked to do
+    #[arg(value_name = "PROMPT", conflicts_with = "file")]
+    pub(crate) prompt: Option<String>,
+    /// A command line of your own, instead of an agent; {prompt} and {prompt_file} in it are filled in
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+    /// The lane's name: lower-case letters, digits, '.', '_' and '-'
+    #[arg(long, short, value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) name: Option<String>,
+    /// Read the prompt from FILE, or from standard input with '-'
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Start from REV instead of the current branch; a branch is also what the lane lands on
+    #[arg(long, value_name = "REV", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) base: Option<String>,
+    /// Land on BRANCH
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) onto: Option<String>,
+    /// Make the lane only; start nothing
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) empty: bool,
+    /// Make your uncommitted changes of tracked files the lane's first commit; they stay where they are too
+    #[arg(long)]
+    pub(crate) carry: bool,
+    /// Wait for the agent to end; exit with 4 when it failed
+    #[arg(long, conflicts_with = "empty")]
+    pub(crate) wait: bool,
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Wait for lanes' agents to end
+///
+/// Without LANE, for every one that runs. Exits with 4 when one of them failed.
+///
+/// Example:
+///     git proq wait payments auth && git proq merge payments auth
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Wait {
+    /// The lanes
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+}
+
+/// Stop lanes' agents
+///
+/// The agent is asked to end and, after agent.stop_grace seconds, ended. Its work stays in the lane.
+///
+/// Example:
+///     git proq stop payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Stop {
+    /// The lanes
+    #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Every lane whose agent runs
+    #[arg(long, conflicts_with = "lanes")]
+    pub(crate) all: bool,
+    /// Say what would be stopped, and stop nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Throw lanes away
+///
+/// A lane with work that is not on its base is kept and the work is named. With --force its commits and uncommitted
+/// files are saved first, a running agent is stopped, and the answer says how to get everything back.
+///
+/// Examples:
+///     git proq discard experiment
+///     git proq discard --force experiment
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Discard {
+    /// The lanes
+    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Remove them whatever is in them, saving it all first
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Tidy up lanes that are done with
+///
+/// Without LANE, those that landed and those that a crash left half-made. A lane with anything that is not on its base is
+/// kept, and the answer says why.
+///
+/// Examples:
+///     git proq cleanup
+///     git proq cleanup --all
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Cleanup {
+    /// These lanes only
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Also lanes that changed nothing and failed ones without work
+    #[arg(long, conflicts_with = "lanes")]
+    pub(crate) all: bool,
+    /// Remove the named lanes whatever is in them, saving it all first
+    #[arg(long, short, requires = "lanes")]
+    pub(crate) force: bool,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// List the lanes
+///
+/// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. A '*' marks the lane that
+/// the main checkout shows.
+///
+/// Examples:
+///     git proq list
+///     git proq list --json | jq '.lanes[] | select(.state == "done") | .name'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment, visible_alias = "ls")]
+pub(crate) struct List {
+    /// Removed lanes too
+    #[arg(long, short)]
+    pub(crate) all: bool,
+}
+
+/// Show all about one lane
+///
+/// A removed lane is called NAME@N, as `git proq list --all` shows it.
+///
+/// Example:
+///     git proq show payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Show {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+}
+
+/// Show what a lane changes, uncommitted work included
+///
+/// Compared with the commit where it left its base.
+///
+/// Examples:
+///     git proq diff payments
+///     git proq diff --stat payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Diff {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Only which files change, and how much
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
+
+/// Print what a lane's agent wrote
+///
+/// Examples:
+///     git proq logs payments
+///     git proq logs -f payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Logs {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Go on until the agent ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// The N-th run instead of the last
+    #[arg(long, value_name = "N")]
+    pub(crate) run: Option<u32>,
+}
+
+/// Show a lane in the main checkout, and go back
+///
+/// Your uncommitted changes, staged, unstaged and untracked, are set aside first and come back with --back exactly as
+/// they were. Edits made while a lane is shown come back with its next preview; commits go to the lane.
+///
+/// Examples:
+///     git proq preview payments
+///     git proq preview --refresh
+///     git proq preview --back
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["lane", "back", "refresh"]))]
+pub(crate) struct Preview {
+    /// The lane to show
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: Option<String>,
+    /// Go back to where you were
+    #[arg(long, short)]
+    pub(crate) back: bool,
+    /// Bring the preview to where its lane is now
+    #[arg(long, short)]
+    pub(crate) refresh: bool,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Print what happened: lanes made, agents started and ended, landings
+///
+/// Examples:
+///     git proq events --last 20
+///     git proq events -f --json | ./notify.sh
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Events {
+    /// Go on with what happens from now on; in JSON, one object a line
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Only the last N
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
+}
+
+/// Land lanes on the branch they were cut from
+///
+/// Merges in memory: no checkout is touched before everything is decided, and then only files that change. A lane that
+/// conflicts is put aside with its conflict kept, and the others land. Landed lanes are cleaned up.
+///
+/// Exits with 3 when a conflict was captured, 1 when a lane was refused.
+///
+/// Examples:
+///     git proq merge payments
+///     git proq merge --all
+///     git proq merge --all --dry-run
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
+pub(crate) struct Merge {
+    /// The lanes, landed in this order
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Every lane that is done, oldest first
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Land on BRANCH instead of each lane's own base
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) onto: Option<String>,
+    /// Also lanes that failed or were stopped, when named
+    #[arg(long, short, requires = "lanes")]
+    pub(crate) force: bool,
+    /// Keep landed lanes
+    #[arg(long)]
+    pub(crate) no_cleanup: bool,
+    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lock_timeout: Option<u64>,
+    /// Say what would land and what would conflict, and land nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Look at the settings
+///
+/// Later wins: built in, proq.toml in the repository, ~/.config/git-proq/config.toml, git config proq.*, PROQ_*
+/// variables.
+///
+/// Examples:
+///     git proq config list --show-origin
+///     git config proq.merge.uncommitted commit
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Config {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+/// What can be done with settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// List every setting and its value
+    List {
+        /// Where each value comes from
+        #[arg(long)]
+        show_origin: bool,
+    },
+}
+
+/// Install the man pages and completions for you
+///
+/// `git proq --help` makes git look for a man page; this puts it where man finds it.
+///
+/// Examples:
+///     git proq setup --dry-run
+///     git proq setup
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Setup {
+    /// Say which files would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Print a completion script
+///
+/// Example:
+///     git proq completions bash > ~/.local/share/bash-completion/completions/git-proq
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL", value_parser = super::complete::SHELLS)]
+    pub(crate) shell: String,
+}
+
+/// Print the man page of a command
+///
+/// Examples:
+///     git proq man spawn | man -l -
+///     git proq man --dir ~/.local/share/man/man1
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Man {
+    /// The command; without it, the page of git-proq itself
+    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    pub(crate) command: Option<String>,
+    /// Write all pages to DIR
+    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Take the tour: three lanes in a throw-away repository
+///
+/// Needs no account and no network, and leaves nothing behind.
+///
+/// Example:
+///     git proq demo
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Demo {
+    /// Keep the repository and say where it is
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
+
+/// Watches one run. Started by `spawn`, with the lane's run lock on standard input.
+#[derive(Debug, Args)]
+pub(crate) struct Supervise {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+    /// The run
+    #[arg(long)]
+    pub(crate) attempt: u32,
+    /// The agent's command line
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,97 @@
+//! Owns `git proq cleanup`.
+
+use super::args::Cleanup;
+use super::discard::{Answer, Gone, kept, take_away};
+use super::{Done, Failure, Session, report};
+use crate::explain::Exit;
+use crate::git::WorktreeList;
+use crate::lane::{self, Project, Why, effective_state};
+use crate::store::records::{LaneRecord, LaneState};
+
+pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
+    let project = session.project_to_change()?;
+    let named = !args.lanes.is_empty();
+    let mut lanes = Vec::new();
+    if named {
+        for name in &args.lanes {
+            lanes.push(project.lane(name)?);
+        }
+    } else {
+        for lane in project.lanes()? {
+            if wanted(&project, &lane, args.all)? {
+                lanes.push(lane);
+            }
+        }
+    }
+    let mut answers = Vec::new();
+    let mut exit = Exit::Done;
+    for lane in &lanes {
+        match tidy(session, &project, lane, args) {
+            Ok(gone) => answers.extend(gone),
+            Err(failure) => {
+                answers.push(kept(&lane.name, &failure));
+                // What was not named is only reported: keeping a lane with work in it is what cleanup is for.
+                if named {
+                    exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
+                } else if !session.ui.json {
+                    session.ui.say(failure.0.to_string());
+                }
+            }
+        }
+    }
+    if !named {
+        take_strays(session, &project, args)?;
+    }
+    if session.ui.json {
+        session.ui.object(Answer { lanes: answers, dry_run: args.dry_run });
+    } else if lanes.is_empty() {
+        session.ui.say("no lane to clean up");
+    }
+    if !args.dry_run {
+        lane::empty_expired(&project)?;
+    }
+    Ok(exit)
+}
+
+/// Whether a lane that was not named is a candidate. Evidence decides afterwards.
+fn wanted(project: &Project, lane: &LaneRecord, all: bool) -> Result<bool, Failure> {
+    let (state, _) = effective_state(project, lane)?;
+    let gone = !lane.path.exists() || project.repo.branch_tip(&lane.branch)?.is_none();
+    Ok(match state {
+        LaneState::Landed => true,
+        LaneState::NoChange | LaneState::Failed | LaneState::Stopped => all || gone,
+        LaneState::Starting | LaneState::Running | LaneState::Orphaned => false,
+        _ => gone,
+    })
+}
+
+fn tidy(
+    session: &Session,
+    project: &Project,
+    lane: &LaneRecord,
+    args: &Cleanup,
+) -> Result<Option<Gone>, Failure> {
+    if !args.dry_run {
+        return take_away(session, project, &lane.name, Why::Tidy, args.force).map(Some);
+    }
+    let found = lane::gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
+    lane::refuse(lane, &found, args.force)?;
+    session.ui.say(format!("would clean up {}", lane.name));
+    Ok(None)
+}
+
+/// Worktrees that a killed process left without a record become lanes nobody asked for; those without work go.
+fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<(), Failure> {
+    let worktrees = WorktreeList::read(&project.repo)?;
+    for path in lane::stray_worktrees(project, &project.lanes()?, &worktrees)? {
+        if args.dry_run {
+            session.ui.say(format!("would clean up {}, which belongs to no lane", path.display()));
+            continue;
+        }
+        match lane::remove_stray(project, &path) {
+            Ok(()) => session.ui.say(format!("cleaned up {}, which belonged to no lane", path.display())),
+            Err(e) => session.ui.say(e.to_string()),
+        }
+    }
+    Ok(())
+}

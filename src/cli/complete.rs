@@ -1,0 +1,112 @@
+//! Owns completion: scripts for each shell, and the answers that the scripts ask this program for.
+
+use std::ffi::OsStr;
+
+use clap_complete::CompleteEnv;
+use clap_complete::engine::CompletionCandidate;
+use clap_complete::env::Shells;
+
+use super::args::Completions;
+use super::{Done, Session, groups};
+use crate::agent::profiles;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::note::Listener;
+
+/// The shells, as their scripts are called.
+pub(super) const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
+
+/// The variable by which a script asks this program.
+const ASK: &str = "PROQ_COMPLETE";
+
+/// Answers a shell's question and ends, if this start is one.
+pub(super) fn answer_shell() {
+    CompleteEnv::with_factory(groups::command).var(ASK).bin("git-proq").complete();
+}
+
+pub(super) fn run(session: &Session, args: &Completions) -> Done {
+    session.ui.raw(script(&args.shell).as_bytes());
+    Ok(Exit::Done)
+}
+
+/// The completion script of a shell, for `git-proq` and for `git proq`.
+pub(super) fn script(shell: &str) -> String {
+    let shells = Shells::builtins();
+    let mut out = Vec::new();
+    if let Some(completer) = shells.completer(shell) {
+        // Writing to memory does not fail.
+        drop(completer.write_registration(ASK, "git_proq", "git-proq", "git-proq", &mut out));
+    }
+    let mut text = String::from_utf8_lossy(&out).into_owned();
+    text.push_str(match shell {
+        "bash" => BASH_GIT,
+        "zsh" => ZSH_GIT,
+        _ => "",
+    });
+    text
+}
+
+/// git's own bash completion calls `_git_proq` for `git proq`, with the whole line in `words`.
+const BASH_GIT: &str = r#"
+_git_proq() {
+    local IFS=$'\013'
+    COMPREPLY=( $( \
+        _CLAP_IFS="$IFS" \
+        _CLAP_COMPLETE_INDEX="$((cword - __git_cmd_idx))" \
+        _CLAP_COMPLETE_COMP_TYPE="${COMP_TYPE:-9}" \
+        _CLAP_COMPLETE_SPACE=false \
+        PROQ_COMPLETE="bash" \
+        git-proq -- git-proq "${words[@]:$((__git_cmd_idx + 1))}" \
+    ) )
+}
+"#;
+
+/// zsh's completion of git calls `_git-proq` with `words` beginning at `proq`.
+const ZSH_GIT: &str = r"
+_git-proq() {
+    words[1]=git-proq
+    _clap_dynamic_completer_git_proq
+}
+";
+
+/// Names of lanes that begin with what was typed.
+pub(super) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = here() else { return Vec::new() };
+    let lanes = project.lanes().unwrap_or_default();
+    let typed = typed.to_string_lossy();
+    lanes
+        .into_iter()
+        .filter(|lane| lane.name.starts_with(typed.as_ref()))
+        .map(|lane| CompletionCandidate::new(lane.name).help(Some(lane.title.into())))
+        .collect()
+}
+
+/// Names of known agents that are installed.
+pub(super) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Ok(dir) = std::env::current_dir() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    profiles()
+        .into_iter()
+        .filter(|(name, profile)| {
+            name.starts_with(typed.as_ref()) && crate::process::find(&profile.program, &dir).is_ok()
+        })
+        .map(|(name, profile)| CompletionCandidate::new(name).help(Some(profile.about.into())))
+        .collect()
+}
+
+/// Names of the user's own branches.
+pub(super) fn branch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = here() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let refs = project.repo.refs_below("refs/heads/").unwrap_or_default();
+    refs.iter()
+        .filter_map(|(name, _)| name.strip_prefix("refs/heads/"))
+        .filter(|name| name.starts_with(typed.as_ref()) && !project.is_own_branch(name))
+        .map(CompletionCandidate::new)
+        .collect()
+}
+
+fn here() -> Option<Project> {
+    let dir = std::env::current_dir().ok()?;
+    Project::open(&dir, Listener::silent()).ok()
+}

@@ -1,0 +1,54 @@
+//! Owns `git proq config`.
+
+use serde::Serialize;
+
+use super::args::{Config, ConfigCommand};
+use super::{Done, Session, table};
+use crate::config::KEYS;
+use crate::explain::Exit;
+
+#[derive(Serialize)]
+struct Row {
+    key: &'static str,
+    value: String,
+    origin: String,
+    default: &'static str,
+    about: &'static str,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    settings: Vec<Row>,
+}
+
+pub(super) fn run(session: &Session, args: &Config) -> Done {
+    let ConfigCommand::List { show_origin } = args.command;
+    let project = session.project()?;
+    let settings: Vec<Row> = KEYS
+        .iter()
+        .map(|key| {
+            let (value, origin) = project.layers.get(key);
+            Row {
+                key: key.name,
+                value: value.to_owned(),
+                origin: origin.to_string(),
+                default: key.default,
+                about: key.about,
+            }
+        })
+        .collect();
+    if session.ui.json {
+        session.ui.object(Answer { settings });
+        return Ok(Exit::Done);
+    }
+    let (last, rows): (&str, Vec<Vec<String>>) = if show_origin {
+        ("ORIGIN", settings.iter().map(|r| vec![r.key.into(), r.value.clone(), r.origin.clone()]).collect())
+    } else {
+        (
+            "WHAT IT DOES",
+            settings.iter().map(|r| vec![r.key.into(), r.value.clone(), r.about.into()]).collect(),
+        )
+    };
+    session.ui.answer(table::render(&["SETTING", "VALUE", last], rows));
+    Ok(Exit::Done)
+}

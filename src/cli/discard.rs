@@ -1,0 +1,156 @@
+//! Owns `git proq discard`.
+
+use serde::Serialize;
+
+use super::args::Discard;
+use super::{Done, Failure, Session, report, wait};
+use crate::agent;
+use crate::explain::Exit;
+use crate::git::WorktreeList;
+use crate::lane::{self, Project, Removed, Why, effective_state};
+use crate::preview;
+use crate::store::LockName;
+
+/// One lane, for programs.
+#[derive(Serialize)]
+pub(super) struct Gone {
+    lane: String,
+    removed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncommitted: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trash: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    why: Vec<String>,
+}
+
+/// The answer of `discard` and `cleanup`.
+#[derive(Serialize)]
+pub(super) struct Answer {
+    pub(super) lanes: Vec<Gone>,
+    pub(super) dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Discard) -> Done {
+    let project = session.project_to_change()?;
+    for name in &args.lanes {
+        project.lane(name)?;
+    }
+    let mut exit = Exit::Done;
+    let mut lanes = Vec::new();
+    for name in &args.lanes {
+        let name = project.lane(name)?.name;
+        let done = if args.dry_run {
+            foresee(session, &project, &name, args.force)
+        } else {
+            take_away(session, &project, &name, Why::Discard, args.force)
+        };
+        match done {
+            Ok(gone) => lanes.push(gone),
+            Err(failure) => {
+                exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
+                lanes.push(kept(&name, &failure));
+            }
+        }
+    }
+    if session.ui.json {
+        session.ui.object(Answer { lanes, dry_run: args.dry_run });
+    }
+    Ok(exit)
+}
+
+/// A lane that was not removed, for programs.
+pub(super) fn kept(lane: &str, failure: &Failure) -> Gone {
+    let why = vec![failure.0.to_string()];
+    Gone {
+        lane: lane.to_owned(),
+        removed: false,
+        history: None,
+        saved: None,
+        uncommitted: None,
+        trash: None,
+        why,
+    }
+}
+
+/// Stops what runs if forced, leaves a preview, removes.
+pub(super) fn take_away(
+    session: &Session,
+    project: &Project,
+    name: &str,
+    why: Why,
+    force: bool,
+) -> Result<Gone, Failure> {
+    let lane = project.lane(name)?;
+    let (state, _) = effective_state(project, &lane)?;
+    if force && wait::is_busy(state) {
+        agent::stop(project, name)?;
+    }
+    refuse_early(project, name, force)?;
+    if let Some(back) = preview::leave_for(project, name)? {
+        session.ui.say(format!("left the preview of '{name}'; the main checkout is on {} again", back.to));
+        back.tell_conflict(project);
+    }
+    let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
+    let lane = project.lane(name)?;
+    let removed = lane::remove(project, &lane, lock, why, force)?;
+    let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
+    if !session.ui.json {
+        session.ui.answer(format!("{verb} {name}"));
+        say_way_back(session, &removed, lane.state);
+    }
+    Ok(Gone {
+        lane: name.to_owned(),
+        removed: true,
+        history: Some(removed.past.clone()),
+        saved: removed.saved.clone(),
+        uncommitted: removed.uncommitted.map(|id| id.to_string()),
+        trash: Some(removed.trash.display().to_string()),
+        why: Vec::new(),
+    })
+}
+
+/// Looks before a preview is left: a lane that will be kept must not lose its preview.
+fn refuse_early(project: &Project, name: &str, force: bool) -> Result<(), Failure> {
+    let lane = project.lane(name)?;
+    let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    Ok(lane::refuse(&lane, &found, force)?)
+}
+
+fn say_way_back(session: &Session, removed: &Removed, state: crate::store::records::LaneState) {
+    use crate::store::records::LaneState;
+    if state == LaneState::Landed {
+        return;
+    }
+    if let Some(tip) = removed.tip {
+        session.ui.say(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+    }
+    if let Some(id) = removed.uncommitted {
+        session.ui.say(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+    }
+}
+
+fn foresee(session: &Session, project: &Project, name: &str, force: bool) -> Result<Gone, Failure> {
+    let lane = project.lane(name)?;
+    let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    let stops = force && found.busy.is_some();
+    if !stops {
+        lane::refuse(&lane, &found, force)?;
+    }
+    let saved = found.objections(&lane.base);
+    let more = if saved.is_empty() { String::new() } else { format!(", after saving: {}", saved.join("; ")) };
+    session.ui.say(format!("would discard {name}{more}"));
+    Ok(Gone {
+        lane: name.to_owned(),
+        removed: false,
+        history: None,
+        saved: None,
+        uncommitted: None,
+        trash: None,
+        why: saved,
+    })
+}

@@ -1,0 +1,274 @@
+//! Owns `git proq list`, and what `git proq` alone shows.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::args::List;
+use super::{Done, Session, table, ui};
+use crate::explain::Exit;
+use crate::git::WorktreeList;
+use crate::lane::{self, Project, View};
+use crate::preview::{self, Showing};
+use crate::store::now;
+use crate::store::records::{LaneRecord, LaneState};
+
+/// One lane, for programs.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    state: LaneState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    branch: String,
+    path: PathBuf,
+    base: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uncommitted: Option<usize>,
+    previewed: bool,
+    missing: Vec<&'static str>,
+    created: String,
+    updated: String,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    lanes: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preview: Option<String>,
+    unrecorded: Vec<PathBuf>,
+}
+
+/// Everything a list shows.
+struct Board {
+    views: Vec<View>,
+    past: Vec<(String, LaneRecord)>,
+    showing: Option<Showing>,
+    strays: Vec<PathBuf>,
+}
+
+pub(super) fn run(session: &Session, args: &List) -> Done {
+    let project = session.project()?;
+    let board = look(&project, args.all)?;
+    if session.ui.json {
+        session.ui.object(answer(&board));
+        return Ok(Exit::Done);
+    }
+    if board.views.is_empty() && board.past.is_empty() {
+        session.ui.say("no lanes yet");
+        session.ui.hint("git proq spawn claude \"what to do\"");
+    } else {
+        session.ui.answer(render(&board));
+    }
+    remarks(session, &project, &board);
+    Ok(Exit::Done)
+}
+
+/// `git proq` alone: the lanes, and what can be done next.
+pub(super) fn overview(session: &Session) -> Done {
+    let project = session.project()?;
+    let board = look(&project, false)?;
+    if session.ui.json {
+        session.ui.object(answer(&board));
+        return Ok(Exit::Done);
+    }
+    if board.views.is_empty() {
+        session.ui.answer("No lanes yet. A lane is a branch and a worktree for one agent.");
+        session.ui.answer("");
+        session
+            .ui
+            .answer("  git proq spawn claude \"implement payments\"   start an agent in a lane of its own");
+        session.ui.answer("  git proq spawn -n try -- make test           or any command");
+        session.ui.answer("  git proq demo                                take the tour");
+        session.ui.answer("  git proq -h                                  see every command");
+        return Ok(Exit::Done);
+    }
+    session.ui.answer(render(&board));
+    remarks(session, &project, &board);
+    for line in next_steps(&board) {
+        session.ui.hint(line);
+    }
+    Ok(Exit::Done)
+}
+
+fn look(project: &Project, all: bool) -> Result<Board, super::Failure> {
+    let lanes = project.lanes()?;
+    let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
+    Ok(Board {
+        views: lane::views(project, lanes)?,
+        past: if all { project.past_lanes() } else { Vec::new() },
+        showing: preview::showing(project)?,
+        strays,
+    })
+}
+
+fn missing(view: &View) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    if view.folder_gone {
+        out.push("worktree");
+    }
+    if view.tip.is_none() {
+        out.push("branch");
+    }
+    out
+}
+
+fn is_shown(board: &Board, name: &str) -> bool {
+    board.showing.as_ref().is_some_and(|s| s.shown && s.lane == name)
+}
+
+fn answer(board: &Board) -> Answer {
+    let mut lanes: Vec<Row> = board.views.iter().map(|view| row(board, view)).collect();
+    for (name, lane) in &board.past {
+        lanes.push(Row { name: name.clone(), ..bare_row(lane) });
+    }
+    Answer {
+        lanes,
+        preview: board.showing.as_ref().map(|s| s.lane.clone()),
+        unrecorded: board.strays.clone(),
+    }
+}
+
+fn row(board: &Board, view: &View) -> Row {
+    Row {
+        state: view.state,
+        detail: view.detail.clone(),
+        tip: view.tip.map(|t| t.to_string()),
+        ahead: view.distance.map(|d| d.ahead),
+        behind: view.distance.map(|d| d.behind),
+        uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
+        previewed: is_shown(board, &view.lane.name),
+        missing: missing(view),
+        ..bare_row(&view.lane)
+    }
+}
+
+fn bare_row(lane: &LaneRecord) -> Row {
+    Row {
+        name: lane.name.clone(),
+        title: lane.title.clone(),
+        state: lane.state,
+        detail: lane.detail.clone(),
+        branch: lane.branch.clone(),
+        path: lane.path.clone(),
+        base: lane.base.clone(),
+        agent: lane.agent.clone(),
+        tip: None,
+        ahead: None,
+        behind: None,
+        uncommitted: None,
+        previewed: false,
+        missing: Vec::new(),
+        created: lane.created.to_string(),
+        updated: lane.updated.to_string(),
+    }
+}
+
+fn render(board: &Board) -> String {
+    let now = now();
+    let mut rows = Vec::new();
+    for view in &board.views {
+        let mark = if is_shown(board, &view.lane.name) { "*" } else { "" };
+        let missing = missing(view);
+        let changes = match (missing.as_slice(), &view.dirt) {
+            ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
+            ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
+            ([], None) => "?".to_owned(),
+            (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
+        };
+        rows.push(vec![
+            format!("{}{mark}", view.lane.name),
+            ui::state(view.state),
+            view.lane.agent.clone().unwrap_or_else(|| "-".into()),
+            commits(view),
+            changes,
+            ui::span(now.since(view.lane.updated)),
+            title(&view.lane),
+        ]);
+    }
+    for (name, lane) in &board.past {
+        rows.push(vec![
+            name.clone(),
+            ui::state(lane.state),
+            lane.agent.clone().unwrap_or_else(|| "-".into()),
+            "-".into(),
+            "-".into(),
+            ui::span(now.since(lane.updated)),
+            title(lane),
+        ]);
+    }
+    table::render(&["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "AGE", "TITLE"], rows)
+}
+
+fn title(lane: &LaneRecord) -> String {
+    if lane.title == lane.name { String::new() } else { lane.title.clone() }
+}
+
+fn commits(view: &View) -> String {
+    match view.distance {
+        None => "?".to_owned(),
+        Some(d) if d.ahead == 0 && d.behind == 0 => "-".to_owned(),
+        Some(d) if d.behind == 0 => format!("+{}", d.ahead),
+        Some(d) => format!("+{} -{}", d.ahead, d.behind),
+    }
+}
+
+/// What a table cannot say: the open preview, lanes that lost something, leftovers of a crash.
+fn remarks(session: &Session, project: &Project, board: &Board) {
+    if let Some(showing) = &board.showing {
+        let waiting = if showing.waiting { "; your own changes wait" } else { "" };
+        if showing.shown {
+            session
+                .ui
+                .say(format!("the main checkout shows '{}'{waiting}: git proq preview --back", showing.lane));
+        } else {
+            session.ui.warn(format!(
+                "the preview of '{}' was left by hand{waiting}: git proq preview --back",
+                showing.lane
+            ));
+        }
+    }
+    for view in board.views.iter().filter(|v| !missing(v).is_empty()) {
+        session.ui.warn(format!(
+            "lane '{0}' has no {1} any more: git proq cleanup {0}",
+            view.lane.name,
+            missing(view).join(" and no ")
+        ));
+    }
+    for path in &board.strays {
+        let path = path.strip_prefix(project.repo.home()).unwrap_or(path);
+        session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
+    }
+}
+
+fn next_steps(board: &Board) -> Vec<String> {
+    let named = |wanted: &[LaneState]| -> Vec<&str> {
+        let fits = |v: &&View| wanted.contains(&v.state) && missing(v).is_empty();
+        board.views.iter().filter(fits).map(|v| v.lane.name.as_str()).collect()
+    };
+    let mut out = Vec::new();
+    if let Some(first) = named(&[LaneState::Running, LaneState::Starting]).first() {
+        out.push(format!("git proq logs -f {first} follows an agent at work"));
+    }
+    let done = named(&[LaneState::Done]);
+    if let Some(first) = done.first() {
+        out.push(format!("git proq preview {first} shows it in your checkout"));
+        out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));
+    }
+    if let Some(first) = named(&[LaneState::Failed, LaneState::Conflict, LaneState::Orphaned]).first() {
+        out.push(format!("git proq show {first} tells what went wrong"));
+    }
+    if !named(&[LaneState::Landed]).is_empty() {
+        out.push("git proq cleanup tidies up what landed".to_owned());
+    }
+    out
+}

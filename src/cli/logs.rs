@@ -1,0 +1,107 @@
+//! Owns `git proq logs`, and watching a log while it grows.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::args::Logs;
+use super::{Done, Failure, Mistake, Session, wait};
+use crate::explain::Exit;
+use crate::lane::{Project, effective_state};
+use crate::store::records::{LaneRecord, LaneState};
+
+/// How often a growing log is looked at. It is for a person's eyes.
+const GLANCE: Duration = Duration::from_millis(80);
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    lane: &'a str,
+    run: u32,
+    path: &'a Path,
+    text: String,
+}
+
+pub(super) fn run(session: &Session, args: &Logs) -> Done {
+    let project = session.project()?;
+    let (lane, dir) = find(&project, &args.lane)?;
+    let run = args.run.unwrap_or(lane.attempt);
+    let path = dir.join(format!("runs/{run}.log"));
+    if run == 0 || !path.exists() {
+        return Err(Mistake::NoRun { lane: lane.name, run }.into());
+    }
+    if session.ui.json {
+        let text = String::from_utf8_lossy(&read_from(&path, &mut 0)?).into_owned();
+        session.ui.object(Answer { lane: &lane.name, run, path: &path, text });
+        return Ok(Exit::Done);
+    }
+    let past = args.lane.contains('@');
+    if !args.follow || past || run != lane.attempt {
+        session.ui.raw(&read_from(&path, &mut 0)?);
+        return Ok(Exit::Done);
+    }
+    let (lane, state) = pour(&project, &lane.name, &path, &mut |bytes| session.ui.raw(bytes))?;
+    session.ui.say(wait::line(&lane, state));
+    Ok(Exit::Done)
+}
+
+/// A lane, or a removed one by `name@N`, and the folder of its records.
+pub(super) fn find(project: &Project, asked: &str) -> Result<(LaneRecord, PathBuf), Failure> {
+    if let Some((dir, lane)) = project.past_lane(asked)? {
+        return Ok((lane, dir));
+    }
+    let lane = project.lane(asked)?;
+    let dir = project.store.layout().lane(&lane.name);
+    Ok((lane, dir))
+}
+
+fn read_from(path: &Path, from: &mut u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|mut file| {
+        file.seek(SeekFrom::Start(*from))?;
+        file.read_to_end(&mut bytes)
+    });
+    let read = read.map_err(|source| Mistake::Unreadable { path: path.to_owned(), source })?;
+    *from += read as u64;
+    Ok(bytes)
+}
+
+/// Hands a log over as it grows, until the lane's run has ended.
+fn pour(
+    project: &Project,
+    name: &str,
+    log: &Path,
+    take: &mut dyn FnMut(&[u8]),
+) -> Result<(LaneRecord, LaneState), Failure> {
+    let mut at = 0;
+    loop {
+        // The state first: what was written before the end is then read below.
+        let lane = project.lane(name)?;
+        let (state, _) = effective_state(project, &lane)?;
+        let bytes = read_from(log, &mut at)?;
+        if !bytes.is_empty() {
+            take(&bytes);
+        }
+        if !wait::is_busy(state) {
+            return Ok((lane, state));
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// Watches a run to its end, telling the last line that it wrote.
+pub(super) fn watch(
+    project: &Project,
+    name: &str,
+    log: &Path,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(LaneRecord, LaneState), Failure> {
+    pour(project, name, log, &mut |bytes| {
+        let text = String::from_utf8_lossy(bytes);
+        if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {
+            tell(&console::strip_ansi_codes(line));
+        }
+    })
+}

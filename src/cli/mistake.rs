@@ -1,0 +1,78 @@
+//! Owns what can be wrong with a command line beyond its grammar.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use crate::explain::{Exit, Explain};
+
+/// A command line that cannot be carried out as it is.
+#[derive(Debug, thiserror::Error)]
+pub enum Mistake {
+    /// The current folder is gone.
+    #[error("the current folder does not exist any more")]
+    NoDir,
+    /// `-C` names no folder.
+    #[error("{} is not a folder", dir.display())]
+    NotADir {
+        /// What was named.
+        dir: PathBuf,
+    },
+    /// Nothing says what to do.
+    #[error("{what}")]
+    Missing {
+        /// What is missing, as a sentence.
+        what: &'static str,
+        /// A command line that has it.
+        example: &'static str,
+    },
+    /// A file that was named cannot be read.
+    #[error("could not read {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("could not write {}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A lane has no run with this number.
+    #[error("lane '{lane}' has no run {run}")]
+    NoRun {
+        /// The lane.
+        lane: String,
+        /// What was asked for.
+        run: u32,
+    },
+    /// A step of the demo did not do what it shows.
+    #[error("the demo stopped: {what}")]
+    Demo {
+        /// What happened.
+        what: String,
+    },
+}
+
+impl Explain for Mistake {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
+            Mistake::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
+            Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Mistake::Missing { .. } | Mistake::NotADir { .. } => Exit::Usage,
+            _ => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Owns the command line: its grammar, one file per command, and the way from arguments to an exit code.
+
+mod agents;
+mod args;
+mod cleanup;
+mod complete;
+mod config;
+mod demo;
+mod diff;
+mod discard;
+mod events;
+mod groups;
+mod list;
+mod logs;
+mod man;
+mod merge;
+mod mistake;
+mod preview;
+mod report;
+mod setup;
+mod show;
+mod spawn;
+mod stop;
+mod supervise;
+mod table;
+mod ui;
+mod wait;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::FromArgMatches;
+
+pub(crate) use args::{Cli, Command, Common};
+pub(crate) use mistake::Mistake;
+pub(crate) use report::Failure;
+use ui::Ui;
+
+use crate::explain::Exit;
+use crate::lane::Project;
+
+/// What a command returns: the exit code when nothing went wrong.
+pub(crate) type Done = Result<Exit, Failure>;
+
+/// Runs the program and returns its exit code.
+pub(crate) fn main() -> ExitCode {
+    ui::set_up_colours();
+    complete::answer_shell();
+    let parsed = groups::command()
+        .try_get_matches_from(std::env::args_os())
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(e) => {
+            // Help and version are answers; the rest are mistakes. Both know where they belong.
+            let code = if e.use_stderr() { Exit::Usage } else { Exit::Done };
+            drop(e.print());
+            return ExitCode::from(code.code());
+        }
+    };
+    let ui = Ui { json: cli.common.json, quiet: cli.common.quiet };
+    let exit = match run(cli, ui) {
+        Ok(exit) => exit,
+        Err(failure) => report::show(&failure, ui.json),
+    };
+    ExitCode::from(exit.code())
+}
+
+fn run(cli: Cli, ui: Ui) -> Done {
+    let session = Session { dir: start_dir(&cli.common)?, ui };
+    let Some(command) = cli.command else { return list::overview(&session) };
+    match command {
+        Command::Spawn(args) => spawn::run(&session, &args),
+        Command::Wait(args) => wait::run(&session, &args),
+        Command::Stop(args) => stop::run(&session, &args),
+        Command::Discard(args) => discard::run(&session, &args),
+        Command::Cleanup(args) => cleanup::run(&session, &args),
+        Command::List(args) => list::run(&session, &args),
+        Command::Show(args) => show::run(&session, &args),
+        Command::Diff(args) => diff::run(&session, &args),
+        Command::Logs(args) => logs::run(&session, &args),
+        Command::Preview(args) => preview::run(&session, &args),
+        Command::Events(args) => events::run(&session, &args),
+        Command::Merge(args) => merge::run(&session, &args),
+        Command::Agents => agents::run(&session),
+        Command::Config(args) => config::run(&session, &args),
+        Command::Setup(args) => setup::run(&session, &args),
+        Command::Completions(args) => complete::run(&session, &args),
+        Command::Man(args) => man::run(&session, &args),
+        Command::Demo(args) => demo::run(&session, &args),
+        Command::Supervise(args) => supervise::run(&session, &args),
+    }
+}
+
+/// Where the command acts and how it talks.
+pub(crate) struct Session {
+    /// The folder it was started in, or that `-C` names.
+    pub(crate) dir: PathBuf,
+    /// How it talks.
+    pub(crate) ui: Ui,
+}
+
+impl Session {
+    /// The repository, for looking.
+    pub(crate) fn project(&self) -> Result<Project, Failure> {
+        Ok(Project::open(&self.dir, self.ui.listener())?)
+    }
+
+    /// The repository, for changing: Ctrl-C stops only where that is safe.
+    pub(crate) fn project_to_change(&self) -> Result<Project, Failure> {
+        crate::interrupt::arm();
+        self.project()
+    }
+}
+
+fn start_dir(common: &Common) -> Result<PathBuf, Failure> {
+    let dir = match &common.dir {
+        Some(dir) => std::path::absolute(dir),
+        None => std::env::current_dir(),
+    };
+    let dir = dir.map_err(|_| Mistake::NoDir)?;
+    if !dir.is_dir() {
+        return Err(Mistake::NotADir { dir }.into());
+    }
+    if common.dir.is_some() {
+        // `GIT_DIR` and git's own start from the process's folder, so that has to agree.
+        std::env::set_current_dir(&dir).map_err(|_| Mistake::NoDir)?;
+    }
+    Ok(dir)
+}

@@ -1,0 +1,94 @@
+//! Owns `git proq setup`: pages and completions, put where man and the shells look.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::args::Setup;
+use super::{Done, Mistake, Session, complete, man};
+use crate::explain::Exit;
+
+#[derive(Serialize)]
+struct Answer {
+    files: Vec<PathBuf>,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Setup) -> Done {
+    let home = std::env::home_dir().ok_or(Mistake::Missing {
+        what: "there is no home folder to install to",
+        example: "HOME=/home/me git proq setup",
+    })?;
+    let places = Places::of(&home);
+    let mut files = Vec::new();
+    for (name, text) in man::pages() {
+        files.push((places.man.join(name), text));
+    }
+    for (shell, path) in places.completions() {
+        files.push((path, complete::script(shell)));
+    }
+    for (path, text) in &files {
+        if !args.dry_run {
+            man::write(path, text.as_bytes())?;
+        }
+        if !session.ui.json {
+            session.ui.answer(path.display().to_string());
+        }
+    }
+    if session.ui.json {
+        let files = files.into_iter().map(|(path, _)| path).collect();
+        session.ui.object(Answer { files, dry_run: args.dry_run });
+    } else if !args.dry_run {
+        session.ui.hint("bash and fish find their files by themselves, in a new shell");
+        session.ui.hint(format!(
+            "zsh: put this before compinit in ~/.zshrc: fpath=({} $fpath)",
+            places.zsh.display()
+        ));
+        session.ui.hint("elvish and PowerShell: see git proq completions -h");
+    }
+    Ok(Exit::Done)
+}
+
+/// Where things go for one user.
+struct Places {
+    man: PathBuf,
+    data: PathBuf,
+    config: PathBuf,
+    zsh: PathBuf,
+}
+
+impl Places {
+    fn of(home: &Path) -> Places {
+        let xdg = |name: &str, fallback: &str| {
+            let set = std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+            set.unwrap_or_else(|| home.join(fallback))
+        };
+        let data = xdg("XDG_DATA_HOME", ".local/share");
+        Places {
+            man: man_dir(home, &data),
+            zsh: data.join("zsh/site-functions"),
+            config: xdg("XDG_CONFIG_HOME", ".config"),
+            data,
+        }
+    }
+
+    fn completions(&self) -> [(&'static str, PathBuf); 3] {
+        [
+            ("bash", self.data.join("bash-completion/completions/git-proq")),
+            ("fish", self.config.join("fish/completions/git-proq.fish")),
+            ("zsh", self.zsh.join("_git-proq")),
+        ]
+    }
+}
+
+/// man looks beside each folder of `PATH`: beside the program when it lies in the user's own home, else in the user's
+/// data folder.
+fn man_dir(home: &Path, data: &Path) -> PathBuf {
+    let exe = std::env::current_exe().ok();
+    let beside =
+        exe.as_deref().and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
+    match beside.and_then(Path::parent) {
+        Some(root) => root.join("share/man/man1"),
+        None => data.join("man/man1"),
+    }
+}

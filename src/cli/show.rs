@@ -1,0 +1,149 @@
+//! Owns `git proq show`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::args::Show;
+use super::{Done, Failure, Session, logs, ui};
+use crate::explain::Exit;
+use crate::git::RepoPath;
+use crate::lane::{self, Project, View};
+use crate::store::Record;
+use crate::store::records::{ConflictRecord, LaneRecord, RunRecord};
+
+/// The answer for programs: the records as they are, and what only looking tells.
+#[derive(Serialize)]
+struct Answer {
+    #[serde(flatten)]
+    lane: LaneRecord,
+    /// The state now; the record's may be older.
+    current_state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tip: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ahead: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    behind: Option<usize>,
+    uncommitted: Vec<RepoPath>,
+    task: String,
+    runs: Vec<RunRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflict: Option<ConflictRecord>,
+    records: PathBuf,
+}
+
+pub(super) fn run(session: &Session, args: &Show) -> Done {
+    let project = session.project()?;
+    let (lane, dir) = logs::find(&project, &args.lane)?;
+    let past = args.lane.contains('@');
+    let view = if past { None } else { lane::views(&project, vec![lane.clone()])?.pop() };
+    let about = About {
+        task: std::fs::read_to_string(dir.join("task.md")).unwrap_or_default(),
+        runs: runs(&dir, lane.attempt)?,
+        conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
+        dir,
+    };
+    if session.ui.json {
+        session.ui.object(answer(lane, view.as_ref(), about));
+    } else {
+        print(session, &project, &lane, view.as_ref(), &about);
+    }
+    Ok(Exit::Done)
+}
+
+struct About {
+    task: String,
+    runs: Vec<RunRecord>,
+    conflict: Option<ConflictRecord>,
+    dir: PathBuf,
+}
+
+fn runs(dir: &Path, last: u32) -> Result<Vec<RunRecord>, Failure> {
+    let mut out = Vec::new();
+    for n in 1..=last {
+        out.extend(RunRecord::find(&dir.join(format!("runs/{n}.toml")))?);
+    }
+    Ok(out)
+}
+
+fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
+    Answer {
+        current_state: view.map_or(lane.state, |v| v.state).to_string(),
+        current_detail: view.and_then(|v| v.detail.clone()).or_else(|| lane.detail.clone()),
+        tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
+        ahead: view.and_then(|v| v.distance).map(|d| d.ahead),
+        behind: view.and_then(|v| v.distance).map(|d| d.behind),
+        uncommitted: view.and_then(|v| v.dirt.as_ref()).map(crate::git::Dirt::paths).unwrap_or_default(),
+        task: about.task,
+        runs: about.runs,
+        conflict: about.conflict,
+        records: about.dir,
+        lane,
+    }
+}
+
+fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&View>, about: &About) {
+    let line = |key: &str, value: &str| {
+        session.ui.answer(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
+    };
+    let state = view.map_or(lane.state, |v| v.state);
+    let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
+    line("lane", &lane.name);
+    if lane.title != lane.name {
+        line("title", &lane.title);
+    }
+    line("state", &format!("{}{}", ui::state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()));
+    line("branch", &branch(project, lane, view));
+    line("base", &format!("{}, from {}", lane.base, lane.start.short()));
+    let gone = view.is_some_and(|v| v.folder_gone);
+    line("worktree", &format!("{}{}", lane.path.display(), if gone { " (gone)" } else { "" }));
+    if let Some(dirt) = view.and_then(|v| v.dirt.as_ref()).filter(|d| !d.is_clean()) {
+        line("changes", &format!("{} uncommitted", ui::count(dirt.entries.len(), "file")));
+        for path in dirt.paths().iter().take(10) {
+            line("", &path.to_string());
+        }
+    }
+    if let Some(landed) = &lane.landed {
+        line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
+    }
+    for run in &about.runs {
+        line(&format!("run {}", run.attempt), &describe(run));
+    }
+    if let Some(run) = about.runs.last() {
+        line("log", &about.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
+    }
+    if let Some(conflict) = &about.conflict {
+        line("conflict", &format!("with {} in {}", conflict.onto, ui::count(conflict.paths.len(), "file")));
+        for message in &conflict.messages {
+            line("", message);
+        }
+    }
+    let task = about.task.trim();
+    if !task.is_empty() {
+        session.ui.answer("");
+        session.ui.answer(task);
+    }
+}
+
+fn branch(project: &Project, lane: &LaneRecord, view: Option<&View>) -> String {
+    let Some(view) = view else { return lane.branch.clone() };
+    let Some(tip) = view.tip else { return format!("{} (gone)", lane.branch) };
+    let subject = project.repo.subject_of(tip).unwrap_or_default();
+    let distance =
+        view.distance.map(|d| format!(", {} ahead, {} behind", d.ahead, d.behind)).unwrap_or_default();
+    format!("{} at {} \"{subject}\"{distance}", lane.branch, tip.short())
+}
+
+fn describe(run: &RunRecord) -> String {
+    let how = match (run.outcome, run.exit_code, run.signal) {
+        (None, ..) => "at work".to_owned(),
+        (Some(state), _, Some(signal)) => format!("{state}, signal {signal}"),
+        (Some(state), Some(code), _) => format!("{state}, exit code {code}"),
+        (Some(state), None, None) => state.to_string(),
+    };
+    let time = run.ended.map(|end| format!(", {}", ui::span(end.since(run.started)))).unwrap_or_default();
+    format!("{}: {how}{time}", run.agent)
+}

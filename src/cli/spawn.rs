@@ -1,0 +1,222 @@
+//! Owns `git proq spawn`.
+
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::args::Spawn;
+use super::{Done, Failure, Mistake, Session, ui};
+use crate::agent::{self, Job};
+use crate::explain::Exit;
+use crate::git;
+use crate::lane::{self, NewLane, Plan, Project};
+use crate::store::records::{LaneRecord, LaneState};
+
+/// The answer.
+#[derive(Serialize)]
+struct Answer<'a> {
+    lane: &'a str,
+    branch: &'a str,
+    path: &'a Path,
+    base: &'a str,
+    start: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    state: String,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Spawn) -> Done {
+    let asked = Asked::read(session, args)?;
+    let project = session.project_to_change()?;
+    let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
+    let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
+    let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
+    warn_uncommitted(session, &project, args, here.as_deref())?;
+    let plan = lane::plan(
+        &project,
+        NewLane {
+            name,
+            prompt: asked.prompt.as_deref(),
+            words: asked.words.as_deref(),
+            agent: asked.job.as_ref().map(|job| job.agent.clone()),
+            base,
+            carry: here.filter(|_| args.carry),
+        },
+    )?;
+    if args.dry_run {
+        say_plan(session, &plan, asked.job.as_ref());
+        return Ok(Exit::Done);
+    }
+    let created = lane::create(&project, &plan)?;
+    let lane = match &asked.job {
+        None => created.lane,
+        Some(job) => {
+            let exe = std::env::current_exe()
+                .map_err(|source| Mistake::Unreadable { path: "git-proq".into(), source })?;
+            agent::launch(&project, &created.lane, created.lock, job, &exe)?
+        }
+    };
+    if !args.wait {
+        say_made(session, &lane, asked.job.as_ref());
+        return Ok(Exit::Done);
+    }
+    follow(session, &project, &lane, asked.job.as_ref())
+}
+
+/// What the command line asks for, checked before anything is made.
+struct Asked {
+    job: Option<Job>,
+    prompt: Option<String>,
+    /// What a lane for a bare command line is named after.
+    words: Option<String>,
+}
+
+impl Asked {
+    fn read(session: &Session, args: &Spawn) -> Result<Asked, Failure> {
+        let prompt = match &args.file {
+            None => args.prompt.clone(),
+            Some(file) => Some(read_prompt(file)?),
+        };
+        if args.empty {
+            return Ok(Asked { job: None, prompt, words: None });
+        }
+        if !args.command.is_empty() {
+            let job = Job::command(&args.command, prompt.as_deref().unwrap_or_default(), &session.dir)?;
+            let words: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
+            return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")) });
+        }
+        let agent = args.agent.as_deref().ok_or(Mistake::Missing {
+            what: "nothing says what to start",
+            example: "git proq spawn claude \"implement payments\"",
+        })?;
+        let prompt = prompt.ok_or(Mistake::Missing {
+            what: "the agent needs a prompt",
+            example: "git proq spawn claude \"implement payments\", or -f task.md",
+        })?;
+        let job = Job::agent(agent, &prompt, &session.dir)?;
+        Ok(Asked { job: Some(job), prompt: Some(prompt), words: None })
+    }
+}
+
+fn read_prompt(file: &Path) -> Result<String, Failure> {
+    let unreadable = |source| Mistake::Unreadable { path: file.to_owned(), source };
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
+    } else {
+        bytes = std::fs::read(file).map_err(unreadable)?;
+    }
+    String::from_utf8(bytes)
+        .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
+}
+
+/// Changes of tracked files that the lane will not have, by name.
+fn warn_uncommitted(
+    session: &Session,
+    project: &Project,
+    args: &Spawn,
+    here: Option<&Path>,
+) -> Result<(), Failure> {
+    let (Some(here), false) = (here, args.carry) else { return Ok(()) };
+    let dirt = git::status(&project.repo, here, false)?;
+    let mut names = dirt.tracked().map(|e| e.path.to_string());
+    if let Some(first) = names.next() {
+        let rest = names.count();
+        let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+        session.ui.warn(format!(
+            "the lane starts without your uncommitted changes ({first}{more}); --carry takes them along"
+        ));
+    }
+    Ok(())
+}
+
+fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
+    let base = plan.base();
+    if session.ui.json {
+        session.ui.object(Answer {
+            lane: plan.name.as_str(),
+            branch: &plan.branch,
+            path: &plan.path,
+            base: &base.branch,
+            start: base.start.to_string(),
+            agent: job.map(|j| j.agent.as_str()),
+            command: job.map(Job::shown),
+            state: LaneState::Idle.to_string(),
+            dry_run: true,
+        });
+        return;
+    }
+    session.ui.answer(format!("would make lane '{}'", plan.name));
+    session.ui.answer(format!("  branch    {}", plan.branch));
+    session.ui.answer(format!("  worktree  {}", plan.path.display()));
+    session.ui.answer(format!("  from      {} ({})", base.start.short(), base.branch));
+    match job {
+        Some(job) => session.ui.answer(format!("  runs      {}", job.shown())),
+        None => session.ui.answer("  runs      nothing"),
+    }
+}
+
+fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
+    if session.ui.json {
+        say_json(session, lane, job, lane.state);
+        return;
+    }
+    session.ui.answer(format!("lane '{}' on branch {}, from {}", lane.name, lane.branch, lane.base));
+    session.ui.answer(format!("  {}", lane.path.display()));
+    match job {
+        Some(job) => {
+            session.ui.say(format!("{} is at work there", job.agent));
+            session
+                .ui
+                .hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", lane.name));
+        }
+        None => session.ui.hint(format!("cd {}", lane.path.display())),
+    }
+}
+
+fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: LaneState) {
+    session.ui.object(Answer {
+        lane: &lane.name,
+        branch: &lane.branch,
+        path: &lane.path,
+        base: &lane.base,
+        start: lane.start.to_string(),
+        agent: lane.agent.as_deref(),
+        command: job.map(Job::shown),
+        state: state.to_string(),
+        dry_run: false,
+    });
+}
+
+/// Follows the run with one line of progress, and passes its result on.
+fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&Job>) -> Done {
+    // From here on Ctrl-C leaves; the agent goes on under its supervisor.
+    crate::interrupt::disarm();
+    let bar = if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
+        ProgressBar::hidden()
+    } else {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(lane.name.clone());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    };
+    let log = project.store.layout().run_log(&lane.name, lane.attempt);
+    let (lane, state) =
+        super::logs::watch(project, &lane.name, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    bar.finish_and_clear();
+    if session.ui.json {
+        say_json(session, &lane, job, state);
+    } else {
+        session.ui.answer(super::wait::line(&lane, state));
+    }
+    Ok(super::wait::exit_of(state))
+}

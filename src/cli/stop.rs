@@ -1,0 +1,51 @@
+//! Owns `git proq stop`.
+
+use serde::Serialize;
+
+use super::args::Stop;
+use super::{Done, Failure, Session, report, wait};
+use crate::agent;
+use crate::explain::Exit;
+use crate::lane::effective_state;
+
+#[derive(Serialize)]
+struct Answer {
+    stopped: Vec<String>,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Stop) -> Done {
+    let project = session.project_to_change()?;
+    let mut names = Vec::new();
+    if args.all {
+        for lane in project.lanes()? {
+            if wait::is_busy(effective_state(&project, &lane)?.0) {
+                names.push(lane.name);
+            }
+        }
+    } else {
+        for name in &args.lanes {
+            names.push(project.lane(name)?.name);
+        }
+    }
+    let mut exit = Exit::Done;
+    let mut stopped = Vec::new();
+    for name in names {
+        if args.dry_run {
+            session.ui.say(format!("would stop the agent of '{name}'"));
+            stopped.push(name);
+            continue;
+        }
+        match agent::stop(&project, &name) {
+            Ok(lane) => {
+                session.ui.say(wait::line(&lane, lane.state));
+                stopped.push(name);
+            }
+            Err(e) => exit = report::show(&Failure::from(e), false),
+        }
+    }
+    if session.ui.json {
+        session.ui.object(Answer { stopped, dry_run: args.dry_run });
+    }
+    Ok(exit)
+}

@@ -1,0 +1,53 @@
+//! Owns plain tables: columns, no lines, cut to the width of the terminal.
+
+use comfy_table::{ContentArrangement, Table, presets};
+
+/// A table whose last column is cut so that every row fits the terminal.
+pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    let mut rows = rows;
+    if let Some(width) = terminal_width() {
+        cut_last(head, &mut rows, width);
+    }
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(head.iter().map(|h| console::style(h).bold().to_string()));
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+/// The width of the terminal that stdout is; none when it is a file or a pipe.
+fn terminal_width() -> Option<usize> {
+    let term = console::Term::stdout();
+    term.is_term().then(|| usize::from(term.size().1))
+}
+
+fn cut_last(head: &[&str], rows: &mut [Vec<String>], width: usize) {
+    let last = head.len().saturating_sub(1);
+    let used: usize = (0..last)
+        .map(|i| {
+            let widest = rows.iter().map(|r| console::measure_text_width(&r[i])).max().unwrap_or(0);
+            widest.max(head[i].len()) + 2
+        })
+        .sum();
+    let left = width.saturating_sub(used).max(12);
+    for row in rows {
+        row[last] = console::truncate_str(&row[last], left, "…").into_owned();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_column_is_cut() {
+        let mut rows = vec![vec!["long-name".to_owned(), "a title that is too long".to_owned()]];
+        cut_last(&["LANE", "TITLE"], &mut rows, 25);
+        assert_eq!(rows[0], ["long-name", "a title that …"]);
+    }
+}

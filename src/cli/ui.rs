@@ -1,0 +1,160 @@
+//! Owns the terminal: answers on stdout, talk on stderr, colours only where they are wanted, a closed pipe no error.
+
+use std::io::{IsTerminal, Write};
+
+use console::{Style, style};
+use serde::Serialize;
+
+use crate::note::{Listener, Note};
+use crate::store::records::LaneState;
+
+/// How one command talks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ui {
+    /// Answers are JSON.
+    pub(crate) json: bool,
+    /// Nothing but answers and errors.
+    pub(crate) quiet: bool,
+}
+
+/// Decides about colours once, for both streams. `NO_COLOR` counts when it is set and not empty.
+pub(crate) fn set_up_colours() {
+    let wanted = |tty: bool| {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
+            || std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        let forced = std::env::var_os("CLICOLOR_FORCE").is_some_and(|v| !v.is_empty() && v != "0");
+        !refused && (tty || forced)
+    };
+    console::set_colors_enabled(wanted(std::io::stdout().is_terminal()));
+    console::set_colors_enabled_stderr(wanted(std::io::stderr().is_terminal()));
+}
+
+/// Whether a person looks at stderr.
+pub(crate) fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+impl Ui {
+    /// One line of the answer.
+    pub(crate) fn answer(self, line: impl AsRef<str>) {
+        put(&mut std::io::stdout().lock(), line.as_ref().as_bytes());
+    }
+
+    /// Bytes of the answer, as they are.
+    pub(crate) fn raw(self, bytes: &[u8]) {
+        let mut out = std::io::stdout().lock();
+        end_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
+    }
+
+    /// The whole answer as one JSON object; `schema` is added.
+    pub(crate) fn object(self, body: impl Serialize) {
+        let mut value = serde_json::to_value(body).unwrap_or_default();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("schema".to_owned(), 1.into());
+        }
+        self.answer(serde_json::to_string_pretty(&value).unwrap_or_default());
+    }
+
+    /// One JSON object on one line, for streams.
+    pub(crate) fn object_line(self, body: impl Serialize) {
+        let mut value = serde_json::to_value(body).unwrap_or_default();
+        if let Some(map) = value.as_object_mut() {
+            map.insert("schema".to_owned(), 1.into());
+        }
+        self.answer(value.to_string());
+    }
+
+    /// A line of talk.
+    pub(crate) fn say(self, line: impl AsRef<str>) {
+        if !self.quiet {
+            put(&mut std::io::stderr().lock(), line.as_ref().as_bytes());
+        }
+    }
+
+    /// A warning, always said.
+    pub(crate) fn warn(self, line: impl AsRef<str>) {
+        warn(line.as_ref());
+    }
+
+    /// What can be done next.
+    pub(crate) fn hint(self, line: impl AsRef<str>) {
+        if !self.json {
+            self.say(format!("{} {}", style("hint:").cyan().for_stderr(), line.as_ref()));
+        }
+    }
+
+    /// The listener that the domain talks to.
+    pub(crate) fn listener(self) -> Listener {
+        Listener::new(move |note| match note {
+            Note::Warning(text) => warn(text),
+            Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
+            Note::Step(text) => self.say(text),
+        })
+    }
+}
+
+/// A warning on stderr.
+pub(crate) fn warn(text: &str) {
+    let line = format!("{} {text}", style("warning:").yellow().for_stderr());
+    put(&mut std::io::stderr().lock(), line.as_bytes());
+}
+
+/// An error line on stderr.
+pub(crate) fn error_line(head: &str, text: &str, colour: bool) {
+    let head = if colour { style(head).red().bold().for_stderr().to_string() } else { head.to_owned() };
+    put(&mut std::io::stderr().lock(), format!("{head} {text}").as_bytes());
+}
+
+fn put(out: &mut impl Write, line: &[u8]) {
+    let written = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
+    end_on_closed_pipe(written);
+}
+
+/// `git proq list | head -1` must be quiet about the pipe that `head` closed: what was asked for is done.
+fn end_on_closed_pipe(written: std::io::Result<()>) {
+    if written.is_err_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe) {
+        std::process::exit(0);
+    }
+}
+
+/// A state in its colour; the word alone says it too.
+pub(crate) fn state(state: LaneState) -> String {
+    let colour = match state {
+        LaneState::Running | LaneState::Starting => Style::new().blue(),
+        LaneState::Done | LaneState::Landed => Style::new().green(),
+        LaneState::Failed | LaneState::Orphaned => Style::new().red(),
+        LaneState::Conflict => Style::new().yellow(),
+        LaneState::Idle | LaneState::NoChange | LaneState::Stopped | LaneState::Discarded => {
+            Style::new().dim()
+        }
+    };
+    colour.apply_to(state.to_string()).to_string()
+}
+
+/// `n file`, `n files`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// A time span as one short word: `12s`, `5m`, `3h`, `2d`.
+pub(crate) fn span(time: std::time::Duration) -> String {
+    match time.as_secs() {
+        s @ 0..60 => format!("{s}s"),
+        s @ 60..3600 => format!("{}m", s / 60),
+        s @ 3600..86400 => format!("{}h", s / 3600),
+        s => format!("{}d", s / 86400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, text) in [(0, "0s"), (59, "59s"), (60, "1m"), (7200, "2h"), (86400 * 3, "3d")] {
+            assert_eq!(span(Duration::from_secs(seconds)), text);
+        }
+    }
+}

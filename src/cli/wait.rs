@@ -1,0 +1,76 @@
+//! Owns `git proq wait`.
+
+use serde::Serialize;
+
+use super::args::Wait;
+use super::{Done, Session, ui};
+use crate::agent;
+use crate::explain::Exit;
+use crate::lane::effective_state;
+use crate::store::records::{LaneRecord, LaneState};
+
+/// One lane's line of the answer.
+#[derive(Serialize)]
+struct Ended {
+    lane: String,
+    state: LaneState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    lanes: Vec<Ended>,
+}
+
+pub(super) fn run(session: &Session, args: &Wait) -> Done {
+    let project = session.project()?;
+    let mut names: Vec<String> = Vec::new();
+    if args.lanes.is_empty() {
+        for lane in project.lanes()? {
+            let (state, _) = effective_state(&project, &lane)?;
+            if is_busy(state) {
+                names.push(lane.name);
+            }
+        }
+    } else {
+        for name in &args.lanes {
+            names.push(project.lane(name)?.name);
+        }
+    }
+    let mut exit = Exit::Done;
+    let mut all = Vec::new();
+    for name in names {
+        let (lane, state) = agent::wait(&project, &name)?;
+        if exit == Exit::Done {
+            exit = exit_of(state);
+        }
+        if !session.ui.json {
+            session.ui.answer(line(&lane, state));
+        }
+        all.push(Ended { lane: lane.name, state, detail: lane.detail });
+    }
+    if session.ui.json {
+        session.ui.object(Answer { lanes: all });
+    }
+    Ok(exit)
+}
+
+/// Whether something runs in a lane of this state.
+pub(super) fn is_busy(state: LaneState) -> bool {
+    matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned)
+}
+
+/// A lane and how it ended, on one line.
+pub(super) fn line(lane: &LaneRecord, state: LaneState) -> String {
+    let more = lane.detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
+    format!("{}: {}{more}", lane.name, ui::state(state))
+}
+
+/// The exit code that a run's end asks for.
+pub(super) fn exit_of(state: LaneState) -> Exit {
+    match state {
+        LaneState::Failed | LaneState::Stopped | LaneState::Orphaned => Exit::Agent,
+        _ => Exit::Done,
+    }
+}
