@@ -1,0 +1,157 @@
+//! Owns a throw-away home with a repository in it. Nothing of the machine's own configuration reaches the program.
+
+use std::ffi::OsStr;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::Output;
+
+/// What is always the same: the clock, the language, the people.
+const FIXED: &[(&str, &str)] = &[
+    ("LC_ALL", "C"),
+    ("TZ", "UTC"),
+    ("TERM", "dumb"),
+    ("PROQ_TEST_NOW", "2026-01-02T03:04:05Z"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_AUTHOR_NAME", "Ann Author"),
+    ("GIT_AUTHOR_EMAIL", "ann@example.org"),
+    ("GIT_AUTHOR_DATE", "2026-01-01T00:00:00Z"),
+    ("GIT_COMMITTER_NAME", "Cal Committer"),
+    ("GIT_COMMITTER_EMAIL", "cal@example.org"),
+    ("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z"),
+];
+
+/// A folder with a home and a repository, removed with everything in it.
+pub struct Sandbox {
+    root: tempfile::TempDir,
+    /// The main checkout, on branch `main`, with one commit that adds `a.txt`.
+    pub repo: PathBuf,
+}
+
+impl Sandbox {
+    /// A sandbox whose repository has one commit.
+    pub fn new() -> Sandbox {
+        let sandbox = Sandbox::empty();
+        sandbox.write("a.txt", "a\n");
+        sandbox.commit_all("first");
+        sandbox
+    }
+
+    /// A sandbox whose repository has no commit yet.
+    pub fn empty() -> Sandbox {
+        let root = tempfile::Builder::new().prefix("proq-test-").tempdir().unwrap();
+        let top = root.path().canonicalize().unwrap();
+        std::fs::create_dir_all(top.join("home")).unwrap();
+        let sandbox = Sandbox { repo: top.join("repo"), root };
+        std::fs::create_dir_all(&sandbox.repo).unwrap();
+        sandbox.git(&["init", "-q", "-b", "main"]);
+        sandbox
+    }
+
+    /// The folder that holds home and repository.
+    pub fn root(&self) -> PathBuf {
+        self.root.path().canonicalize().unwrap()
+    }
+
+    /// The worktree of a lane.
+    pub fn lane(&self, name: &str) -> PathBuf {
+        self.repo.join(".proq-worktrees").join(name)
+    }
+
+    /// A command with the sandbox's environment and nothing else, in `dir`.
+    pub fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(dir).env_clear().stdin(Stdio::null());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("HOME", self.root().join("home"));
+        command.env("GIT_CONFIG_GLOBAL", self.root().join("home/.gitconfig"));
+        command.envs(FIXED.iter().copied());
+        command
+    }
+
+    /// The program in `dir`, not started yet.
+    pub fn proq_command(&self, dir: &Path, args: &[&str]) -> Command {
+        let mut command = self.command(env!("CARGO_BIN_EXE_git-proq"), dir);
+        command.args(args);
+        command
+    }
+
+    /// Runs the program in the main checkout.
+    pub fn proq(&self, args: &[&str]) -> Output {
+        self.proq_in(&self.repo, args)
+    }
+
+    /// Runs the program in a folder.
+    pub fn proq_in(&self, dir: &Path, args: &[&str]) -> Output {
+        self.output(self.proq_command(dir, args))
+    }
+
+    /// Runs a command to its end.
+    pub fn output(&self, mut command: Command) -> Output {
+        let out = command.output().unwrap();
+        let code = out.status.code().or(out.status.signal().map(|s| 128 + s)).unwrap();
+        Output { stdout: self.plain(&out.stdout), stderr: self.plain(&out.stderr), code }
+    }
+
+    /// Output with the sandbox's own path replaced.
+    fn plain(&self, bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).replace(&self.root().display().to_string(), "[ROOT]")
+    }
+
+    /// Runs git in the main checkout and insists on success.
+    #[track_caller]
+    pub fn git(&self, args: &[&str]) -> String {
+        self.git_in(&self.repo, args)
+    }
+
+    /// Runs git in a folder and insists on success.
+    #[track_caller]
+    pub fn git_in(&self, dir: &Path, args: &[&str]) -> String {
+        let mut command = self.command("git", dir);
+        command.args(args);
+        self.output(command).ok().trim_end().to_owned()
+    }
+
+    /// Writes a file of the main checkout, with the folders above it.
+    pub fn write(&self, path: &str, text: &str) {
+        self.write_in(&self.repo, path, text);
+    }
+
+    /// Writes a file below a folder, with the folders above it.
+    pub fn write_in(&self, dir: &Path, path: &str, text: &str) {
+        let path = dir.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    /// Reads a file of the main checkout.
+    #[track_caller]
+    pub fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.repo.join(path)).unwrap()
+    }
+
+    /// Commits everything in the main checkout.
+    pub fn commit_all(&self, message: &str) {
+        self.commit_all_in(&self.repo, message);
+    }
+
+    /// Commits everything in a folder.
+    pub fn commit_all_in(&self, dir: &Path, message: &str) {
+        self.git_in(dir, &["add", "-A"]);
+        self.git_in(dir, &["commit", "-q", "--allow-empty", "-m", message]);
+    }
+
+    /// Makes a lane, runs a shell script in it and waits for its end.
+    #[track_caller]
+    pub fn lane_with(&self, name: &str, script: &str) {
+        let _ = self.proq(&["spawn", "--wait", "-n", name, "--", "sh", "-ec", script]).ok();
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // Agents that a failed test left running are ended by name, through the program itself.
+        drop(self.proq_command(&self.repo, &["stop", "--all"]).output());
+    }
+}
