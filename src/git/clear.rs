@@ -97,7 +97,7 @@ impl Held {
     }
 
     fn check(&self, tree: &Tree<'_>, snapshot: &Snapshot, aside: &Quarantine) -> Result<(), Error> {
-        let attributes = self.attributes(tree, snapshot)?;
+        let attributes = || self.attributes(tree, snapshot);
         let edited = aside.differing(tree.repo, &tree.git_dir, &self.files(), &attributes)?;
         if edited.is_empty() { Ok(()) } else { Err(raced(tree, edited)) }
     }

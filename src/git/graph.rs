@@ -82,4 +82,9 @@ impl Repo {
             .run()
             .map(drop)
     }
+
+    /// The id that these bytes have as a blob.
+    pub(super) fn blob_id(&self, bytes: &[u8]) -> Option<Oid> {
+        gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, bytes).ok().map(Oid)
+    }
 }

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -80,13 +82,13 @@ impl Quarantine {
     }
 
     /// The paths whose file here is no longer what `expected` says, compared as git would add them.
-    /// `attributes` are the `.gitattributes` files that decide about filters.
+    /// `attributes` finds the `.gitattributes` files that decide about filters; it is asked only when they matter.
     pub(super) fn differing(
         &self,
         repo: &Repo,
         git_dir: &Path,
         expected: &[(RepoPath, Side)],
-        attributes: &[(RepoPath, Side)],
+        attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
     ) -> Result<Vec<RepoPath>, Error> {
         differing(repo, git_dir, &self.files, &self.dir.join("check"), expected, attributes)
     }
@@ -104,15 +106,18 @@ pub(super) fn differing(
     root: &Path,
     index: &Path,
     expected: &[(RepoPath, Side)],
-    attributes: &[(RepoPath, Side)],
+    attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
 ) -> Result<Vec<RepoPath>, Error> {
-    let expected: Vec<&(RepoPath, Side)> = expected.iter().filter(|(_, side)| !side.is_gitlink()).collect();
+    let expected: Vec<&(RepoPath, Side)> = expected
+        .iter()
+        .filter(|(path, side)| !side.is_gitlink() && !is_blob(repo, &path.under(root), *side))
+        .collect();
     if expected.is_empty() {
         return Ok(Vec::new());
     }
     drop(std::fs::remove_file(index));
     let mut input = Vec::new();
-    for (path, side) in attributes.iter().chain(expected.iter().copied()) {
+    for (path, side) in attributes()?.iter().chain(expected.iter().copied()) {
         input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
         input.extend_from_slice(path.as_bytes());
         input.push(0);
@@ -126,6 +131,26 @@ pub(super) fn differing(
     let all = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
     drop(std::fs::remove_file(index));
     Ok(all)
+}
+
+/// Whether a file is byte for byte what a blob says, its kind and executable bit included. With filters in play a file
+/// may be unchanged and yet differ from its blob: that is git's to judge. A file that equals its blob has nothing to lose.
+fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
+    let Ok(meta) = file.symlink_metadata() else { return false };
+    let bytes = match side.mode {
+        0o120_000 if meta.is_symlink() => {
+            std::fs::read_link(file).map(|target| target.into_os_string().into_vec())
+        }
+        0o100_644 | 0o100_755 if meta.is_file() => {
+            let executable = meta.permissions().mode() & 0o100 != 0;
+            if executable != (side.mode == 0o100_755) {
+                return false;
+            }
+            std::fs::read(file)
+        }
+        _ => return false,
+    };
+    bytes.is_ok_and(|bytes| repo.blob_id(&bytes) == Some(side.oid))
 }
 
 /// Compares an index copy's entries with the worktree again, now that links were made (they change a file's ctime).

@@ -96,10 +96,11 @@ impl Repo {
     }
 
     /// Whether a name is one that git accepts for a branch.
-    pub(crate) fn is_branch_name(&self, branch: &str) -> Result<bool, Error> {
-        let out =
-            self.git().args(["check-ref-format", "--branch"]).arg(branch).accept(&[1, 128, 129]).run()?;
-        Ok(out.code == 0)
+    pub(crate) fn is_branch_name(branch: &str) -> bool {
+        let full = format!("refs/heads/{branch}");
+        !branch.starts_with('-')
+            && branch != "HEAD"
+            && gix::validate::reference::name(full.as_str().into()).is_ok()
     }
 
     /// What HEAD of the user's worktree names: a branch or, detached, a commit; none on an unborn branch.

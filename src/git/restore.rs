@@ -94,8 +94,8 @@ impl Work<'_> {
             }
             prune_parents(self.tree.dir, &change.path);
         }
-        let paths = expected.iter().map(|(p, _)| p);
-        let attributes = attributes_for(self.tree.repo, self.snapshot.base, paths)?;
+        let attributes =
+            || attributes_for(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
         let edited = current.differing(self.tree.repo, &self.tree.git_dir, &expected, &attributes)?;
         if edited.is_empty() {
             return Ok(());
@@ -106,7 +106,7 @@ impl Work<'_> {
     /// Puts the snapshot's files in place: the very files where they are still what the snapshot says, else the
     /// content from its objects.
     fn give_back(&self, files: &[(RepoPath, super::Side)]) -> Result<(), Error> {
-        let attributes = self.held.attributes(self.tree, self.snapshot)?;
+        let attributes = || self.held.attributes(self.tree, self.snapshot);
         let altered = self.aside.differing(self.tree.repo, &self.tree.git_dir, files, &attributes)?;
         let mut rebuilt = Vec::new();
         for (path, _) in files {

@@ -200,7 +200,7 @@ impl Moved<'_> {
         if expected.is_empty() {
             return Ok(Vec::new());
         }
-        let attributes = attributes_for(tree.repo, from, expected.iter().map(|(p, _)| p))?;
+        let attributes = || attributes_for(tree.repo, from, expected.iter().map(|(p, _)| p));
         self.held.differing(tree.repo, &tree.git_dir, &expected, &attributes)
     }
 

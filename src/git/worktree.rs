@@ -26,10 +26,42 @@ pub(crate) struct Worktree {
 pub(crate) struct WorktreeList(Vec<Worktree>);
 
 impl WorktreeList {
-    /// Reads the list.
+    /// Reads the list: from git's files, or through git where refs are not files.
     pub(crate) fn read(repo: &Repo) -> Result<WorktreeList, Error> {
+        if !repo.is_reftable() {
+            return WorktreeList::read_files(repo);
+        }
         let out = repo.git().args(["worktree", "list", "--porcelain", "-z"]).run()?;
         Ok(WorktreeList(parse(&out.stdout)))
+    }
+
+    /// What `git worktree list` reads: HEAD of the main checkout, and `gitdir`, `HEAD`, `locked` of every admin folder.
+    fn read_files(repo: &Repo) -> Result<WorktreeList, Error> {
+        let common = repo.common_dir();
+        let mut all = vec![match repo.main_worktree() {
+            Some(main) => with_head(repo, common, main.to_owned())?,
+            None => Worktree { bare: true, ..Worktree::at(common.to_owned()) },
+        }];
+        let mut admins = match std::fs::read_dir(common.join("worktrees")) {
+            Ok(entries) => entries.flatten().map(|e| e.path()).collect(),
+            Err(_) => Vec::new(),
+        };
+        admins.sort();
+        for admin in admins {
+            let Ok(text) = std::fs::read(admin.join("gitdir")) else { continue };
+            let link = RepoPath::new(text.trim_ascii_end()).under(&admin);
+            let Some(path) = link.parent().map(|p| p.canonicalize().unwrap_or_else(|_| p.to_owned())) else {
+                continue;
+            };
+            let mut worktree = with_head(repo, &admin, path)?;
+            worktree.locked =
+                std::fs::read_to_string(admin.join("locked")).ok().map(|t| t.trim_end().to_owned());
+            if worktree.locked.is_none() && !link.exists() {
+                worktree.prunable = Some("its folder is gone".to_owned());
+            }
+            all.push(worktree);
+        }
+        Ok(WorktreeList(all))
     }
 
     /// Every worktree.
@@ -48,6 +80,26 @@ impl WorktreeList {
     }
 }
 
+impl Worktree {
+    fn at(path: PathBuf) -> Worktree {
+        Worktree { path, head: None, branch: None, locked: None, prunable: None, bare: false }
+    }
+}
+
+/// A worktree with what HEAD in its git directory says.
+fn with_head(repo: &Repo, git_dir: &Path, path: PathBuf) -> Result<Worktree, Error> {
+    let mut worktree = Worktree::at(path);
+    let file = git_dir.join("HEAD");
+    let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
+    if let Some(name) = text.trim_end().strip_prefix("ref: ") {
+        worktree.head = repo.ref_tip(name)?;
+        worktree.branch = Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
+    } else {
+        worktree.head = text.trim_end().parse().ok();
+    }
+    Ok(worktree)
+}
+
 fn parse(bytes: &[u8]) -> Vec<Worktree> {
     let mut all: Vec<Worktree> = Vec::new();
     for line in bytes.split(|b| *b == 0).filter(|l| !l.is_empty()) {
@@ -57,14 +109,7 @@ fn parse(bytes: &[u8]) -> Vec<Worktree> {
         };
         let text = || String::from_utf8_lossy(rest).into_owned();
         if word == b"worktree" {
-            all.push(Worktree {
-                path: RepoPath::new(rest).under(Path::new("")),
-                head: None,
-                branch: None,
-                locked: None,
-                prunable: None,
-                bare: false,
-            });
+            all.push(Worktree::at(RepoPath::new(rest).under(Path::new(""))));
             continue;
         }
         let Some(last) = all.last_mut() else { continue };
@@ -145,5 +190,44 @@ mod tests {
         assert_eq!(second.branch, None);
         assert_eq!(second.locked.as_deref(), Some("why not"));
         assert!(list.at(Path::new("/b")).unwrap().bare);
+    }
+
+    #[test]
+    fn our_reading_of_the_files_is_gits_own_list() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let program = crate::git::Program::find().unwrap();
+        let git = |args: &[&str]| {
+            let call = program.in_dir(&top).args(args);
+            call.env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_AUTHOR_NAME", "a")
+                .env("GIT_AUTHOR_EMAIL", "a@b")
+                .env("GIT_COMMITTER_NAME", "a")
+                .env("GIT_COMMITTER_EMAIL", "a@b")
+                .changes()
+                .run()
+                .unwrap();
+        };
+        git(&["init", "-q", "-b", "main", "repo"]);
+        let repo = top.join("repo");
+        let within = |args: &[&str]| git(&[&["-C", "repo"], args].concat());
+        within(&["commit", "-q", "--allow-empty", "-m", "x"]);
+        within(&["worktree", "add", "-q", "-b", "a/b", "../with space"]);
+        within(&["worktree", "add", "-q", "--detach", "../detached"]);
+        within(&["worktree", "add", "-q", "-b", "gone", "../gone"]);
+        within(&["worktree", "add", "-q", "-b", "held", "../held"]);
+        within(&["worktree", "lock", "--reason", "on a stick", "../held"]);
+        std::fs::remove_dir_all(top.join("gone")).unwrap();
+        let repo = Repo::discover(&repo).unwrap();
+        let plain = |mut list: Vec<Worktree>| {
+            list.sort_by(|a, b| a.path.cmp(&b.path));
+            for worktree in &mut list {
+                worktree.prunable = worktree.prunable.take().map(|_| String::new());
+            }
+            list
+        };
+        let theirs = repo.git().args(["worktree", "list", "--porcelain", "-z"]).run().unwrap();
+        let ours = WorktreeList::read_files(&repo).unwrap();
+        assert_eq!(plain(ours.0), plain(parse(&theirs.stdout)));
     }
 }

@@ -1,7 +1,7 @@
 //! Owns where a lane starts and which branch it lands on.
 
 use super::{Error, Project};
-use crate::git::{Head, Oid};
+use crate::git::{Head, Oid, Repo};
 use crate::store::Record;
 use crate::store::records::PreviewRecord;
 
@@ -31,7 +31,7 @@ pub(crate) fn resolve(project: &Project, base: Option<&str>, onto: Option<&str>)
     let branch = match base {
         Some(base) => {
             let name = base.strip_prefix("refs/heads/").unwrap_or(base);
-            if !repo.is_branch_name(name)? || repo.branch_tip(name)?.is_none() {
+            if !Repo::is_branch_name(name) || repo.branch_tip(name)?.is_none() {
                 repo.require_commit(base)?;
                 return Err(Error::NeedsOnto { start: base.to_owned() });
             }
@@ -72,7 +72,7 @@ fn require_branch(project: &Project, branch: &str) -> Result<Oid, Error> {
     if project.is_own_branch(branch) {
         return Err(Error::OwnBranch { branch: branch.to_owned() });
     }
-    if !project.repo.is_branch_name(branch)? {
+    if !Repo::is_branch_name(branch) {
         return Err(Error::NoBranch { branch: branch.to_owned() });
     }
     project.repo.branch_tip(branch)?.ok_or_else(|| Error::NoBranch { branch: branch.to_owned() })

@@ -81,6 +81,22 @@ pub(crate) fn gather(
     lane: &LaneRecord,
     worktrees: &WorktreeList,
 ) -> Result<Evidence, Error> {
+    let mut evidence = look(project, lane, worktrees)?;
+    let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
+    evidence.unlanded = match (evidence.tip, project.repo.branch_tip(base)?) {
+        (Some(tip), Some(base)) => unlanded(project, tip, base)?,
+        (Some(tip), None) => project.repo.distance(tip, lane.start)?.ahead,
+        (None, _) => 0,
+    };
+    Ok(evidence)
+}
+
+/// The same without counting what has not landed.
+pub(crate) fn look(
+    project: &Project,
+    lane: &LaneRecord,
+    worktrees: &WorktreeList,
+) -> Result<Evidence, Error> {
     let repo = &project.repo;
     let state = effective_state(project, lane)?.0;
     let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
@@ -90,12 +106,6 @@ pub(crate) fn gather(
         busy: busy.then_some(state),
         ..Evidence::default()
     };
-    let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
-    if let (Some(tip), Some(base)) = (evidence.tip, repo.branch_tip(base)?) {
-        evidence.unlanded = unlanded(project, tip, base)?;
-    } else if let Some(tip) = evidence.tip {
-        evidence.unlanded = repo.distance(tip, lane.start)?.ahead;
-    }
     if evidence.folder_gone {
         return Ok(evidence);
     }

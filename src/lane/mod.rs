@@ -19,7 +19,7 @@ pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use create::{NewLane, Plan, create, plan};
 pub(crate) use error::Error;
-pub(crate) use evidence::{Evidence, gather as gather_evidence};
+pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use leftovers::{Leftovers, commit_leftovers};
 pub(crate) use list::{View, effective_state, stray_worktrees, views};
 pub(crate) use name::Name;

@@ -86,7 +86,9 @@ fn keep_everything(
     let repo = &project.repo;
     let checkout = Checkout::lock(project, &lane.path)?;
     let mut uncommitted = None;
-    if let (false, Some(head)) = (found.dirt.is_clean(), repo.head_of(&lane.path)?) {
+    if !found.dirt.is_clean()
+        && let Some(head) = repo.head_of(&lane.path)?
+    {
         let why = format!("uncommitted work of lane {}", lane.name);
         // Unmerged paths have no single tree to keep; the folder with its index goes to the trash whole.
         if found.dirt.unmerged().is_empty() {

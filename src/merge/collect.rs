@@ -6,7 +6,7 @@ use super::run::Request;
 use crate::config::Uncommitted;
 use crate::explain::Explain;
 use crate::git::{Oid, RepoPath, WorktreeList};
-use crate::lane::{Checkout, Evidence, Project, commit_leftovers, effective_state, gather_evidence};
+use crate::lane::{Checkout, Evidence, Project, commit_leftovers, effective_state, look_at};
 use crate::store::Record;
 use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
 
@@ -123,7 +123,7 @@ impl Look<'_> {
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
             return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
         };
-        let mut found = gather_evidence(project, lane, self.worktrees)?;
+        let mut found = look_at(project, lane, self.worktrees)?;
         if found.tip.is_none() {
             return refused(format!("its branch {} is gone", lane.branch));
         }
