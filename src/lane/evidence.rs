@@ -29,6 +29,8 @@ pub(crate) struct Evidence {
     pub(crate) busy: Option<LaneState>,
     /// Processes that stand in it.
     pub(crate) residents: Vec<String>,
+    /// Edits made in its previews that wait for the next one, as commits that `git stash apply` reads.
+    pub(crate) preview_edits: Vec<Oid>,
 }
 
 impl Evidence {
@@ -70,6 +72,9 @@ impl Evidence {
             out.push(format!("commits on {place}"));
         }
         out.extend(self.open.map(|what| format!("a {what} is under way in it")));
+        out.extend(self.preview_edits.iter().map(|id| {
+            format!("edits made in its preview (git stash apply {} brings them here)", id.short())
+        }));
         out.extend(self.residents.iter().map(|who| format!("{who} is in its folder")));
         out
     }
@@ -104,6 +109,12 @@ pub(crate) fn look(
         tip: repo.branch_tip(&lane.branch)?,
         folder_gone: !lane.path.exists(),
         busy: busy.then_some(state),
+        preview_edits: lane
+            .preview_edits
+            .iter()
+            .filter_map(|id| project.snap(id).ok())
+            .map(|snap| snap.snapshot.commit)
+            .collect(),
         ..Evidence::default()
     };
     if evidence.folder_gone {

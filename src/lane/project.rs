@@ -48,24 +48,23 @@ impl Project {
         Ok(project)
     }
 
-    /// Checks git's version, once for each git program rather than at every start.
+    /// Checks git's version, once for each git program rather than at every start. (`git proq` finds another path of
+    /// the same git than `git-proq` does.)
     fn check_git(&self) -> Result<(), Error> {
-        let path = self.repo.program().path();
-        let seen = GitSeen::of(path);
         let file = self.store.layout().git_version();
-        if let (Some(seen), Ok(Some(known))) = (&seen, GitSeen::find(&file))
-            && seen.path == known.path
-            && seen.changed == known.changed
-            && seen.size == known.size
+        let seen = GitSeen::of(self.repo.program().path());
+        let mut known = GitsSeen::find(&file).ok().flatten().unwrap_or_default();
+        if let Some(seen) = &seen
+            && let Some(same) = known.git.iter().find(|k| k.is_same(seen))
         {
-            self.repo.assume_version(&known.version)?;
-            return Ok(());
+            return Ok(self.repo.assume_version(&same.version)?);
         }
         let version = self.repo.version()?;
-        if let Some(mut seen) = seen.filter(|_| self.store.layout().root().exists()) {
-            seen.version = version.to_string();
+        if let Some(seen) = seen.filter(|_| self.store.layout().root().exists()) {
+            known.git.retain(|k| k.path != seen.path);
+            known.git.push(GitSeen { version: version.to_string(), ..seen });
             // A cache: a read-only repository works without.
-            drop(seen.save(&file));
+            drop(known.save(&file));
         }
         Ok(())
     }
@@ -208,7 +207,17 @@ impl Project {
     }
 }
 
-/// Which git program was looked at, and the version it had.
+/// Git programs that were looked at.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct GitsSeen {
+    git: Vec<GitSeen>,
+}
+
+impl Record for GitsSeen {
+    const FORMAT: u32 = 1;
+}
+
+/// One of them, and the version it had.
 #[derive(Debug, Serialize, Deserialize)]
 struct GitSeen {
     path: PathBuf,
@@ -217,14 +226,14 @@ struct GitSeen {
     version: String,
 }
 
-impl Record for GitSeen {
-    const FORMAT: u32 = 1;
-}
-
 impl GitSeen {
     fn of(path: &Path) -> Option<GitSeen> {
         let meta = std::fs::metadata(path).ok()?;
         let changed = meta.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_secs();
         Some(GitSeen { path: path.to_owned(), changed, size: meta.len(), version: String::new() })
+    }
+
+    fn is_same(&self, other: &GitSeen) -> bool {
+        (&self.path, self.changed, self.size) == (&other.path, other.changed, other.size)
     }
 }
