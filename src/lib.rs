@@ -1,10 +1,24 @@
 //! `git-proq`: several coding agents on one repository at once, without losing work.
+//!
+//! The program is a thin layer over this library. [`Proq`] does the same work for other programs:
+//!
+//! ```no_run
+//! use git_proq::{Proq, Spawn};
+//!
+//! let proq = Proq::open(".")?;
+//! let lane = proq.spawn(&Spawn::agent("claude", "implement payments"))?;
+//! proq.wait(&lane.name)?;
+//! let report = proq.merge(&[lane.name])?;
+//! println!("{:?}", report.lanes);
+//! # Ok::<(), git_proq::Error>(())
+//! ```
 
 mod agent;
 mod cli;
 mod config;
 mod event;
 mod explain;
+mod facade;
 mod git;
 mod interrupt;
 mod lane;
@@ -13,6 +27,11 @@ mod note;
 mod preview;
 mod process;
 mod store;
+
+pub use facade::{Error, Lane, Proq, Spawn};
+pub use git::{Oid, RepoPath};
+pub use merge::{Outcome, Report, Verdict};
+pub use store::records::LaneState;
 
 /// Runs the program with the arguments it was started with, and returns its exit code.
 #[must_use]

@@ -8,8 +8,7 @@ use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Removed, Why, effective_state};
-use crate::preview;
-use crate::store::LockName;
+use crate::preview::{self, Retired};
 
 /// One lane, for programs.
 #[derive(Serialize)]
@@ -90,14 +89,11 @@ pub(super) fn take_away(
     if force && wait::is_busy(state) {
         agent::stop(project, name)?;
     }
-    refuse_early(project, name, force)?;
-    if let Some(back) = preview::leave_for(project, name)? {
+    let Retired { removed, back } = preview::retire(project, name, why, force)?;
+    if let Some(back) = back {
         session.ui.say(format!("left the preview of '{name}'; the main checkout is on {} again", back.to));
         back.tell_conflict(project);
     }
-    let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
-    let lane = project.lane(name)?;
-    let removed = lane::remove(project, &lane, lock, why, force)?;
     let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
     if !session.ui.json {
         session.ui.answer(format!("{verb} {name}"));
@@ -112,13 +108,6 @@ pub(super) fn take_away(
         trash: Some(removed.trash.display().to_string()),
         why: Vec::new(),
     })
-}
-
-/// Looks before a preview is left: a lane that will be kept must not lose its preview.
-fn refuse_early(project: &Project, name: &str, force: bool) -> Result<(), Failure> {
-    let lane = project.lane(name)?;
-    let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
-    Ok(lane::refuse(&lane, &found, force)?)
 }
 
 fn say_way_back(session: &Session, removed: &Removed, state: crate::store::records::LaneState) {

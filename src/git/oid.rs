@@ -11,6 +11,7 @@ pub struct Oid(pub(super) gix::ObjectId);
 
 impl Oid {
     /// The first eight hex digits, for people.
+    #[must_use]
     pub fn short(self) -> String {
         self.0.to_hex_with_len(8).to_string()
     }

@@ -18,7 +18,8 @@ impl RepoPath {
     }
 
     /// The raw bytes.
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 

@@ -9,5 +9,5 @@ mod run;
 mod stack;
 
 pub(crate) use error::Error;
-pub(crate) use outcome::{Outcome, Report, Verdict};
+pub use outcome::{Outcome, Report, Verdict};
 pub(crate) use run::{Request, run};

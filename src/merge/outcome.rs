@@ -8,7 +8,7 @@ use crate::git::{Oid, RepoPath};
 /// What became of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Verdict {
+pub enum Verdict {
     /// It is on its base now; in a dry run, it would be.
     Landed,
     /// Everything in it was on its base before.
@@ -21,27 +21,27 @@ pub(crate) enum Verdict {
 
 /// One lane's line of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Outcome {
+pub struct Outcome {
     /// The lane.
-    pub(crate) lane: String,
+    pub lane: String,
     /// The branch it lands on.
-    pub(crate) onto: String,
+    pub onto: String,
     /// What became of it.
-    pub(crate) result: Verdict,
+    pub result: Verdict,
     /// The merge commit.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) commit: Option<Oid>,
+    pub commit: Option<Oid>,
     /// Conflicted files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) files: Vec<RepoPath>,
+    pub files: Vec<RepoPath>,
     /// Why, or what else a person should know.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) message: Option<String>,
+    pub message: Option<String>,
     /// Commands that help.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) hints: Vec<String>,
+    pub hints: Vec<String>,
     /// Whether the lane was cleaned up.
-    pub(crate) cleaned_up: bool,
+    pub cleaned_up: bool,
     /// The exit code this line asks for when it was refused; a lock that could not be had outranks the rest.
     #[serde(skip)]
     pub(crate) exit: Option<Exit>,
@@ -71,11 +71,11 @@ impl Outcome {
 
 /// The whole answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Report {
+pub struct Report {
     /// The lanes that were asked for or eligible, in the order they were taken.
-    pub(crate) lanes: Vec<Outcome>,
+    pub lanes: Vec<Outcome>,
     /// Lanes that `--all` left out: `(lane, why)`.
-    pub(crate) left_out: Vec<(String, String)>,
+    pub left_out: Vec<(String, String)>,
 }
 
 impl Report {

@@ -11,7 +11,7 @@ use crate::git::{RepoPath, ThrowAway};
 use crate::lane::{self, Project, Why};
 use crate::preview;
 use crate::store::records::{Landed, LaneState};
-use crate::store::{Limit, LockName, Ticket, now};
+use crate::store::{Limit, Ticket, now};
 
 /// How often a landing is stacked anew when its base moves.
 const TRIES: u32 = 5;
@@ -219,9 +219,6 @@ fn clean_up(project: &Project, report: &mut Report) {
 }
 
 fn tidy(project: &Project, name: &str) -> Result<(), Error> {
-    let lane = project.lane(name)?;
-    let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
-    let removed = lane::remove(project, &lane, lock, Why::Tidy, false)?;
-    drop(removed);
+    drop(preview::retire(project, name, Why::Tidy, false)?);
     Ok(())
 }

@@ -6,6 +6,7 @@ mod error;
 mod leave;
 mod plan;
 mod refresh;
+mod retire;
 
 pub(crate) use desk::{Showing, showing};
 pub(crate) use enter::{Entered, enter};
@@ -13,3 +14,4 @@ pub(crate) use error::Error;
 pub(crate) use leave::{Back, back, leave_for};
 pub(crate) use plan::plan;
 pub(crate) use refresh::{Refreshed, refresh};
+pub(crate) use retire::{Retired, retire};

@@ -8,7 +8,8 @@ mod snap;
 mod trash;
 
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
-pub(crate) use lane::{Landed, LaneRecord, LaneState};
+pub use lane::LaneState;
+pub(crate) use lane::{Landed, LaneRecord};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use run::RunRecord;
 pub(crate) use snap::SnapRecord;

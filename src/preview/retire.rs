@@ -1,0 +1,32 @@
+//! Owns removing a lane that the main checkout may be showing: the preview is left first, or nothing is done.
+
+use super::{Back, Error, leave_for};
+use crate::git::WorktreeList;
+use crate::lane::{self, Project, Removed, Why};
+use crate::store::LockName;
+
+/// What removing a lane did.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Retired {
+    /// What is left of the lane.
+    pub(crate) removed: Removed,
+    /// The preview of it that was left.
+    pub(crate) back: Option<Back>,
+}
+
+/// Removes a lane, leaving its preview first if it has one. Its agent must have ended.
+///
+/// # Errors
+/// When the lane is kept, by [`lane::Error::Kept`]: it is looked at before its preview is left, so nothing has changed.
+pub(crate) fn retire(project: &Project, name: &str, why: Why, force: bool) -> Result<Retired, Error> {
+    let lane = project.lane(name)?;
+    let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    lane::refuse(&lane, &found, force)?;
+    let back = leave_for(project, name)?;
+    let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
+    // As it is under the lock: leaving the preview may have brought commits or edits to it.
+    let lane = project.lane(name)?;
+    let removed = lane::remove(project, &lane, lock, why, force)?;
+    Ok(Retired { removed, back })
+}
