@@ -82,6 +82,25 @@ pub(crate) fn showing(project: &Project) -> Result<Option<Showing>, Error> {
     }))
 }
 
+/// What was made in the open preview of a lane and is in the lane not yet, one phrase each.
+pub(super) fn made_in_preview(project: &Project, lane: &str) -> Result<Vec<String>, Error> {
+    let mut out = Vec::new();
+    let (Some(open), Some(main)) = (open_preview(project)?, project.repo.main_worktree()) else {
+        return Ok(out);
+    };
+    let desk = Desk::look(project, main)?;
+    if open.lane != lane || reality(&open, &desk) != Reality::Shown {
+        return Ok(out);
+    }
+    if desk.commit != open.tip {
+        out.push("commits made in its preview".to_owned());
+    }
+    if !crate::git::status(&project.repo, main, true)?.is_clean() {
+        out.push("uncommitted edits in its preview".to_owned());
+    }
+    Ok(out)
+}
+
 /// Removes the record of a preview that is over.
 pub(super) fn close(project: &Project) -> Result<(), Error> {
     let path = project.store.layout().preview();

@@ -1,5 +1,6 @@
 //! Owns removing a lane that the main checkout may be showing: the preview is left first, or nothing is done.
 
+use super::desk;
 use super::{Back, Error, leave_for};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Removed, Why};
@@ -23,6 +24,11 @@ pub(crate) fn retire(project: &Project, name: &str, why: Why, force: bool) -> Re
     let lane = project.lane(name)?;
     let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
     lane::refuse(&lane, &found, force)?;
+    let why_not = desk::made_in_preview(project, name)?;
+    if !why_not.is_empty() && !force {
+        let name = name.to_owned();
+        return Err(lane::Error::Kept { name, why: why_not, force_helps: true }.into());
+    }
     let back = leave_for(project, name)?;
     let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
     // As it is under the lock: leaving the preview may have brought commits or edits to it.
