@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use crate::store::Error;
+/// The user pressed Ctrl-C, or something sent TERM or HUP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interrupted;
 
 struct Wish {
     /// The signal; zero for none.
@@ -45,9 +47,6 @@ pub(crate) fn signal() -> u8 {
 }
 
 /// Stops here if a signal was noted.
-///
-/// # Errors
-/// [`Error::Interrupted`].
-pub(crate) fn check() -> Result<(), Error> {
-    if signal() == 0 { Ok(()) } else { Err(Error::Interrupted) }
+pub(crate) fn check() -> Result<(), Interrupted> {
+    if signal() == 0 { Ok(()) } else { Err(Interrupted) }
 }

@@ -30,7 +30,7 @@ pub(crate) use clear::clear;
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, stage_and_commit};
 pub(crate) use diff::{Change, Side, tree_changes};
-pub(crate) use error::Error;
+pub(crate) use error::{Error, names};
 pub(crate) use graph::Distance;
 pub(crate) use hook::run_hook;
 pub(crate) use objects::ThrowAway;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain};
+use crate::interrupt::Interrupted;
 use crate::{config, git, process, store};
 
 /// An error about a lane.
@@ -121,6 +122,12 @@ impl Error {
     pub(crate) fn io(verb: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { verb, path, source }
+    }
+}
+
+impl From<Interrupted> for Error {
+    fn from(interrupted: Interrupted) -> Error {
+        Error::Store(interrupted.into())
     }
 }
 

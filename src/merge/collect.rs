@@ -2,24 +2,13 @@
 
 use super::Error;
 use super::outcome::{Outcome, Verdict};
-use super::run::Request;
+use super::request::{Candidate, Request};
 use crate::config::Uncommitted;
 use crate::explain::Explain;
-use crate::git::{Oid, RepoPath, WorktreeList};
+use crate::git::{self, Oid, RepoPath, WorktreeList};
 use crate::lane::{Checkout, Evidence, Project, commit_leftovers, effective_state, look_at};
 use crate::store::Record;
 use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
-
-/// A lane that may land.
-#[derive(Debug, Clone)]
-pub(super) struct Candidate {
-    /// Its record.
-    pub(super) lane: LaneRecord,
-    /// The commit that will land.
-    pub(super) tip: Oid,
-    /// The branch it lands on.
-    pub(super) onto: String,
-}
 
 /// Lanes sorted by what may be done with them.
 #[derive(Debug, Default)]
@@ -153,7 +142,7 @@ impl Look<'_> {
     fn settle_uncommitted(&self, found: &Evidence) -> Result<Result<(), Box<Outcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let paths: Vec<RepoPath> = found.dirt.paths();
-        let names = shown(&paths);
+        let names = git::names(&paths);
         let refused = |why: String, hints: Vec<String>| {
             let outcome =
                 Outcome { files: paths.clone(), hints, ..Outcome::refused(&lane.name, &self.onto, why) };
@@ -199,14 +188,5 @@ fn past(state: LaneState) -> &'static str {
     match state {
         LaneState::Stopped => "was stopped",
         _ => "failed",
-    }
-}
-
-/// The first names of a list and how many more there are.
-pub(super) fn shown(paths: &[RepoPath]) -> String {
-    let first: Vec<String> = paths.iter().take(3).map(ToString::to_string).collect();
-    match paths.len().saturating_sub(3) {
-        0 => first.join(", "),
-        more => format!("{} and {more} more", first.join(", ")),
     }
 }

@@ -3,7 +3,7 @@
 use super::Error;
 use super::stack::{Clash, Stack};
 use crate::event;
-use crate::git::NewCommit;
+use crate::git::{self, NewCommit};
 use crate::lane::Project;
 use crate::store::records::{ConflictRecord, ConflictStage, LaneState};
 use crate::store::{Record, now};
@@ -43,7 +43,7 @@ pub(super) fn capture(project: &Project, stack: &Stack, clash: &Clash) -> Result
         stages: stages.collect(),
     };
     record.save(&path)?;
-    let detail = format!("with {} in {}", stack.onto, super::collect::shown(&record.paths));
+    let detail = format!("with {} in {}", stack.onto, git::names(&record.paths));
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Conflict;
         record.detail = Some(detail.clone());

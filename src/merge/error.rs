@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::explain::{Exit, Explain};
+use crate::interrupt::Interrupted;
 use crate::{git, lane, preview, store};
 
 /// An error about a landing.
@@ -46,6 +47,12 @@ pub enum Error {
     /// From the store.
     #[error(transparent)]
     Store(#[from] store::Error),
+}
+
+impl From<Interrupted> for Error {
+    fn from(interrupted: Interrupted) -> Error {
+        Error::Store(interrupted.into())
+    }
 }
 
 impl Explain for Error {

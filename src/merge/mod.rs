@@ -5,9 +5,11 @@ mod conflict;
 mod error;
 mod land;
 mod outcome;
+mod request;
 mod run;
 mod stack;
 
 pub(crate) use error::Error;
 pub use outcome::{Outcome, Report, Verdict};
-pub(crate) use run::{Request, run};
+pub(crate) use request::Request;
+pub(crate) use run::run;

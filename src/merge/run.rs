@@ -1,8 +1,9 @@
 //! Owns a landing from the queue to the clean-up.
 
-use super::collect::{Candidate, Collected, collect};
+use super::collect::{Collected, collect};
 use super::land::{self, Landing};
 use super::outcome::{Outcome, Report, Verdict};
+use super::request::{Candidate, Request};
 use super::stack::{self, Stack};
 use super::{Error, conflict};
 use crate::event;
@@ -11,29 +12,10 @@ use crate::git::{RepoPath, ThrowAway};
 use crate::lane::{self, Project, Why};
 use crate::preview;
 use crate::store::records::{Landed, LaneState};
-use crate::store::{Limit, Ticket, now};
+use crate::store::{Ticket, now};
 
 /// How often a landing is stacked anew when its base moves.
 const TRIES: u32 = 5;
-
-/// What a landing is asked for with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Request<'a> {
-    /// Lanes by name, in this order.
-    pub(crate) lanes: &'a [String],
-    /// Every eligible lane, oldest first.
-    pub(crate) all: bool,
-    /// Another branch than each lane's own base.
-    pub(crate) onto: Option<&'a str>,
-    /// Lanes that failed or were stopped too, when named.
-    pub(crate) force: bool,
-    /// Keep landed lanes.
-    pub(crate) keep: bool,
-    /// Only say what would happen.
-    pub(crate) dry_run: bool,
-    /// How long to wait in the queue.
-    pub(crate) patience: Limit,
-}
 
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {

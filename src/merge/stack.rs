@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::Error;
-use super::collect::Candidate;
 use super::outcome::{Outcome, Verdict};
+use super::request::Candidate;
 use crate::git::{self, Merged, NewCommit, Oid, ThrowAway};
 use crate::lane::Project;
 use crate::store::records::LaneRecord;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use crate::explain::{Exit, Explain};
+use crate::interrupt::Interrupted;
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +59,12 @@ impl Error {
     pub(crate) fn io(verb: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
         move |source| Error::Io { verb, path, source }
+    }
+}
+
+impl From<Interrupted> for Error {
+    fn from(Interrupted: Interrupted) -> Error {
+        Error::Interrupted
     }
 }
 
