@@ -23,7 +23,7 @@ pub(crate) enum Why {
 pub(crate) struct Removed {
     /// Its name in the history: `name@N`.
     pub(crate) past: String,
-    /// The tip of its branch.
+    /// The tip of its branch, if it has commits that are nowhere else.
     pub(crate) tip: Option<Oid>,
     /// The ref that keeps its commits and uncommitted changes; none when it had no commit at all.
     pub(crate) saved: Option<String>,
@@ -54,7 +54,8 @@ pub(crate) fn remove(
     drop(lock);
     let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
     project.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
-    Ok(Removed { past, tip: found.tip, saved, uncommitted, trash })
+    let tip = found.tip.filter(|_| found.unlanded > 0);
+    Ok(Removed { past, tip, saved, uncommitted, trash })
 }
 
 /// Refuses with everything that stands in the way, by name.
