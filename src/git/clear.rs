@@ -110,7 +110,7 @@ impl Held {
         call().args(["read-tree", "-m"]).arg(head.to_string()).changes().run()?;
         let absent: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?
             .into_iter()
-            .filter(|f| !f.assumed)
+            .filter(|f| f.skipped)
             .map(|f| f.path)
             .collect();
         let wanted = self.tracked.iter().filter(|c| c.old.is_some()).map(|c| &c.path);
@@ -131,6 +131,8 @@ impl Held {
         let filled = Quarantine::at(&tree.scratch.join("filled"))?;
         for change in self.tracked.iter().filter(|c| c.old.is_some() && c.new.is_none()) {
             filled.take(tree.dir, &change.path)?;
+            // A file may have to return to where this folder is.
+            prune_parents(tree.dir, &change.path);
         }
         for (path, _) in self.files().iter().filter(|(p, _)| aside.holds(p)) {
             aside.give_over(tree.dir, path)?;

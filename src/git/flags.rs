@@ -17,7 +17,7 @@ pub(super) fn hidden_edits(
 ) -> Result<Vec<RepoPath>, Error> {
     let flagged: Vec<RepoPath> = flagged(repo, dir, git_dir)?
         .into_iter()
-        .filter(|f| f.assumed || f.path.under(dir).symlink_metadata().is_ok())
+        .filter(|f| !f.skipped || f.path.under(dir).symlink_metadata().is_ok())
         .map(|f| f.path)
         .collect();
     if flagged.is_empty() {
@@ -48,6 +48,24 @@ pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPa
     refresh(repo, dir, index)
 }
 
+/// Sets the flags of entries again in one index file.
+pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagged]) -> Result<(), Error> {
+    let assumed = nul_separated(flagged.iter().filter(|f| f.assumed).map(|f| &f.path));
+    let skipped = nul_separated(flagged.iter().filter(|f| f.skipped).map(|f| &f.path));
+    for (flag, list) in [("--assume-unchanged", assumed), ("--skip-worktree", skipped)] {
+        if list.is_empty() {
+            continue;
+        }
+        repo.git_in(dir)
+            .args(["update-index", "-q", flag, "-z", "--stdin"])
+            .index(index)
+            .input(list)
+            .changes()
+            .run()?;
+    }
+    Ok(())
+}
+
 /// Compares every entry whose times differ with its file, and notes the ones that are the same.
 pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
     repo.git_in(dir)
@@ -62,8 +80,10 @@ pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error
 /// An entry with a flag.
 pub(super) struct Flagged {
     pub(super) path: RepoPath,
-    /// Assume-unchanged; else skip-worktree.
+    /// Assume-unchanged.
     pub(super) assumed: bool,
+    /// Skip-worktree.
+    pub(super) skipped: bool,
 }
 
 /// Every entry with a flag. The library reads the file; what it cannot read, git lists.
@@ -89,6 +109,7 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
         .map(|e| Flagged {
             path: RepoPath::new(e.path(&read).to_vec()),
             assumed: e.flags.contains(Flags::ASSUME_VALID),
+            skipped: e.flags.contains(Flags::SKIP_WORKTREE),
         })
         .collect())
 }
@@ -99,7 +120,8 @@ fn flagged_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Flagged>, 
         .fields()
         .filter_map(|f| {
             let assumed = f.first()?.is_ascii_lowercase();
-            (assumed || f[0] == b'S').then(|| Flagged { path: RepoPath::new(&f[2..]), assumed })
+            let skipped = f[0].eq_ignore_ascii_case(&b'S');
+            (assumed || skipped).then(|| Flagged { path: RepoPath::new(&f[2..]), assumed, skipped })
         })
         .collect())
 }

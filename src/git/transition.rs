@@ -6,7 +6,7 @@
 //!
 //! Limit: an editor that saves by rename between git's own check of a file and its replacement of it cannot be seen.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::index::{self, IndexLock};
@@ -161,6 +161,7 @@ pub(super) fn bring_files<'a>(
         held.link(tree.dir, &change.path)?;
     }
     settle(tree.repo, tree.dir, &next)?;
+    let flagged = unflag(tree, &next, &changes)?;
     let moved = Moved { dir: tree.dir, changes, held, next };
     let brought = tree
         .repo
@@ -169,7 +170,8 @@ pub(super) fn bring_files<'a>(
         .args([from.to_string(), to.to_string()])
         .index(&moved.next)
         .changes()
-        .run();
+        .run()
+        .and_then(|_| flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged));
     if let Err(e) = brought {
         moved.undo()?;
         return Err(e);
@@ -180,6 +182,21 @@ pub(super) fn bring_files<'a>(
     }
     moved.undo()?;
     Err(Error::Raced { dir: tree.dir.to_owned(), paths })
+}
+
+/// Takes the flags off the entries that `changes` replaces: git compares no file with such an entry again, and calls
+/// one that was given a second name, or was only touched, "not uptodate". Returns those whose flags come back later.
+fn unflag(tree: &Tree<'_>, index: &Path, changes: &[Change]) -> Result<Vec<flags::Flagged>, Error> {
+    let touched: HashMap<&RepoPath, &Change> = changes.iter().map(|c| (&c.path, c)).collect();
+    let mut flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
+    flagged.retain(|f| touched.contains_key(&f.path) && f.path.under(tree.dir).symlink_metadata().is_ok());
+    if flagged.is_empty() {
+        return Ok(Vec::new());
+    }
+    let paths: Vec<RepoPath> = flagged.iter().map(|f| f.path.clone()).collect();
+    flags::clear_flags(tree.repo, tree.dir, index, &paths)?;
+    flagged.retain(|f| touched.get(&f.path).is_some_and(|c| c.new.is_some()));
+    Ok(flagged)
 }
 
 /// Whether a file stands there that git will replace or remove.
