@@ -88,6 +88,7 @@ fn say_refreshed(session: &Session, done: &Refreshed) {
             lane: Some(done.lane.clone()),
             on: done.lane.clone(),
             tip: Some(done.to.to_string()),
+            waiting: done.waiting,
             ..Answer::default()
         });
     } else if done.from == done.to {

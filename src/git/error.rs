@@ -187,6 +187,11 @@ fn first_line(stderr: &str, status: &str) -> String {
     }
 }
 
+/// The command that ends what is under way without keeping it.
+pub(crate) fn give_up(what: &str) -> String {
+    if what == "bisect" { "git bisect reset".to_owned() } else { format!("git {what} --abort") }
+}
+
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -199,7 +204,7 @@ impl Explain for Error {
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
             Error::Unmerged { .. } => vec!["finish the merge first: git status".into()],
             Error::OpenOperation { what, .. } => {
-                vec![format!("finish it, or give it up: git {what} --abort").into()]
+                vec![format!("finish it, or give it up: {}", give_up(what)).into()]
             }
             Error::Overlap { .. } => {
                 vec!["commit them, or set them aside first: git commit -am WIP, or git stash push".into()]

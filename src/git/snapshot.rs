@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::commit::NewCommit;
 use super::index::{self, Version};
 use super::path::nul_separated;
-use super::status::{Dirt, Kind, status};
+use super::status::{Dirt, Entry, Kind, status};
 use super::transition::Tree;
 use super::{Error, Oid, Repo, RepoPath, flags};
 
@@ -39,20 +39,29 @@ pub(crate) struct Snapshot {
 }
 
 /// Keeps what differs from HEAD. None when nothing does. The raw index is left as `raw-index` in the tree's scratch.
+/// Untracked files at or below `spare` stay where they are.
 ///
 /// # Errors
 /// [`Error::Unmerged`] when a merge is unresolved, and whatever git says about files it cannot read.
-pub(crate) fn take(tree: &Tree<'_>, base: Oid, message: &str) -> Result<Option<Snapshot>, Error> {
+pub(crate) fn take(
+    tree: &Tree<'_>,
+    base: Oid,
+    message: &str,
+    spare: &[RepoPath],
+) -> Result<Option<Snapshot>, Error> {
     let git_index = tree.git_dir.join("index");
     let index_version = Version::of(&git_index)?;
-    let dirt = status(tree.repo, tree.dir, true)?;
+    let mut dirt = status(tree.repo, tree.dir, true)?;
+    dirt.entries.retain(|e| e.kind != Kind::Untracked || !is_spared(&e.path, spare));
     let unmerged = dirt.unmerged();
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
     }
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let loose = dirt.untracked().any(|e| !e.nested);
-    if hidden.is_empty() && !loose && dirt.tracked().next().is_none() {
+    // What differs inside a submodule, or which of its commits is checked out, stays there with its folder.
+    let inside = |e: &Entry| e.submodule && !matches!(e.kind, Kind::Tracked { staged: true, .. });
+    if hidden.is_empty() && !loose && dirt.tracked().all(inside) {
         return Ok(None);
     }
     let raw = tree.scratch.join("raw-index");
@@ -74,6 +83,19 @@ pub(crate) fn take(tree: &Tree<'_>, base: Oid, message: &str) -> Result<Option<S
         nested: dirt.untracked().filter(|e| e.nested).map(|e| e.path.clone()).collect(),
         index_version,
     }))
+}
+
+fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {
+    !spare.is_empty() && (spare.contains(path) || path.parents().any(|up| spare.contains(&up)))
+}
+
+/// Untracked files and folders that git was told to ignore; a folder stands for everything in it.
+pub(crate) fn ignored(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+    let out = repo
+        .git_in(dir)
+        .args(["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"])
+        .run()?;
+    Ok(out.fields().map(|f| RepoPath::new(f.strip_suffix(b"/").unwrap_or(f))).collect())
 }
 
 /// The tree of a worktree's tracked files as they are now, staged or not.

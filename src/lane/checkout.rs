@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, snaps};
-use crate::git::{self, Oid, RefMove, Restored, Tree};
+use crate::git::{self, Oid, RefMove, RepoPath, Restored, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
 
@@ -49,7 +49,22 @@ impl<'a> Checkout<'a> {
 
     /// Keeps everything that differs from HEAD, which is at `base`. None when nothing does.
     pub(crate) fn snapshot(&self, base: Oid, why: &str) -> Result<Option<SnapRecord>, Error> {
-        self.with_tree("snapshot", |tree| snaps::take(self.project, tree, base, why))
+        self.snapshot_without(base, why, &[])
+    }
+
+    /// The same, but untracked files at or below `spare` are nobody's change and stay where they are.
+    pub(crate) fn snapshot_without(
+        &self,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+    ) -> Result<Option<SnapRecord>, Error> {
+        self.with_tree("snapshot", |tree| snaps::take(self.project, tree, base, why, spare))
+    }
+
+    /// Files and folders here that git ignores.
+    pub(crate) fn ignored(&self) -> Result<Vec<RepoPath>, Error> {
+        Ok(git::ignored(&self.project.repo, &self.dir)?)
     }
 
     /// Makes the worktree clean; its files move to the snapshot's folder.

@@ -1,19 +1,20 @@
 //! Owns snapshots as they are kept: objects under a ref, the raw index and the set-aside files in a folder.
 
 use super::{Error, Project};
-use crate::git::{self, Oid, Tree};
+use crate::git::{self, Oid, RepoPath, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Record, make_private, new_id, now, sync_dir};
 
-/// Takes a snapshot of a worktree and keeps it. None when nothing differs from HEAD.
+/// Takes a snapshot of a worktree and keeps it. None when nothing differs from HEAD but untracked files in `spare`.
 pub(super) fn take(
     project: &Project,
     tree: &Tree<'_>,
     base: Oid,
     why: &str,
+    spare: &[RepoPath],
 ) -> Result<Option<SnapRecord>, Error> {
     let message = format!("git-proq: {why}");
-    let Some(snapshot) = git::take_snapshot(tree, base, &message)? else { return Ok(None) };
+    let Some(snapshot) = git::take_snapshot(tree, base, &message, spare)? else { return Ok(None) };
     let id = new_id();
     let dir = project.store.layout().snapshot(&id);
     make_private(&dir)?;

@@ -60,7 +60,7 @@ impl Explain for Error {
         match self {
             Error::Restless { .. } => vec!["try again when it is quieter".into()],
             Error::InUse { what, .. } => {
-                vec![format!("finish it there, or give it up: git {what} --abort").into()]
+                vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]
             }
             Error::Audit { .. } => vec!["please report this; look at: git log --graph --all".into()],
             Error::Lane(e) => e.hints(),

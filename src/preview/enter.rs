@@ -5,7 +5,7 @@ use std::path::Path;
 use super::desk::{self, Desk, Reality};
 use super::{Error, leave};
 use crate::event;
-use crate::git::{Head, Oid, RefMove, Restored};
+use crate::git::{Head, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{Checkout, Project};
 use crate::store::records::{LaneRecord, PreviewRecord, SnapRecord};
 use crate::store::{Record, new_id, now};
@@ -49,11 +49,9 @@ pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
                 leave::finish_at_home(project, &checkout, &open, &desk)?.tell_conflict(project);
                 step.start_from_own_branch(&desk)
             }
-            Reality::Elsewhere => Err(Error::ByHand {
-                lane: open.lane,
-                now: desk.head.to_string(),
-                came_from: open.came_from.to_string(),
-            }),
+            Reality::Elsewhere => {
+                Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
+            }
         },
     }
 }
@@ -73,8 +71,10 @@ struct Step<'a> {
 impl Step<'_> {
     fn start_from_own_branch(&self, desk: &Desk) -> Result<Entered, Error> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
+        let ignored = self.checkout.ignored()?;
         let snap = self.checkout.snapshot(desk.commit, &why)?;
-        let record = self.record(desk.head.clone(), desk.commit, snap.as_ref().map(|s| s.id.clone()));
+        let waiting = snap.as_ref().map(|s| s.id.clone());
+        let record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         // Before anything moves: whoever comes after a crash finds where the changes are.
         record.save(&self.project.store.layout().preview())?;
         if let Err(e) = self.switch(desk, snap.as_ref()) {
@@ -86,7 +86,12 @@ impl Step<'_> {
 
     fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
         let edits = leave::set_edits_aside(self.project, self.checkout, open, desk)?;
-        let record = self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone());
+        let mut ignored = self.checkout.ignored()?;
+        ignored.extend(open.ignored.iter().cloned());
+        ignored.sort();
+        ignored.dedup();
+        let record =
+            self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
         if let Err(e) = self.switch_head(desk) {
             leave::put_edits_back(self.project, self.checkout, &open.lane, edits.as_ref(), desk.commit)?;
             return Err(e);
@@ -96,8 +101,15 @@ impl Step<'_> {
         self.finish(record, desk.commit)
     }
 
-    fn record(&self, came_from: Head, commit: Oid, snapshot: Option<String>) -> PreviewRecord {
+    fn record(
+        &self,
+        came_from: Head,
+        commit: Oid,
+        snapshot: Option<String>,
+        ignored: Vec<RepoPath>,
+    ) -> PreviewRecord {
         PreviewRecord {
+            ignored,
             lane: self.lane.name.clone(),
             branch: self.project.preview_branch_of(&self.lane.name),
             tip: self.tip,
@@ -152,7 +164,7 @@ impl Step<'_> {
         // Only when the changes are back where they were may their snapshot go.
         let back = snap.is_none_or(|s| {
             let now = self.checkout.snapshot(desk.commit, "check");
-            let same = matches!(&now, Ok(Some(n)) if n.snapshot.work_tree == s.snapshot.work_tree && n.snapshot.untracked_tree == s.snapshot.untracked_tree);
+            let same = matches!(&now, Ok(Some(n)) if n.snapshot.work_tree == s.snapshot.work_tree && n.snapshot.index_tree == s.snapshot.index_tree && n.snapshot.untracked_tree == s.snapshot.untracked_tree);
             if let Ok(Some(n)) = now {
                 drop(self.project.drop_snap(&n));
             }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::explain::{Exit, Explain};
+use crate::git::Head;
 use crate::{git, lane, store};
 
 /// An error about a preview.
@@ -19,7 +20,7 @@ pub enum Error {
         /// Where HEAD is.
         now: String,
         /// Where the preview was entered from.
-        came_from: String,
+        came_from: Head,
     },
     /// The lane has no branch.
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
@@ -58,7 +59,8 @@ impl Explain for Error {
         match self {
             Error::NotOpen => vec!["open one: git proq preview LANE".into()],
             Error::ByHand { came_from, .. } => {
-                vec![format!("go back first: git switch {came_from} && git proq preview --back").into()]
+                let how = if matches!(came_from, Head::Detached(_)) { "--detach " } else { "" };
+                vec![format!("go back first: git switch {how}{came_from} && git proq preview --back").into()]
             }
             Error::NoTip { lane } => vec![format!("see what is left of it: git proq show {lane}").into()],
             Error::Unborn => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],

@@ -57,11 +57,9 @@ pub(crate) fn back(project: &Project) -> Result<Back, Error> {
     match desk::reality(&open, &desk) {
         Reality::Shown => leave(project, &checkout, &open, &desk),
         Reality::Home => finish_at_home(project, &checkout, &open, &desk),
-        Reality::Elsewhere => Err(Error::ByHand {
-            lane: open.lane,
-            now: desk.head.to_string(),
-            came_from: open.came_from.to_string(),
-        }),
+        Reality::Elsewhere => {
+            Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
+        }
     }
 }
 
@@ -166,7 +164,7 @@ pub(super) fn set_edits_aside(
         carry_commits(project, open, desk.commit)?;
     }
     let why = format!("edits made in the preview of {}", open.lane);
-    let Some(snap) = checkout.snapshot(desk.commit, &why)? else { return Ok(None) };
+    let Some(snap) = checkout.snapshot_without(desk.commit, &why, &open.ignored)? else { return Ok(None) };
     let known = project.update_lane(&open.lane, |lane| lane.preview_edits.push(snap.id.clone()));
     if known.is_err() {
         project.listener.warn(format!(

@@ -17,6 +17,8 @@ pub(crate) struct Refreshed {
     pub(crate) from: Oid,
     /// The commit that is shown.
     pub(crate) to: Oid,
+    /// Whether changes of the user wait for the way back.
+    pub(crate) waiting: bool,
 }
 
 /// Moves the preview to its lane's tip. Edits that do not overlap stay as they are; overlapping ones refuse it by name.
@@ -26,15 +28,12 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
     let mut open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
     let desk = Desk::look(project, &main)?;
     if desk::reality(&open, &desk) != Reality::Shown {
-        return Err(Error::ByHand {
-            lane: open.lane,
-            now: desk.head.to_string(),
-            came_from: open.came_from.to_string(),
-        });
+        return Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from });
     }
     let lane = project.lane(&open.lane)?;
     let tip = tip_of(project, &lane)?;
-    let done = Refreshed { lane: lane.name.clone(), from: desk.commit, to: tip };
+    let done =
+        Refreshed { lane: lane.name.clone(), from: desk.commit, to: tip, waiting: open.snapshot.is_some() };
     if tip == desk.commit {
         return Ok(done);
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Head, Oid};
+use crate::git::{Head, Oid, RepoPath};
 use crate::store::{Moment, Record};
 
 /// The preview that the main checkout shows.
@@ -23,6 +23,9 @@ pub(crate) struct PreviewRecord {
     /// The user's own changes from before, kept in this snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<String>,
+    /// What git ignored before. The lane may have other rules; these files are still nobody's edits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ignored: Vec<RepoPath>,
 }
 
 impl Record for PreviewRecord {
