@@ -29,9 +29,13 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
         return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
     }
     if !request.dry_run {
-        leave_previews(project, request)?;
+        fetch_from_preview(project, request)?;
     }
-    let Collected { ready, decided, left_out } = collect(project, request)?;
+    let collected = collect(project, request)?;
+    if !request.dry_run {
+        leave_previews(project, &collected)?;
+    }
+    let Collected { ready, decided, left_out } = collected;
     let mut report = Report { lanes: decided, left_out };
     for (onto, group) in by_base(ready) {
         let lanes = match land_group(project, request, &onto, &group) {
@@ -47,18 +51,23 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
     Ok(report)
 }
 
-/// A lane that is being previewed may have commits that are only there yet, and its branch goes when it has landed.
-fn leave_previews(project: &Project, request: &Request<'_>) -> Result<(), Error> {
+/// Leaves the preview of a lane that is asked for if commits were made in it: only then is known what the lane has.
+fn fetch_from_preview(project: &Project, request: &Request<'_>) -> Result<(), Error> {
+    let Some(shown) = preview::showing(project)?.filter(|shown| shown.commits) else { return Ok(()) };
+    let named = request.lanes.iter().any(|asked| project.lane(asked).is_ok_and(|l| l.name == shown.lane));
+    if named || request.all { leave_preview(project, &shown.lane) } else { Ok(()) }
+}
+
+/// Leaves the preview of a lane that will land, since its branch goes then. One that is refused stays on show.
+fn leave_previews(project: &Project, collected: &Collected) -> Result<(), Error> {
     let Some(shown) = preview::showing(project)? else { return Ok(()) };
-    let named = request.lanes.contains(&shown.lane);
-    let ready = || -> Result<bool, Error> {
-        let Ok(lane) = project.lane(&shown.lane) else { return Ok(false) };
-        let (state, _) = lane::effective_state(project, &lane)?;
-        Ok(matches!(state, LaneState::Done | LaneState::Idle | LaneState::Conflict))
-    };
-    if (named || (request.all && ready()?))
-        && let Some(back) = preview::leave_for(project, &shown.lane)?
-    {
+    let over = |l: &Outcome| l.result == Verdict::AlreadyLanded && l.lane == shown.lane;
+    let lands = collected.ready.iter().any(|c| c.lane.name == shown.lane);
+    if lands || collected.decided.iter().any(over) { leave_preview(project, &shown.lane) } else { Ok(()) }
+}
+
+fn leave_preview(project: &Project, lane: &str) -> Result<(), Error> {
+    if let Some(back) = preview::leave_for(project, lane)? {
         project
             .listener
             .step(format!("left the preview of '{}'; the main checkout is on {} again", back.lane, back.to));

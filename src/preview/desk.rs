@@ -67,6 +67,8 @@ pub(crate) struct Showing {
     pub(crate) waiting: bool,
     /// Whether the checkout still shows it.
     pub(crate) shown: bool,
+    /// Whether commits were made in it.
+    pub(crate) commits: bool,
 }
 
 /// Which lane the main checkout shows; none when no preview is open.
@@ -74,7 +76,9 @@ pub(crate) fn showing(project: &Project) -> Result<Option<Showing>, Error> {
     let Some(open) = open_preview(project)? else { return Ok(None) };
     let Some(main) = project.repo.main_worktree() else { return Ok(None) };
     let desk = Desk::look(project, main)?;
+    let tip = project.repo.branch_tip(&open.branch)?;
     Ok(Some(Showing {
+        commits: tip.is_some_and(|tip| tip != open.tip),
         lane: open.lane.clone(),
         came_from: open.came_from.to_string(),
         waiting: open.snapshot.is_some(),
