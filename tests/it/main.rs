@@ -2,5 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod library;
+mod preview;
+mod preview_edges;
+mod preview_identity;
 mod spawn;
 mod support;

@@ -1,6 +1,6 @@
 //! Owns a throw-away home with a repository in it. Nothing of the machine's own configuration reaches the program.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +21,18 @@ const FIXED: &[(&str, &str)] = &[
     ("GIT_COMMITTER_EMAIL", "cal@example.org"),
     ("GIT_COMMITTER_DATE", "2026-01-01T00:00:00Z"),
 ];
+
+/// Where programs are looked for. `PROQ_TEST_PATH` goes before `PATH`, so that the whole suite runs against another
+/// git: `PROQ_TEST_PATH=/opt/git-2.39/bin cargo test`.
+fn search_path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::var_os("PROQ_TEST_PATH") {
+        Some(first) => {
+            std::env::join_paths(std::env::split_paths(&first).chain(std::env::split_paths(&path))).unwrap()
+        }
+        None => path,
+    }
+}
 
 /// A folder with a home and a repository, removed with everything in it.
 pub struct Sandbox {
@@ -63,7 +75,7 @@ impl Sandbox {
     pub fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir).env_clear().stdin(Stdio::null());
-        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("PATH", search_path());
         command.env("HOME", self.root().join("home"));
         command.env("GIT_CONFIG_GLOBAL", self.root().join("home/.gitconfig"));
         command.envs(FIXED.iter().copied());
@@ -113,6 +125,50 @@ impl Sandbox {
         self.output(command).ok().trim_end().to_owned()
     }
 
+    /// Runs git in a folder, insists on success and returns its answer as it is. Takes no optional lock.
+    #[track_caller]
+    pub fn raw(&self, dir: &Path, args: &[&str]) -> Vec<u8> {
+        let out = self.command("git", dir).args(args).env("GIT_OPTIONAL_LOCKS", "0").output().unwrap();
+        assert!(out.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+        out.stdout
+    }
+
+    /// Runs a shell script in the main checkout and insists on success.
+    #[track_caller]
+    pub fn sh(&self, script: &str) -> String {
+        self.sh_in(&self.repo, script)
+    }
+
+    /// Runs a shell script in a folder and insists on success.
+    #[track_caller]
+    pub fn sh_in(&self, dir: &Path, script: &str) -> String {
+        let mut command = self.command("sh", dir);
+        command.args(["-ec", script]);
+        self.output(command).ok().trim_end().to_owned()
+    }
+
+    /// Major and minor number of the git that is tested.
+    pub fn git_version(&self) -> (u32, u32) {
+        let text = self.git(&["--version"]);
+        let number = text.split(' ').nth(2).unwrap();
+        let mut parts = number.split('.').map(|p| p.parse().unwrap());
+        (parts.next().unwrap(), parts.next().unwrap())
+    }
+
+    /// Makes a lane without an agent and commits what a shell script does in it.
+    #[track_caller]
+    pub fn lane_of(&self, name: &str, script: &str) {
+        let _ = self.proq(&["spawn", "--empty", "-n", name]).ok();
+        self.commit_in_lane(name, script);
+    }
+
+    /// Commits what a shell script does in a lane.
+    #[track_caller]
+    pub fn commit_in_lane(&self, name: &str, script: &str) {
+        self.sh_in(&self.lane(name), script);
+        self.commit_all_in(&self.lane(name), &format!("work of {name}"));
+    }
+
     /// Writes a file of the main checkout, with the folders above it.
     pub fn write(&self, path: &str, text: &str) {
         self.write_in(&self.repo, path, text);
@@ -138,7 +194,7 @@ impl Sandbox {
 
     /// Commits everything in a folder.
     pub fn commit_all_in(&self, dir: &Path, message: &str) {
-        self.git_in(dir, &["add", "-A"]);
+        self.git_in(dir, &["add", "-A", "--sparse"]);
         self.git_in(dir, &["commit", "-q", "--allow-empty", "-m", message]);
     }
 

@@ -1,0 +1,191 @@
+//! Owns the tests that a preview and the way back leave every kind of dirty checkout exactly as it was.
+
+use super::support::{Image, Sandbox};
+
+/// What every checkout below starts from.
+const BASE: &str = r"
+    mkdir -p d sub/deep
+    echo one > d/one; echo two > d/two; echo x > sub/deep/x; : > empty; echo keep > keep.txt
+    printf '#!/bin/sh\n' > run.sh; chmod +x run.sh
+    ln -s a.txt link
+    seq 1 20 > long.txt
+    printf '*.log\nbuild/\n' > .gitignore
+";
+
+/// What the lane that is shown does: it touches what the user touches too.
+const LANE: &str = r"
+    echo lane > a.txt; echo lane > d/one; git rm -q d/two; echo lane > lane.txt; chmod -x run.sh
+    rm link; ln -s keep.txt link; mkdir -p fresh; echo lane > fresh/f; sed -i s/^5$/five/ long.txt
+";
+
+/// Enters a preview of a lane from a dirty checkout and comes back; the checkout must be what it was.
+#[track_caller]
+fn comes_back(base: &str, dirty: &str) {
+    let sandbox = Sandbox::new();
+    sandbox.sh(&format!("{BASE}\n{base}"));
+    sandbox.commit_all("base");
+    sandbox.lane_of("show", LANE);
+    sandbox.sh(dirty);
+    round_trip(&sandbox);
+}
+
+#[track_caller]
+fn round_trip(sandbox: &Sandbox) {
+    let before = Image::of(sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "show"]).ok();
+    assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/proq/show-preview");
+    let tip = sandbox.git(&["rev-parse", "proq/show^{tree}"]);
+    let shown = sandbox.git(&["ls-files", "-o", "--exclude-standard", "--", "lane.txt", "fresh"]);
+    assert_eq!(shown, "", "the lane's files are tracked");
+    assert_eq!(sandbox.git(&["write-tree"]), tip, "the index is the lane's");
+    assert_eq!(sandbox.read("a.txt").trim_end(), "lane");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(sandbox, &sandbox.repo));
+    nothing_is_left(sandbox);
+}
+
+/// Compares part by part, so that a failure says which part differs.
+#[track_caller]
+pub fn same(before: &Image, after: &Image) {
+    assert_eq!(before.files, after.files, "files");
+    assert_eq!(before.index, after.index, "index");
+    assert_eq!(before.status, after.status, "status");
+    assert_eq!(before.head, after.head, "HEAD");
+}
+
+/// No ref, branch, folder or record of the preview is left.
+#[track_caller]
+pub fn nothing_is_left(sandbox: &Sandbox) {
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq", "refs/heads/proq/*-preview"]), "");
+    let store = sandbox.repo.join(".git/proq");
+    for folder in ["work", "snaps"] {
+        let left = std::fs::read_dir(store.join(folder)).map_or(0, Iterator::count);
+        assert_eq!(left, 0, "{folder}");
+    }
+    assert!(!store.join("preview.toml").exists());
+    assert!(!sandbox.repo.join(".git/index.lock").exists());
+    assert!(!sandbox.repo.join(".git/HEAD.lock").exists());
+}
+
+macro_rules! comes_back {
+    ($($name:ident: $base:expr, $dirty:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            comes_back($base, $dirty);
+        })*
+    };
+}
+
+comes_back! {
+    clean: "", "";
+    unstaged: "", "echo mine > a.txt; echo more >> d/two";
+    staged: "", "echo mine > a.txt; echo new > new.txt; git add .";
+    staged_and_unstaged_in_one_file: "", "echo staged > a.txt; git add a.txt; echo later > a.txt";
+    untracked: "", "echo u > untracked.txt; mkdir -p new/er; echo u > new/er/file; echo u > sub/u";
+    untracked_where_the_lane_has_a_file: "", "echo mine > lane.txt; mkdir fresh; echo mine > fresh/other";
+    untracked_file_where_the_lane_has_a_folder: "", "echo mine > fresh";
+    untracked_folder_where_the_lane_has_a_file: "", "mkdir lane.txt; echo mine > lane.txt/x";
+    deleted: "", "rm a.txt d/two keep.txt; rm -r sub";
+    deleted_and_staged: "", "git rm -q a.txt d/two; git rm -qr sub";
+    out_of_the_index_but_kept: "", "git rm -q --cached a.txt keep.txt d/two; echo more >> keep.txt";
+    staged_then_deleted: "", "echo new > new.txt; git add new.txt; rm new.txt; echo s > a.txt; git add a.txt; rm a.txt";
+    renamed: "", "git mv a.txt b.txt; mv keep.txt kept.txt";
+    modes: "", "chmod +x a.txt keep.txt; chmod -x run.sh; git add keep.txt";
+    modes_that_git_does_not_know: "", "chmod 600 a.txt; echo x > secret; chmod 600 secret; echo >> a.txt";
+    symlinks: "", "rm link; ln -s nowhere link; ln -s d other; ln -s a.txt staged; git add staged";
+    link_becomes_file: "", "rm link; echo text > link";
+    file_becomes_link: "", "rm a.txt; ln -s keep.txt a.txt; rm keep.txt; ln -s long.txt keep.txt; git add keep.txt";
+    file_becomes_folder: "", "rm a.txt keep.txt; mkdir a.txt; echo x > a.txt/x; mkdir -p keep.txt/y; echo z > keep.txt/y/z; git add keep.txt";
+    folder_becomes_file: "", "rm -r d; echo file > d; git rm -qr sub; echo file > sub; git add sub";
+    folder_becomes_link: "", "mv d e; ln -s e d";
+    link_becomes_folder: "", "rm link; mkdir link; echo x > link/x";
+    empty_files: "", ": > a.txt; : > nothing; echo full > empty; : > staged; git add staged";
+    empty_folders: "", "mkdir -p void/deep d/void; echo x >> a.txt";
+    only_empty_folders: "", "mkdir -p void/deep d/void";
+    intent_to_add: "", "echo new > new.txt; git add -N new.txt; echo x > gone; git add -N gone; rm gone";
+    assume_unchanged_with_edits: "", "git update-index --assume-unchanged a.txt keep.txt; echo hidden > a.txt";
+    skip_worktree_with_edits: "", "git update-index --skip-worktree a.txt keep.txt long.txt; echo hidden > a.txt; rm keep.txt";
+    flagged_files_that_were_only_touched: "", "git update-index --skip-worktree a.txt; git update-index --assume-unchanged d/one; touch -d 2001-01-01 a.txt d/one";
+    both_flags: "", "git update-index --assume-unchanged a.txt; git update-index --skip-worktree a.txt; echo hidden > a.txt";
+    names: r#"printf x > "a b"; printf x > 'q"uote'; printf x > "$(printf 'n\nl')"; printf x > "$(printf 'l\377')""#,
+        r#"for f in "a b" 'q"uote' "$(printf 'n\nl')" "$(printf 'l\377')" "$(printf 'new\377\n')" ':(top)x' '*' '-dash' ' lead' 'tail '; do echo y > "./$f"; done; git add "a b" ':(literal)*'"#;
+    a_folder_named_in_no_encoding: r#"mkdir "$(printf 'd\377')"; echo x > "$(printf 'd\377/f')""#,
+        r#"echo y > "$(printf 'd\377/f')"; mkdir "$(printf 'e\377')"; echo x > "$(printf 'e\377/g')""#;
+    ignored_files: "", "mkdir build; echo o > build/o; echo l > x.log; mkdir logs; echo l > logs/y.log; echo mine > a.txt";
+    ignored_by_an_edit_of_gitignore: "", "echo cache/ >> .gitignore; mkdir cache; echo c > cache/c; echo mine > a.txt";
+    ignored_by_a_new_gitignore: "", "echo '*' > sub/.gitignore; echo c > sub/made";
+    line_endings: "printf 'a\\nb\\n' > text.txt; echo '*.txt text' > .gitattributes; git config core.autocrlf true",
+        "rm -r a.txt d run.sh long.txt; git checkout -q .; printf 'a\\r\\nc\\r\\n' > text.txt; printf 'n\\r\\n' > new.txt; printf 'm\\n' > keep.txt; git add keep.txt";
+    ident: "echo '*.c ident' > .gitattributes; echo '$Id$' > x.c",
+        "rm x.c; git checkout -q x.c; echo more >> x.c; printf '$Id$\\n' > y.c";
+    attributes_edited: "echo '*.bin -text' > .gitattributes; printf 'a\\r\\n' > x.bin",
+        "echo '*.txt text eol=crlf' > .gitattributes; printf 'b\\r\\n' > x.bin; printf 'z\\r\\n' > a.txt";
+    embedded_repository: "", "git init -q emb; echo x > emb/x; git -C emb add x; git -C emb commit -qm e; echo y > emb/y; echo mine > a.txt";
+    split_index: "git config core.splitIndex true; git update-index --split-index", "echo s > a.txt; git add a.txt; echo u > a.txt; echo n > new";
+    index_without_hash: "git config index.skipHash true; git update-index --force-write-index", "echo s > a.txt; git add a.txt; echo u > a.txt; echo n > new";
+    index_version_four: "git update-index --index-version 4", "echo s > a.txt; git add a.txt; echo u > a.txt";
+    untracked_cache: "git config core.untrackedCache true; git update-index --untracked-cache", "echo n > new; git status -s > /dev/null; echo n > sub/new";
+    sparse_checkout: "mkdir far; echo f > far/f; git add .; git commit -qm far; git sparse-checkout set --no-cone '/*' '!/far/'", "echo mine > a.txt; echo n > new; git add new";
+    sparse_checkout_in_cones: "mkdir far; echo f > far/f; git add .; git commit -qm far; git sparse-checkout set sub d", "echo mine > a.txt; echo n > new; git add new; echo x > sub/n";
+    no_status_config: "git config status.showUntrackedFiles no", "echo n > new; echo mine > a.txt";
+    file_modes_not_trusted: "git config core.fileMode false", "chmod +x keep.txt; echo mine >> keep.txt";
+}
+
+#[test]
+fn files_through_a_filter_come_back_as_they_lay_there() {
+    let sandbox = Sandbox::new();
+    // A filter that stores text in upper case, and one that writes another form out than it was given.
+    sandbox.git(&["config", "filter.up.clean", "tr a-z A-Z"]);
+    sandbox.git(&["config", "filter.up.smudge", "tr A-Z a-z"]);
+    sandbox.git(&["config", "filter.up.required", "true"]);
+    sandbox.sh(&format!("{BASE}\necho '*.up filter=up' > .gitattributes; echo word > w.up"));
+    sandbox.commit_all("base");
+    sandbox.lane_of("show", &format!("{LANE}\necho lane > w.up"));
+    // Mixed case is no fixed point of the filter: only the very bytes will do.
+    sandbox.sh("echo MiXed > w.up; echo NeW > n.up; echo StaGed > s.up; git add s.up");
+    round_trip(&sandbox);
+}
+
+#[test]
+fn submodules_stay_where_they_are() {
+    let sandbox = Sandbox::new();
+    sandbox.sh(&format!(
+        "{BASE}\ngit init -q ../other; echo o > ../other/o; git -C ../other add o; git -C ../other commit -qm o
+        git -c protocol.file.allow=always submodule --quiet add ../other mod"
+    ));
+    sandbox.commit_all("base");
+    sandbox.lane_of("show", LANE);
+    sandbox.sh("echo dirty > mod/o; echo u > mod/u; echo mine > a.txt");
+    round_trip(&sandbox);
+    sandbox.sh("git -C mod commit -qam 'moved on'; git add mod; echo again >> mod/o");
+    round_trip(&sandbox);
+}
+
+#[test]
+fn the_way_back_leads_to_a_detached_head_too() {
+    let sandbox = Sandbox::new();
+    sandbox.sh(BASE);
+    sandbox.commit_all("base");
+    sandbox.lane_of("show", LANE);
+    sandbox.sh("git checkout -q --detach; echo s > a.txt; git add a.txt; echo u > u");
+    round_trip(&sandbox);
+}
+
+#[test]
+fn refs_in_a_table_are_switched_like_refs_in_files() {
+    let sandbox = Sandbox::new();
+    if sandbox.git_version() < (2, 46) {
+        eprintln!("skipped: git {:?} cannot switch HEAD in a reftable transaction", sandbox.git_version());
+        return;
+    }
+    sandbox.sh("rm -rf .git; git init -q -b main --ref-format=reftable");
+    sandbox.sh(BASE);
+    sandbox.commit_all("base");
+    sandbox.lane_of("show", LANE);
+    sandbox.sh("echo s > a.txt; git add a.txt; echo u > a.txt; echo u > untracked");
+    round_trip(&sandbox);
+    sandbox.sh("git checkout -q --detach");
+    round_trip(&sandbox);
+    let _ = sandbox.proq(&["--json", "merge", "show", "--onto", "main"]).ok();
+    assert_eq!(sandbox.git(&["show", "main:lane.txt"]), "lane");
+}
