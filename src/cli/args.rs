@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::{agent_names, branch_names, lane_names};
 
-/// Several coding agents on one repository at once, without losing work.
+/// Run several coding agents on one git repository at once, without losing work.
 ///
 /// Each agent gets a lane: a branch and a worktree of its own. Look at a lane in your own checkout with `preview`, land
 /// the good ones with `merge`. Without a command, the lanes and what can be done next are shown.
@@ -17,11 +17,9 @@ use super::complete::{agent_names, branch_names, lane_names};
     name = "git-proq",
     bin_name = "git proq",
     version,
-    about,
-    long_about,
-    disable_help_subcommand = true
+    disable_help_subcommand = true,
+    subcommand_help_heading = "Commands"
 )]
-#[command(help_template = super::groups::TEMPLATE, subcommand_help_heading = "Commands")]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -66,6 +64,7 @@ pub(crate) enum Command {
     ///
     /// Example:
     ///     git proq agents
+    #[command(verbatim_doc_comment)]
     Agents,
     Config(Config),
     Setup(Setup),
@@ -88,6 +87,9 @@ pub(crate) enum Command {
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
+#[command(
+    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+)]
 pub(crate) struct Spawn {
     /// The agent: a known one (see `git proq agents`) or any program on PATH
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names), conflicts_with_all = ["empty", "command"])]
@@ -146,6 +148,7 @@ pub(crate) struct Wait {
 ///     git proq stop payments
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
+#[command(override_usage = "git proq stop [OPTIONS] LANE...\n       git proq stop [OPTIONS] --all")]
 pub(crate) struct Stop {
     /// The lanes
     #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(lane_names))]
@@ -284,6 +287,9 @@ pub(crate) struct Logs {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("what").required(true).args(["lane", "back", "refresh"]))]
+#[command(
+    override_usage = "git proq preview [OPTIONS] LANE\n       git proq preview [OPTIONS] --back\n       git proq preview [OPTIONS] --refresh"
+)]
 pub(crate) struct Preview {
     /// The lane to show
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
@@ -299,11 +305,11 @@ pub(crate) struct Preview {
     pub(crate) dry_run: bool,
 }
 
-/// Print what happened: lanes made, agents started and ended, landings
+/// Print what happened: lanes made, agents ended, landings
 ///
 /// Examples:
 ///     git proq events --last 20
-///     git proq events -f --json | ./notify.sh
+///     git proq events -f --json | jq --unbuffered -r .message
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Events {
@@ -329,6 +335,7 @@ pub(crate) struct Events {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
+#[command(override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all")]
 pub(crate) struct Merge {
     /// The lanes, landed in this order
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
@@ -382,7 +389,8 @@ pub(crate) enum ConfigCommand {
 
 /// Install the man pages and completions for you
 ///
-/// `git proq --help` makes git look for a man page; this puts it where man finds it.
+/// git answers `git proq --help` with a man page; this puts the pages where man finds them, and completions where bash,
+/// fish and zsh find theirs. Nothing outside your home folder is written.
 ///
 /// Examples:
 ///     git proq setup --dry-run
@@ -397,8 +405,11 @@ pub(crate) struct Setup {
 
 /// Print a completion script
 ///
+/// `git proq setup` installs those for bash, fish and zsh. The other shells read theirs from their own start-up files:
+/// put what is printed into $PROFILE (PowerShell) or ~/.config/elvish/rc.elv (elvish).
+///
 /// Example:
-///     git proq completions bash > ~/.local/share/bash-completion/completions/git-proq
+///     git proq completions powershell >> $PROFILE
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Completions {
@@ -414,12 +425,13 @@ pub(crate) struct Completions {
 ///     git proq man --dir ~/.local/share/man/man1
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
+#[command(override_usage = "git proq man [OPTIONS] [COMMAND]\n       git proq man [OPTIONS] --dir DIR")]
 pub(crate) struct Man {
     /// The command; without it, the page of git-proq itself
-    #[arg(value_name = "COMMAND", conflicts_with = "dir")]
+    #[arg(value_name = "COMMAND", conflicts_with = "pages")]
     pub(crate) command: Option<String>,
     /// Write all pages to DIR
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    #[arg(id = "pages", long = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
 }
 

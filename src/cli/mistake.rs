@@ -59,6 +59,22 @@ pub enum Mistake {
     },
 }
 
+/// Prints what the grammar answers: help, the version, or what is wrong with a command line. git takes `git proq --help`
+/// for itself, so `-h` is what helps.
+pub(super) fn print_usage(answer: &clap::Error) {
+    if !answer.use_stderr() {
+        drop(answer.print());
+        return;
+    }
+    let text = answer.render();
+    let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
+    let text = match text.rsplit_once("--help") {
+        Some((before, after)) => format!("{before}-h{after}"),
+        None => text,
+    };
+    drop(std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes()));
+}
+
 impl Explain for Mistake {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {

@@ -54,7 +54,7 @@ pub(crate) fn main() -> ExitCode {
         Err(e) => {
             // Help and version are answers; the rest are mistakes. Both know where they belong.
             let code = if e.use_stderr() { Exit::Usage } else { Exit::Done };
-            drop(e.print());
+            mistake::print_usage(&e);
             return ExitCode::from(code.code());
         }
     };
