@@ -1,6 +1,7 @@
 //! Owns completion: scripts for each shell, and the answers that the scripts ask this program for.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate;
@@ -40,34 +41,62 @@ pub(super) fn script(shell: &str) -> String {
     let mut text = String::from_utf8_lossy(&out).into_owned();
     text.push_str(match shell {
         "bash" => BASH_GIT,
+        "fish" => FISH_GIT,
         "zsh" => ZSH_GIT,
         _ => "",
     });
-    text
+    let lines: Vec<&str> = text.trim().lines().map(str::trim_end).collect();
+    format!("{}\n", lines.join("\n"))
 }
 
-/// git's own bash completion calls `_git_proq` for `git proq`, with the whole line in `words`.
+/// git's own bash completion calls `_git_proq` for `git proq`: the line is in `words`, the word under the cursor is
+/// number `cword`, and `proq` is number `__git_cmd_idx`, which an older git does not say. What stands between `git` and
+/// `proq` matters only where it changes the folder.
 const BASH_GIT: &str = r#"
 _git_proq() {
-    local IFS=$'\013'
+    local IFS=$'\013' at=${__git_cmd_idx-}
+    if [[ -z $at ]]; then
+        at=1
+        while [[ $at -lt $cword && ${words[at]} != proq ]]; do
+            at=$((at + 1))
+        done
+    fi
+    # git asks for no space after a completed word; here every one is a word of its own.
+    compopt +o nospace 2>/dev/null
     COMPREPLY=( $( \
         _CLAP_IFS="$IFS" \
-        _CLAP_COMPLETE_INDEX="$((cword - __git_cmd_idx))" \
+        _CLAP_COMPLETE_INDEX="$((cword - at + ${#__git_C_args[@]}))" \
         _CLAP_COMPLETE_COMP_TYPE="${COMP_TYPE:-9}" \
         _CLAP_COMPLETE_SPACE=false \
         PROQ_COMPLETE="bash" \
-        git-proq -- git-proq "${words[@]:$((__git_cmd_idx + 1))}" \
+        git-proq -- git-proq "${__git_C_args[@]}" "${words[@]:$((at + 1))}" \
     ) )
 }
 "#;
 
-/// zsh's completion of git calls `_git-proq` with `words` beginning at `proq`.
-const ZSH_GIT: &str = r"
+/// fish passes `git proq` on to `git-proq` by itself, but not in every version; saying it twice does no harm.
+const FISH_GIT: &str = r"
+function __git_proq_complete
+    set -l words (commandline --current-process --tokenize --cut-at-cursor)
+    set -l at (contains --index -- proq $words)
+    and set --erase words[1..$at]
+    PROQ_COMPLETE=fish git-proq -- git-proq $words (commandline --current-token)
+end
+complete --keep-order --exclusive --command git --condition '__fish_git_using_command proq' --arguments '(__git_proq_complete)'
+";
+
+/// zsh's completion of git calls `_git-proq` with `words` beginning at `proq`. Its file is also loaded by that name at
+/// the first TAB, when it has to answer at once.
+const ZSH_GIT: &str = r#"
 _git-proq() {
     words[1]=git-proq
     _clap_dynamic_completer_git_proq
 }
-";
+
+if [[ "$funcstack[1]" = "_git-proq" ]]; then
+    _git-proq "$@"
+fi
+"#;
 
 /// Names of lanes that begin with what was typed.
 pub(super) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
@@ -106,7 +135,10 @@ pub(super) fn branch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+/// The repository that the command line to complete is about: where the shell is, or where its last `-C` says.
 fn here() -> Option<Project> {
-    let dir = std::env::current_dir().ok()?;
+    let typed: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").collect();
+    let named = typed.windows(2).filter(|pair| pair[0] == "-C").map(|pair| PathBuf::from(&pair[1]));
+    let dir = named.fold(std::env::current_dir().ok()?, |dir, next| dir.join(next));
     Project::open(&dir, Listener::silent()).ok()
 }

@@ -44,7 +44,13 @@ pub(super) fn run(session: &Session, args: &Setup) -> Done {
             "zsh: put this before compinit in ~/.zshrc: fpath=({} $fpath)",
             places.zsh.display()
         ));
-        session.ui.hint("elvish and PowerShell: see git proq completions -h");
+        session.ui.hint("elvish and PowerShell: see git proq completions --help");
+        if !places.man_looks_there() {
+            session.ui.hint(format!(
+                "man does not look there by itself; put this in your shell's start-up file: export MANPATH=\"{}:\"",
+                places.man.parent().unwrap_or(&places.man).display()
+            ));
+        }
     }
     Ok(Exit::Done)
 }
@@ -65,17 +71,25 @@ impl Places {
         };
         let data = xdg("XDG_DATA_HOME", ".local/share");
         Places {
-            man: man_dir(home, &data),
+            man: man_dir(std::env::current_exe().ok().as_deref(), home, &data),
             zsh: data.join("zsh/site-functions"),
             config: xdg("XDG_CONFIG_HOME", ".config"),
             data,
         }
     }
 
+    /// Whether the pages are beside a folder of `PATH`, where man looks.
+    fn man_looks_there(&self) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut bins = std::env::split_paths(&path);
+        bins.any(|bin| bin.parent().is_some_and(|root| self.man == root.join("share/man/man1")))
+    }
+
     fn completions(&self) -> [(&'static str, PathBuf); 3] {
         [
             ("bash", self.data.join("bash-completion/completions/git-proq")),
-            ("fish", self.config.join("fish/completions/git-proq.fish")),
+            // In `completions/` it would not be read before somebody completes `git-proq`, with the dash.
+            ("fish", self.config.join("fish/conf.d/git-proq.fish")),
             ("zsh", self.zsh.join("_git-proq")),
         ]
     }
@@ -83,12 +97,23 @@ impl Places {
 
 /// man looks beside each folder of `PATH`: beside the program when it lies in the user's own home, else in the user's
 /// data folder.
-fn man_dir(home: &Path, data: &Path) -> PathBuf {
-    let exe = std::env::current_exe().ok();
-    let beside =
-        exe.as_deref().and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
+fn man_dir(exe: Option<&Path>, home: &Path, data: &Path) -> PathBuf {
+    let beside = exe.and_then(Path::parent).filter(|bin| bin.ends_with("bin") && bin.starts_with(home));
     match beside.and_then(Path::parent) {
         Some(root) => root.join("share/man/man1"),
         None => data.join("man/man1"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_lie_beside_a_program_of_ones_own_only() {
+        let at = |exe: &str| man_dir(Some(Path::new(exe)), Path::new("/home/me"), Path::new("/home/me/data"));
+        assert_eq!(at("/home/me/.cargo/bin/git-proq"), Path::new("/home/me/.cargo/share/man/man1"));
+        assert_eq!(at("/usr/local/bin/git-proq"), Path::new("/home/me/data/man/man1"));
+        assert_eq!(at("/home/me/src/target/debug/git-proq"), Path::new("/home/me/data/man/man1"));
     }
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod library;
+mod manual;
 mod preview;
 mod preview_edges;
 mod preview_identity;
