@@ -33,6 +33,12 @@ shown_as_error!(
     super::Mistake,
 );
 
+impl From<interrupt::Interrupted> for Failure {
+    fn from(interrupted: interrupt::Interrupted) -> Failure {
+        store::Error::from(interrupted).into()
+    }
+}
+
 /// What went wrong, for programs.
 #[derive(Serialize)]
 struct Shown {

@@ -1,6 +1,7 @@
 //! Owns the tests through the real program: one file per command, all in one binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod demo;
 mod library;
 mod manual;
 mod preview;
