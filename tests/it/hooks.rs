@@ -1,0 +1,107 @@
+//! Owns the tests of what is shipped in `hooks/`.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::support::Sandbox;
+
+/// The script at work, with a `notify-send` that prints its arguments to the script's own output.
+struct Watch {
+    child: Child,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+impl Watch {
+    fn start(sandbox: &Sandbox, args: &[&str], wanted: Option<&str>) -> Watch {
+        let bin = sandbox.root().join("bin");
+        sandbox.write_in(
+            &bin,
+            "notify-send",
+            "#!/bin/sh\nprintf '%s' \"$1\"\nshift\nprintf '|%s' \"$@\"\necho\n",
+        );
+        std::fs::set_permissions(bin.join("notify-send"), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_git-proq")).parent().unwrap();
+        let path = std::env::var_os("PATH").unwrap();
+        let path = [bin, program.to_owned()].into_iter().chain(std::env::split_paths(&path));
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("hooks/notify.sh");
+        let mut command = sandbox.command(script, &sandbox.repo);
+        command.args(args).env("PATH", std::env::join_paths(path).unwrap());
+        command.envs(wanted.map(|w| ("PROQ_NOTIFY", w)));
+        let mut child = command.process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap());
+        Watch { child, said }
+    }
+
+    /// The next notice, waiting for it.
+    fn next(&mut self) -> String {
+        let mut line = String::new();
+        self.said.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let group = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process_group(group, Signal::TERM).unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_script_tells_of_the_past_that_is_asked_for_and_of_what_comes() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("pay", "echo pay > pay.txt");
+    let mut watch = Watch::start(&sandbox, &["--last", "100"], None);
+    assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' is done");
+    let _ = sandbox.proq(&["merge", "pay"]).ok();
+    assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' landed on main");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "bad", "--", "sh", "-c", "exit 3"]).fails(4);
+    let said = watch.next();
+    assert!(said.starts_with("--|git proq: bad|lane 'bad' is failed"), "{said}");
+}
+
+#[test]
+fn the_script_tells_of_the_events_that_are_wanted_only() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("pay", "echo pay > pay.txt");
+    let mut watch = Watch::start(&sandbox, &["--last", "100"], Some("run.started lane.removed"));
+    let said = watch.next();
+    assert!(said.contains("|git proq: pay|lane 'pay': ") && said.ends_with(" started"), "{said}");
+    let _ = sandbox.proq(&["merge", "pay"]).ok();
+    assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' cleaned up");
+}
+
+#[test]
+fn the_page_names_the_events_and_fields_that_there_are() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("pay", "echo pay > a.txt");
+    sandbox.lane_with("tax", "echo tax > a.txt");
+    let _ = sandbox.proq(&["preview", "pay"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["merge", "pay", "tax"]).fails(3);
+    let answer = sandbox.proq(&["events", "--json"]).json();
+    let events = answer["events"].as_array().unwrap();
+    let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();
+    let fields: BTreeSet<&str> = events
+        .iter()
+        .flat_map(|e| e.as_object().unwrap().keys().map(String::as_str))
+        .chain(["schema"])
+        .collect();
+    let page = include_str!("../../hooks/README.md");
+    assert_eq!(first_column(page, "event"), names);
+    assert_eq!(first_column(page, "field"), fields);
+}
+
+/// The first column of the table with this heading.
+fn first_column<'a>(page: &'a str, heading: &str) -> BTreeSet<&'a str> {
+    let (_, table) = page.split_once(&format!("\n| {heading} | ")).unwrap();
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
+    rows.map(|line| line.split('`').nth(1).unwrap()).collect()
+}
