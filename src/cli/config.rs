@@ -13,6 +13,8 @@ struct Row {
     value: String,
     origin: String,
     default: &'static str,
+    form: String,
+    by_repository: bool,
     about: &'static str,
 }
 
@@ -33,6 +35,8 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
                 value: value.to_owned(),
                 origin: origin.to_string(),
                 default: key.default,
+                form: key.form.describe(),
+                by_repository: key.by_repository,
                 about: key.about,
             }
         })

@@ -8,5 +8,6 @@ mod manual;
 mod preview;
 mod preview_edges;
 mod preview_identity;
+mod readme;
 mod spawn;
 mod support;

@@ -1,0 +1,176 @@
+//! Owns the tests that hold the README and ARCHITECTURE.md to the program as it is.
+
+use std::path::Path;
+
+use super::support::Sandbox;
+
+const README: &str = include_str!("../../README.md");
+
+/// The lines of all code blocks, and of the plain ones inside pages of `hooks/`.
+fn code(page: &str) -> Vec<&str> {
+    let mut inside = false;
+    let mut out = Vec::new();
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = !inside;
+        } else if inside {
+            out.push(line);
+        } else if let Some(line) = line.strip_prefix("    ") {
+            out.push(line);
+        }
+    }
+    out
+}
+
+/// The cells of the table with this heading, row by row, without the heading and the marks of code.
+fn table(page: &str, heading: &str) -> Vec<Vec<String>> {
+    let (_, rest) = page.split_once(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let rows = rest.lines().skip(1).take_while(|line| line.starts_with('|'));
+    rows.map(|line| line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect())
+        .collect()
+}
+
+#[test]
+fn the_commands_are_those_of_the_help() {
+    let help = Sandbox::empty().proq(&["-h"]).ok();
+    let mut group = String::new();
+    let mut commands = Vec::new();
+    for line in help.lines().take_while(|line| *line != "Options:") {
+        if let Some(name) = line.strip_suffix(':') {
+            name.clone_into(&mut group);
+        } else if let Some((name, about)) = line.strip_prefix("  ").and_then(|l| l.split_once("  ")) {
+            commands.push(vec![group.clone(), name.to_owned(), about.trim().to_owned()]);
+        }
+    }
+    assert_eq!(table(README, "| group | command | what it does |"), commands);
+}
+
+#[test]
+fn the_settings_are_those_that_there_are() {
+    let answer = Sandbox::empty().proq(&["config", "list", "--json"]).json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let settings: Vec<Vec<String>> = answer["settings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| {
+            let who = if s["by_repository"] == true { "repository, you" } else { "you" };
+            vec![text(&s["key"]), text(&s["form"]), text(&s["default"]), who.to_owned(), text(&s["about"])]
+        })
+        .collect();
+    assert_eq!(table(README, "| key | type | default | who may set it | what it does |"), settings);
+}
+
+#[test]
+fn the_exit_codes_are_those_of_the_pages() {
+    let page = Sandbox::empty().proq(&["man"]).ok();
+    let codes: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".B ")).collect();
+    let rows = table(README, "| code | meaning |");
+    assert_eq!(rows.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), codes);
+}
+
+#[test]
+fn a_newcomers_commands_are_there_and_are_what_ci_runs() {
+    assert!(code(README).contains(&"cargo run --release --locked -- demo"));
+    assert!(code(README).contains(&"cargo test --locked"));
+    // A package from a registry comes without it.
+    let Ok(ci) = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/run")) else {
+        return;
+    };
+    assert!(
+        ci.contains("\nstep cargo test --locked\n") && ci.contains("\nstep cargo build --release --locked\n")
+    );
+}
+
+#[test]
+fn every_command_line_that_is_shown_is_understood() {
+    let sandbox = Sandbox::empty();
+    let pages = [README, include_str!("../../hooks/README.md"), include_str!("../../ARCHITECTURE.md")];
+    let lines: Vec<&str> = pages.into_iter().flat_map(code).collect();
+    let mut seen = 0;
+    for line in lines {
+        let line = line.split("  ").find(|part| !part.is_empty()).unwrap_or_default();
+        for part in line.trim_start_matches("$ ").split([';', '|', '>', '&']) {
+            let Some(args) = part.trim().strip_prefix("git proq") else { continue };
+            let mut args = words(args);
+            let at = args.iter().position(|word| word == "--").unwrap_or(args.len());
+            args.insert(at, "-h".to_owned());
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let out = sandbox.proq(&args);
+            assert_eq!(out.code, 0, "{part}\n{}", out.stderr);
+            seen += 1;
+        }
+    }
+    assert!(seen > 25, "{seen}");
+}
+
+/// A command line as a shell splits it, as far as the pages need it.
+fn words(line: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for (n, part) in line.split('"').enumerate() {
+        if n % 2 == 1 {
+            out.push(part.to_owned());
+        } else {
+            out.extend(part.split_whitespace().map(ToOwned::to_owned));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_transcript_is_what_the_demo_prints() {
+    let sandbox = Sandbox::empty();
+    let out = sandbox.proq(&["demo"]).ok();
+    let (_, rest) = README.split_once("```text\n").unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let mut printed = out.lines().map(plain);
+    for line in shown.lines() {
+        let line = plain(line);
+        assert!(printed.any(|p| p == line), "the demo does not print this, or not there: {line}\n{out}");
+    }
+}
+
+/// A line without what differs from run to run: commits, folders, ages.
+fn plain(line: &str) -> String {
+    let words = line.split_whitespace().map(|word| {
+        let bare = word.trim_matches(['(', ')']);
+        let is_commit = bare.len() == 8 && bare.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_age = bare.strip_suffix('s').is_some_and(|n| n.parse::<u32>().is_ok());
+        match word.split_once("/shop/") {
+            Some((_, below)) => format!("SHOP/{below}"),
+            None if is_commit => "COMMIT".to_owned(),
+            None if is_age => "AGE".to_owned(),
+            None => word.to_owned(),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_is_linked_is_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (folder, page) in [
+        ("", README),
+        ("", include_str!("../../ARCHITECTURE.md")),
+        ("hooks", include_str!("../../hooks/README.md")),
+    ] {
+        for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            assert!(link.starts_with("https://") || root.join(folder).join(link).exists(), "{link}");
+        }
+    }
+}
+
+#[test]
+fn every_dependency_has_its_reason() {
+    let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
+    let mut wanted: Vec<&str> = Vec::new();
+    for part in ["dependencies", "dev-dependencies"] {
+        wanted.extend(manifest[part].as_table().unwrap().keys().map(String::as_str));
+    }
+    let rows = table(include_str!("../../ARCHITECTURE.md"), "| crate | why |");
+    let mut named: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
+    wanted.sort_unstable();
+    named.sort_unstable();
+    assert_eq!(named, wanted);
+    assert!(rows.iter().all(|row| row[1].len() > 20));
+}
