@@ -134,7 +134,7 @@ fn say_back(session: &Session, back: &Back) -> Exit {
             session.ui.hint(format!("bring them back and resolve: git stash apply {id}"));
         }
     }
-    if back.edits {
+    if back.edits.is_some() {
         session
             .ui
             .say(format!("your edits in the preview come back with the next preview of '{}'", back.lane));

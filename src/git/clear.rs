@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::index::{self, IndexLock, Version};
+use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, prune_parents};
@@ -31,11 +31,11 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Resul
         held.undo(tree, &aside)?;
         return Err(e);
     }
-    if Version::of(lock.index())? != lock.before() {
+    if let Err(e) = lock.install(&tree.scratch.join("index")) {
         held.undo(tree, &aside)?;
-        return Err(raced(tree, vec![RepoPath::new("the index")]));
+        return Err(e);
     }
-    lock.install(&tree.scratch.join("index"))
+    Ok(())
 }
 
 fn raced(tree: &Tree<'_>, paths: Vec<RepoPath>) -> Error {
@@ -139,4 +139,26 @@ impl Held {
         }
         Ok(())
     }
+}
+
+/// Takes up what was written into set-aside files since: through a descriptor that was open, by a logger or a server.
+/// Those bytes are the newest the user has. Returns the snapshot with them, or none when nothing was written.
+pub(crate) fn renew(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<Option<Snapshot>, Error> {
+    let held = Held::of(tree, snapshot)?;
+    let aside = Quarantine::at(aside)?;
+    let present: Vec<(RepoPath, Side)> = held.files().into_iter().filter(|(p, _)| aside.holds(p)).collect();
+    let attributes = || held.attributes(tree, snapshot);
+    let written = aside.differing(tree.repo, &tree.git_dir, &present, &attributes)?;
+    if written.is_empty() {
+        return Ok(None);
+    }
+    let loose = |p: &&RepoPath| held.untracked.iter().any(|(u, _)| u == *p);
+    let (untracked, tracked): (Vec<_>, Vec<_>) = written.iter().partition(loose);
+    let mut new =
+        Snapshot { work_tree: aside.retree(tree, snapshot.work_tree, &tracked)?, ..snapshot.clone() };
+    if let Some(old) = snapshot.untracked_tree {
+        new.untracked_tree = Some(aside.retree(tree, old, &untracked)?);
+    }
+    new.recommit(tree.repo)?;
+    Ok(Some(new))
 }

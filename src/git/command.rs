@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -11,7 +12,6 @@ use super::Error;
 /// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
 const KEPT: &[&str] = &[
     "GIT_ASKPASS",
-    "GIT_CEILING_DIRECTORIES",
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_NOSYSTEM",
@@ -89,6 +89,8 @@ impl Command {
         inner
             .current_dir(dir)
             .env("LC_ALL", "C")
+            // A worktree whose `.git` is gone must not be taken for a part of the repository around it.
+            .env("GIT_CEILING_DIRECTORIES", dir.parent().unwrap_or(dir))
             .env("GIT_TERMINAL_PROMPT", "0")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .stdin(Stdio::null())
@@ -182,6 +184,18 @@ impl Command {
             status: in_words(output.status),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
+    }
+
+    /// Runs it with its output going to this process's standard error, and waits for it alone: what it leaves running in
+    /// the background may keep that open.
+    pub(crate) fn run_beside(mut self) -> Result<(), Error> {
+        let err = std::io::stderr().as_fd().try_clone_to_owned().map_err(|e| self.not_started(&e))?;
+        self.inner.stdout(err).stderr(Stdio::inherit());
+        let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::Command { args: self.shown(), status: in_words(status), stderr: String::new() })
     }
 
     /// Runs it with this process's own terminal, pager included. A pager that is quit early is no failure.

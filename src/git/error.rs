@@ -133,6 +133,17 @@ pub enum Error {
         /// The files.
         paths: Vec<RepoPath>,
     },
+    /// Something failed, and putting files back failed too.
+    #[error("files of {} could not all be put back; those that are missing are in {}", dir.display(), kept.display())]
+    Stuck {
+        /// The worktree.
+        dir: PathBuf,
+        /// Where the files are.
+        kept: PathBuf,
+        /// What kept them from going back.
+        #[source]
+        source: Box<Error>,
+    },
     /// A ref was not where it was expected, or could not be locked.
     #[error("'{name}' could not be moved: {why}; nothing was changed")]
     RefMoved {
@@ -221,6 +232,12 @@ impl Explain for Error {
             Error::NeedsSymref { .. } => vec!["upgrade git to 2.46 or newer".into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
+            }
+            Error::Stuck { dir, .. } => {
+                vec![
+                    format!("make room, put them back by hand, then look: git -C '{}' status", dir.display())
+                        .into(),
+                ]
             }
             Error::Command { .. } | Error::Answer { .. } | Error::Object { .. } | Error::Io { .. } => {
                 Vec::new()

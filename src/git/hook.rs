@@ -12,12 +12,7 @@ pub(crate) fn run_hook(repo: &Repo, dir: &Path, name: &str, args: &[&str]) -> Re
     if !repo.may_have_hook(dir, name) {
         return Ok(());
     }
-    repo.git_in(dir)
-        .args(["hook", "run", "--ignore-missing", name, "--"])
-        .args(args)
-        .changes()
-        .run()
-        .map(drop)
+    repo.git_in(dir).args(["hook", "run", "--ignore-missing", name, "--"]).args(args).changes().run_beside()
 }
 
 impl Repo {

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Error;
 
@@ -64,7 +64,7 @@ impl IndexLock {
     pub(super) fn take(dir: &Path, git_dir: &Path) -> Result<IndexLock, Error> {
         let (index, lock) = (git_dir.join("index"), git_dir.join("index.lock"));
         let since = Instant::now();
-        let mut file = loop {
+        let file = loop {
             match OpenOptions::new().write(true).create_new(true).open(&lock) {
                 Ok(file) => break file,
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -76,12 +76,13 @@ impl IndexLock {
                 Err(e) => return Err(Error::io("create", &lock)(e)),
             }
         };
-        let named = file
-            .write_all(format!("git-proq {}\n", std::process::id()).as_bytes())
-            .and_then(|()| file.metadata());
-        let inode = named.map_err(Error::io("write", &lock))?.ino();
-        let before = Version::of(&index)?;
-        Ok(IndexLock { dir: dir.to_owned(), index, lock, file, inode, before })
+        let inode = file.metadata().map_err(Error::io("look at", &lock))?.ino();
+        // From here on the lock goes with this value, also when its name cannot be written on a full disk.
+        let mut held = IndexLock { dir: dir.to_owned(), index, lock, file, inode, before: None };
+        let name = format!("git-proq {}\n", std::process::id());
+        held.file.write_all(name.as_bytes()).map_err(Error::io("write", &held.lock))?;
+        held.before = Version::of(&held.index)?;
+        Ok(held)
     }
 
     /// The index that this lock protects.
@@ -94,35 +95,90 @@ impl IndexLock {
         self.before
     }
 
-    /// Puts `next` in the index's place and releases the lock, in one rename. Refuses when the lock or the index
-    /// was replaced meanwhile: people and agents delete lock files.
-    pub(super) fn install(mut self, next: &Path) -> Result<(), Error> {
-        let ours = std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode);
-        if !ours || Version::of(&self.index)? != self.before {
+    /// Writes `next` into the lock file and makes it durable: everything that can fail, before anything has moved.
+    /// Refuses when the lock or the index was replaced meanwhile: people and agents delete lock files.
+    pub(super) fn stage(mut self, next: &Path) -> Result<StagedIndex, Error> {
+        if !self.is_ours() || Version::of(&self.index)? != self.before {
             return Err(Error::IndexReplaced { dir: self.dir.clone() });
         }
-        let mut bytes = Vec::new();
-        let source = File::open(next).and_then(|mut f| {
-            f.read_to_end(&mut bytes)?;
-            f.metadata()?.modified()
-        });
-        let time = source.map_err(Error::io("read", next))?;
-        let written = self
-            .file
-            .set_len(0)
-            .and_then(|()| std::io::Seek::rewind(&mut self.file))
-            .and_then(|()| self.file.write_all(&bytes))
-            .and_then(|()| self.file.set_modified(time))
-            .and_then(|()| self.file.sync_all());
-        written.map_err(Error::io("write", &self.lock))?;
-        std::fs::rename(&self.lock, &self.index).map_err(Error::io("replace", &self.index))
+        let (bytes, time) = read_with_time(next)?;
+        write_whole(&mut self.file, &bytes, time).map_err(Error::io("write", &self.lock))?;
+        Ok(StagedIndex { lock: self, bytes, time })
+    }
+
+    /// Puts `next` in the index's place and releases the lock, where nothing else moves.
+    pub(super) fn install(self, next: &Path) -> Result<(), Error> {
+        self.stage(next)?.install()
+    }
+
+    fn is_ours(&self) -> bool {
+        std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode)
+    }
+}
+
+fn read_with_time(path: &Path) -> Result<(Vec<u8>, SystemTime), Error> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|mut f| {
+        f.read_to_end(&mut bytes)?;
+        f.metadata()?.modified()
+    });
+    read.map(|time| (bytes, time)).map_err(Error::io("read", path))
+}
+
+fn write_whole(file: &mut File, bytes: &[u8], time: SystemTime) -> std::io::Result<()> {
+    file.set_len(0)?;
+    std::io::Seek::rewind(file)?;
+    file.write_all(bytes)?;
+    file.set_modified(time)?;
+    file.sync_all()
+}
+
+/// A new index that waits in the lock file for one rename.
+#[must_use]
+pub(super) struct StagedIndex {
+    lock: IndexLock,
+    bytes: Vec<u8>,
+    time: SystemTime,
+}
+
+impl StagedIndex {
+    /// Renames it into place, which also releases the lock.
+    ///
+    /// # Errors
+    /// [`Error::IndexReplaced`] when lock or index were replaced meanwhile; then nothing was installed.
+    pub(super) fn install(self) -> Result<(), Error> {
+        if !self.lock.is_ours() || Version::of(&self.lock.index)? != self.lock.before {
+            return Err(Error::IndexReplaced { dir: self.lock.dir.clone() });
+        }
+        std::fs::rename(&self.lock.lock, &self.lock.index).map_err(Error::io("replace", &self.lock.index))
+    }
+
+    /// The same where the ref has moved and there is no way back: an index that somebody else put there meanwhile is
+    /// kept beside it, and its name returned. (With the old index the next commit would revert what just moved.)
+    pub(super) fn install_whatever(self) -> Result<Option<PathBuf>, Error> {
+        let IndexLock { index, lock, before, .. } = &self.lock;
+        let mut kept = None;
+        if Version::of(index)? != *before && index.exists() {
+            let aside = index.with_file_name(format!("index.replaced-{}", std::process::id()));
+            std::fs::copy(index, &aside).map_err(Error::io("copy the index to", &aside))?;
+            kept = Some(aside);
+        }
+        if self.lock.is_ours() {
+            std::fs::rename(lock, index).map_err(Error::io("replace", index))?;
+            return Ok(kept);
+        }
+        // Somebody deleted our lock. A new file of our own goes into place; another's lock is left to its owner.
+        let beside = index.with_file_name(format!("index.proq-{}", std::process::id()));
+        let written = File::create(&beside).and_then(|mut f| write_whole(&mut f, &self.bytes, self.time));
+        written.and_then(|()| std::fs::rename(&beside, index)).map_err(Error::io("replace", index))?;
+        Ok(kept)
     }
 }
 
 impl Drop for IndexLock {
     fn drop(&mut self) {
         // After `install` the name is gone; a lock that somebody else made since is not ours to remove.
-        if std::fs::symlink_metadata(&self.lock).is_ok_and(|m| m.ino() == self.inode) {
+        if self.is_ours() {
             drop(std::fs::remove_file(&self.lock));
         }
     }

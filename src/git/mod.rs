@@ -26,7 +26,7 @@ mod tree_merge;
 mod version;
 mod worktree;
 
-pub(crate) use clear::clear;
+pub(crate) use clear::{clear, renew};
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, stage_and_commit};
 pub(crate) use diff::{Change, Side, tree_changes};
@@ -37,7 +37,8 @@ pub(crate) use objects::ThrowAway;
 pub use oid::Oid;
 pub(crate) use open_op::open_operation;
 pub use path::RepoPath;
-pub(crate) use ref_move::{Head, RefMove};
+pub use ref_move::Head;
+pub(crate) use ref_move::RefMove;
 pub(crate) use repo::Repo;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use snapshot::{Snapshot, ignored, take as take_snapshot, tracked_tree};

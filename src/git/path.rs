@@ -23,6 +23,12 @@ impl RepoPath {
         &self.0
     }
 
+    /// The path of something inside a worktree; none for the worktree itself.
+    pub(crate) fn of(path: &Path) -> Option<RepoPath> {
+        let bytes = path.as_os_str().as_bytes();
+        (!bytes.is_empty()).then(|| RepoPath(bytes.to_vec()))
+    }
+
     /// The path below `root`.
     pub(crate) fn under(&self, root: &Path) -> PathBuf {
         root.join(OsStr::from_bytes(&self.0))

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::{Error, Repo, RepoPath, Side, flags};
+use super::path::nul_separated;
+use super::transition::Tree;
+use super::{Error, Oid, Repo, RepoPath, Side, flags};
 
 /// A folder below `proq/` that mirrors the paths of one worktree.
 pub(super) struct Quarantine {
@@ -56,27 +58,24 @@ impl Quarantine {
         if !is_file(&from) {
             return Ok(false);
         }
-        make_parent(&to)?;
+        make_parents_like(worktree, &self.files, path)?;
         move_new(&from, &to).map(|()| true)
     }
 
     /// Moves the file to the worktree, where nothing may stand in its place.
     pub(super) fn give(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         let to = path.under(worktree);
-        make_parent(&to)?;
+        make_parents_like(&self.files, worktree, path)?;
         move_new(&self.place(path), &to)
     }
 
     /// Moves the file to the worktree over whatever stands there, for going back.
     pub(super) fn give_over(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
         let (from, to) = (self.place(path), path.under(worktree));
-        make_parent(&to)?;
+        make_parents_like(&self.files, worktree, path)?;
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(()),
-            Err(e) if e.kind() == ErrorKind::CrossesDevices => {
-                drop(std::fs::remove_file(&to));
-                copy_file(&from, &to)
-            }
+            Err(e) if e.kind() == ErrorKind::CrossesDevices => copy_file(&from, &to),
             Err(e) => Err(Error::io("put back", &to)(e)),
         }
     }
@@ -91,6 +90,35 @@ impl Quarantine {
         attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
     ) -> Result<Vec<RepoPath>, Error> {
         differing(repo, git_dir, &self.files, &self.dir.join("check"), expected, attributes)
+    }
+
+    /// A tree with the files of `paths` as they are here, and otherwise as it was.
+    pub(super) fn retree(&self, tree: &Tree<'_>, old: Oid, paths: &[&RepoPath]) -> Result<Oid, Error> {
+        if paths.is_empty() {
+            return Ok(old);
+        }
+        let index = tree.scratch.join(format!("retree-{old}"));
+        let call = || {
+            tree.repo
+                .git_in(&self.files)
+                .env("GIT_DIR", &tree.git_dir)
+                .env("GIT_WORK_TREE", &self.files)
+                .index(&index)
+                .changes()
+        };
+        call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
+        let list = nul_separated(paths.iter().copied());
+        call().args(["update-index", "-z", "--stdin"]).input(list).run()?;
+        let line = call().arg("write-tree").run()?.line();
+        line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })
+    }
+
+    /// Whether the file of `path` is one and the same here and in the worktree.
+    pub(super) fn is_same_file(&self, worktree: &Path, path: &RepoPath) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let here = self.place(path).symlink_metadata();
+        let there = path.under(worktree).symlink_metadata();
+        matches!((here, there), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
     }
 
     /// Removes the folder with everything in it.
@@ -135,7 +163,7 @@ pub(super) fn differing(
 
 /// Whether a file is byte for byte what a blob says, its kind and executable bit included. With filters in play a file
 /// may be unchanged and yet differ from its blob: that is git's to judge. A file that equals its blob has nothing to lose.
-fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
+pub(super) fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
     let Ok(meta) = file.symlink_metadata() else { return false };
     let bytes = match side.mode {
         0o120_000 if meta.is_symlink() => {
@@ -184,18 +212,44 @@ pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
     }
 }
 
-/// Copies a file or link with its mode and time.
+/// Copies a file or link with its mode and time, whole or not at all: what lies under the name is never a part.
 fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
-    let meta = from.symlink_metadata().map_err(Error::io("look at", from))?;
-    if meta.is_symlink() {
-        let target = std::fs::read_link(from).map_err(Error::io("read", from))?;
-        return std::os::unix::fs::symlink(target, to).map_err(Error::io("create", to));
+    let mut name = to.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".proq-{}", std::process::id()));
+    let beside = to.with_file_name(name);
+    let copied = copy_beside(from, &beside).and_then(|()| std::fs::rename(&beside, to));
+    if copied.is_err() {
+        drop(std::fs::remove_file(&beside));
     }
-    std::fs::copy(from, to).map_err(Error::io("copy to", to))?;
-    let copied = std::fs::File::options().write(true).open(to);
-    if let (Ok(file), Ok(time)) = (copied, meta.modified()) {
-        // A read-only copy cannot be opened for this; its time is then only younger.
-        drop(file.set_modified(time));
+    copied.map_err(Error::io("copy to", to))
+}
+
+fn copy_beside(from: &Path, to: &Path) -> std::io::Result<()> {
+    let meta = from.symlink_metadata()?;
+    if meta.is_symlink() {
+        return std::os::unix::fs::symlink(std::fs::read_link(from)?, to);
+    }
+    std::fs::copy(from, to)?;
+    let file = std::fs::File::open(to)?;
+    file.sync_all()?;
+    // Reading is enough to set a time on a file of one's own; where it is not, the copy is only younger.
+    drop(file.set_modified(meta.modified()?));
+    Ok(())
+}
+
+/// Makes the folders above a path where they are missing, with the modes they have below `from`.
+fn make_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Error> {
+    for up in path.parents() {
+        let dir = up.under(to);
+        match std::fs::create_dir(&dir) {
+            Ok(()) => {
+                if let Ok(meta) = up.under(from).metadata() {
+                    drop(std::fs::set_permissions(&dir, meta.permissions()));
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(Error::io("create", &dir)(e)),
+        }
     }
     Ok(())
 }

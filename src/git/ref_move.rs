@@ -12,7 +12,7 @@ use super::{Error, Oid, Repo};
 /// What HEAD of a worktree names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Head {
+pub enum Head {
     /// A branch, without `refs/heads/`.
     Branch(String),
     /// A commit.

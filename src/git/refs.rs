@@ -1,5 +1,7 @@
 //! Owns reading refs and moving single ones by compare-and-swap.
 
+use std::path::Path;
+
 use gix::refs::TargetRef;
 
 use super::{Error, Oid, Repo};
@@ -101,6 +103,17 @@ impl Repo {
         !branch.starts_with('-')
             && branch != "HEAD"
             && gix::validate::reference::name(full.as_str().into()).is_ok()
+    }
+
+    /// The branch that HEAD of a worktree names, without `refs/heads/`; none when it is detached.
+    pub(super) fn head_branch(&self, dir: &Path, git_dir: &Path) -> Result<Option<String>, Error> {
+        if self.is_reftable() {
+            let out = self.git_in(dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[1]).run()?;
+            return Ok(out.line().strip_prefix("refs/heads/").map(ToOwned::to_owned));
+        }
+        let file = git_dir.join("HEAD");
+        let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
+        Ok(text.trim_end().strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
     }
 
     /// What HEAD of the user's worktree names: a branch or, detached, a commit; none on an unborn branch.

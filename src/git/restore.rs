@@ -1,14 +1,15 @@
 //! Owns bringing a snapshot back: exactly where HEAD is what it was, by a three-way merge where it has moved.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::clear::Held;
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
-use super::quarantine::{Quarantine, prune_parents};
+use super::quarantine::{Quarantine, is_blob, prune_parents};
+use super::status::{Entry, Kind, status};
 use super::transition::{Tree, attributes_for, bring_files, refuse_overlap};
-use super::{Change, Error, NewCommit, Oid, RepoPath, Snapshot, flags, merge_commits, tree_changes};
+use super::{Change, Error, NewCommit, Oid, RepoPath, Side, Snapshot, flags, merge_commits, tree_changes};
 
 /// How a snapshot came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(crate) fn restore(
 ) -> Result<Restored, Error> {
     let work = Work { tree, snapshot, held: Held::of(tree, snapshot)?, aside: Quarantine::at(aside)? };
     if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
-        work.exactly(raw_index).map(|()| Restored::Exactly)
+        work.exactly(raw_index, now).map(|()| Restored::Exactly)
     } else {
         work.merged(now, raw_index)
     }
@@ -50,33 +51,72 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn exactly(&self, raw_index: &Path) -> Result<(), Error> {
+    fn exactly(&self, raw_index: &Path, now: Oid) -> Result<(), Error> {
         let lock = self.lock()?;
-        let arrivals = self.held.untracked.iter().map(|(path, side)| Change {
-            path: path.clone(),
-            old: None,
-            new: Some(*side),
-        });
-        let leaving: Vec<Change> = self.held.tracked.iter().filter(|c| c.old.is_some()).cloned().collect();
-        let known: Vec<&RepoPath> = leaving.iter().map(|c| &c.path).collect();
-        // A file taken out of the index but kept stands in HEAD's place, which leaves first.
-        let fresh = arrivals.filter(|a| !known.contains(&&a.path));
-        let all: Vec<Change> = self.held.tracked.iter().cloned().chain(fresh).collect();
-        refuse_overlap(self.tree, &all)?;
+        self.refuse_staged(now)?;
+        let leaving: Vec<Change> = self
+            .held
+            .tracked
+            .iter()
+            .filter(|c| c.old.is_some() && !self.is_back(&c.path, c.new))
+            .cloned()
+            .collect();
+        self.refuse_in_the_way(&leaving)?;
         let current = Quarantine::at(&self.tree.scratch.join("current"))?;
         let next = self.tree.scratch.join("index");
-        let done = self
-            .take_current(&leaving, &current)
-            .and_then(|()| self.give_back(&self.held.files()))
-            .and_then(|()| {
-                index::copy(raw_index, &next)?;
-                flags::refresh(self.tree.repo, self.tree.dir, &next)
-            });
+        let done = self.take_current(&leaving, &current).and_then(|()| self.give_back(&self.held.files()));
+        let done = done.and_then(|()| {
+            index::copy(raw_index, &next)?;
+            flags::refresh(self.tree.repo, self.tree.dir, &next)?;
+            lock.install(&next)
+        });
         if let Err(e) = done {
             self.undo(&leaving, &current)?;
             return Err(e);
         }
-        lock.install(&next)
+        Ok(())
+    }
+
+    /// Refuses when something is staged that is neither HEAD's nor the snapshot's own: it would be lost with the index.
+    fn refuse_staged(&self, now: Oid) -> Result<(), Error> {
+        if self.tree.repo.index_is_at(self.tree.dir, now)?
+            || self.tree.repo.index_is_at(self.tree.dir, self.snapshot.index_tree)?
+        {
+            return Ok(());
+        }
+        let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
+        let dirt = status(self.tree.repo, self.tree.dir, false)?;
+        let paths = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
+        Err(Error::Overlap { dir: self.tree.dir.to_owned(), paths })
+    }
+
+    /// Refuses what stands where the snapshot's files belong, apart from those that are back already: somebody may have
+    /// been cut off half-way.
+    fn refuse_in_the_way(&self, leaving: &[Change]) -> Result<(), Error> {
+        let mut all: Vec<Change> =
+            self.held.tracked.iter().filter(|c| !self.is_back(&c.path, c.new)).cloned().collect();
+        // A file taken out of the index but kept stands in HEAD's place, which leaves first.
+        let fresh = |path: &RepoPath| !leaving.iter().any(|c| c.path == *path);
+        let arriving =
+            self.held.untracked.iter().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
+        all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
+        match refuse_overlap(self.tree, &all, None) {
+            Err(Error::Overlap { dir, mut paths }) => {
+                // What is gone here and lies in our keeping is no change of anybody's.
+                paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !self.aside.holds(p));
+                if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths }) }
+            }
+            other => other,
+        }
+    }
+
+    /// Whether a path is as the snapshot has it, and nothing of it is left in our keeping.
+    fn is_back(&self, path: &RepoPath, side: Option<Side>) -> bool {
+        let file = path.under(self.tree.dir);
+        match side {
+            Some(side) => !self.aside.holds(path) && is_blob(self.tree.repo, &file, side),
+            None => false,
+        }
     }
 
     fn lock(&self) -> Result<IndexLock, Error> {
@@ -103,20 +143,18 @@ impl Work<'_> {
         Err(Error::Raced { dir: self.tree.dir.to_owned(), paths: edited })
     }
 
-    /// Puts the snapshot's files in place: the very files where they are still what the snapshot says, else the
-    /// content from its objects.
-    fn give_back(&self, files: &[(RepoPath, super::Side)]) -> Result<(), Error> {
-        let attributes = || self.held.attributes(self.tree, self.snapshot);
-        let altered = self.aside.differing(self.tree.repo, &self.tree.git_dir, files, &attributes)?;
-        let mut rebuilt = Vec::new();
-        for (path, _) in files {
-            if altered.contains(path) {
-                rebuilt.push(path.clone());
-            } else {
+    /// Puts the snapshot's files in place: the very files that were set aside, and from the snapshot's objects those
+    /// that are missing there.
+    fn give_back(&self, files: &[(RepoPath, Side)]) -> Result<(), Error> {
+        let mut missing = Vec::new();
+        for (path, side) in files {
+            if self.aside.holds(path) {
                 self.aside.give(self.tree.dir, path)?;
+            } else if !self.is_back(path, Some(*side)) {
+                missing.push(path.clone());
             }
         }
-        self.rebuild(&rebuilt)?;
+        self.rebuild(&missing)?;
         for dir in &self.snapshot.empty_dirs {
             let dir = dir.under(self.tree.dir);
             std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
@@ -178,7 +216,8 @@ impl Work<'_> {
             new: Some(*side),
         }));
         let lock = self.lock()?;
-        match refuse_overlap(self.tree, &changes) {
+        self.refuse_staged(now)?;
+        match refuse_overlap(self.tree, &changes, None) {
             Err(Error::Obstructed { paths, .. }) => return Ok(Restored::Conflict(paths)),
             other => other?,
         }
@@ -190,11 +229,18 @@ impl Work<'_> {
             for (path, _) in self.held.untracked.iter().filter(|(p, _)| !self.aside.holds(p)) {
                 self.aside.take(self.tree.dir, path)?;
             }
-            moved.undo()?;
+            moved.undo(self.tree)?;
             return Err(e);
         }
-        let next: PathBuf = moved.keep();
-        lock.install(&next)?;
+        let staged = match lock.stage(&next) {
+            Ok(staged) => staged,
+            Err(e) => {
+                moved.undo(self.tree)?;
+                return Err(e);
+            }
+        };
+        staged.install()?;
+        moved.keep();
         Ok(Restored::Merged)
     }
 

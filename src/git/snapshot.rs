@@ -71,7 +71,7 @@ pub(crate) fn take(
     let index_tree = keeper.index_tree()?;
     let work_tree = keeper.work_tree(&dirt, &hidden)?;
     let untracked_tree = keeper.untracked_tree(&dirt)?;
-    let commit = keeper.commit(base, index_tree, work_tree, untracked_tree, message)?;
+    let commit = stash_commit(tree.repo, base, index_tree, work_tree, untracked_tree, message)?;
     Ok(Some(Snapshot {
         commit,
         base,
@@ -83,6 +83,35 @@ pub(crate) fn take(
         nested: dirt.untracked().filter(|e| e.nested).map(|e| e.path.clone()).collect(),
         index_version,
     }))
+}
+
+impl Snapshot {
+    /// Writes the stash-shaped commit anew, after a tree has changed.
+    pub(super) fn recommit(&mut self, repo: &Repo) -> Result<(), Error> {
+        let message = repo.subject_of(self.commit)?;
+        self.commit =
+            stash_commit(repo, self.base, self.index_tree, self.work_tree, self.untracked_tree, &message)?;
+        Ok(())
+    }
+}
+
+/// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit.
+fn stash_commit(
+    repo: &Repo,
+    base: Oid,
+    index_tree: Oid,
+    work_tree: Oid,
+    untracked_tree: Option<Oid>,
+    message: &str,
+) -> Result<Oid, Error> {
+    let write =
+        |tree, parents: &[Oid], message: &str| NewCommit { tree, parents, message }.write_as_keeper(repo);
+    let staged = write(index_tree, &[base], &format!("index on {message}"))?;
+    let mut parents = vec![base, staged];
+    if let Some(tree) = untracked_tree {
+        parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
+    }
+    write(work_tree, &parents, message)
 }
 
 fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {
@@ -203,26 +232,6 @@ impl Keeper<'_> {
         let index = self.tree.scratch.join("untracked");
         self.update(&index, &["--add", "--remove"], &paths)?;
         self.write_tree(&index).map(Some)
-    }
-
-    /// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit.
-    fn commit(
-        &self,
-        base: Oid,
-        index_tree: Oid,
-        work_tree: Oid,
-        untracked_tree: Option<Oid>,
-        message: &str,
-    ) -> Result<Oid, Error> {
-        let write = |tree, parents: &[Oid], message: &str| {
-            NewCommit { tree, parents, message }.write_as_keeper(self.repo())
-        };
-        let staged = write(index_tree, &[base], &format!("index on {message}"))?;
-        let mut parents = vec![base, staged];
-        if let Some(tree) = untracked_tree {
-            parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
-        }
-        write(work_tree, &parents, message)
     }
 
     fn intent_to_add(&self) -> Result<Vec<RepoPath>, Error> {

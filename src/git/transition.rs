@@ -4,14 +4,15 @@
 //! name, let git bring files and a second index over, compare what was replaced, move the ref, install the index.
 //! Whatever fails before the ref has moved is taken back by renames alone, so that a full disk cannot stop it.
 //!
-//! Limit: an editor that saves by rename between git's own check of a file and its replacement of it cannot be seen.
+//! Limits: while git itself writes the files, which takes as long as their filters take, a file that an editor replaces by
+//! rename, or that appears at a path which is about to be added, is overwritten and cannot be seen.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
-use super::quarantine::{Quarantine, prune_parents, settle};
+use super::quarantine::{Quarantine, differing, is_blob, prune_parents, settle};
 use super::ref_move::{self, Head, RefMove};
 use super::status::status;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
@@ -26,6 +27,10 @@ pub(crate) struct Tree<'a> {
     pub(crate) git_dir: PathBuf,
     /// An existing empty folder below `proq/` for what is on its way.
     pub(crate) scratch: &'a Path,
+    /// A folder of the worktree that no commit may write to: the one that holds other worktrees.
+    pub(crate) off_limits: Option<RepoPath>,
+    /// Where remarks go.
+    pub(crate) warn: &'a dyn Fn(String),
 }
 
 /// Changes a working tree and the ref that names it from `from` to `to`. Changes of the user that do not overlap stay
@@ -44,32 +49,70 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         prepared.commit()?;
         return Ok(());
     }
-    refuse_overlap(tree, &changes)?;
+    let base = (*mv == RefMove::Nothing).then_some(from);
+    refuse_overlap(tree, &changes, base)?;
     let moved = bring_files(tree, lock.index(), from, to, changes)?;
+    // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
+    let staged = match lock.stage(moved.index()) {
+        Ok(staged) => staged,
+        Err(e) => {
+            moved.undo(tree)?;
+            return Err(e);
+        }
+    };
     if let Err(e) = prepared.commit() {
-        moved.undo()?;
+        moved.undo(tree)?;
         return Err(e);
     }
-    let next = moved.keep();
-    lock.install(&next)
-}
-
-/// A transaction that switches HEAD checks what HEAD names, not where that branch is: a commit may have come in between.
-fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
-    let RefMove::Switch { from: Head::Branch(branch), .. } = mv else { return Ok(()) };
-    if tree.repo.branch_tip(branch)? == Some(from) {
-        return Ok(());
+    moved.keep();
+    if let Some(kept) = staged.install_whatever()? {
+        (tree.warn)(format!(
+            "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
+            tree.dir.display(),
+            kept.display()
+        ));
     }
-    Err(Error::RefMoved { name: branch.clone(), why: "it has moved meanwhile".to_owned() })
+    Ok(())
 }
 
-/// Refuses when a local change, staged or not, shown by git or hidden by a flag, meets a path of `changes`.
-pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change]) -> Result<(), Error> {
+/// What the transaction itself does not check. One that switches HEAD checks what HEAD names, not where that branch is;
+/// one that moves a branch does not check that HEAD is on it. Both hold HEAD.lock by now, if HEAD is what it should be.
+fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
+    let moved = |name: &str, why: &str| Err(Error::RefMoved { name: name.to_owned(), why: why.to_owned() });
+    match mv {
+        RefMove::Switch { from: Head::Branch(branch), .. } => {
+            if tree.repo.branch_tip(branch)? == Some(from) {
+                return Ok(());
+            }
+            moved(branch, "it has moved meanwhile")
+        }
+        RefMove::Branch(branch) => {
+            if tree.repo.head_branch(tree.dir, &tree.git_dir)?.as_deref() == Some(branch) {
+                return Ok(());
+            }
+            moved(branch, "the worktree is on something else now")
+        }
+        RefMove::Switch { from: Head::Detached(_), .. } | RefMove::Nothing => Ok(()),
+    }
+}
+
+/// Refuses when a local change, staged or not, shown by git or hidden by a flag, meets a path of `changes`. A change is
+/// what differs from HEAD, or from `base` where HEAD has moved on already.
+pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<Oid>) -> Result<(), Error> {
+    let forbidden = |c: &&Change| {
+        tree.off_limits.as_ref().is_some_and(|off| c.path == *off || c.path.parents().any(|up| up == *off))
+    };
+    let paths: Vec<RepoPath> = changes.iter().filter(forbidden).map(|c| c.path.clone()).collect();
+    if !paths.is_empty() {
+        return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
+    }
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
-    let dirt = status(tree.repo, tree.dir, false)?;
+    let dirt = match base {
+        None => status(tree.repo, tree.dir, false)?.paths(),
+        Some(base) => differing_from(tree, base)?,
+    };
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let mut met: Vec<RepoPath> = dirt
-        .paths()
         .into_iter()
         .chain(hidden)
         .filter(|p| touched.contains(p) || p.parents().any(|up| touched.contains(&up)))
@@ -84,6 +127,27 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change]) -> Result<(), 
         return Ok(());
     }
     Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
+}
+
+/// Tracked paths whose index entry or file is not what a commit says.
+fn differing_from(tree: &Tree<'_>, commit: Oid) -> Result<Vec<RepoPath>, Error> {
+    let copy = tree.scratch.join("compared");
+    index::copy(&tree.git_dir.join("index"), &copy)?;
+    settle(tree.repo, tree.dir, &copy)?;
+    let mut all = Vec::new();
+    for cached in [None, Some("--cached")] {
+        let out = tree
+            .repo
+            .git_in(tree.dir)
+            .args(["diff-index", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"])
+            .args(cached)
+            .arg(commit.to_string())
+            .arg("--")
+            .index(&copy)
+            .run()?;
+        all.extend(out.fields().map(RepoPath::new));
+    }
+    Ok(all)
 }
 
 /// Files that git does not track, ignored ones included, standing where `changes` wants to put something.
@@ -144,6 +208,7 @@ pub(super) struct Moved<'a> {
     changes: Vec<Change>,
     held: Quarantine,
     next: PathBuf,
+    to: Oid,
 }
 
 /// Brings the files from one tree to another with a second index, starting from a copy of `index`.
@@ -162,7 +227,7 @@ pub(super) fn bring_files<'a>(
     }
     settle(tree.repo, tree.dir, &next)?;
     let flagged = unflag(tree, &next, &changes)?;
-    let moved = Moved { dir: tree.dir, changes, held, next };
+    let moved = Moved { dir: tree.dir, changes, held, next, to };
     let brought = tree
         .repo
         .git_in(tree.dir)
@@ -173,14 +238,14 @@ pub(super) fn bring_files<'a>(
         .run()
         .and_then(|_| flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged));
     if let Err(e) = brought {
-        moved.undo()?;
+        moved.undo(tree)?;
         return Err(e);
     }
     let paths = moved.edited(tree, from)?;
     if paths.is_empty() {
         return Ok(moved);
     }
-    moved.undo()?;
+    moved.undo(tree)?;
     Err(Error::Raced { dir: tree.dir.to_owned(), paths })
 }
 
@@ -221,23 +286,61 @@ impl Moved<'_> {
         self.held.differing(tree.repo, &tree.git_dir, &expected, &attributes)
     }
 
-    /// Takes everything back with renames: what arrived is set aside, what was there returns.
-    pub(super) fn undo(self) -> Result<(), Error> {
-        let arrived = Quarantine::at(&self.next.with_file_name("arrived"))?;
-        for change in self.changes.iter().filter(|c| c.old.is_none()) {
-            arrived.take(self.dir, &change.path)?;
-            prune_parents(self.dir, &change.path);
+    /// Takes everything back: what git put there is set aside, what was there returns, by renames. A file that is not
+    /// what git would have put there is somebody's own and stays.
+    ///
+    /// # Errors
+    /// [`Error::Stuck`] when that failed too; it says where the files are, which are not deleted then.
+    pub(super) fn undo(self, tree: &Tree<'_>) -> Result<(), Error> {
+        self.take_back(tree).map_err(|source| Error::Stuck {
+            dir: self.dir.to_owned(),
+            kept: tree.scratch.to_owned(),
+            source: Box::new(source),
+        })
+    }
+
+    fn take_back(&self, tree: &Tree<'_>) -> Result<(), Error> {
+        let arrived = Quarantine::at(&tree.scratch.join("arrived"))?;
+        let expected: Vec<(RepoPath, Side)> = self
+            .changes
+            .iter()
+            .filter(|c| c.old.is_none() && c.path.under(self.dir).symlink_metadata().is_ok())
+            .filter_map(|c| Some((c.path.clone(), c.new?)))
+            .collect();
+        // On a full disk git cannot be asked; then only what is byte for byte git's is taken for git's.
+        let own = self.foreign(tree, &expected).unwrap_or_else(|_| {
+            let strange =
+                |(path, side): &&(RepoPath, Side)| !is_blob(tree.repo, &path.under(self.dir), *side);
+            expected.iter().filter(strange).map(|(path, _)| path.clone()).collect()
+        });
+        for (path, _) in expected.iter().filter(|(p, _)| !own.contains(p)) {
+            arrived.take(self.dir, path)?;
+            prune_parents(self.dir, path);
         }
         for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
-            self.held.give_over(self.dir, &change.path)?;
+            if !self.held.is_same_file(self.dir, &change.path) {
+                self.held.give_over(self.dir, &change.path)?;
+            }
         }
         Ok(())
     }
 
-    /// Accepts what was done; the index to install is returned.
-    pub(super) fn keep(self) -> PathBuf {
+    /// Of files that stand where git was to put new ones, those that are something else.
+    fn foreign(&self, tree: &Tree<'_>, expected: &[(RepoPath, Side)]) -> Result<Vec<RepoPath>, Error> {
+        let check = tree.scratch.join("check-arrived");
+        let paths = || expected.iter().map(|(p, _)| p);
+        let attributes = || attributes_for(tree.repo, self.to, paths());
+        differing(tree.repo, &tree.git_dir, self.dir, &check, expected, &attributes)
+    }
+
+    /// The index to install.
+    pub(super) fn index(&self) -> &Path {
+        &self.next
+    }
+
+    /// Accepts what was done.
+    pub(super) fn keep(self) {
         self.held.discard();
-        self.next
     }
 }
 

@@ -32,11 +32,6 @@ impl<'a> Checkout<'a> {
         Ok(Checkout { project, dir: dir.to_owned(), git_dir, scratch, _lock: lock })
     }
 
-    /// The top of the worktree.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// Its git directory.
     pub(crate) fn git_dir(&self) -> &Path {
         &self.git_dir
@@ -73,10 +68,15 @@ impl<'a> Checkout<'a> {
         self.with_tree("clear", |tree| Ok(git::clear(tree, &snap.snapshot, &aside)?))
     }
 
-    /// Brings a snapshot back onto HEAD, which is at `now`. The snapshot is kept.
-    pub(crate) fn restore(&self, snap: &SnapRecord, now: Oid) -> Result<Restored, Error> {
+    /// Brings a snapshot back onto HEAD, which is at `now`. The snapshot is kept. What was written into its files while
+    /// they were set aside becomes a part of it first.
+    pub(crate) fn restore(&self, snap: &mut SnapRecord, now: Oid) -> Result<Restored, Error> {
         let aside = self.project.store.layout().snapshot(&snap.id);
         let raw = aside.join("index");
+        let renewed = self.with_tree("renew", |tree| Ok(git::renew(tree, &snap.snapshot, &aside)?))?;
+        if let Some(new) = renewed {
+            snaps::replace(self.project, snap, new)?;
+        }
         self.with_tree("restore", |tree| Ok(git::restore(tree, &snap.snapshot, now, &aside, &raw)?))
     }
 
@@ -88,13 +88,21 @@ impl<'a> Checkout<'a> {
     /// Each step works in an empty folder of its own, which is empty again afterwards.
     fn with_tree<T>(&self, step: &str, work: impl FnOnce(&Tree<'_>) -> Result<T, Error>) -> Result<T, Error> {
         let scratch = self.scratch.sub(step)?;
+        let lanes = self.project.lanes_dir();
+        let off_limits = lanes.strip_prefix(&self.dir).ok().and_then(RepoPath::of);
+        let warn = |text: String| self.project.listener.warn(text);
         let tree = Tree {
             repo: &self.project.repo,
             dir: &self.dir,
             git_dir: self.git_dir.clone(),
             scratch: &scratch,
+            off_limits,
+            warn: &warn,
         };
         let done = work(&tree);
+        if let Err(Error::Git(git::Error::Stuck { .. })) = &done {
+            self.scratch.keep();
+        }
         if done.is_ok() {
             drop(std::fs::remove_dir_all(&scratch));
         }

@@ -1,7 +1,7 @@
 //! Owns snapshots as they are kept: objects under a ref, the raw index and the set-aside files in a folder.
 
 use super::{Error, Project};
-use crate::git::{self, Oid, RepoPath, Tree};
+use crate::git::{self, Oid, RepoPath, Snapshot, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Record, make_private, new_id, now, sync_dir};
 
@@ -30,16 +30,38 @@ pub(super) fn take(
     Ok(Some(record))
 }
 
+/// Replaces what a snapshot holds by something newer: first the ref, then the record that names the commit.
+pub(super) fn replace(project: &Project, snap: &mut SnapRecord, new: Snapshot) -> Result<(), Error> {
+    let name = SnapRecord::ref_name(&snap.id);
+    project.repo.swap_ref(&name, new.commit, snap.snapshot.commit, "git-proq: written to while set aside")?;
+    snap.snapshot = new;
+    snap.save(&project.store.layout().snapshot(&snap.id).join("snap.toml"))?;
+    Ok(())
+}
+
 impl Project {
     /// A snapshot by its id.
     pub(crate) fn snap(&self, id: &str) -> Result<SnapRecord, Error> {
         Ok(SnapRecord::load(&self.store.layout().snapshot(id).join("snap.toml"))?)
     }
 
+    /// A snapshot by its id; none when neither record nor ref is left of it. One that cannot be read is an error: it
+    /// holds somebody's changes.
+    pub(crate) fn find_snap(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
+        let found = SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?;
+        if found.is_none() && self.repo.ref_tip(&SnapRecord::ref_name(id))?.is_some() {
+            return self.snap(id).map(Some);
+        }
+        Ok(found)
+    }
+
     /// Forgets a snapshot whose content is back where it came from.
     pub(crate) fn drop_snap(&self, snap: &SnapRecord) -> Result<(), Error> {
         let why = "git-proq: restored";
-        self.repo.delete_ref(&SnapRecord::ref_name(&snap.id), snap.snapshot.commit, why)?;
+        let name = SnapRecord::ref_name(&snap.id);
+        if let Some(tip) = self.repo.ref_tip(&name)? {
+            self.repo.delete_ref(&name, tip, why)?;
+        }
         let dir = self.store.layout().snapshot(&snap.id);
         std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))
     }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use super::Error;
 use super::stack::Stack;
-use crate::git::{RefMove, WorktreeList, open_operation, run_hook};
-use crate::lane::{Checkout, Project, effective_state};
+use crate::git::{self, RefMove, WorktreeList, open_operation, run_hook};
+use crate::lane::{self, Checkout, Project, effective_state};
 use crate::store::LockName;
 use crate::store::records::LaneState;
 
@@ -50,10 +50,16 @@ pub(super) fn land(project: &Project, stack: &Stack) -> Result<Landing, Error> {
         }
         Some((first, _)) => {
             let mv = RefMove::Branch(stack.onto.clone());
-            Checkout::lock(project, first)?.transition(stack.base, stack.tip(), &mv, &why)?;
+            match Checkout::lock(project, first)?.transition(stack.base, stack.tip(), &mv, &why) {
+                // That worktree is on something else by now, or somebody holds its HEAD: look again.
+                Err(lane::Error::Git(git::Error::RefMoved { .. })) => return Ok(Landing::Moved),
+                other => other?,
+            }
         }
     }
-    follow(project, stack, on_base.first())?;
+    if let Err(e) = follow(project, stack, on_base.first()) {
+        project.listener.warn(format!("other worktrees on '{}' could not be looked at: {e}", stack.onto));
+    }
     Ok(Landing::Done)
 }
 
@@ -86,10 +92,10 @@ fn follow(project: &Project, stack: &Stack, done: Option<&PathBuf>) -> Result<()
         let moved = checkout.transition(stack.base, stack.tip(), &RefMove::Nothing, "");
         if let Err(e) = moved {
             project.listener.warn(format!(
-                "{} is on '{}' too and could not follow: {e}; before you commit there: git -C '{}' reset --keep {}",
+                "{0} is on '{1}' too and could not follow: {e}; before you commit there: git -C '{0}' read-tree -m -u {2} {3}",
                 worktree.path.display(),
                 stack.onto,
-                worktree.path.display(),
+                stack.base.short(),
                 stack.tip().short()
             ));
         }

@@ -1,5 +1,7 @@
 //! Owns a landing from the queue to the clean-up.
 
+use std::time::Duration;
+
 use super::collect::{Collected, collect};
 use super::land::{self, Landing};
 use super::outcome::{Outcome, Report, Verdict};
@@ -16,6 +18,8 @@ use crate::store::{Ticket, now};
 
 /// How often a landing is stacked anew when its base moves.
 const TRIES: u32 = 5;
+/// How long to wait before that.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
@@ -127,12 +131,18 @@ fn land_group(
         match land::land(project, &stack)? {
             Landing::Moved => {}
             Landing::Done => {
-                land::audit(project, &stack)?;
-                finish(project, &stack)?;
-                land::after_landing(project, onto)?;
+                // The base has moved: from here on nothing can make this a refusal.
+                let told = land::audit(project, &stack)
+                    .and_then(|()| finish(project, &stack))
+                    .and_then(|()| land::after_landing(project, onto));
+                if let Err(e) = told {
+                    project.listener.warn(format!("'{onto}' has landed, but not all was written down: {e}"));
+                }
                 return Ok(outcomes(&stack, false));
             }
         }
+        // Whoever moved it may be in the middle of something; a moment later it is done.
+        std::thread::sleep(PAUSE);
     }
     Err(Error::Restless { base: onto.to_owned(), tries: TRIES })
 }

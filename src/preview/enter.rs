@@ -34,30 +34,25 @@ pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
     let desk = Desk::look(project, &main)?;
     let tip = tip_of(project, &lane)?;
     let step = Step { project, main: &main, checkout: &checkout, lane: &lane, tip };
-    match desk::open_preview(project)? {
-        None => step.start_from_own_branch(&desk),
-        Some(open) => match desk::reality(&open, &desk) {
-            Reality::Shown if open.lane == lane.name => Ok(Entered {
-                tip: open.tip,
-                came_from: open.came_from,
-                kept: open.snapshot.is_some(),
-                edits: 0,
-                already: true,
-            }),
-            Reality::Shown => step.start_from_preview(&open, &desk),
-            Reality::Home => {
-                leave::finish_at_home(project, &checkout, &open, &desk)?.tell_conflict(project);
-                step.start_from_own_branch(&desk)
-            }
-            Reality::Elsewhere => {
-                Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
-            }
-        },
+    let entered = step.run(&desk)?;
+    // Hooks run once no lock is held.
+    drop(checkout);
+    if !entered.already {
+        desk::after_checkout(project, &main, desk.commit, tip);
     }
+    Ok(entered)
 }
 
 pub(super) fn tip_of(project: &Project, lane: &LaneRecord) -> Result<Oid, Error> {
     project.repo.branch_tip(&lane.branch)?.ok_or_else(|| Error::NoTip { lane: lane.name.clone() })
+}
+
+/// A switch that did not come about.
+struct Stopped {
+    /// Why.
+    why: Error,
+    /// Whether the user's changes are where they were.
+    undisturbed: bool,
 }
 
 struct Step<'a> {
@@ -69,6 +64,27 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
+    fn run(&self, desk: &Desk) -> Result<Entered, Error> {
+        let Some(open) = desk::open_preview(self.project)? else { return self.start_from_own_branch(desk) };
+        match desk::reality(&open, desk) {
+            Reality::Shown if open.lane == self.lane.name => Ok(Entered {
+                tip: open.tip,
+                came_from: open.came_from,
+                kept: open.snapshot.is_some(),
+                edits: 0,
+                already: true,
+            }),
+            Reality::Shown => self.start_from_preview(&open, desk),
+            Reality::Home => {
+                leave::finish_at_home(self.project, self.checkout, &open, desk)?.tell_conflict(self.project);
+                self.start_from_own_branch(desk)
+            }
+            Reality::Elsewhere => {
+                Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
+            }
+        }
+    }
+
     fn start_from_own_branch(&self, desk: &Desk) -> Result<Entered, Error> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
         let ignored = self.checkout.ignored()?;
@@ -77,11 +93,20 @@ impl Step<'_> {
         let record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         // Before anything moves: whoever comes after a crash finds where the changes are.
         record.save(&self.project.store.layout().preview())?;
-        if let Err(e) = self.switch(desk, snap.as_ref()) {
-            self.take_back(desk, snap.as_ref())?;
-            return Err(e);
+        let mut snap = snap;
+        match self.switch(desk, snap.as_mut()) {
+            Ok(()) => self.finish(record),
+            Err(Stopped { why, undisturbed }) => {
+                // Only when the changes are where they were may their snapshot go.
+                if undisturbed {
+                    if let Some(snap) = &snap {
+                        self.project.drop_snap(snap)?;
+                    }
+                    desk::close(self.project)?;
+                }
+                Err(why)
+            }
         }
-        self.finish(record, desk.commit)
     }
 
     fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
@@ -93,12 +118,12 @@ impl Step<'_> {
         let record =
             self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
         if let Err(e) = self.switch_head(desk) {
-            leave::put_edits_back(self.project, self.checkout, &open.lane, edits.as_ref(), desk.commit)?;
+            leave::put_edits_back(self.project, self.checkout, &open.lane, edits, desk.commit)?;
             return Err(e);
         }
         record.save(&self.project.store.layout().preview())?;
         leave::drop_preview_branch(self.project, open, desk.commit)?;
-        self.finish(record, desk.commit)
+        self.finish(record)
     }
 
     fn record(
@@ -120,15 +145,22 @@ impl Step<'_> {
         }
     }
 
-    fn switch(&self, desk: &Desk, snap: Option<&SnapRecord>) -> Result<(), Error> {
-        if let Some(snap) = snap {
-            self.checkout.clear(snap)?;
+    fn switch(&self, desk: &Desk, snap: Option<&mut SnapRecord>) -> Result<(), Stopped> {
+        let Some(snap) = snap else {
+            return self.switch_head(desk).map_err(|why| Stopped { why, undisturbed: true });
+        };
+        if let Err(e) = self.checkout.clear(snap) {
+            // Clearing puts everything back itself; where it could not, the record leads to what is missing.
+            let undisturbed = !matches!(&e, crate::lane::Error::Git(crate::git::Error::Stuck { .. }));
+            return Err(Stopped { why: e.into(), undisturbed });
         }
-        let switched = self.switch_head(desk);
-        if let (Err(_), Some(snap)) = (&switched, snap) {
-            drop(self.checkout.restore(snap, desk.commit)?);
-        }
-        switched
+        self.switch_head(desk).map_err(|why| {
+            // Somebody may have committed while the checkout was clean: the changes go back onto what HEAD is now.
+            let restored = Desk::look(self.project, self.main)
+                .and_then(|now| Ok(self.checkout.restore(snap, now.commit)?));
+            let undisturbed = matches!(restored, Ok(Restored::Exactly | Restored::Merged));
+            Stopped { why, undisturbed }
+        })
     }
 
     /// Makes the hidden branch and brings the checkout to it.
@@ -143,7 +175,8 @@ impl Step<'_> {
         let mv = RefMove::Switch { from: desk.head.clone(), to: Head::Branch(branch.clone()) };
         let why = format!("checkout: moving from {} to {branch}", desk.head);
         let done = self.checkout.transition(desk.commit, self.tip, &mv, &why);
-        if done.is_err() {
+        // Whatever went wrong, a branch that HEAD is on stays.
+        if done.is_err() && Desk::look(self.project, self.main)?.head == desk.head {
             repo.delete_ref(&full, self.tip, "git-proq: preview taken back")?;
         }
         Ok(done?)
@@ -160,28 +193,8 @@ impl Step<'_> {
         Ok(repo.delete_ref(full, old, "git-proq: old preview")?)
     }
 
-    fn take_back(&self, desk: &Desk, snap: Option<&SnapRecord>) -> Result<(), Error> {
-        // Only when the changes are back where they were may their snapshot go.
-        let back = snap.is_none_or(|s| {
-            let now = self.checkout.snapshot(desk.commit, "check");
-            let same = matches!(&now, Ok(Some(n)) if n.snapshot.work_tree == s.snapshot.work_tree && n.snapshot.index_tree == s.snapshot.index_tree && n.snapshot.untracked_tree == s.snapshot.untracked_tree);
-            if let Ok(Some(n)) = now {
-                drop(self.project.drop_snap(&n));
-            }
-            same
-        });
-        if !back {
-            return Ok(());
-        }
-        if let Some(snap) = snap {
-            self.project.drop_snap(snap)?;
-        }
-        desk::close(self.project)
-    }
-
-    fn finish(&self, record: PreviewRecord, from: Oid) -> Result<Entered, Error> {
+    fn finish(&self, record: PreviewRecord) -> Result<Entered, Error> {
         let edits = self.bring_edits()?;
-        desk::after_checkout(self.project, self.main, from, self.tip);
         self.project.tell(
             event::Name::PreviewEntered,
             Some(self.lane),
@@ -201,8 +214,8 @@ impl Step<'_> {
         let mut back = 0;
         let mut left = Vec::new();
         for id in &self.lane.preview_edits {
-            let snap = self.project.snap(id)?;
-            match self.checkout.restore(&snap, self.tip) {
+            let mut snap = self.project.snap(id)?;
+            match self.checkout.restore(&mut snap, self.tip) {
                 Ok(Restored::Exactly | Restored::Merged) => {
                     self.project.drop_snap(&snap)?;
                     back += 1;

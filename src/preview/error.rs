@@ -22,6 +22,15 @@ pub enum Error {
         /// Where the preview was entered from.
         came_from: Head,
     },
+    /// Something stands where the user's changes belong.
+    #[error(
+        "your changes from before the preview are kept, but these stand in their way: {}",
+        git::names(paths)
+    )]
+    InTheWay {
+        /// The files.
+        paths: Vec<git::RepoPath>,
+    },
     /// The lane has no branch.
     #[error("lane '{lane}' cannot be shown: its branch is gone; nothing was changed")]
     NoTip {
@@ -61,6 +70,9 @@ impl Explain for Error {
             Error::ByHand { came_from, .. } => {
                 let how = if matches!(came_from, Head::Detached(_)) { "--detach " } else { "" };
                 vec![format!("go back first: git switch {how}{came_from} && git proq preview --back").into()]
+            }
+            Error::InTheWay { .. } => {
+                vec!["move them aside, then bring your changes back: git proq preview --back".into()]
             }
             Error::NoTip { lane } => vec![format!("see what is left of it: git proq show {lane}").into()],
             Error::Unborn => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],

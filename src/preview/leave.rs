@@ -3,8 +3,8 @@
 use super::Error;
 use super::desk::{self, Desk, Reality};
 use crate::event;
-use crate::git::{Head, Oid, RefMove, RepoPath, Restored};
-use crate::lane::{Checkout, Project, effective_state};
+use crate::git::{self, Head, Oid, RefMove, RepoPath, Restored};
+use crate::lane::{self, Checkout, Project, effective_state};
 use crate::store::new_id;
 use crate::store::records::{LaneState, PreviewRecord, SnapRecord};
 
@@ -20,8 +20,8 @@ pub(crate) struct Back {
     pub(crate) restored: Option<Restored>,
     /// The snapshot that still holds them, when they did not.
     pub(crate) snapshot: Option<Oid>,
-    /// Edits made during the preview were set aside for the next one.
-    pub(crate) edits: bool,
+    /// Edits made during the preview, set aside for the next one, as a commit that `git stash apply` reads.
+    pub(crate) edits: Option<Oid>,
 }
 
 impl Back {
@@ -55,7 +55,14 @@ pub(crate) fn back(project: &Project) -> Result<Back, Error> {
     let open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
     let desk = Desk::look(project, &main)?;
     match desk::reality(&open, &desk) {
-        Reality::Shown => leave(project, &checkout, &open, &desk),
+        Reality::Shown => {
+            let back = leave(project, &checkout, &open, &desk)?;
+            // Hooks run once no lock is held.
+            drop(checkout);
+            let now = Desk::look(project, &main)?;
+            desk::after_checkout(project, &main, desk.commit, now.commit);
+            Ok(back)
+        }
         Reality::Home => finish_at_home(project, &checkout, &open, &desk),
         Reality::Elsewhere => {
             Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
@@ -82,13 +89,12 @@ fn leave(
     let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
     let why = format!("checkout: moving from {} to {}", open.branch, open.came_from);
     if let Err(e) = checkout.transition(desk.commit, home, &mv, &why) {
-        put_edits_back(project, checkout, &open.lane, edits.as_ref(), desk.commit)?;
+        put_edits_back(project, checkout, &open.lane, edits, desk.commit)?;
         return Err(e.into());
     }
     drop_preview_branch(project, open, desk.commit)?;
     let mut back = come_home(project, checkout, open, home)?;
-    back.edits = edits.is_some();
-    desk::after_checkout(project, checkout.dir(), desk.commit, home);
+    back.edits = edits.map(|snap| snap.snapshot.commit);
     Ok(back)
 }
 
@@ -129,12 +135,15 @@ fn come_home(
         to: open.came_from.clone(),
         restored: None,
         snapshot: None,
-        edits: false,
+        edits: None,
     };
     // A snapshot that is gone was brought back by somebody who was cut off before closing the preview.
-    let snap = open.snapshot.as_deref().and_then(|id| project.snap(id).ok());
-    if let Some(snap) = snap {
-        let restored = checkout.restore(&snap, home)?;
+    let snap = match &open.snapshot {
+        Some(id) => project.find_snap(id)?,
+        None => None,
+    };
+    if let Some(mut snap) = snap {
+        let restored = checkout.restore(&mut snap, home).map_err(in_the_way)?;
         if matches!(restored, Restored::Conflict(_)) {
             back.snapshot = Some(snap.snapshot.commit);
         } else {
@@ -150,6 +159,17 @@ fn come_home(
         format!("the main checkout shows {} again", open.came_from),
     );
     Ok(back)
+}
+
+/// What stands in the way of the user's changes is named as that: the usual advice, to commit or stash it, would be bad
+/// while they are elsewhere.
+fn in_the_way(e: lane::Error) -> Error {
+    match e {
+        lane::Error::Git(git::Error::Overlap { paths, .. } | git::Error::Obstructed { paths, .. }) => {
+            Error::InTheWay { paths }
+        }
+        other => other.into(),
+    }
 }
 
 /// Sends commits made on the preview to the lane, and sets uncommitted edits aside for the lane's next preview.
@@ -185,12 +205,12 @@ pub(super) fn put_edits_back(
     project: &Project,
     checkout: &Checkout<'_>,
     lane: &str,
-    snap: Option<&SnapRecord>,
+    snap: Option<SnapRecord>,
     commit: Oid,
 ) -> Result<(), Error> {
-    let Some(snap) = snap else { return Ok(()) };
-    match checkout.restore(snap, commit)? {
-        Restored::Exactly | Restored::Merged => forget_edits(project, lane, snap),
+    let Some(mut snap) = snap else { return Ok(()) };
+    match checkout.restore(&mut snap, commit)? {
+        Restored::Exactly | Restored::Merged => forget_edits(project, lane, &snap),
         Restored::Conflict(_) => Ok(()),
     }
 }
@@ -203,9 +223,13 @@ fn forget_edits(project: &Project, lane: &str, snap: &SnapRecord) -> Result<(), 
 
 /// Commits made on the preview go to the lane when nobody works in it and it has not moved; else they are kept.
 fn carry_commits(project: &Project, open: &PreviewRecord, made: Oid) -> Result<(), Error> {
-    if let Some(done) = try_carry(project, open, made)? {
-        project.listener.step(done);
-        return Ok(());
+    match try_carry(project, open, made)? {
+        Carried::Nothing => return Ok(()),
+        Carried::To(lane) => {
+            project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
+            return Ok(());
+        }
+        Carried::Impossible => {}
     }
     let saved = format!("refs/proq/saved/{}-preview-{}", open.lane, new_id());
     project.repo.create_ref(&saved, made, "git-proq: saved")?;
@@ -216,21 +240,32 @@ fn carry_commits(project: &Project, open: &PreviewRecord, made: Oid) -> Result<(
     Ok(())
 }
 
-fn try_carry(project: &Project, open: &PreviewRecord, made: Oid) -> Result<Option<String>, Error> {
-    let Ok(lane) = project.lane(&open.lane) else { return Ok(None) };
+/// What became of commits made on a preview.
+enum Carried {
+    /// The lane has them all.
+    Nothing,
+    /// They are in this lane now.
+    To(String),
+    /// They cannot go there: somebody works in it, or it has moved.
+    Impossible,
+}
+
+fn try_carry(project: &Project, open: &PreviewRecord, made: Oid) -> Result<Carried, Error> {
+    let Ok(lane) = project.lane(&open.lane) else { return Ok(Carried::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
-    let Some(tip) = project.repo.branch_tip(&lane.branch)? else { return Ok(None) };
+    let Some(tip) = project.repo.branch_tip(&lane.branch)? else { return Ok(Carried::Impossible) };
     if project.repo.is_ancestor(made, tip)? {
-        return Ok(Some(format!("the commits made in the preview are in lane '{}' already", lane.name)));
+        // Nothing was made that the lane lacks; the preview may have been set back by hand.
+        return Ok(Carried::Nothing);
     }
     if busy || !lane.path.exists() || !project.repo.is_ancestor(tip, made)? {
-        return Ok(None);
+        return Ok(Carried::Impossible);
     }
     let checkout = Checkout::lock(project, &lane.path)?;
     let mv = RefMove::Branch(lane.branch.clone());
     let moved = checkout.transition(tip, made, &mv, "git-proq: commits made in the preview");
-    Ok(moved.ok().map(|()| format!("the commits made in the preview are in lane '{}' now", lane.name)))
+    Ok(if moved.is_ok() { Carried::To(lane.name) } else { Carried::Impossible })
 }
 
 /// Takes the hidden branch away; what it led to was carried or kept before.

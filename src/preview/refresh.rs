@@ -45,6 +45,8 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
     checkout.transition(desk.commit, tip, &mv, "git-proq: preview refreshed")?;
     open.tip = tip;
     open.save(&project.store.layout().preview())?;
+    // Hooks run once no lock is held.
+    drop(checkout);
     desk::after_checkout(project, &main, desk.commit, tip);
     Ok(done)
 }

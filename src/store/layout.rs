@@ -1,5 +1,6 @@
 //! Owns where each thing lies below `proq/`. The only place that joins these paths.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -99,7 +100,7 @@ impl Layout {
         std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         // git wants absolute paths without links; a temporary folder's path often has one.
         let dir = dir.canonicalize().map_err(Error::io("look at", &dir))?;
-        Ok(Scratch(dir))
+        Ok(Scratch { dir, kept: Cell::new(false) })
     }
 }
 
@@ -112,17 +113,25 @@ pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
 /// A folder for work in progress.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Scratch(PathBuf);
+pub(crate) struct Scratch {
+    dir: PathBuf,
+    kept: Cell<bool>,
+}
 
 impl Scratch {
     /// Its path, absolute.
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        &self.dir
+    }
+
+    /// Leaves it in place: it holds files that could not be put back.
+    pub(crate) fn keep(&self) {
+        self.kept.set(true);
     }
 
     /// A new folder inside it.
     pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, Error> {
-        let dir = self.0.join(name);
+        let dir = self.dir.join(name);
         std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         Ok(dir)
     }
@@ -130,7 +139,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        drop(std::fs::remove_dir_all(&self.0));
+        if !self.kept.get() {
+            drop(std::fs::remove_dir_all(&self.dir));
+        }
     }
 }
 

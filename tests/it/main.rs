@@ -4,6 +4,7 @@
 mod demo;
 mod hooks;
 mod library;
+mod losses;
 mod manual;
 mod preview;
 mod preview_edges;

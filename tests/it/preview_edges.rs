@@ -241,7 +241,7 @@ fn changes_in_the_way_of_coming_home_by_hand_are_named_and_both_kept() {
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh("git switch -q main; echo edit > a.txt");
     let text = sandbox.proq(&["preview", "--back"]).fails(1);
-    assert!(text.contains("stand in the way: a.txt"), "{text}");
+    assert!(text.contains("stand in their way: a.txt"), "{text}");
     assert_eq!(sandbox.read("a.txt"), "edit\n");
     sandbox.git(&["checkout", "-q", "a.txt"]);
     let _ = sandbox.proq(&["preview", "--back"]).ok();

@@ -1,0 +1,183 @@
+//! Owns the tests of ways in which work was lost once, each made to happen at one exact moment by a `git` on `PATH` that
+//! does something right before a certain call of the real one.
+
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use super::support::{Output, Sandbox};
+
+/// Runs the program with `act`, a shell script, happening in the main checkout right before the first call of git whose
+/// arguments hold `moment`.
+fn with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Output {
+    let bin = sandbox.root().join("racing");
+    std::fs::create_dir_all(&bin).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    let real = which(&path);
+    let done = bin.join("done");
+    drop(std::fs::remove_file(&done));
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *'{moment}'*) if [ ! -e '{done}' ]; then : > '{done}'; (unset GIT_INDEX_FILE GIT_DIR GIT_WORK_TREE; cd '{repo}'; PATH='{path}'; {act}) >/dev/null 2>&1; fi;; esac\nexec '{real}' \"$@\"\n",
+        done = done.display(),
+        repo = sandbox.repo.display(),
+    );
+    std::fs::write(bin.join("git"), script).unwrap();
+    std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command: Command = sandbox.proq_command(&sandbox.repo, args);
+    command.env("PATH", format!("{}:{path}", bin.display()));
+    let out = sandbox.output(command);
+    assert!(done.exists(), "no call of git held '{moment}': {}", out.shown());
+    out
+}
+
+fn which(path: &str) -> String {
+    let found = std::env::split_paths(path).map(|dir| dir.join("git")).find(|git| git.is_file());
+    found.unwrap().display().to_string()
+}
+
+fn commit_in_lane(sandbox: &Sandbox, name: &str, script: &str) {
+    sandbox.lane_with(name, &format!("{script}\ngit add -A; git commit -qm {name}"));
+}
+
+#[test]
+fn what_a_running_program_writes_into_a_file_that_is_set_aside_comes_back() {
+    for tracked in [false, true] {
+        let sandbox = Sandbox::new();
+        sandbox.write("b.txt", "b\n");
+        sandbox.commit_all("b");
+        commit_in_lane(&sandbox, "one", "echo lane >> a.txt");
+        let name = if tracked { "b.txt" } else { "notes.txt" };
+        let mut open =
+            std::fs::File::options().append(true).create(true).open(sandbox.repo.join(name)).unwrap();
+        open.write_all(b"before\n").unwrap();
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        open.write_all(b"during\n").unwrap();
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        open.write_all(b"after\n").unwrap();
+        assert!(sandbox.read(name).ends_with("before\nduring\nafter\n"), "{}", sandbox.read(name));
+    }
+}
+
+#[test]
+fn a_file_that_appears_where_the_lane_puts_one_is_nobody_elses() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n; echo more >> a.txt");
+    let out = with_race(&sandbox, "read-tree -m -u", "echo mine > n", &["preview", "one"]);
+    let _ = out.fails(1);
+    assert_eq!(sandbox.read("n"), "mine\n");
+    assert_eq!(sandbox.read("a.txt"), "a\n");
+    assert_eq!(sandbox.git(&["branch", "--show-current"]), "main");
+    assert_eq!(sandbox.git(&["status", "--short"]), "?? n");
+}
+
+#[test]
+fn a_deleted_index_lock_leaves_no_half_state() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n; echo more >> a.txt");
+    sandbox.write("mine.txt", "mine\n");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    // The lock goes while the files are being brought over: refused, all of it taken back.
+    let out = with_race(&sandbox, "read-tree -m -u", "rm -f .git/index.lock", &["preview", "one"]);
+    let _ = out.fails(1);
+    assert_eq!(sandbox.git(&["branch", "--show-current"]), "main");
+    assert_eq!(sandbox.git(&["status", "--short"]), "?? mine.txt");
+    let out = with_race(&sandbox, "read-tree -m -u", "rm -f .git/index.lock", &["merge", "one"]);
+    let _ = out.fails(1);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(sandbox.git(&["status", "--short"]), "?? mine.txt");
+}
+
+#[test]
+fn what_is_staged_at_home_by_hand_is_not_replaced_by_the_old_index() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n");
+    sandbox.write("a.txt", "dirty\n");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.write("x", "v1\n");
+    sandbox.git(&["add", "x"]);
+    sandbox.write("x", "v2\n");
+    let text = sandbox.proq(&["preview", "--back"]).fails(1);
+    assert!(text.contains("stand in their way: x"), "{text}");
+    assert_eq!(sandbox.git(&["show", ":x"]), "v1");
+    sandbox.git(&["commit", "-qam", "x"]);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!((sandbox.read("a.txt"), sandbox.read("x")), ("dirty\n".into(), "v2\n".into()));
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_read_is_not_one_that_is_back() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n");
+    sandbox.write("a.txt", "dirty\n");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let snaps = sandbox.repo.join(".git/proq/snaps");
+    let record = std::fs::read_dir(snaps).unwrap().next().unwrap().unwrap().path().join("snap.toml");
+    let text = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, text.replace("format = 1", "format = 9")).unwrap();
+    let said = sandbox.proq(&["preview", "--back"]).fails(1);
+    assert!(said.contains("has format 9"), "{said}");
+    std::fs::write(&record, text).unwrap();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "dirty\n");
+}
+
+#[test]
+fn a_commit_that_slips_in_while_the_checkout_is_clear_stays_a_commit() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n");
+    sandbox.write("a.txt", "dirty\n");
+    let act = "echo o > other; git add other; git commit -qm racing";
+    let _ = with_race(&sandbox, "refs/heads/proq/one-preview", act, &["preview", "one"]).fails(1);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "racing");
+    assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt");
+    assert_eq!((sandbox.read("a.txt"), sandbox.read("other")), ("dirty\n".into(), "o\n".into()));
+}
+
+#[test]
+fn a_landing_goes_to_no_checkout_that_left_the_base_meanwhile() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "dev"]);
+    commit_in_lane(&sandbox, "one", "echo lane > n; echo more >> a.txt");
+    let out = with_race(&sandbox, "rev-list --objects", "git switch -q dev", &["merge", "one"]);
+    let _ = out.ok();
+    assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## dev");
+    assert_eq!(sandbox.git(&["show", "main:n"]), "lane");
+}
+
+#[test]
+fn every_worktree_on_the_base_follows_the_landing() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n; echo more >> a.txt");
+    sandbox.git(&["switch", "-qc", "dev"]);
+    let (x, y) = (sandbox.root().join("x"), sandbox.root().join("y"));
+    sandbox.git(&["worktree", "add", "-q", x.to_str().unwrap(), "main"]);
+    sandbox.git(&["worktree", "add", "-qf", y.to_str().unwrap(), "main"]);
+    sandbox.write_in(&y, "own.txt", "own\n");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.git_in(&x, &["status", "--short"]), "");
+    assert_eq!(sandbox.git_in(&y, &["status", "--short"]), "?? own.txt");
+    assert_eq!(std::fs::read_to_string(y.join("n")).unwrap(), "lane\n");
+}
+
+#[test]
+fn folders_come_back_with_their_modes() {
+    let sandbox = Sandbox::new();
+    commit_in_lane(&sandbox, "one", "echo lane > n");
+    sandbox.write("secret/key", "k\n");
+    let dir = sandbox.repo.join("secret");
+    std::fs::set_permissions(&dir, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[test]
+fn a_lane_that_writes_where_lanes_are_is_not_shown() {
+    let sandbox = Sandbox::new();
+    let script = "mkdir -p .proq-worktrees/two; echo evil > .proq-worktrees/two/evil; git add -f .proq-worktrees; git commit -qm evil";
+    sandbox.lane_with("one", script);
+    let text = sandbox.proq(&["preview", "one"]).fails(1);
+    assert!(text.contains(".proq-worktrees/two/evil"), "{text}");
+    assert!(!sandbox.lane("two").exists());
+}
