@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -177,9 +177,10 @@ impl<'a> Stage<'a> {
         self.show(&bold(text));
     }
 
+    /// Shows a line. Nobody reading any more ends other commands at once; here something has to be removed first.
     fn show(&self, line: &str) {
         if !self.session.ui.json {
-            self.session.ui.answer(line);
+            drop(writeln!(std::io::stdout(), "{line}"));
         }
     }
 

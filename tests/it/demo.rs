@@ -107,6 +107,16 @@ fn a_tour_that_fails_says_so_and_leaves_nothing() {
 }
 
 #[test]
+fn a_tour_that_nobody_reads_leaves_nothing() {
+    let sandbox = Sandbox::empty();
+    let (mut command, tmp) = demo(&sandbox, &[]);
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    assert!(command.stdout(writer).status().unwrap().success());
+    assert!(is_empty(&tmp));
+}
+
+#[test]
 fn a_tour_that_is_interrupted_leaves_nothing() {
     let sandbox = Sandbox::empty();
     let (mut command, tmp) = demo(&sandbox, &[]);
