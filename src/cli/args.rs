@@ -135,7 +135,7 @@ pub(crate) struct Spawn {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Wait {
-    /// The lanes
+    /// The lanes to wait for; without one, every lane whose agent runs
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lanes: Vec<String>,
 }
@@ -150,7 +150,7 @@ pub(crate) struct Wait {
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "git proq stop [OPTIONS] LANE...\n       git proq stop [OPTIONS] --all")]
 pub(crate) struct Stop {
-    /// The lanes
+    /// The lanes whose agents are to end
     #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Every lane whose agent runs
@@ -172,7 +172,7 @@ pub(crate) struct Stop {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Discard {
-    /// The lanes
+    /// The lanes to throw away
     #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Remove them whatever is in them, saving it all first
@@ -233,7 +233,7 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Show {
-    /// The lane
+    /// The lane, or NAME@N for a removed one
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lane: String,
 }
@@ -248,7 +248,7 @@ pub(crate) struct Show {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Diff {
-    /// The lane
+    /// The lane whose changes to show
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lane: String,
     /// Only which files change, and how much
@@ -264,13 +264,13 @@ pub(crate) struct Diff {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Logs {
-    /// The lane
+    /// The lane, or NAME@N for a removed one
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lane: String,
     /// Go on until the agent ends
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// The N-th run instead of the last
+    /// Print the N-th run instead of the last
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
 }
@@ -316,7 +316,7 @@ pub(crate) struct Events {
     /// Go on with what happens from now on; in JSON, one object a line
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Only the last N
+    /// Print only the last N; with --follow, begin with them
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
 }
@@ -413,7 +413,7 @@ pub(crate) struct Setup {
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Completions {
-    /// The shell
+    /// The shell it is for
     #[arg(value_name = "SHELL", value_parser = super::complete::SHELLS)]
     pub(crate) shell: String,
 }

@@ -70,7 +70,7 @@ fn page(command: &clap::Command) -> String {
         }
         out.push('\n');
     }
-    out.push_str("Help on one command: git proq COMMAND -h");
+    out.push_str("New here? git proq demo\nHelp on one command: git proq COMMAND -h");
     out
 }
 

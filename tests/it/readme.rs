@@ -161,6 +161,13 @@ fn what_is_linked_is_there() {
 }
 
 #[test]
+fn the_oldest_compiler_is_the_one_that_the_manifest_names() {
+    let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
+    let oldest = manifest["package"]["rust-version"].as_str().unwrap();
+    assert!(README.contains(&format!("Rust {oldest} or newer")));
+}
+
+#[test]
 fn every_dependency_has_its_reason() {
     let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
     let mut wanted: Vec<&str> = Vec::new();
