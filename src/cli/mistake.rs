@@ -68,8 +68,8 @@ pub(super) fn print_usage(answer: &clap::Error) {
     }
     let text = answer.render();
     let text = if console::colors_enabled_stderr() { text.ansi().to_string() } else { text.to_string() };
-    let text = match text.rsplit_once("--help") {
-        Some((before, after)) => format!("{before}-h{after}"),
+    let text = match text.rsplit_once("For more information") {
+        Some((before, after)) => format!("{before}For more information{}", after.replace("--help", "-h")),
         None => text,
     };
     drop(std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes()));

@@ -66,6 +66,20 @@ fn a_page_that_does_not_exist_is_a_mistake_that_says_how_to_get_one() {
     ");
 }
 
+#[test]
+fn a_mistake_says_what_helps_and_not_what_git_takes_for_itself() {
+    let sandbox = Sandbox::empty();
+    insta::assert_snapshot!(sandbox.proq(&["nothing"]).fails(2), @r"
+    error: unrecognized subcommand 'nothing'
+
+    Usage: git proq [OPTIONS] [COMMAND]
+
+    For more information, try '-h'.
+    ");
+    // Help in place of a missing command is help, and says itself what there is more.
+    assert!(sandbox.proq(&["config"]).fails(2).contains("see more with '--help'"));
+}
+
 /// Runs bash with the script loaded and this program on `PATH`, and returns the words that were offered.
 fn offered(sandbox: &Sandbox, ask: &str) -> Vec<String> {
     let script = project().join("completions/git-proq.bash");
