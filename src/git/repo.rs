@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::version::Version;
-use super::{Command, Error, Program};
+use super::{Command, Error, Program, settings};
 
 /// One repository: its shared git directory, its main checkout, and where the user stands.
 pub(crate) struct Repo {
@@ -25,10 +25,11 @@ impl Repo {
     pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
         let program = Program::find()?;
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides(dir);
-        let gix = match found {
+        let mut gix = match found {
             Ok(found) => found.to_thread_local(),
             Err(e) => return Err(no_repository(&program, dir, e.into())),
         };
+        settings::add_from_command_line(&mut gix);
         let common_dir = real(gix.common_dir());
         let in_main = real(gix.git_dir()) == common_dir;
         let here = gix.workdir().map(real);
