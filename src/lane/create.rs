@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Base, Checkout, Error, Name, Project, place};
 use crate::event;
-use crate::git::{NewCommit, Oid, run_hook};
+use crate::git::{NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{Guard, LockName, Record, make_private, now, write_atomically};
 
@@ -191,16 +191,29 @@ impl Steps<'_> {
         Ok(lane)
     }
 
-    /// A commit of the uncommitted changes at `from`, on top of the starting point.
+    /// A commit of the uncommitted changes at `from`, on top of the starting point, which may be another commit than the
+    /// one they were made on.
     fn carried(&self, from: &Path) -> Result<Oid, Error> {
-        let start = self.plan.asked.base.start;
-        let tree = Checkout::lock(self.project, from)?.tracked_tree()?;
-        if tree == self.project.repo.tree_of(start)? {
+        let (start, repo) = (self.plan.asked.base.start, &self.project.repo);
+        let checkout = Checkout::lock(self.project, from)?;
+        let Some(head) = repo.head_of(from)? else { return Ok(start) };
+        let (before, ours, after) = (repo.tree_of(head)?, repo.tree_of(start)?, checkout.tracked_tree()?);
+        let mut tree = after;
+        if before != ours {
+            let scratch = self.project.store.layout().scratch()?;
+            let merged = merge_trees(repo, before, ours, after, scratch.path())?;
+            if !merged.clean {
+                let base = self.plan.asked.base.branch.clone();
+                return Err(Error::Carry { base, paths: merged.paths() });
+            }
+            tree = merged.tree;
+        }
+        if tree == ours {
             return Ok(start);
         }
         let message = "Carry uncommitted changes over\n";
         let commit = NewCommit { tree, parents: &[start], message };
-        Ok(commit.write(&self.project.repo, None)?)
+        Ok(commit.write(repo, None)?)
     }
 
     fn record(&mut self, start: Oid) -> Result<LaneRecord, Error> {

@@ -17,7 +17,7 @@ pub(crate) struct Evidence {
     pub(crate) dirt: Dirt,
     /// Commits on its branch that are not on its base, neither as such nor as content.
     pub(crate) unlanded: usize,
-    /// Commits its worktree is at that are not on its branch: `(where, commit)`.
+    /// Commits its worktree is at that are neither on its branch nor on its base: `(where, commit)`.
     pub(crate) elsewhere: Option<(String, Oid)>,
     /// Why `git worktree lock` holds it.
     pub(crate) locked: Option<String>,
@@ -70,7 +70,9 @@ impl Evidence {
             out.push(format!("commits on {place}"));
         }
         out.extend(self.open.map(|what| format!("a {what} is under way in it")));
-        out.extend(self.residents.iter().map(|who| format!("{who} is in its folder")));
+        // While an agent runs they are its own.
+        let strangers = if self.busy.is_none() { self.residents.as_slice() } else { &[] };
+        out.extend(strangers.iter().map(|who| format!("{who} is in its folder")));
         out
     }
 }
@@ -91,7 +93,8 @@ pub(crate) fn gather(
         ..Evidence::default()
     };
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
-    if let (Some(tip), Some(base)) = (evidence.tip, repo.branch_tip(base)?) {
+    let base = repo.branch_tip(base)?;
+    if let (Some(tip), Some(base)) = (evidence.tip, base) {
         evidence.unlanded = unlanded(project, tip, base)?;
     } else if let Some(tip) = evidence.tip {
         evidence.unlanded = repo.distance(tip, lane.start)?.ahead;
@@ -100,14 +103,19 @@ pub(crate) fn gather(
         return Ok(evidence);
     }
     let Some(worktree) = worktrees.at(&lane.path) else {
-        evidence.mismatch = Some(format!("git does not list {} as a worktree", lane.path.display()));
+        evidence.mismatch = Some(format!(
+            "git does not list {} as a worktree; move it away if it is yours",
+            lane.path.display()
+        ));
         return Ok(evidence);
     };
     evidence.locked.clone_from(&worktree.locked);
     let git_dir = repo.git_dir_of(&lane.path)?;
     if repo.admin_dir_of(&lane.path).as_deref().map(real) != Some(real(&git_dir)) {
-        evidence.mismatch =
-            Some(format!("{} and git's record of it name different places", lane.path.display()));
+        evidence.mismatch = Some(format!(
+            "{} and git's record of it name different places; git worktree repair may put that right",
+            lane.path.display()
+        ));
         return Ok(evidence);
     }
     evidence.open = open_operation(&git_dir).map(|open| open.what);
@@ -115,10 +123,10 @@ pub(crate) fn gather(
     if let Some(head) = worktree.head
         && worktree.branch.as_deref() != Some(lane.branch.as_str())
     {
-        let known = match evidence.tip {
-            Some(tip) => repo.is_ancestor(head, tip)?,
-            None => false,
-        };
+        let mut known = false;
+        for tip in evidence.tip.into_iter().chain(base) {
+            known = known || repo.is_ancestor(head, tip)?;
+        }
         let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
         evidence.elsewhere = (!known).then_some((place, head));
     }
