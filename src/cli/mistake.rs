@@ -44,7 +44,7 @@ pub enum Mistake {
         source: std::io::Error,
     },
     /// A lane has no run with this number.
-    #[error("lane '{lane}' has no run {run}")]
+    #[error("lane '{lane}' has no run {}", if *run == 0 { "yet".to_owned() } else { run.to_string() })]
     NoRun {
         /// The lane.
         lane: String,

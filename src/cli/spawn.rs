@@ -105,9 +105,11 @@ impl Asked {
 }
 
 fn read_prompt(file: &Path) -> Result<String, Failure> {
-    let unreadable = |source| Mistake::Unreadable { path: file.to_owned(), source };
+    let piped = file == Path::new("-");
+    let named = if piped { Path::new("standard input") } else { file };
+    let unreadable = |source| Mistake::Unreadable { path: named.to_owned(), source };
     let mut bytes = Vec::new();
-    if file == Path::new("-") {
+    if piped {
         std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
         bytes = std::fs::read(file).map_err(unreadable)?;
@@ -171,7 +173,7 @@ fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
     session.ui.answer(format!("  {}", lane.path.display()));
     match job {
         Some(job) => {
-            session.ui.say(format!("{} is at work there", job.agent));
+            session.ui.say(format!("{} is at work there", job.called()));
             session
                 .ui
                 .hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", lane.name));
