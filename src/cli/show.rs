@@ -9,8 +9,8 @@ use super::{Done, Failure, Session, logs, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
-use crate::store::Record;
 use crate::store::records::{ConflictRecord, LaneRecord, RunRecord};
+use crate::store::{Record, path_form};
 
 /// The answer for programs: the records as they are, and what only looking tells.
 #[derive(Serialize)]
@@ -32,6 +32,7 @@ struct Answer {
     runs: Vec<RunRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<ConflictRecord>,
+    #[serde(with = "path_form")]
     records: PathBuf,
 }
 

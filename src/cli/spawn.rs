@@ -13,6 +13,7 @@ use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
 use crate::lane::{self, NewLane, Plan, Project};
+use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
 
 /// The answer.
@@ -20,6 +21,7 @@ use crate::store::records::{LaneRecord, LaneState};
 struct Answer<'a> {
     lane: &'a str,
     branch: &'a str,
+    #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     base: &'a str,
     start: String,
