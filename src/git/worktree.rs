@@ -1,6 +1,7 @@
 //! Owns git's list of worktrees, and adding one.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Error, Oid, Repo, RepoPath};
 
@@ -21,15 +22,34 @@ pub(crate) struct Worktree {
     pub(crate) bare: bool,
 }
 
+/// How often the list is asked for, and how long is waited in between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// All worktrees of a repository, the main one first, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorktreeList(Vec<Worktree>);
 
 impl WorktreeList {
-    /// Reads the list.
+    /// Reads the list. git fails when it comes upon a worktree that is just being added or removed, so it is asked again.
     pub(crate) fn read(repo: &Repo) -> Result<WorktreeList, Error> {
-        let out = repo.git().args(["worktree", "list", "--porcelain", "-z"]).run()?;
-        Ok(WorktreeList(parse(&out.stdout)))
+        let ask = || repo.git().args(["worktree", "list", "--porcelain", "-z"]).run();
+        let mut out = ask();
+        for _ in 1..TRIES {
+            if out.is_ok() {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            out = ask();
+        }
+        let out = out?;
+        let mut all = parse(&out.stdout);
+        // git takes the main checkout for the folder above the git directory, which it is not for a submodule or with a
+        // git directory elsewhere.
+        if let (Some(first), Some(main)) = (all.first_mut(), repo.main_worktree()) {
+            main.clone_into(&mut first.path);
+        }
+        Ok(WorktreeList(all))
     }
 
     /// Every worktree.
