@@ -65,6 +65,10 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
     }
     let name = match &asked.name {
         Some(name) => {
+            // What stands there while the name is held belongs to a lane that is being made or removed.
+            if project.store.locks().is_held(&LockName::Run(name.to_string()))? {
+                return Err(Error::Taken { name: name.to_string() });
+            }
             require_free(project, name)?;
             name.clone()
         }
@@ -141,8 +145,8 @@ fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard)
         let free = require_free(project, &plan.name);
         match (held, free, &plan.asked.name) {
             (Some(guard), Ok(()), _) => return Ok((plan, guard)),
-            (_, Err(e), Some(_)) => return Err(e),
-            (None, Ok(()), Some(name)) => return Err(Error::Taken { name: name.to_string() }),
+            (None, _, Some(name)) => return Err(Error::Taken { name: name.to_string() }),
+            (Some(_), Err(e), Some(_)) => return Err(e),
             _ => {}
         }
         let wish = Name::from_prompt(plan.asked.called());
@@ -178,7 +182,7 @@ impl Steps<'_> {
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
             self.made.push(Made::Worktree);
-            project.repo.add_worktree(&plan.path, &plan.branch, start)?;
+            project.repo.add_worktree(&plan.path, &plan.branch, start).map_err(|e| self.blocked(e))?;
         }
         crate::interrupt::check()?;
         project.repo.fill_worktree(&plan.path)?;
@@ -189,6 +193,17 @@ impl Steps<'_> {
             project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
         }
         Ok(lane)
+    }
+
+    /// Why no worktree could be made: a branch `proq/x/y` makes `proq/x` impossible, which git says at length.
+    fn blocked(&self, e: crate::git::Error) -> Error {
+        let below = self.project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
+        match below.ok().and_then(|refs| refs.into_iter().next()) {
+            Some((name, _)) => {
+                Error::BranchTaken { branch: name.trim_start_matches("refs/heads/").to_owned() }
+            }
+            None => e.into(),
+        }
     }
 
     /// A commit of the uncommitted changes at `from`, on top of the starting point, which may be another commit than the

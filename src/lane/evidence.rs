@@ -154,6 +154,32 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
+/// How far above a process this program is looked for.
+const GENERATIONS: u32 = 3;
+
+/// Whether a process is this program looking at a lane, or a git that it asked. What it changes there it locks first.
+fn is_own(pid: u32) -> bool {
+    let exe = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let stat = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let me = exe(std::process::id());
+    if exe(pid) == me {
+        return true;
+    }
+    let git = stat(pid).split_once(' ').is_some_and(|(_, rest)| rest.starts_with("(git)"));
+    let mut above = pid;
+    for _ in 0..GENERATIONS {
+        let text = stat(above);
+        let parent = text.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        let Some(parent) = parent.filter(|_| git) else { return false };
+        above = parent;
+        if exe(above) == me {
+            return true;
+        }
+    }
+    // It may have ended since it was seen.
+    exe(pid).is_none()
+}
+
 /// Other processes whose working folder lies in `dir`. Known where there is a `/proc`; elsewhere nobody is seen.
 fn residents(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -162,7 +188,7 @@ fn residents(dir: &Path) -> Vec<String> {
     for entry in entries.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
         let inside = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
-        if inside && pid != me {
+        if inside && pid != me && !is_own(pid) {
             let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
             out.push(format!("{} (process {pid})", name.trim()));
         }
