@@ -3,10 +3,14 @@
 
 mod agent_end;
 mod agent_start;
+mod bad_git;
+mod bad_input;
 mod carry;
 mod cleanup;
+mod concurrency;
 mod config;
 mod discard;
+mod discovery;
 mod events;
 mod guard;
 mod list;
