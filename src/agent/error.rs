@@ -12,13 +12,16 @@ pub enum Error {
     #[error("the prompt {why}; nothing was made")]
     Prompt {
         /// What is wrong with it.
-        why: String,
+        why: &'static str,
+        /// What to do about it.
+        helps: &'static str,
     },
+    /// A command line without a command.
+    #[error("nothing says what to start; nothing was made")]
+    NoCommand,
     /// The program is not installed.
-    #[error("the agent '{agent}' was not found: there is no '{program}' on PATH; nothing was made")]
+    #[error("there is no program '{program}' on PATH; nothing was made")]
     NotInstalled {
-        /// The profile's name.
-        agent: String,
         /// What was looked for.
         program: String,
     },
@@ -44,6 +47,16 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// What lives on left the agent's process group, or the record of it is wrong.
+    #[error(
+        "something that the agent of lane '{lane}' started lives on, and it is not known which process it is"
+    )]
+    Escaped {
+        /// The lane.
+        lane: String,
+        /// The file that it keeps open.
+        file: std::path::PathBuf,
+    },
     /// From a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
@@ -61,16 +74,21 @@ pub enum Error {
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Prompt { .. } => vec!["put the task in a file: git proq spawn AGENT -f task.md".into()],
+            Error::Prompt { helps, .. } => vec![(*helps).into()],
+            Error::NoCommand => vec!["give one: git proq spawn -n NAME -- CMD ARGS…".into()],
             Error::NotInstalled { .. } => vec![
                 "see which agents are installed: git proq agents".into(),
-                "or give a command: git proq spawn -n NAME -- CMD ARGS…".into(),
+                "or give a command of your own: git proq spawn -n NAME -- CMD ARGS…".into(),
             ],
             Error::NotStarted { lane, .. } => {
                 vec![format!("take the lane away again: git proq discard {lane}").into()]
             }
             Error::NotRunning { lane } => vec![format!("see its state: git proq show {lane}").into()],
             Error::StillRunning { lane, .. } => vec![format!("try again: git proq stop {lane}").into()],
+            Error::Escaped { lane, file } => vec![
+                format!("find it by the file that it keeps open: lsof '{}'", file.display()).into(),
+                format!("end it, then try again: git proq stop {lane}").into(),
+            ],
             Error::Lane(e) => e.hints(),
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
@@ -80,7 +98,7 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Prompt { .. } => Exit::Usage,
+            Error::Prompt { .. } | Error::NoCommand => Exit::Usage,
             Error::NotStarted { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::profile::{Places, Profile, fill};
+use super::profile::{Places, Profile, check_text, fill};
 use crate::event;
 use crate::lane::{Project, effective_state};
 use crate::process::{self, Start};
@@ -36,7 +36,7 @@ impl Job {
     /// An agent by name, with the prompt handed over as its profile says.
     pub(crate) fn agent(agent: &str, prompt: &str, dir: &Path) -> Result<Job, Error> {
         let profile = Profile::of(agent);
-        let program = profile.find(agent, dir)?;
+        let program = profile.find(dir)?;
         profile.check_prompt(prompt)?;
         Ok(Job {
             agent: agent.to_owned(),
@@ -50,15 +50,10 @@ impl Job {
     /// A command line of the user's own; `{prompt}` and `{prompt_file}` in its arguments are filled in. Without them a
     /// prompt is only found in the file that `PROQ_TASK_FILE` names.
     pub(crate) fn command(words: &[OsString], prompt: &str, dir: &Path) -> Result<Job, Error> {
-        let (program, args) =
-            words.split_first().ok_or_else(|| Error::Prompt { why: "has no command".to_owned() })?;
-        if prompt.contains('\0') {
-            return Err(Error::Prompt { why: "holds a NUL byte".to_owned() });
-        }
-        let found = process::find(&program.to_string_lossy(), dir).map_err(|_| Error::NotInstalled {
-            agent: "command".to_owned(),
-            program: program.to_string_lossy().into_owned(),
-        })?;
+        let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
+        check_text(prompt)?;
+        let found = process::find(&program.to_string_lossy(), dir)
+            .map_err(|_| Error::NotInstalled { program: program.to_string_lossy().into_owned() })?;
         Ok(Job {
             agent: "command".to_owned(),
             program: found,
@@ -66,6 +61,14 @@ impl Job {
             env: Vec::new(),
             prompt_on_stdin: false,
         })
+    }
+
+    /// The agent as a sentence names it.
+    pub(crate) fn called(&self) -> &str {
+        match &self.args {
+            Args::Profile(_) => &self.agent,
+            Args::Command(_) => "your command",
+        }
     }
 
     /// The command line for a lane.

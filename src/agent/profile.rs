@@ -58,9 +58,9 @@ impl Profile {
     }
 
     /// Finds its program.
-    pub(crate) fn find(&self, agent: &str, dir: &Path) -> Result<PathBuf, Error> {
+    pub(crate) fn find(&self, dir: &Path) -> Result<PathBuf, Error> {
         crate::process::find(&self.program, dir)
-            .map_err(|_| Error::NotInstalled { agent: agent.to_owned(), program: self.program.clone() })
+            .map_err(|_| Error::NotInstalled { program: self.program.clone() })
     }
 
     /// Whether the prompt goes to standard input.
@@ -70,19 +70,23 @@ impl Profile {
 
     /// Refuses a prompt that cannot be handed over this way.
     pub(crate) fn check_prompt(&self, prompt: &str) -> Result<(), Error> {
-        let refused = |why: &str| Err(Error::Prompt { why: why.to_owned() });
+        let refused = |why, helps| Err(Error::Prompt { why, helps });
         if prompt.trim().is_empty() {
-            return refused("is empty");
+            return refused("is empty", "say what to do: git proq spawn AGENT \"implement payments\"");
         }
-        if prompt.contains('\0') {
-            return refused("holds a NUL byte");
-        }
+        check_text(prompt)?;
         if self.args.iter().any(|a| a.contains("{prompt}")) {
             if prompt.len() > LONGEST_ARGUMENT {
-                return refused("is too long to be an argument of this agent (more than 120 KiB)");
+                return refused(
+                    "is longer than an argument may be (120 KiB), and this agent takes it as one",
+                    "let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}",
+                );
             }
             if prompt.starts_with('-') {
-                return refused("starts with '-', which this agent would take for an option");
+                return refused(
+                    "starts with '-', which this agent would take for an option",
+                    "begin it with a word",
+                );
             }
         }
         Ok(())
@@ -92,6 +96,17 @@ impl Profile {
     pub(crate) fn fill(&self, places: &Places<'_>) -> Vec<OsString> {
         self.args.iter().map(|arg| fill(arg.as_ref(), places)).collect()
     }
+}
+
+/// Refuses a prompt that is no text: no argument can hold a NUL byte, and a log that shows one misleads.
+pub(super) fn check_text(prompt: &str) -> Result<(), Error> {
+    if prompt.contains('\0') {
+        return Err(Error::Prompt {
+            why: "holds a NUL byte",
+            helps: "is it the right file? A prompt is plain text",
+        });
+    }
+    Ok(())
 }
 
 /// Fills the placeholders of one argument. What is filled in is never looked at again, so a prompt may hold `{git_dir}`.

@@ -58,19 +58,24 @@ fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Resul
 /// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.
 fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let mut lives_on = false;
     if let Some(pid) = run.pid
         && process::is_same(pid, run.birth.as_deref())
     {
-        process::end_group(pid, project.settings.stop_grace);
+        lives_on = !process::end_group(pid, project.settings.stop_grace);
     }
-    if project.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
+    let lock = LockName::Alive(lane.name.clone());
+    if project.store.locks().is_held(&lock)? {
         let seconds = project.settings.stop_grace.as_secs();
-        return Err(Error::StillRunning { lane: lane.name.clone(), seconds });
+        return Err(match lives_on {
+            true => Error::StillRunning { lane: lane.name.clone(), seconds },
+            false => Error::Escaped { lane: lane.name.clone(), file: project.store.locks().path(&lock) },
+        });
     }
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Stopped;
-        record.detail = Some("stopped without a supervisor".into());
+        record.detail = Some("its supervisor was gone".into());
     })?;
-    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{}' is stopped", lane.name));
+    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));
     Ok(lane)
 }

@@ -41,7 +41,7 @@ pub(crate) fn supervise(
         Ok(ended) => watch.settle(&ended),
         Err(e) => {
             // The starter still listens: this is its answer.
-            say(&e.to_string());
+            say(&with_causes(&e));
             Err(e)
         }
     };
@@ -66,6 +66,20 @@ fn say(line: &str) {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         let _stays_open = rustix::stdio::dup2_stdout(&null);
     }
+}
+
+/// An error and its causes on one line.
+fn with_causes(e: &dyn std::error::Error) -> String {
+    let mut out = e.to_string();
+    let mut next = e.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            out.push_str(&format!(": {text}"));
+        }
+        next = cause.source();
+    }
+    out
 }
 
 /// How the agent's process ended.
@@ -108,8 +122,7 @@ impl Watch<'_> {
     fn start(&self, words: &[OsString]) -> Result<Spawned, Error> {
         let layout = self.project.store.layout();
         let name = &self.lane.name;
-        let (program, args) =
-            words.split_first().ok_or_else(|| Error::Prompt { why: "has no command".into() })?;
+        let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
         let path = layout.run_log(name, self.attempt);
         let opened = File::options().append(true).create(true).open(&path);
         let log = opened.map_err(lane::Error::io("write", &path))?;
@@ -189,7 +202,7 @@ impl Watch<'_> {
         self.project.tell(
             event::Name::RunEnded,
             Some(&self.lane),
-            format!("lane '{}' is {state}{more}", self.lane.name),
+            format!("lane '{}': {state}{more}", self.lane.name),
         );
         Ok(())
     }
@@ -215,7 +228,11 @@ impl Watch<'_> {
             let message =
                 format!("{}\n\nLeft uncommitted by the agent of lane {}.\n", self.lane.title, self.lane.name);
             match commit_leftovers(self.project, &self.lane, &message) {
-                Ok(Leftovers::Nothing | Leftovers::Committed(_)) => {}
+                Ok(Leftovers::Nothing) => {}
+                // HEAD may have left the branch before.
+                Ok(Leftovers::Committed(_)) => {
+                    self.follow_head()?;
+                }
                 Err(e) => {
                     uncommitted = true;
                     detail = detail.or(Some(format!("uncommitted work: {e}")));
@@ -243,7 +260,7 @@ impl Watch<'_> {
     fn follow_head(&self) -> Result<Option<String>, Error> {
         let repo = &self.project.repo;
         let worktrees = crate::git::WorktreeList::read(repo)?;
-        let Some(worktree) = worktrees.at(&self.lane.path) else {
+        let Some(worktree) = worktrees.at(&self.lane.path).filter(|_| self.lane.path.exists()) else {
             return Ok(Some("its worktree is gone".to_owned()));
         };
         let (Some(head), Some(tip)) = (worktree.head, repo.branch_tip(&self.lane.branch)?) else {

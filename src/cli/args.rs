@@ -201,7 +201,7 @@ pub(crate) struct Cleanup {
     #[arg(long, conflicts_with = "lanes")]
     pub(crate) all: bool,
     /// Remove the named lanes whatever is in them, saving it all first
-    #[arg(long, short, requires = "lanes")]
+    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
     pub(crate) force: bool,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
@@ -347,7 +347,7 @@ pub(crate) struct Merge {
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
     pub(crate) onto: Option<String>,
     /// Also lanes that failed or were stopped, when named
-    #[arg(long, short, requires = "lanes")]
+    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
     pub(crate) force: bool,
     /// Keep landed lanes
     #[arg(long)]

@@ -39,12 +39,10 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
             }
         }
     }
-    if !named {
-        take_strays(session, &project, args)?;
-    }
+    let strays = if named { 0 } else { take_strays(session, &project, args)? };
     if session.ui.json {
         session.ui.object(Answer { lanes: answers, dry_run: args.dry_run });
-    } else if lanes.is_empty() {
+    } else if lanes.is_empty() && strays == 0 {
         session.ui.say("no lane to clean up");
     }
     if !args.dry_run {
@@ -81,17 +79,16 @@ fn tidy(
 }
 
 /// Worktrees that a killed process left without a record become lanes nobody asked for; those without work go.
-fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<(), Failure> {
+/// Returns how many there were.
+fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<usize, Failure> {
     let worktrees = WorktreeList::read(&project.repo)?;
-    for path in lane::stray_worktrees(project, &project.lanes()?, &worktrees)? {
-        if args.dry_run {
-            session.ui.say(format!("would clean up {}, which belongs to no lane", path.display()));
-            continue;
-        }
-        match lane::remove_stray(project, &path) {
-            Ok(()) => session.ui.say(format!("cleaned up {}, which belonged to no lane", path.display())),
+    let strays = lane::stray_worktrees(project, &project.lanes()?, &worktrees)?;
+    let done = if args.dry_run { "would clean up" } else { "cleaned up" };
+    for path in &strays {
+        match lane::remove_stray(project, path, args.dry_run) {
+            Ok(()) => session.ui.say(format!("{done} {}, which no lane has on record", path.display())),
             Err(e) => session.ui.say(e.to_string()),
         }
     }
-    Ok(())
+    Ok(strays.len())
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::Discard;
-use super::{Done, Failure, Session, report, wait};
+use super::{Done, Failure, Session, report, ui, wait};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
@@ -97,7 +97,7 @@ pub(super) fn take_away(
     let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
     if !session.ui.json {
         session.ui.answer(format!("{verb} {name}"));
-        say_way_back(session, &removed, lane.state);
+        say_way_back(session, project, &removed, why);
     }
     Ok(Gone {
         lane: name.to_owned(),
@@ -110,29 +110,41 @@ pub(super) fn take_away(
     })
 }
 
-fn say_way_back(session: &Session, removed: &Removed, state: crate::store::records::LaneState) {
-    use crate::store::records::LaneState;
-    if state == LaneState::Landed {
-        return;
-    }
-    if let Some(tip) = removed.tip {
+/// The commands that bring back what was in a lane. What landed needs none.
+fn say_way_back(session: &Session, project: &Project, removed: &Removed, why: Why) {
+    if let (true, Some(tip)) = (removed.unlanded, removed.tip) {
         session.ui.say(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
+    }
+    if let Some((place, tip)) = &removed.elsewhere {
+        session.ui.say(format!("its commits on {place} are kept: git branch NEW-NAME {}", tip.short()));
     }
     if let Some(id) = removed.uncommitted {
         session.ui.say(format!("its uncommitted files are kept: git stash apply {}", id.short()));
+    }
+    if why == Why::Discard {
+        let days = project.settings.trash_keep.as_secs() / (24 * 60 * 60);
+        session.ui.say(format!(
+            "its folder, ignored files included, is kept for {}: {}",
+            ui::count(usize::try_from(days).unwrap_or(usize::MAX), "day"),
+            removed.trash.display()
+        ));
     }
 }
 
 fn foresee(session: &Session, project: &Project, name: &str, force: bool) -> Result<Gone, Failure> {
     let lane = project.lane(name)?;
-    let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    let mut found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    // With force its agent is stopped first.
     let stops = force && found.busy.is_some();
-    if !stops {
-        lane::refuse(&lane, &found, force)?;
+    if stops {
+        found.busy = None;
+        found.residents.clear();
     }
+    lane::refuse(&lane, &found, force)?;
     let saved = found.objections(&lane.base);
     let more = if saved.is_empty() { String::new() } else { format!(", after saving: {}", saved.join("; ")) };
-    session.ui.say(format!("would discard {name}{more}"));
+    let first = if stops { "stop its agent and " } else { "" };
+    session.ui.say(format!("would {first}discard {name}{more}"));
     Ok(Gone {
         lane: name.to_owned(),
         removed: false,

@@ -28,6 +28,9 @@ pub(super) fn run(session: &Session, args: &Events) -> Done {
         session.ui.object(Answer { events });
         return Ok(Exit::Done);
     }
+    if events.is_empty() && keep > 0 {
+        session.ui.say("nothing has happened yet");
+    }
     print(session, &events);
     if !args.follow {
         return Ok(Exit::Done);

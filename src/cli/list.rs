@@ -10,8 +10,8 @@ use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
 use crate::preview::{self, Showing};
-use crate::store::now;
 use crate::store::records::{LaneRecord, LaneState};
+use crate::store::{now, path_form};
 
 /// One lane, for programs.
 #[derive(Serialize)]
@@ -22,6 +22,7 @@ struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
     branch: String,
+    #[serde(with = "path_form")]
     path: PathBuf,
     base: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +46,7 @@ struct Answer {
     lanes: Vec<Row>,
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<String>,
-    unrecorded: Vec<PathBuf>,
+    unrecorded: Vec<String>,
 }
 
 /// Everything a list shows.
@@ -134,7 +135,7 @@ fn answer(board: &Board) -> Answer {
     Answer {
         lanes,
         preview: board.showing.as_ref().map(|s| s.lane.clone()),
-        unrecorded: board.strays.clone(),
+        unrecorded: board.strays.iter().map(|p| path_form::text(p)).collect(),
     }
 }
 

@@ -11,6 +11,7 @@ use super::args::Logs;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::explain::Exit;
 use crate::lane::{Project, effective_state};
+use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
 
 /// How often a growing log is looked at. It is for a person's eyes.
@@ -20,6 +21,7 @@ const GLANCE: Duration = Duration::from_millis(80);
 struct Answer<'a> {
     lane: &'a str,
     run: u32,
+    #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     text: String,
 }

@@ -44,7 +44,7 @@ pub enum Mistake {
         source: std::io::Error,
     },
     /// A lane has no run with this number.
-    #[error("lane '{lane}' has no run {run}")]
+    #[error("lane '{lane}' has no run {}", if *run == 0 { "yet".to_owned() } else { run.to_string() })]
     NoRun {
         /// The lane.
         lane: String,
@@ -81,7 +81,9 @@ impl Explain for Mistake {
             Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
             Mistake::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
             Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
-            _ => Vec::new(),
+            Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
+            Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],
+            Mistake::Unreadable { .. } | Mistake::Unwritable { .. } => Vec::new(),
         }
     }
 

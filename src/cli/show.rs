@@ -9,8 +9,8 @@ use super::{Done, Failure, Session, logs, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
-use crate::store::Record;
 use crate::store::records::{ConflictRecord, LaneRecord, RunRecord};
+use crate::store::{Record, path_form};
 
 /// The answer for programs: the records as they are, and what only looking tells.
 #[derive(Serialize)]
@@ -32,6 +32,7 @@ struct Answer {
     runs: Vec<RunRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<ConflictRecord>,
+    #[serde(with = "path_form")]
     records: PathBuf,
 }
 
@@ -91,15 +92,19 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     };
     let state = view.map_or(lane.state, |v| v.state);
     let detail = view.map_or(lane.detail.as_deref(), |v| v.detail.as_deref());
-    line("lane", &lane.name);
+    // A removed lane goes by its name in the history, which is what its folder of records is called.
+    let past = about.dir.file_name().map(|n| n.to_string_lossy().into_owned());
+    line("lane", past.as_deref().unwrap_or(&lane.name));
     if lane.title != lane.name {
         line("title", &lane.title);
     }
     line("state", &format!("{}{}", ui::state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()));
     line("branch", &branch(project, lane, view));
     line("base", &format!("{}, from {}", lane.base, lane.start.short()));
-    let gone = view.is_some_and(|v| v.folder_gone);
-    line("worktree", &format!("{}{}", lane.path.display(), if gone { " (gone)" } else { "" }));
+    if let Some(view) = view {
+        let gone = if view.folder_gone { " (gone)" } else { "" };
+        line("worktree", &format!("{}{gone}", lane.path.display()));
+    }
     if let Some(dirt) = view.and_then(|v| v.dirt.as_ref()).filter(|d| !d.is_clean()) {
         line("changes", &format!("{} uncommitted", ui::count(dirt.entries.len(), "file")));
         for path in dirt.paths().iter().take(10) {

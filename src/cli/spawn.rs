@@ -13,6 +13,7 @@ use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
 use crate::lane::{self, NewLane, Plan, Project};
+use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
 
 /// The answer.
@@ -20,6 +21,7 @@ use crate::store::records::{LaneRecord, LaneState};
 struct Answer<'a> {
     lane: &'a str,
     branch: &'a str,
+    #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     base: &'a str,
     start: String,
@@ -105,9 +107,11 @@ impl Asked {
 }
 
 fn read_prompt(file: &Path) -> Result<String, Failure> {
-    let unreadable = |source| Mistake::Unreadable { path: file.to_owned(), source };
+    let piped = file == Path::new("-");
+    let named = if piped { Path::new("standard input") } else { file };
+    let unreadable = |source| Mistake::Unreadable { path: named.to_owned(), source };
     let mut bytes = Vec::new();
-    if file == Path::new("-") {
+    if piped {
         std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
         bytes = std::fs::read(file).map_err(unreadable)?;
@@ -171,7 +175,7 @@ fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
     session.ui.answer(format!("  {}", lane.path.display()));
     match job {
         Some(job) => {
-            session.ui.say(format!("{} is at work there", job.agent));
+            session.ui.say(format!("{} is at work there", job.called()));
             session
                 .ui
                 .hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", lane.name));

@@ -28,6 +28,9 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
             names.push(project.lane(name)?.name);
         }
     }
+    if names.is_empty() {
+        session.ui.say("no agent is running");
+    }
     let mut exit = Exit::Done;
     let mut stopped = Vec::new();
     for name in names {

@@ -38,6 +38,9 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
             names.push(project.lane(name)?.name);
         }
     }
+    if names.is_empty() {
+        session.ui.say("no agent is running");
+    }
     let mut exit = Exit::Done;
     let mut all = Vec::new();
     for name in names {

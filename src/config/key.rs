@@ -7,17 +7,17 @@ pub(crate) enum Form {
     OneOf(&'static [&'static str]),
     /// A whole number in this unit.
     Count(&'static str),
-    /// Any text.
-    Text,
+    /// The first part of a branch's name.
+    Prefix,
 }
 
 impl Form {
     /// The form in words, for tables and errors.
     pub(crate) fn describe(self) -> String {
         match self {
-            Form::OneOf(words) => words.join(", "),
-            Form::Count(unit) => format!("whole number of {unit}"),
-            Form::Text => "text".to_owned(),
+            Form::OneOf(words) => format!("one of: {}", words.join(", ")),
+            Form::Count(unit) => format!("a whole number of {unit}"),
+            Form::Prefix => "the beginning of a branch name, as in proq or lanes".to_owned(),
         }
     }
 
@@ -26,9 +26,21 @@ impl Form {
         match self {
             Form::OneOf(words) => words.contains(&value),
             Form::Count(_) => value.parse::<u32>().is_ok(),
-            Form::Text => !value.is_empty() && !value.contains('\0'),
+            Form::Prefix => begins_branch(value),
         }
     }
+}
+
+/// Whether git would take `text/x` for a branch's name (see `git check-ref-format`).
+#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "git's lock files are lower-case")]
+fn begins_branch(text: &str) -> bool {
+    let part = |p: &str| !p.is_empty() && !p.starts_with('.') && !p.ends_with(".lock");
+    let bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    !text.starts_with('-')
+        && !text.contains("..")
+        && !text.contains("@{")
+        && !text.contains(bad)
+        && text.split('/').all(part)
 }
 
 /// One setting.
@@ -64,7 +76,7 @@ pub(crate) const KEYS: &[Key] = &[
     },
     Key {
         name: "lane.prefix",
-        form: Form::Text,
+        form: Form::Prefix,
         default: "proq",
         by_repository: true,
         about: "lanes' branches are named PREFIX/NAME",

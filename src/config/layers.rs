@@ -56,7 +56,7 @@ pub enum Error {
         source: Box<toml::de::Error>,
     },
     /// A value does not have its key's form.
-    #[error("{key} = '{value}' (from {origin}) is not one of: {form}")]
+    #[error("{key} = '{value}' (from {origin}) cannot be used; it takes {form}")]
     Value {
         /// The key.
         key: String,
@@ -66,6 +66,8 @@ pub enum Error {
         origin: String,
         /// What it could be.
         form: String,
+        /// What it is when nobody sets it.
+        default: &'static str,
     },
     /// A repository's file sets what only the user may set.
     #[error("{} may not set {key}: only you may, for yourself", path.display())]
@@ -79,7 +81,19 @@ pub enum Error {
 
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec!["see every setting and where it comes from: git proq config list --show-origin".into()]
+        vec![match self {
+            Error::Read { path, .. } | Error::Toml { path, .. } => {
+                format!("correct it, or set it aside: mv '{0}' '{0}.broken'", path.display()).into()
+            }
+            Error::Value { default, .. } => {
+                format!("correct it where it is set; without it '{default}' counts").into()
+            }
+            Error::NotForRepository { key, .. } => format!(
+                "take it out of that file; to set it for yourself: git config proq.{} VALUE",
+                key.replace('_', "")
+            )
+            .into(),
+        }]
     }
 
     fn exit(&self) -> Exit {
@@ -169,6 +183,7 @@ impl Layers {
                 value,
                 origin: origin.to_string(),
                 form: key.form.describe(),
+                default: key.default,
             });
         }
         self.values.insert(key.name, (value, origin));

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
-use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -186,11 +185,10 @@ impl Command {
         })
     }
 
-    /// Runs it with its output going to this process's standard error, and waits for it alone: what it leaves running in
+    /// Runs it with its errors going to this process's own (where git sends all that a hook says), and waits for it alone: what it leaves running in
     /// the background may keep that open.
     pub(crate) fn run_beside(mut self) -> Result<(), Error> {
-        let err = std::io::stderr().as_fd().try_clone_to_owned().map_err(|e| self.not_started(&e))?;
-        self.inner.stdout(err).stderr(Stdio::inherit());
+        self.inner.stdout(Stdio::null()).stderr(Stdio::inherit());
         let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
         if status.success() {
             return Ok(());

@@ -26,11 +26,10 @@ pub enum Error {
     /// There is no repository here.
     #[error("not a git repository: {}", dir.display())]
     NoRepository {
-        /// Where the search began.
+        /// Where the search began, or what `GIT_DIR` names.
         dir: PathBuf,
-        /// What the search said.
-        #[source]
-        source: Box<dyn std::error::Error + Send + Sync>,
+        /// Whether it is what `GIT_DIR` names.
+        by_variable: bool,
     },
     /// The command needs a main checkout and the repository is bare.
     #[error("this is a bare repository; it has no main checkout")]
@@ -208,6 +207,9 @@ impl Explain for Error {
         match self {
             Error::NoGit => vec!["install git 2.39 or newer".into()],
             Error::TooOld { .. } => vec!["upgrade git, or put a newer one first on PATH".into()],
+            Error::NoRepository { by_variable: true, .. } => {
+                vec!["GIT_DIR is set and names no repository: unset GIT_DIR".into()]
+            }
             Error::NoRepository { .. } => {
                 vec!["run it inside a repository, or make one: git init".into()]
             }
@@ -238,6 +240,9 @@ impl Explain for Error {
                     format!("make room, put them back by hand, then look: git -C '{}' status", dir.display())
                         .into(),
                 ]
+            }
+            Error::Command { stderr, .. } if stderr.contains("No space left on device") => {
+                vec!["make room on the disk, then run the command again".into()]
             }
             Error::Command { .. } | Error::Answer { .. } | Error::Object { .. } | Error::Io { .. } => {
                 Vec::new()

@@ -44,5 +44,5 @@ pub(crate) use restore::{Restored, restore};
 pub(crate) use snapshot::{Snapshot, ignored, take as take_snapshot, tracked_tree};
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use transition::{Tree, transition};
-pub(crate) use tree_merge::{Merged, merge_commits};
+pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};
 pub(crate) use worktree::WorktreeList;

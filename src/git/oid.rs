@@ -10,10 +10,13 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub struct Oid(pub(super) gix::ObjectId);
 
 impl Oid {
-    /// The first eight hex digits, for people.
+    /// The first eight hex digits, for people. More when they would be a plain number, which git commands such as
+    /// `stash apply` read as something else.
     #[must_use]
     pub fn short(self) -> String {
-        self.0.to_hex_with_len(8).to_string()
+        let whole = self.0.to_string();
+        let letter = whole.find(|c: char| !c.is_ascii_digit()).unwrap_or(whole.len() - 1);
+        whole[..=letter.max(7)].to_owned()
     }
 
     /// The all-zero id of the same kind, which git reads as "does not exist".
@@ -62,5 +65,18 @@ impl<'de> Deserialize<'de> for Oid {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(d)?;
         text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_id_is_never_a_plain_number() {
+        let id = |start: &str| Oid::from_hex(format!("{start:0<40}").as_bytes()).unwrap();
+        assert_eq!(id("12a4567890").short(), "12a45678");
+        assert_eq!(id("1234567890f").short(), "1234567890f");
+        assert_eq!(id("12345678").short().len(), 40);
     }
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::version::Version;
-use super::{Command, Error, Program};
+use super::{Command, Error, Program, settings};
 
 /// One repository: its shared git directory, its main checkout, and where the user stands.
 pub(crate) struct Repo {
@@ -25,17 +25,18 @@ impl Repo {
     pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
         let program = Program::find()?;
         let found = gix::ThreadSafeRepository::discover_with_environment_overrides(dir);
-        let gix = match found {
+        let mut gix = match found {
             Ok(found) => found.to_thread_local(),
-            Err(e) => return Err(no_repository(&program, dir, e.into())),
+            Err(_) => return Err(no_repository(&program, dir)),
         };
+        settings::add_from_command_line(&mut gix);
         let common_dir = real(gix.common_dir());
         let in_main = real(gix.git_dir()) == common_dir;
         let here = gix.workdir().map(real);
         let main = match (in_main, gix.main_repo()) {
             (true, _) => here.clone(),
             (false, Ok(main)) => main.workdir().map(real),
-            (false, Err(e)) => return Err(no_repository(&program, dir, e.into())),
+            (false, Err(_)) => return Err(no_repository(&program, dir)),
         };
         let reftable = gix
             .config_snapshot()
@@ -126,10 +127,14 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Prefers git's own words: it knows about ownership, formats and broken links.
-fn no_repository(program: &Program, dir: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+fn no_repository(program: &Program, dir: &Path) -> Error {
     let by_git = program.in_dir(dir).args(["rev-parse", "--git-common-dir"]).run();
     match by_git {
         Err(e @ Error::Command { .. }) if !e.to_string().contains("not a git repository") => e,
-        _ => Error::NoRepository { dir: dir.to_owned(), source },
+        _ => {
+            let named = std::env::var_os("GIT_DIR").map(PathBuf::from);
+            let by_variable = named.is_some();
+            Error::NoRepository { dir: named.unwrap_or_else(|| dir.to_owned()), by_variable }
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents};
 use super::status::{Entry, Kind, status};
 use super::transition::{Tree, attributes_for, bring_files, refuse_overlap};
-use super::{Change, Error, NewCommit, Oid, RepoPath, Side, Snapshot, flags, merge_commits, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 
 /// How a snapshot came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,17 +244,11 @@ impl Work<'_> {
         Ok(Restored::Merged)
     }
 
-    /// What `theirs` changed relative to the snapshot's base, on top of `now`; or the paths that conflict. The histories
-    /// are made up so that the base is the only merge base, whatever happened to the branch since.
+    /// What `theirs` changed relative to the snapshot's base, on top of `now`; or the paths that conflict.
     fn merge(&self, now: Oid, theirs: Oid) -> Result<Result<Oid, Vec<RepoPath>>, Error> {
         let repo = self.tree.repo;
-        let write = |tree, parents: &[Oid]| {
-            NewCommit { tree, parents, message: "git-proq: restore" }.write_as_keeper(repo)
-        };
-        let root = write(repo.tree_of(self.snapshot.base)?, &[])?;
-        let ours = write(repo.tree_of(now)?, &[root])?;
-        let theirs = write(theirs, &[root])?;
-        let merged = merge_commits(repo, ours, theirs, self.tree.scratch, None)?;
+        let before = repo.tree_of(self.snapshot.base)?;
+        let merged = merge_trees(repo, before, repo.tree_of(now)?, theirs, self.tree.scratch)?;
         Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
     }
 

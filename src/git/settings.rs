@@ -2,6 +2,42 @@
 
 use super::Repo;
 
+/// Where git puts the settings of `git -c key=value proq`; the library does not look there.
+const FROM_COMMAND_LINE: &str = "GIT_CONFIG_PARAMETERS";
+
+/// Adds the settings of git's own command line, which win over all files.
+pub(super) fn add_from_command_line(gix: &mut gix::Repository) {
+    let Ok(text) = std::env::var(FROM_COMMAND_LINE) else { return };
+    for setting in parse(&text) {
+        let mut snapshot = gix.config_snapshot_mut();
+        // One at a time: what the library cannot read says nothing about the others.
+        if snapshot.append_config([setting.as_str()], gix::config::Source::Cli).is_err() {
+            snapshot.forget();
+        }
+    }
+}
+
+/// Reads `'key'='value' 'key=value' 'key'=`, each quoted as for a shell, into `key=value` (`key` alone is true).
+fn parse(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\'' => quoted = !quoted,
+            ' ' if !quoted => out.push(std::mem::take(&mut word)),
+            '\\' if !quoted => word.extend(chars.next()),
+            // `'key'=` without a value is a switch that is on.
+            '=' if !quoted && chars.peek() != Some(&'\'') => {}
+            c => word.push(c),
+        }
+    }
+    out.push(word);
+    out.retain(|word| !word.is_empty());
+    out
+}
+
 impl Repo {
     /// A git setting that is a boolean; none when unset or not a boolean.
     pub(crate) fn setting_bool(&self, key: &str) -> Option<bool> {
@@ -25,5 +61,17 @@ impl Repo {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gits_command_line_settings_are_read_in_every_form() {
+        let text = "'proq.a=1' 'proq.b'='it'\\''s  x=y' 'proq.c'= 'proq.d'='' 'proq.e'='!'";
+        assert_eq!(parse(text), ["proq.a=1", "proq.b=it's  x=y", "proq.c", "proq.d=", "proq.e=!"]);
+        assert_eq!(parse(""), [""; 0]);
     }
 }

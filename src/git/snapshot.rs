@@ -129,6 +129,10 @@ pub(crate) fn ignored(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
 
 /// The tree of a worktree's tracked files as they are now, staged or not.
 pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
+    let unmerged = status(tree.repo, tree.dir, false)?.unmerged();
+    if !unmerged.is_empty() {
+        return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
+    }
     let raw = tree.scratch.join("raw-index");
     index::copy(&tree.git_dir.join("index"), &raw)?;
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;

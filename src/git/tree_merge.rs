@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Error, Oid, Repo, RepoPath, Side, ThrowAway, diff};
+use super::{Error, NewCommit, Oid, Repo, RepoPath, Side, ThrowAway, diff};
 
 /// One side of one conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +64,21 @@ pub(crate) fn merge_commits(
     let out = call.run()?;
     parse(&out.stdout, out.code == 0)
         .ok_or_else(|| Error::Answer { args: shown, what: "a field of another form".into() })
+}
+
+/// Applies what changed between two trees, `before` and `after`, to a third. Histories are made up for it, in which
+/// `before` is the only merge base.
+pub(crate) fn merge_trees(
+    repo: &Repo,
+    before: Oid,
+    ours: Oid,
+    after: Oid,
+    scratch: &Path,
+) -> Result<Merged, Error> {
+    let write =
+        |tree, parents: &[Oid]| NewCommit { tree, parents, message: "git-proq: merge" }.write_as_keeper(repo);
+    let root = write(before, &[])?;
+    merge_commits(repo, write(ours, &[root])?, write(after, &[root])?, scratch, None)
 }
 
 /// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.

@@ -1,6 +1,7 @@
 //! Owns git's list of worktrees, and adding one.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Error, Oid, Repo, RepoPath};
 
@@ -21,18 +22,37 @@ pub(crate) struct Worktree {
     pub(crate) bare: bool,
 }
 
+/// How often the list is asked for, and how long is waited in between.
+const TRIES: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// All worktrees of a repository, the main one first, as of one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct WorktreeList(Vec<Worktree>);
 
 impl WorktreeList {
-    /// Reads the list: from git's files, or through git where refs are not files.
+    /// Reads the list: from git's files, or through git where refs are not files. git fails when it comes upon a worktree
+    /// that is just being added or removed, so it is asked again.
     pub(crate) fn read(repo: &Repo) -> Result<WorktreeList, Error> {
         if !repo.is_reftable() {
             return WorktreeList::read_files(repo);
         }
-        let out = repo.git().args(["worktree", "list", "--porcelain", "-z"]).run()?;
-        Ok(WorktreeList(parse(&out.stdout)))
+        let ask = || repo.git().args(["worktree", "list", "--porcelain", "-z"]).run();
+        let mut out = ask();
+        for _ in 1..TRIES {
+            if out.is_ok() {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+            out = ask();
+        }
+        let mut all = parse(&out?.stdout);
+        // git takes the main checkout for the folder above the git directory, which it is not for a submodule or with a
+        // git directory elsewhere.
+        if let (Some(first), Some(main)) = (all.first_mut(), repo.main_worktree()) {
+            main.clone_into(&mut first.path);
+        }
+        Ok(WorktreeList(all))
     }
 
     /// What `git worktree list` reads: HEAD of the main checkout, and `gitdir`, `HEAD`, `locked` of every admin folder.
@@ -53,7 +73,8 @@ impl WorktreeList {
             let Some(path) = link.parent().map(|p| p.canonicalize().unwrap_or_else(|_| p.to_owned())) else {
                 continue;
             };
-            let mut worktree = with_head(repo, &admin, path)?;
+            // Gone since it was listed: it is just being removed.
+            let Ok(mut worktree) = with_head(repo, &admin, path) else { continue };
             worktree.locked =
                 std::fs::read_to_string(admin.join("locked")).ok().map(|t| t.trim_end().to_owned());
             if worktree.locked.is_none() && !link.exists() {

@@ -33,7 +33,7 @@ pub(crate) fn resolve(project: &Project, base: Option<&str>, onto: Option<&str>)
             let name = base.strip_prefix("refs/heads/").unwrap_or(base);
             if !Repo::is_branch_name(name) || repo.branch_tip(name)?.is_none() {
                 repo.require_commit(base)?;
-                return Err(Error::NeedsOnto { start: base.to_owned() });
+                return Err(Error::NeedsOnto { why: format!("'{base}' is not a branch") });
             }
             name.to_owned()
         }
@@ -58,11 +58,13 @@ pub(crate) fn current(project: &Project) -> Result<String, Error> {
     {
         return match open.came_from {
             Head::Branch(branch) => Ok(branch),
-            Head::Detached(oid) => Err(Error::NeedsOnto { start: oid.short() }),
+            Head::Detached(oid) => Err(Error::NeedsOnto {
+                why: format!("the preview was entered from a detached HEAD ({})", oid.short()),
+            }),
         };
     }
     match head {
-        None => Err(Error::NeedsOnto { start: "a detached HEAD".to_owned() }),
+        None => Err(Error::NeedsOnto { why: "HEAD is detached".to_owned() }),
         Some(branch) if repo.branch_tip(&branch)?.is_none() => Err(Error::Unborn { branch }),
         Some(branch) => Ok(branch),
     }

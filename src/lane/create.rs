@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Base, Checkout, Error, Name, Project, place};
 use crate::event;
-use crate::git::{NewCommit, Oid, run_hook};
+use crate::git::{NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{Guard, LockName, Record, make_private, now, write_atomically};
 
@@ -65,6 +65,10 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
     }
     let name = match &asked.name {
         Some(name) => {
+            // What stands there while the name is held belongs to a lane that is being made or removed.
+            if project.store.locks().is_held(&LockName::Run(name.to_string()))? {
+                return Err(Error::Taken { name: name.to_string() });
+            }
             require_free(project, name)?;
             name.clone()
         }
@@ -141,8 +145,8 @@ fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard)
         let free = require_free(project, &plan.name);
         match (held, free, &plan.asked.name) {
             (Some(guard), Ok(()), _) => return Ok((plan, guard)),
-            (_, Err(e), Some(_)) => return Err(e),
-            (None, Ok(()), Some(name)) => return Err(Error::Taken { name: name.to_string() }),
+            (None, _, Some(name)) => return Err(Error::Taken { name: name.to_string() }),
+            (Some(_), Err(e), Some(_)) => return Err(e),
             _ => {}
         }
         let wish = Name::from_prompt(plan.asked.called());
@@ -178,7 +182,7 @@ impl Steps<'_> {
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
             self.made.push(Made::Worktree);
-            project.repo.add_worktree(&plan.path, &plan.branch, start)?;
+            project.repo.add_worktree(&plan.path, &plan.branch, start).map_err(|e| self.blocked(e))?;
         }
         crate::interrupt::check()?;
         project.repo.fill_worktree(&plan.path)?;
@@ -191,16 +195,40 @@ impl Steps<'_> {
         Ok(lane)
     }
 
-    /// A commit of the uncommitted changes at `from`, on top of the starting point.
+    /// Why no worktree could be made: a branch `proq/x/y` makes `proq/x` impossible, which git says at length.
+    fn blocked(&self, e: crate::git::Error) -> Error {
+        let below = self.project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
+        match below.ok().and_then(|refs| refs.into_iter().next()) {
+            Some((name, _)) => {
+                Error::BranchTaken { branch: name.trim_start_matches("refs/heads/").to_owned() }
+            }
+            None => e.into(),
+        }
+    }
+
+    /// A commit of the uncommitted changes at `from`, on top of the starting point, which may be another commit than the
+    /// one they were made on.
     fn carried(&self, from: &Path) -> Result<Oid, Error> {
-        let start = self.plan.asked.base.start;
-        let tree = Checkout::lock(self.project, from)?.tracked_tree()?;
-        if tree == self.project.repo.tree_of(start)? {
+        let (start, repo) = (self.plan.asked.base.start, &self.project.repo);
+        let checkout = Checkout::lock(self.project, from)?;
+        let Some(head) = repo.head_of(from)? else { return Ok(start) };
+        let (before, ours, after) = (repo.tree_of(head)?, repo.tree_of(start)?, checkout.tracked_tree()?);
+        let mut tree = after;
+        if before != ours {
+            let scratch = self.project.store.layout().scratch()?;
+            let merged = merge_trees(repo, before, ours, after, scratch.path())?;
+            if !merged.clean {
+                let base = self.plan.asked.base.branch.clone();
+                return Err(Error::Carry { base, paths: merged.paths() });
+            }
+            tree = merged.tree;
+        }
+        if tree == ours {
             return Ok(start);
         }
         let message = "Carry uncommitted changes over\n";
         let commit = NewCommit { tree, parents: &[start], message };
-        Ok(commit.write(&self.project.repo, None)?)
+        Ok(commit.write(repo, None)?)
     }
 
     fn record(&mut self, start: Oid) -> Result<LaneRecord, Error> {

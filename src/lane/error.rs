@@ -57,16 +57,24 @@ pub enum Error {
         branch: String,
     },
     /// A starting point that is no branch, and no branch to land on.
-    #[error("'{start}' is not a branch, so it is not clear where the lane should land; nothing was made")]
+    #[error("{why}, so it is not clear where the lane should land; nothing was made")]
     NeedsOnto {
-        /// The starting point.
-        start: String,
+        /// What the starting point is instead, as a sentence.
+        why: String,
     },
     /// The branch to land on does not exist.
     #[error("there is no branch '{branch}' to land on; nothing was made")]
     NoBranch {
         /// The branch.
         branch: String,
+    },
+    /// Uncommitted changes that do not fit where the lane starts.
+    #[error("your uncommitted changes do not fit onto '{base}': {}; nothing was made", git::names(paths))]
+    Carry {
+        /// The branch.
+        base: String,
+        /// The paths that conflict.
+        paths: Vec<git::RepoPath>,
     },
     /// A lane's branch cannot be a base.
     #[error("'{branch}' is git-proq's own and cannot be a base; nothing was made")]
@@ -81,6 +89,8 @@ pub enum Error {
         name: String,
         /// What stands in the way, one phrase each.
         why: Vec<String>,
+        /// Whether its agent is alive.
+        busy: bool,
         /// Whether `--force` would remove it, saving it all first.
         force_helps: bool,
     },
@@ -161,17 +171,21 @@ impl Explain for Error {
             Error::NeedsOnto { .. } => {
                 vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
             }
+            Error::Carry { .. } => {
+                vec!["leave --carry out, or start from the branch that they were made on".into()]
+            }
             Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
             Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
-            Error::Kept { name, force_helps: true, .. } => vec![
-                format!("remove it all the same, saving everything first: git proq discard --force {name}")
-                    .into(),
-            ],
+            Error::Kept { name, busy, force_helps, .. } => {
+                let stop = busy.then(|| format!("stop its agent: git proq stop {name}").into());
+                let force = "remove it all the same, saving everything first: git proq discard --force";
+                stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
+            }
             Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }
-            Error::Kept { .. } | Error::Io { .. } => Vec::new(),
+            Error::Io { .. } => Vec::new(),
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Config(e) => e.hints(),

@@ -17,7 +17,7 @@ pub(crate) struct Evidence {
     pub(crate) dirt: Dirt,
     /// Commits on its branch that are not on its base, neither as such nor as content.
     pub(crate) unlanded: usize,
-    /// Commits its worktree is at that are not on its branch: `(where, commit)`.
+    /// Commits its worktree is at that are neither on its branch nor on its base: `(where, commit)`.
     pub(crate) elsewhere: Option<(String, Oid)>,
     /// Why `git worktree lock` holds it.
     pub(crate) locked: Option<String>,
@@ -75,7 +75,9 @@ impl Evidence {
         out.extend(self.preview_edits.iter().map(|id| {
             format!("edits made in its preview (git stash apply {} brings them here)", id.short())
         }));
-        out.extend(self.residents.iter().map(|who| format!("{who} is in its folder")));
+        // While an agent runs they are its own.
+        let strangers = if self.busy.is_none() { self.residents.as_slice() } else { &[] };
+        out.extend(strangers.iter().map(|who| format!("{who} is in its folder")));
         out
     }
 }
@@ -121,14 +123,19 @@ pub(crate) fn look(
         return Ok(evidence);
     }
     let Some(worktree) = worktrees.at(&lane.path) else {
-        evidence.mismatch = Some(format!("git does not list {} as a worktree", lane.path.display()));
+        evidence.mismatch = Some(format!(
+            "git does not list {} as a worktree; move it away if it is yours",
+            lane.path.display()
+        ));
         return Ok(evidence);
     };
     evidence.locked.clone_from(&worktree.locked);
     let git_dir = repo.git_dir_of(&lane.path)?;
     if repo.admin_dir_of(&lane.path).as_deref().map(real) != Some(real(&git_dir)) {
-        evidence.mismatch =
-            Some(format!("{} and git's record of it name different places", lane.path.display()));
+        evidence.mismatch = Some(format!(
+            "{} and git's record of it name different places; git worktree repair may put that right",
+            lane.path.display()
+        ));
         return Ok(evidence);
     }
     evidence.open = open_operation(&git_dir).map(|open| open.what);
@@ -136,10 +143,11 @@ pub(crate) fn look(
     if let Some(head) = worktree.head
         && worktree.branch.as_deref() != Some(lane.branch.as_str())
     {
-        let known = match evidence.tip {
-            Some(tip) => repo.is_ancestor(head, tip)?,
-            None => false,
-        };
+        let mut known = false;
+        let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
+        for tip in evidence.tip.into_iter().chain(repo.branch_tip(base)?) {
+            known = known || repo.is_ancestor(head, tip)?;
+        }
         let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
         evidence.elsewhere = (!known).then_some((place, head));
     }
@@ -167,6 +175,32 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
+/// How far above a process this program is looked for.
+const GENERATIONS: u32 = 3;
+
+/// Whether a process is this program looking at a lane, or a git that it asked. What it changes there it locks first.
+fn is_own(pid: u32) -> bool {
+    let exe = |pid: u32| std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let stat = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let me = exe(std::process::id());
+    if exe(pid) == me {
+        return true;
+    }
+    let git = stat(pid).split_once(' ').is_some_and(|(_, rest)| rest.starts_with("(git)"));
+    let mut above = pid;
+    for _ in 0..GENERATIONS {
+        let text = stat(above);
+        let parent = text.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        let Some(parent) = parent.filter(|_| git) else { return false };
+        above = parent;
+        if exe(above) == me {
+            return true;
+        }
+    }
+    // It may have ended since it was seen.
+    exe(pid).is_none()
+}
+
 /// Other processes whose working folder lies in `dir`. Known where there is a `/proc`; elsewhere nobody is seen.
 fn residents(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -175,7 +209,7 @@ fn residents(dir: &Path) -> Vec<String> {
     for entry in entries.flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
         let inside = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
-        if inside && pid != me {
+        if inside && pid != me && !is_own(pid) {
             let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
             out.push(format!("{} (process {pid})", name.trim()));
         }

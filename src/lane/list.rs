@@ -104,8 +104,10 @@ pub(crate) fn stray_worktrees(
     let home = project.lanes_dir();
     let mut out = Vec::new();
     for worktree in worktrees.iter() {
-        let known = lanes.iter().any(|l| l.path == worktree.path);
         let named = worktree.path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
+        // A record that cannot be read is a record all the same.
+        let known = lanes.iter().any(|l| l.path == worktree.path)
+            || project.store.layout().lane_record(named).exists();
         if worktree.path.parent() == Some(home.as_path())
             && !known
             // While its name is held it is being made or removed.

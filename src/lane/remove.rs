@@ -23,8 +23,12 @@ pub(crate) enum Why {
 pub(crate) struct Removed {
     /// Its name in the history: `name@N`.
     pub(crate) past: String,
-    /// The tip of its branch, if it has commits that are nowhere else.
+    /// The tip of its branch.
     pub(crate) tip: Option<Oid>,
+    /// Whether its branch had commits that its base lacks.
+    pub(crate) unlanded: bool,
+    /// Commits that were not on its branch: `(where, commit)`.
+    pub(crate) elsewhere: Option<(String, Oid)>,
     /// The ref that keeps its commits and uncommitted changes; none when it had no commit at all.
     pub(crate) saved: Option<String>,
     /// The snapshot of what was uncommitted, readable by `git stash apply`.
@@ -54,8 +58,8 @@ pub(crate) fn remove(
     drop(lock);
     let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
     project.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
-    let tip = found.tip.filter(|_| found.unlanded > 0);
-    Ok(Removed { past, tip, saved, uncommitted, trash })
+    let (tip, unlanded, elsewhere) = (found.tip, found.unlanded > 0, found.elsewhere);
+    Ok(Removed { past, tip, unlanded, elsewhere, saved, uncommitted, trash })
 }
 
 /// Refuses with everything that stands in the way, by name.
@@ -70,6 +74,7 @@ pub(crate) fn refuse(lane: &LaneRecord, found: &Evidence, force: bool) -> Result
     Err(Error::Kept {
         name: lane.name.clone(),
         why: vetoes.into_iter().chain(objections).collect(),
+        busy,
         force_helps,
     })
 }

@@ -2,16 +2,21 @@
 
 use std::path::Path;
 
-use super::{Base, Error, Name, Project, Why, remove};
+use super::{Base, Error, Name, Project, Why, gather_evidence, refuse, remove};
 use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{LockName, Record, now};
 
-/// Removes such a worktree like a lane: with evidence, anchored, into the trash.
-pub(crate) fn remove_stray(project: &Project, path: &Path) -> Result<(), Error> {
+/// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks.
+pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<(), Error> {
     let text = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = Name::parse(&text)?;
     let lock = project.store.locks().take(&LockName::Run(name.to_string()))?;
+    let record = project.store.layout().lane_record(name.as_str());
+    if record.exists() {
+        // It has one by now, or one that cannot be read: either way it is not for this to replace.
+        return Err(Error::Taken { name: name.to_string() });
+    }
     let worktrees = WorktreeList::read(&project.repo)?;
     let Some(worktree) = worktrees.at(path) else { return Ok(()) };
     let base = super::base::current(project)?;
@@ -33,6 +38,9 @@ pub(crate) fn remove_stray(project: &Project, path: &Path) -> Result<(), Error> 
         preview_edits: Vec::new(),
         landed: None,
     };
+    if dry_run {
+        return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false);
+    }
     // From here on it is a lane like any other, also when it is kept.
     record.save(&project.store.layout().lane_record(&record.name))?;
     remove(project, &record, lock, Why::Tidy, false).map(drop)

@@ -77,7 +77,9 @@ impl Look<'_> {
         let more = detail.map(|d| format!(": {d}")).unwrap_or_default();
         Ok(match state {
             LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
-            LaneState::Orphaned => Some("its agent lives on without a supervisor".into()),
+            LaneState::Orphaned => {
+                Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
+            }
             LaneState::Failed | LaneState::Stopped if self.request.all || !self.request.force => {
                 Some(format!("it {}{more}; land it all the same by name with --force", past(state)))
             }

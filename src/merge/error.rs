@@ -10,7 +10,9 @@ use crate::{git, lane, preview, store};
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The base moved again and again.
-    #[error("'{base}' could not be moved in {tries} tries: it, a lane or its worktree kept changing; nothing was moved")]
+    #[error(
+        "'{base}' could not be moved in {tries} tries: it, a lane or its worktree kept changing; nothing was moved"
+    )]
     Restless {
         /// The base.
         base: String,
@@ -58,7 +60,9 @@ impl From<Interrupted> for Error {
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Restless { .. } => vec!["try again; a HEAD.lock that nobody holds any more also does this: git status tells".into()],
+            Error::Restless { .. } => vec![
+                "try again; a HEAD.lock that nobody holds any more also does this: git status tells".into(),
+            ],
             Error::InUse { what, .. } => {
                 vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]
             }

@@ -27,7 +27,7 @@ pub(crate) fn retire(project: &Project, name: &str, why: Why, force: bool) -> Re
     let why_not = desk::made_in_preview(project, name)?;
     if !why_not.is_empty() && !force {
         let name = name.to_owned();
-        return Err(lane::Error::Kept { name, why: why_not, force_helps: true }.into());
+        return Err(lane::Error::Kept { name, why: why_not, busy: false, force_helps: true }.into());
     }
     let back = leave_for(project, name)?;
     let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;

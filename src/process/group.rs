@@ -10,9 +10,30 @@ fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 
-/// Whether any process of a group is left.
+/// Whether any process of a group is left. One that has ended and that nobody collects is not: in many containers the
+/// first process never does, and waiting for it would be in vain.
 pub(crate) fn group_lives(group: u32) -> bool {
-    pid(group).is_some_and(|p| test_kill_process_group(p).is_ok())
+    pid(group).is_some_and(|p| test_kill_process_group(p).is_ok()) && !only_remains(group)
+}
+
+/// Whether all that is left of a group has ended already. Known where there is a `/proc`.
+fn only_remains(group: u32) -> bool {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return false };
+    let mut seen = false;
+    for entry in entries.flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The name in brackets may hold anything; state, parent and group follow it.
+        let Some((_, rest)) = stat.rsplit_once(')') else { continue };
+        let mut words = rest.split_whitespace();
+        let (state, own) = (words.next(), words.nth(1));
+        if own == Some(group.to_string().as_str()) {
+            seen = true;
+            if !matches!(state, Some("Z" | "X")) {
+                return false;
+            }
+        }
+    }
+    seen
 }
 
 /// Asks one process to end.

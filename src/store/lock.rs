@@ -142,6 +142,11 @@ impl Locks {
         Guard::new(file, &self.dir.join(name.file()))
     }
 
+    /// The file of a lock.
+    pub(crate) fn path(&self, name: &LockName) -> PathBuf {
+        self.dir.join(name.file())
+    }
+
     /// The folder of the landing queue.
     pub(super) fn tickets(&self) -> PathBuf {
         self.dir.join("tickets")

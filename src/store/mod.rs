@@ -6,6 +6,7 @@ mod error;
 mod holder;
 mod layout;
 mod lock;
+pub(crate) mod path_form;
 mod record;
 pub(crate) mod records;
 mod tickets;

@@ -59,12 +59,12 @@ fn the_script_tells_of_the_past_that_is_asked_for_and_of_what_comes() {
     let sandbox = Sandbox::new();
     sandbox.lane_with("pay", "echo pay > pay.txt");
     let mut watch = Watch::start(&sandbox, &["--last", "100"], None);
-    assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' is done");
+    assert_eq!(watch.next(), "--|git proq: pay|lane 'pay': done");
     let _ = sandbox.proq(&["merge", "pay"]).ok();
     assert_eq!(watch.next(), "--|git proq: pay|lane 'pay' landed on main");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "bad", "--", "sh", "-c", "exit 3"]).fails(4);
     let said = watch.next();
-    assert!(said.starts_with("--|git proq: bad|lane 'bad' is failed"), "{said}");
+    assert!(said.starts_with("--|git proq: bad|lane 'bad': failed"), "{said}");
 }
 
 #[test]

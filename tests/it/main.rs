@@ -1,14 +1,30 @@
 //! Owns the tests through the real program: one file per command, all in one binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod agent_end;
+mod agent_start;
+mod bad_git;
+mod bad_input;
+mod carry;
+mod cleanup;
+mod concurrency;
+mod config;
 mod demo;
+mod discard;
+mod discovery;
+mod events;
+mod guard;
 mod hooks;
 mod library;
+mod list;
+mod logs;
 mod losses;
 mod manual;
 mod preview;
 mod preview_edges;
 mod preview_identity;
 mod readme;
+mod show;
 mod spawn;
+mod stop;
 mod support;

@@ -1,4 +1,4 @@
-//! Owns the tests of `git proq spawn`.
+//! Owns the tests of `git proq spawn`: names, where a lane starts and lands, and what the command says.
 
 use super::support::Sandbox;
 
@@ -13,4 +13,242 @@ fn a_lane_is_made_and_its_agent_works_there() {
     assert_eq!(std::fs::read_to_string(sandbox.lane("pay").join("pay.txt")).unwrap(), "pay\n");
     assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/pay"]), "sh -c echo pay > pay.txt");
     assert_eq!(sandbox.git(&["status", "--short"]), "");
+}
+
+#[test]
+fn a_started_agent_is_told_of_with_what_to_do_next() {
+    let sandbox = Sandbox::new();
+    let out = sandbox.proq(&["spawn", "-n", "pay", "--", "true"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    lane 'pay' on branch proq/pay, from main
+      [ROOT]/repo/.proq-worktrees/pay
+    --- stderr
+    your command is at work there
+    hint: follow it: git proq logs -f pay   wait for it: git proq wait pay
+    --- code 0
+    ");
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "try"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    lane 'try' on branch proq/try, from main
+      [ROOT]/repo/.proq-worktrees/try
+    --- stderr
+    hint: cd [ROOT]/repo/.proq-worktrees/try
+    --- code 0
+    ");
+    let out = sandbox.proq(&["spawn", "-q", "--empty", "-n", "quiet"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    lane 'quiet' on branch proq/quiet, from main
+      [ROOT]/repo/.proq-worktrees/quiet
+    --- code 0
+    ");
+}
+
+#[test]
+fn a_name_is_made_from_the_prompt_and_numbered_when_it_is_taken() {
+    let sandbox = Sandbox::new();
+    sandbox.program("robot", "true");
+    for name in ["implement-payments", "implement-payments-2", "implement-payments-3"] {
+        let out = sandbox.proq(&["spawn", "--json", "robot", "Implement: payments!\nin full"]).json();
+        assert_eq!(out["lane"], name);
+        assert_eq!(sandbox.row(name)["title"], "Implement: payments!");
+    }
+    for name in ["lane-1", "lane-2"] {
+        assert_eq!(sandbox.proq(&["spawn", "--json", "robot", "🚀 →"]).json()["lane"], name);
+    }
+    assert_eq!(sandbox.proq(&["spawn", "--json", "--", "true", "now"]).json()["lane"], "true-now");
+}
+
+#[test]
+fn a_branch_that_is_there_already_is_stepped_over_by_a_made_name() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "proq/lane-1"]);
+    sandbox.write(".proq-worktrees/lane-2/mine", "");
+    assert_eq!(sandbox.proq(&["spawn", "--json", "--empty"]).json()["lane"], "lane-3");
+}
+
+#[test]
+fn a_lane_starts_from_and_lands_on_the_branch_that_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "dev"]);
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("second");
+    let out = sandbox.proq(&["spawn", "--json", "--empty", "-n", "x", "--base", "dev"]).json();
+    assert_eq!(out["base"], "dev");
+    assert_eq!(out["start"], sandbox.git(&["rev-parse", "dev"]));
+    let out = sandbox.proq(&["spawn", "--json", "--empty", "-n", "y", "--base", "refs/heads/dev"]).json();
+    assert_eq!(out["base"], "dev");
+    let out =
+        sandbox.proq(&["spawn", "--json", "--empty", "-n", "z", "--base", "main", "--onto", "dev"]).json();
+    assert_eq!(
+        (&out["base"], out["start"].as_str()),
+        (&"dev".into(), Some(&*sandbox.git(&["rev-parse", "main"])))
+    );
+    assert_eq!(std::fs::read_to_string(sandbox.lane("z").join("a.txt")).unwrap(), "main\n");
+}
+
+#[test]
+fn a_tag_or_commit_is_a_start_that_needs_a_branch_to_land_on() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["tag", "v1"]);
+    sandbox.write("a.txt", "later\n");
+    sandbox.commit_all("second");
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "v1"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: 'v1' is not a branch, so it is not clear where the lane should land; nothing was made
+    hint: say where it lands: git proq spawn --onto BRANCH …
+    --- code 2
+    ");
+    let first = sandbox.git(&["rev-parse", "v1"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", &first]).fails(2);
+    assert_eq!(sandbox.traces(), [""; 0]);
+    for (name, base) in [("t", "v1"), ("c", first.as_str()), ("h", "HEAD~1")] {
+        let out = sandbox
+            .proq(&["spawn", "--json", "--empty", "-n", name, "--base", base, "--onto", "main"])
+            .json();
+        assert_eq!((&out["base"], &out["start"]), (&"main".into(), &first.clone().into()));
+    }
+}
+
+#[test]
+fn a_detached_head_is_no_branch_to_land_on() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["switch", "-q", "--detach"]);
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    --- stderr
+    error: HEAD is detached, so it is not clear where the lane should land; nothing was made
+    hint: say where it lands: git proq spawn --onto BRANCH …
+    --- code 2
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x", "--onto", "main"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y", "--base", "main"]).ok();
+    assert_eq!(sandbox.row("y")["base"], "main");
+}
+
+#[test]
+fn inside_a_lane_the_lanes_own_base_counts() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "dev"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "outer", "--base", "dev"]).ok();
+    sandbox.write_in(&sandbox.lane("outer"), "deep/er/x", "");
+    let place = |name| format!("[ROOT]/repo/.proq-worktrees/{name}");
+    for (name, dir) in [("top", sandbox.lane("outer")), ("deep", sandbox.lane("outer").join("deep/er"))] {
+        let _ = sandbox.proq_in(&dir, &["spawn", "--empty", "-n", name]).ok();
+        let row = sandbox.row(name);
+        assert_eq!((&row["base"], &row["path"]), (&"dev".into(), &place(name).into()));
+    }
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "z", "--base", "proq/outer"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: 'proq/outer' is git-proq's own and cannot be a base; nothing was made
+    hint: name a branch of yours: --base main
+    --- code 1
+    ");
+}
+
+#[test]
+fn during_a_preview_the_branch_it_was_entered_from_counts() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("one", "echo 1 > one");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let out = sandbox.proq(&["spawn", "--json", "--empty", "-n", "two"]).json();
+    assert_eq!(
+        (&out["base"], out["start"].as_str()),
+        (&"main".into(), Some(&*sandbox.git(&["rev-parse", "main"])))
+    );
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_makes_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.program("robot", "true");
+    let before = sandbox.git(&["for-each-ref"]);
+    let out = sandbox.proq(&["spawn", "--dry-run", "robot", "it's time"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    would make lane 'it-s-time'
+      branch    proq/it-s-time
+      worktree  [ROOT]/repo/.proq-worktrees/it-s-time
+      from      7f85e07d (main)
+      runs      [ROOT]/bin/robot {prompt}
+    --- code 0
+    ");
+    let out = sandbox.proq(&["spawn", "--dry-run", "--json", "--empty"]).json();
+    assert_eq!((&out["dry_run"], &out["lane"]), (&true.into(), &"lane-1".into()));
+    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.git(&["for-each-ref"]), before);
+    assert!(!sandbox.repo.join(".git/proq").exists());
+    assert!(!sandbox.repo.join(".proq-worktrees").exists());
+}
+
+#[test]
+fn the_answer_for_programs_has_every_field() {
+    let sandbox = Sandbox::new();
+    sandbox.program("robot", "echo 1 > new");
+    let out = sandbox.proq(&["spawn", "--json", "--wait", "-n", "x", "--", "robot", "a b"]);
+    insta::assert_snapshot!(out.shown(), @r#"
+    {
+      "agent": "command",
+      "base": "main",
+      "branch": "proq/x",
+      "command": "[ROOT]/bin/robot 'a b'",
+      "dry_run": false,
+      "lane": "x",
+      "path": "[ROOT]/repo/.proq-worktrees/x",
+      "schema": 1,
+      "start": "7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b",
+      "state": "done"
+    }
+    --- code 0
+    "#);
+}
+
+#[test]
+fn waiting_ends_with_what_the_agent_made_of_it() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "a", "--", "true"]).shown(), @r"
+    a: no-change
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "b", "--", "sh", "-c", "exit 7"]).shown(), @r"
+    b: failed (exit code 7)
+    --- code 4
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--wait", "-n", "c", "--", "sh", "-c", "kill -9 $$"]).shown(), @r"
+    c: failed (killed by signal 9)
+    --- code 4
+    ");
+}
+
+#[test]
+fn the_lanes_folder_is_nobodys_business() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "!*/\n");
+    sandbox.commit_all("look into every folder");
+    sandbox.lane_with("x", "echo new > new; echo more >> a.txt");
+    assert_eq!(sandbox.read(".git/info/exclude").lines().filter(|l| *l == "/.proq-worktrees/").count(), 1);
+    assert_eq!(sandbox.read(".proq-worktrees/.gitignore"), "*\n");
+    assert_eq!(sandbox.git(&["status", "--short", "--untracked-files=all"]), "");
+    sandbox.git(&["add", "-A"]);
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    sandbox.lane_with("y", "true");
+    assert_eq!(sandbox.read(".git/info/exclude").lines().filter(|l| *l == "/.proq-worktrees/").count(), 1);
+}
+
+#[test]
+fn the_repositorys_own_hook_runs_in_a_new_lane_and_may_fail() {
+    let sandbox = Sandbox::new();
+    sandbox.program("hook", "pwd > \"$ROOT/ran\"; echo \"$1 $3\" >> \"$ROOT/ran\"; exit 1");
+    std::fs::rename(sandbox.root().join("bin/hook"), sandbox.repo.join(".git/hooks/post-checkout")).unwrap();
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    lane 'x' on branch proq/x, from main
+      [ROOT]/repo/.proq-worktrees/x
+    --- stderr
+    warning: the repository's post-checkout hook failed: `git hook run --ignore-missing post-checkout -- 0000000000000000000000000000000000000000 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b 1` failed: exit status 1
+    hint: cd [ROOT]/repo/.proq-worktrees/x
+    --- code 0
+    ");
+    let ran = std::fs::read_to_string(sandbox.root().join("ran")).unwrap();
+    assert_eq!(ran, format!("{}\n{} 1\n", sandbox.lane("x").display(), "0".repeat(40)));
 }

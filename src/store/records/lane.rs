@@ -78,6 +78,7 @@ pub(crate) struct LaneRecord {
     /// Its branch, without `refs/heads/`.
     pub(crate) branch: String,
     /// The top of its worktree.
+    #[serde(with = "crate::store::path_form")]
     pub(crate) path: PathBuf,
     /// The name of git's admin folder for that worktree.
     pub(crate) worktree_id: String,

@@ -15,9 +15,10 @@ pub(crate) struct TrashRecord {
     /// When it was removed.
     pub(crate) at: Moment,
     /// Where its worktree lay.
+    #[serde(with = "crate::store::path_form")]
     pub(crate) path: PathBuf,
     /// Where its worktree lies now.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, with = "crate::store::path_form::option", skip_serializing_if = "Option::is_none")]
     pub(crate) worktree: Option<PathBuf>,
     /// The name of git's admin folder; it lies beside this record as `admin`.
     pub(crate) worktree_id: String,

@@ -1,6 +1,7 @@
 //! Owns a throw-away home with a repository in it. Nothing of the machine's own configuration reaches the program.
 
 use std::ffi::{OsStr, OsString};
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -75,11 +76,58 @@ impl Sandbox {
     pub fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(dir).env_clear().stdin(Stdio::null());
-        command.env("PATH", search_path());
+        command.env("PATH", self.path());
+        command.env("ROOT", self.root());
         command.env("HOME", self.root().join("home"));
         command.env("GIT_CONFIG_GLOBAL", self.root().join("home/.gitconfig"));
         command.envs(FIXED.iter().copied());
         command
+    }
+
+    /// The programs of this sandbox first (`bin/`), then `git-proq` itself so that git finds it, then the machine's.
+    fn path(&self) -> OsString {
+        let mut path = self.root().join("bin").into_os_string();
+        path.push(":");
+        path.push(Path::new(env!("CARGO_BIN_EXE_git-proq")).parent().unwrap());
+        path.push(":");
+        path.push(search_path());
+        path
+    }
+
+    /// Puts a shell script on `PATH`. A child writes it: a descriptor of this process, open for writing while another
+    /// test starts something, would make the script "busy".
+    pub fn program(&self, name: &str, script: &str) {
+        let mut command = self.command("sh", &self.root());
+        command.args(["-ec", "mkdir -p bin; cat > \"bin/$0\"; chmod +x \"bin/$0\"", name]);
+        let out = self.output_with(command, format!("#!/bin/sh\n{script}\n").as_bytes());
+        assert_eq!(out.code, 0, "{}", out.stderr);
+    }
+
+    /// Makes a named pipe in the sandbox; scripts find it as `$ROOT/NAME`.
+    pub fn pipe(&self, name: &str) {
+        let mut command = self.command("mkfifo", &self.root());
+        let _ = self
+            .output({
+                command.arg(name);
+                command
+            })
+            .ok();
+    }
+
+    /// Reads a named pipe to its end, which comes when a script has written to it.
+    #[track_caller]
+    pub fn hear(&self, pipe: &str) -> String {
+        let mut command = self.command("timeout", &self.root());
+        command.args(["60", "cat", pipe]);
+        self.output(command).ok()
+    }
+
+    /// Writes a line to a named pipe, as soon as a script reads it.
+    #[track_caller]
+    pub fn tell(&self, pipe: &str) {
+        let mut command = self.command("timeout", &self.root());
+        command.args(["60", "sh", "-c", "echo go > \"$0\"", pipe]);
+        let _ = self.output(command).ok();
     }
 
     /// The program in `dir`, not started yet.
@@ -102,13 +150,33 @@ impl Sandbox {
     /// Runs a command to its end.
     pub fn output(&self, mut command: Command) -> Output {
         let out = command.output().unwrap();
+        self.told(&out)
+    }
+
+    /// Runs a command to its end with something to read.
+    pub fn output_with(&self, mut command: Command, input: &[u8]) -> Output {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let out = std::thread::scope(|scope| {
+            scope.spawn(move || {
+                // A program that refuses early does not read on; its answer is what counts.
+                drop(stdin.write_all(input));
+            });
+            child.wait_with_output().unwrap()
+        });
+        self.told(&out)
+    }
+
+    fn told(&self, out: &std::process::Output) -> Output {
         let code = out.status.code().or(out.status.signal().map(|s| 128 + s)).unwrap();
         Output { stdout: self.plain(&out.stdout), stderr: self.plain(&out.stderr), code }
     }
 
-    /// Output with the sandbox's own path replaced.
+    /// Output with the sandbox's own path and the ids that hold a process number replaced.
     fn plain(&self, bytes: &[u8]) -> String {
-        String::from_utf8_lossy(bytes).replace(&self.root().display().to_string(), "[ROOT]")
+        let text = String::from_utf8_lossy(bytes).replace(&self.root().display().to_string(), "[ROOT]");
+        without_ids(&text)
     }
 
     /// Runs git in the main checkout and insists on success.
@@ -198,6 +266,61 @@ impl Sandbox {
         self.git_in(dir, &["commit", "-q", "--allow-empty", "-m", message]);
     }
 
+    /// A lock file of a lane, or the note beside it: `run.lock`, `run.holder`, `alive.lock`.
+    pub fn lock(&self, lane: &str, what: &str) -> PathBuf {
+        self.repo.join(format!(".git/proq/locks/lanes/{lane}.{what}"))
+    }
+
+    /// Whether a process is there and not merely waiting to be collected.
+    pub fn lives(&self, pid: &str) -> bool {
+        let mut command = self.command("ps", &self.root());
+        command.args(["-o", "stat=", "-p", pid]);
+        let state = self.output(command).stdout;
+        !state.trim().is_empty() && !state.trim().starts_with('Z')
+    }
+
+    /// Makes a lane whose agent is a shell script, and returns when it runs.
+    #[track_caller]
+    pub fn start_lane(&self, name: &str, script: &str) {
+        let _ = self.proq(&["spawn", "-n", name, "--", "sh", "-ec", script]).ok();
+    }
+
+    /// One lane of `list --all --json`; null when there is none of that name.
+    #[track_caller]
+    pub fn row(&self, name: &str) -> serde_json::Value {
+        let all = self.proq(&["list", "--all", "--json"]).json();
+        let rows = all["lanes"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
+    }
+
+    /// Everything a lane could leave behind: worktrees, branches and records that are not the main checkout's.
+    #[track_caller]
+    pub fn traces(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for line in
+            self.git(&["worktree", "list", "--porcelain"]).lines().filter(|l| l.starts_with("worktree "))
+        {
+            out.push(line.to_owned());
+        }
+        out.remove(0);
+        for line in
+            self.git(&["for-each-ref", "--format=%(refname)", "refs/heads/proq/", "refs/proq/"]).lines()
+        {
+            out.push(line.to_owned());
+        }
+        for (what, dir) in [
+            ("folder", self.repo.join(".proq-worktrees")),
+            ("record", self.repo.join(".git/proq/lanes")),
+            ("registration", self.repo.join(".git/worktrees")),
+            ("work", self.repo.join(".git/proq/work")),
+        ] {
+            let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+            let names = entries.map(|e| e.file_name().to_string_lossy().into_owned());
+            out.extend(names.filter(|n| n != ".gitignore").map(|n| format!("{what} {n}")));
+        }
+        out
+    }
+
     /// Makes a lane, runs a shell script in it and waits for its end.
     #[track_caller]
     pub fn lane_with(&self, name: &str, script: &str) {
@@ -210,4 +333,16 @@ impl Drop for Sandbox {
         // Agents that a failed test left running are ended by name, through the program itself.
         drop(self.proq_command(&self.repo, &["stop", "--all"]).output());
     }
+}
+
+/// Ids are made of the clock, which stands still here, a process number and a count.
+fn without_ids(text: &str) -> String {
+    const CLOCK: &str = "20260102-030405-";
+    let mut parts = text.split(CLOCK);
+    let mut out = parts.next().unwrap().to_owned();
+    for part in parts {
+        out.push_str("[ID]");
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-'));
+    }
+    out
 }

@@ -1,0 +1,180 @@
+//! Owns the tests of what is made of a run's end: left-over work, commits that went astray, processes left behind.
+
+use super::support::Sandbox;
+
+#[test]
+fn left_over_work_is_committed_when_the_agent_ended_well() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with(
+        "x",
+        "git commit -q --allow-empty -m own; echo new > 'n e\tw'; echo more >> a.txt; mkdir d; echo > d/e",
+    );
+    insta::assert_snapshot!(sandbox.git(&["log", "--format=%s%n%b%an", "--name-status", "main..proq/x"]), @r#"
+    sh -ec git commit -q --allow-empty -m own; echo new > 'n ew'; echo more >> a.txt; mkdir d; echo > d/e
+    Left uncommitted by the agent of lane x.
+    Ann Author
+
+    M	a.txt
+    A	d/e
+    A	"n e\tw"
+    own
+    Ann Author
+    "#);
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--short"]), "");
+    let _ =
+        sandbox.proq(&["spawn", "--wait", "-n", "y", "--", "sh", "-c", "echo half > half; exit 1"]).fails(4);
+    assert_eq!(sandbox.git_in(&sandbox.lane("y"), &["status", "--short"]), "?? half");
+    assert_eq!(sandbox.row("y")["ahead"], 0);
+}
+
+#[test]
+fn left_over_work_is_committed_always_or_never_where_that_is_set() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.agent.autocommit", "always"]);
+    let _ =
+        sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo half > half; exit 1"]).fails(4);
+    let row = sandbox.row("x");
+    assert_eq!((&row["state"], &row["ahead"], &row["uncommitted"]), (&"failed".into(), &1.into(), &0.into()));
+    sandbox.git(&["config", "proq.agent.autocommit", "never"]);
+    sandbox.lane_with("y", "echo left > left");
+    let row = sandbox.row("y");
+    assert_eq!((&row["state"], &row["ahead"], &row["uncommitted"]), (&"done".into(), &0.into(), &1.into()));
+}
+
+#[test]
+fn ignored_files_are_no_work() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.commit_all("ignore");
+    sandbox.lane_with("x", "echo noise > build.log");
+    assert_eq!(sandbox.row("x")["state"], "no-change");
+    assert!(sandbox.lane("x").join("build.log").exists());
+}
+
+#[test]
+fn conflict_markers_are_never_committed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "printf '<<<<<<< a\\n1\\n=======\\n2\\n>>>>>>> b\\n' > a.txt; echo fine > fine");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
+    x     done   command  -        2 files  0s   sh -ec printf '<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n' > a.txt; echo fine > fine
+    --- code 0
+    ");
+    assert_eq!(sandbox.git(&["rev-list", "--count", "main..proq/x"]), "0");
+    assert_eq!(sandbox.row("x")["uncommitted"], 2);
+}
+
+#[test]
+fn an_unresolved_merge_is_never_committed() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["switch", "-q", "-c", "other"]);
+    sandbox.write("a.txt", "other\n");
+    sandbox.commit_all("other");
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.lane_with("x", "echo x > a.txt; git commit -qam mine; git merge -q other || true");
+    let row = sandbox.row("x");
+    insta::assert_snapshot!(row["detail"].as_str().unwrap(), @r"
+    uncommitted work: lane 'x' has work that cannot be committed: a.txt is unmerged; a.txt holds conflict markers
+    ");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "mine");
+}
+
+#[test]
+fn an_embedded_repository_is_never_committed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "git init -q sub; cd sub; echo 1 > f; git add f; git commit -qm inner");
+    let row = sandbox.row("x");
+    insta::assert_snapshot!(row["detail"].as_str().unwrap(), @r"
+    uncommitted work: lane 'x' has work that cannot be committed: sub is a repository of its own
+    ");
+    assert_eq!((&row["state"], &row["ahead"]), (&"done".into(), &0.into()));
+}
+
+#[test]
+fn commits_on_a_detached_head_are_followed_when_they_descend() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "git switch -q --detach; echo 1 > one; git add one; git commit -qm one");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "one");
+    assert_eq!(sandbox.row("x")["state"], "done");
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.git(&["show", "main:one"]), "1");
+}
+
+#[test]
+fn left_over_work_on_a_detached_head_is_the_lanes_too() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "git switch -q --detach; echo 1 > one");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x", "--", "one"]).lines().count(), 1);
+    assert_eq!(sandbox.row("x")["state"], "done");
+}
+
+#[test]
+fn a_branch_of_the_agents_own_that_descends_is_followed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "git switch -q -c feature; echo 1 > one; git add one; git commit -qm one");
+    assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), sandbox.git(&["rev-parse", "feature"]));
+    assert_eq!(sandbox.row("x")["state"], "done");
+}
+
+#[test]
+fn commits_that_do_not_descend_fail_the_run_and_are_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "second\n");
+    sandbox.commit_all("second");
+    let script = "echo 1 > lane; git add lane; git commit -qm lane; git switch -q -c astray main~; echo 2 > o; git add o; git commit -qm o";
+    let out = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]);
+    insta::assert_snapshot!(out.shown(), @r"
+    x: failed (commits on astray, not on proq/x)
+    --- code 4
+    ");
+    let out = sandbox.proq(&[
+        "spawn",
+        "--wait",
+        "-n",
+        "y",
+        "--",
+        "sh",
+        "-ec",
+        &script.replace("-c astray", "--detach"),
+    ]);
+    insta::assert_snapshot!(out.shown(), @r"
+    y: failed (commits on a detached HEAD (3b8bb7b4), not on proq/y)
+    --- code 4
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' was kept: 1 commit that is not on main; commits on astray
+    hint: remove it all the same, saving everything first: git proq discard --force x
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_branch_that_the_agent_deleted_fails_the_run() {
+    let sandbox = Sandbox::new();
+    let script = "git switch -q --detach; git branch -q -D proq/x";
+    let out = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]);
+    insta::assert_snapshot!(out.shown(), @r"
+    x: failed (branch proq/x is gone)
+    --- code 4
+    ");
+}
+
+#[test]
+fn a_worktree_that_the_agent_deleted_fails_the_run() {
+    let sandbox = Sandbox::new();
+    let out = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", "rm -rf \"$PWD\""]);
+    insta::assert_snapshot!(out.shown(), @r"
+    x: failed (its worktree is gone)
+    --- code 4
+    ");
+}
+
+#[test]
+fn what_the_agent_left_running_is_ended() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "sleep 600 & echo $! > \"$ROOT/pid\"; echo 1 > one");
+    let pid = std::fs::read_to_string(sandbox.root().join("pid")).unwrap();
+    assert!(!sandbox.lives(pid.trim()), "process {pid}");
+    assert_eq!(sandbox.row("x")["state"], "done");
+}

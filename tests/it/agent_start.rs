@@ -1,0 +1,237 @@
+//! Owns the tests of how an agent is started: its arguments, its input, its environment, and prompts of every kind.
+
+use super::support::{Output, Sandbox};
+
+/// What a program called `robot` was given: its arguments one a line, then its standard input.
+fn heard(sandbox: &Sandbox) -> String {
+    std::fs::read_to_string(sandbox.root().join("heard")).unwrap()
+}
+
+fn with_robot(name: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.program(name, "{ printf '<%s>\\n' \"$@\"; echo --; cat; } > \"$ROOT/heard\"");
+    sandbox
+}
+
+#[test]
+fn a_known_agent_gets_the_prompt_on_its_standard_input() {
+    let sandbox = with_robot("claude");
+    let prompt = "say \"it's\" $(id) `x`\n\\ {git_dir}";
+    let _ = sandbox.proq(&["spawn", "--wait", "claude", "-n", "x", prompt]).ok();
+    insta::assert_snapshot!(heard(&sandbox), @r#"
+    <-p>
+    <--permission-mode>
+    <acceptEdits>
+    <--allowedTools>
+    <Bash(git *)>
+    --
+    say "it's" $(id) `x`
+    \ {git_dir}
+    "#);
+    assert_eq!(sandbox.row("x")["agent"], "claude");
+}
+
+#[test]
+fn an_unknown_program_gets_the_prompt_as_its_last_argument() {
+    let sandbox = with_robot("robot");
+    let _ = sandbox.proq(&["spawn", "--wait", "robot", "do\nthis; $(x)"]).ok();
+    insta::assert_snapshot!(heard(&sandbox), @r"
+    <do
+    this; $(x)>
+    --
+    ");
+}
+
+#[test]
+fn a_program_is_found_by_a_path_from_where_the_user_stands() {
+    let sandbox = with_robot("robot");
+    std::fs::create_dir_all(sandbox.repo.join("tools")).unwrap();
+    std::fs::rename(sandbox.root().join("bin/robot"), sandbox.repo.join("tools/robot")).unwrap();
+    let _ = sandbox.proq_in(&sandbox.repo.join("tools"), &["spawn", "--wait", "./robot", "do it"]).ok();
+    assert_eq!(heard(&sandbox), "<do it>\n--\n");
+}
+
+#[test]
+fn placeholders_in_a_command_are_filled_in() {
+    let sandbox = with_robot("robot");
+    sandbox.write("task.md", "the task\n");
+    let _ = sandbox
+        .proq(&[
+            "spawn",
+            "--wait",
+            "-n",
+            "x",
+            "-f",
+            "task.md",
+            "--",
+            "robot",
+            "-m={prompt}",
+            "{prompt_file}",
+            "{x}",
+        ])
+        .ok();
+    let file = sandbox.repo.join(".git/proq/lanes/x/task.md");
+    assert_eq!(heard(&sandbox), format!("<-m=the task\n>\n<{}>\n<{{x}}>\n--\n", file.display()));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "the task\n");
+}
+
+#[test]
+fn a_prompt_comes_from_a_file_or_from_standard_input() {
+    let sandbox = with_robot("robot");
+    sandbox.write("tasks/one.md", "# From a file\n\nbody\n");
+    let _ = sandbox.proq_in(&sandbox.repo.join("tasks"), &["spawn", "--wait", "robot", "-f", "one.md"]).ok();
+    assert_eq!(heard(&sandbox), "<# From a file\n\nbody\n>\n--\n");
+    assert_eq!(sandbox.row("from-a-file")["title"], "From a file");
+    let command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "robot", "-f", "-"]);
+    let _ = sandbox.output_with(command, b"piped in").ok();
+    assert_eq!(heard(&sandbox), "<piped in>\n--\n");
+    let out = sandbox.proq(&["spawn", "robot", "-f", "nowhere.md"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: could not read nowhere.md
+      caused by: No such file or directory (os error 2)
+    --- code 1
+    ");
+    assert_eq!(sandbox.proq(&["spawn", "robot", "x", "-f", "y"]).code, 2);
+}
+
+fn piped(sandbox: &Sandbox, agent: &str, prompt: &[u8]) -> Output {
+    let command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", agent, "-f", "-"]);
+    sandbox.output_with(command, prompt)
+}
+
+#[test]
+fn a_prompt_of_a_megabyte_reaches_an_agent_that_reads_it() {
+    let sandbox = with_robot("claude");
+    let prompt = "0123456789abcde\n".repeat(1 << 16);
+    let _ = piped(&sandbox, "claude", prompt.as_bytes()).ok();
+    assert!(heard(&sandbox).ends_with(&format!("--\n{prompt}")));
+}
+
+#[test]
+fn prompts_that_cannot_be_handed_over_are_refused_before_anything_is_made() {
+    let sandbox = with_robot("robot");
+    insta::assert_snapshot!(piped(&sandbox, "robot", "x".repeat(1 << 20).as_bytes()).shown(), @r"
+    --- stderr
+    error: the prompt is longer than an argument may be (120 KiB), and this agent takes it as one; nothing was made
+    hint: let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}
+    --- code 2
+    ");
+    insta::assert_snapshot!(piped(&sandbox, "robot", b"a\0b").shown(), @r"
+    --- stderr
+    error: the prompt holds a NUL byte; nothing was made
+    hint: is it the right file? A prompt is plain text
+    --- code 2
+    ");
+    insta::assert_snapshot!(piped(&sandbox, "robot", b"\xff\xfe").shown(), @r"
+    --- stderr
+    error: could not read standard input
+      caused by: invalid utf-8 sequence of 1 bytes from index 0
+    --- code 1
+    ");
+    insta::assert_snapshot!(piped(&sandbox, "robot", b" \n").shown(), @r#"
+    --- stderr
+    error: the prompt is empty; nothing was made
+    hint: say what to do: git proq spawn AGENT "implement payments"
+    --- code 2
+    "#);
+    insta::assert_snapshot!(piped(&sandbox, "robot", b"--help").shown(), @r"
+    --- stderr
+    error: the prompt starts with '-', which this agent would take for an option; nothing was made
+    hint: begin it with a word
+    --- code 2
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "robot"]).shown(), @r#"
+    --- stderr
+    error: the agent needs a prompt
+    hint: for example: git proq spawn claude "implement payments", or -f task.md
+    --- code 2
+    "#);
+    insta::assert_snapshot!(sandbox.proq(&["spawn"]).shown(), @r#"
+    --- stderr
+    error: nothing says what to start
+    hint: for example: git proq spawn claude "implement payments"
+    --- code 2
+    "#);
+    assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn a_program_that_is_not_there_is_refused_before_anything_is_made() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "no-such-agent", "do it"]).shown(), @r"
+    --- stderr
+    error: there is no program 'no-such-agent' on PATH; nothing was made
+    hint: see which agents are installed: git proq agents
+    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "-n", "x", "--", "no-such-command"]).shown(), @r"
+    --- stderr
+    error: there is no program 'no-such-command' on PATH; nothing was made
+    hint: see which agents are installed: git proq agents
+    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    --- code 1
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    assert!(!sandbox.repo.join(".git/proq").exists());
+}
+
+#[test]
+fn a_program_that_cannot_be_started_leaves_a_failed_lane_that_says_why() {
+    let sandbox = Sandbox::new();
+    sandbox.program("broken", "true");
+    let mut command = sandbox.command("sh", &sandbox.root());
+    command.args(["-c", "printf '#!/no/such/interpreter\\n' > bin/broken"]);
+    let _ = sandbox.output(command).ok();
+    let out = sandbox.proq(&["spawn", "-n", "x", "broken", "do it"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: lane 'x' was made, but its agent could not be started: '[ROOT]/bin/broken' could not be started: No such file or directory (os error 2)
+    hint: take the lane away again: git proq discard x
+    --- code 4
+    ");
+    assert_eq!(sandbox.row("x")["state"], "failed");
+    insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).shown(), @r"
+    discarded x
+    --- stderr
+    its folder, ignored files included, is kept for 7 days: [ROOT]/repo/.git/proq/trash/x-[ID]
+    --- code 0
+    ");
+}
+
+#[test]
+fn an_agent_knows_its_lane_and_nothing_of_the_callers_repository() {
+    let sandbox = Sandbox::new();
+    sandbox.program(
+        "robot",
+        "env > \"$ROOT/env\"; git rev-parse --abbrev-ref HEAD > \"$ROOT/branch\"; pwd > \"$ROOT/pwd\"",
+    );
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", "robot", "do it"]);
+    command.env("GIT_DIR", sandbox.repo.join(".git")).env("GIT_WORK_TREE", &sandbox.repo);
+    command.env("GIT_INDEX_FILE", sandbox.root().join("index")).env("GIT_PREFIX", "sub/");
+    command.env("CLAUDECODE", "1").env("KEPT", "kept");
+    let _ = sandbox.output(command).ok();
+    let read = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
+    let env = read("env");
+    let value = |key: &str| env.lines().find_map(|l| l.strip_prefix(&format!("{key}=")));
+    assert_eq!(value("PROQ_LANE"), Some("x"));
+    assert_eq!(std::fs::read_to_string(value("PROQ_TASK_FILE").unwrap()).unwrap(), "do it");
+    assert_eq!(value("KEPT"), Some("kept"));
+    for gone in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "CLAUDECODE"] {
+        assert_eq!(value(gone), None, "{gone}");
+    }
+    assert_eq!(read("branch"), "proq/x\n");
+    assert_eq!(read("pwd").trim_end(), sandbox.lane("x").display().to_string());
+}
+
+#[test]
+fn settings_given_to_git_do_not_leak_into_the_agent() {
+    let sandbox = Sandbox::new();
+    sandbox.program("robot", "env > \"$ROOT/env\"");
+    let mut command = sandbox.command("git", &sandbox.repo);
+    command.args(["-c", "user.name=Other", "proq", "spawn", "--wait", "robot", "do it"]);
+    let _ = sandbox.output(command).ok();
+    let env = std::fs::read_to_string(sandbox.root().join("env")).unwrap();
+    assert!(!env.contains("GIT_CONFIG_PARAMETERS"), "{env}");
+}

@@ -1,0 +1,134 @@
+//! Owns the tests of a git that is missing, too old, or fails half-way: nothing half-made stays.
+
+use super::support::{Output, Sandbox};
+
+/// A git in front of the real one that fails one command the way git does, as if the disk were full.
+fn full_disk_at(command: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let mut which = sandbox.command("sh", &sandbox.root());
+    which.args(["-c", "command -v git"]);
+    let git = sandbox.output(which).ok();
+    sandbox.program(
+        "git",
+        &format!(
+            "case \" $* \" in *\" {command} \"*)\n\
+             if [ \"$FULL\" = after ]; then {0} \"$@\"; fi\n\
+             if [ -n \"$FULL\" ]; then echo 'fatal: could not write file: No space left on device' >&2; exit 128; fi;;\n\
+             esac\nexec {0} \"$@\"",
+            git.trim()
+        ),
+    );
+    sandbox
+}
+
+fn spawn(sandbox: &Sandbox, full: &str) -> Output {
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "-n", "x", "--", "true"]);
+    command.env("FULL", full);
+    sandbox.output(command)
+}
+
+#[test]
+fn a_disk_that_is_full_while_files_are_written_leaves_nothing() {
+    let sandbox = full_disk_at("read-tree");
+    insta::assert_snapshot!(spawn(&sandbox, "before").shown(), @r"
+    --- stderr
+    error: `git read-tree -m -u HEAD` failed: could not write file: No space left on device
+    hint: make room on the disk, then run the command again
+    --- code 1
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let _ = spawn(&sandbox, "after").fails(1);
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let _ = spawn(&sandbox, "").ok();
+}
+
+#[test]
+fn a_disk_that_is_full_while_the_worktree_is_made_leaves_nothing() {
+    let sandbox = full_disk_at("worktree add");
+    insta::assert_snapshot!(spawn(&sandbox, "before").shown(), @r"
+    --- stderr
+    error: `git worktree add --quiet --no-checkout --no-track -b proq/x -- [ROOT]/repo/.proq-worktrees/x 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b` failed: could not write file: No space left on device
+    hint: make room on the disk, then run the command again
+    --- code 1
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let _ = spawn(&sandbox, "after").fails(1);
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let _ = spawn(&sandbox, "").ok();
+}
+
+#[test]
+fn a_record_that_cannot_be_written_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "first"]).ok();
+    let _ = sandbox.proq(&["discard", "first"]).ok();
+    let lanes = sandbox.repo.join(".git/proq/lanes");
+    std::fs::remove_dir_all(&lanes).unwrap();
+    std::fs::write(&lanes, "in the way").unwrap();
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: could not read [ROOT]/repo/.git/proq/lanes
+      caused by: Not a directory (os error 20)
+    --- code 1
+    ");
+    let left = sandbox.traces();
+    assert!(left.iter().all(|t| t.starts_with("refs/proq/saved/first-")), "{left:?}");
+}
+
+#[test]
+fn a_failed_carry_leaves_nothing() {
+    let sandbox = full_disk_at("commit-tree");
+    sandbox.write("a.txt", "mine\n");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "--carry", "-n", "x"]);
+    command.env("FULL", "before");
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    --- stderr
+    error: `git commit-tree -p 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b -F - a8305634c3ce7e8bf76b2870887319b9a6b6345b` failed: could not write file: No space left on device
+    hint: make room on the disk, then run the command again
+    --- code 1
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt");
+}
+
+#[test]
+fn a_git_that_is_too_old_is_named_with_its_version() {
+    let sandbox = Sandbox::new();
+    sandbox.program("git", "echo 'git version 2.38.1'");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    --- stderr
+    error: git 2.38 is too old; git-proq needs 2.39 or newer
+    hint: upgrade git, or put a newer one first on PATH
+    --- code 1
+    ");
+    sandbox.program("git", "echo 'no version at all'");
+    let out = sandbox.proq(&["list"]);
+    assert!(
+        out.stderr.starts_with("error: `git --version` gave an answer that is not understood"),
+        "{}",
+        out.stderr
+    );
+}
+
+#[test]
+fn a_git_that_became_too_old_is_noticed() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let _ = sandbox.proq(&["list"]).ok();
+    sandbox.program("git", "echo 'git version 2.38.1'");
+    assert!(sandbox.proq(&["list"]).fails(1).contains("2.38 is too old"));
+}
+
+#[test]
+fn without_git_on_the_path_that_is_what_is_said() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    command.env("PATH", sandbox.root());
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    --- stderr
+    error: git was not found on PATH
+    hint: install git 2.39 or newer
+    --- code 1
+    ");
+}

@@ -1,0 +1,368 @@
+//! Owns the tests of what is refused: one clear line, what helps, the right exit code, nothing half-made, no backtrace.
+
+use std::process::Stdio;
+
+use super::support::{Output, Sandbox};
+
+/// One line that says what is wrong and at least one that says what helps; nothing that looks like a crash.
+#[track_caller]
+fn clear(out: &Output) {
+    let heads = out.stderr.lines().filter(|l| l.starts_with("error: ")).count();
+    assert_eq!(heads, 1, "{}", out.stderr);
+    assert!(out.stderr.contains("\nhint: ") || out.stderr.contains("For more information"), "{}", out.stderr);
+    for bad in ["panicked", "RUST_BACKTRACE", "stack backtrace", "Error {", "Some(", "git::"] {
+        assert!(!out.stderr.contains(bad), "{}", out.stderr);
+    }
+}
+
+#[test]
+fn without_a_repository_every_command_says_so() {
+    let sandbox = Sandbox::new();
+    let nowhere = sandbox.root().join("home");
+    insta::assert_snapshot!(sandbox.proq_in(&nowhere, &["list"]).shown(), @r"
+    --- stderr
+    error: not a git repository: [ROOT]/home
+    hint: run it inside a repository, or make one: git init
+    --- code 1
+    ");
+    for args in [
+        &[][..],
+        &["spawn", "--empty"],
+        &["merge", "--all"],
+        &["preview", "x"],
+        &["wait"],
+        &["cleanup"],
+        &["config", "list"],
+    ] {
+        let out = sandbox.proq_in(&nowhere, args);
+        assert_eq!(out.code, 1);
+        clear(&out);
+    }
+    assert_eq!(sandbox.proq_in(&nowhere, &["agents"]).code, 0);
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["-C", "nowhere", "list"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/nowhere is not a folder
+    hint: -C takes a folder that exists
+    --- code 2
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["-C", "a.txt", "list"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/a.txt is not a folder
+    hint: -C takes a folder that exists
+    --- code 2
+    ");
+    let gone = sandbox.root().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    let mut command = sandbox.command("sh", &gone);
+    command.args(["-c", "rmdir ../gone; git-proq list"]);
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    --- stderr
+    error: the current folder does not exist any more
+    hint: change to a folder that exists: cd
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_branch_without_a_commit_has_nothing_to_start_from() {
+    let sandbox = Sandbox::empty();
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    --- stderr
+    error: branch 'main' has no commit yet; a lane needs one to start from
+    hint: make a first commit: git commit --allow-empty -m 'Start'
+    --- code 1
+    ");
+    clear(&sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "main"]));
+    insta::assert_snapshot!(sandbox.proq(&["preview", "x"]).shown(), @r"
+    --- stderr
+    error: there is no lane 'x'
+    hint: see all: git proq list
+    --- code 1
+    ");
+    assert_eq!(sandbox.proq(&["list"]).code, 0);
+    assert_eq!(sandbox.proq(&["merge", "--all"]).code, 0);
+    assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn names_that_cannot_be_are_refused_with_the_reason() {
+    let sandbox = Sandbox::new();
+    let long = "x".repeat(300);
+    let mut all = String::new();
+    for name in [
+        "-x",
+        "--force",
+        "../x",
+        "x/y",
+        "x.lock",
+        "x..y",
+        "@{",
+        "🚀",
+        "X",
+        "",
+        ".x",
+        "a b",
+        "x\ny",
+        "$(id)",
+        "x-preview",
+        "batch-1",
+        long.as_str(),
+    ] {
+        let out = sandbox.proq(&["spawn", "--empty", "-n", name]);
+        assert_eq!(out.code, 2, "{name}");
+        clear(&out);
+        all.push_str(out.stderr.lines().next().unwrap());
+        all.push('\n');
+    }
+    insta::assert_snapshot!(all, @r"
+    error: '-x' cannot be a lane's name: it looks like an option
+    error: '--force' cannot be a lane's name: it looks like an option
+    error: '../x' cannot be a lane's name: it looks like a path
+    error: 'x/y' cannot be a lane's name: it looks like a path
+    error: 'x.lock' cannot be a lane's name: git does not allow it in a branch name
+    error: 'x..y' cannot be a lane's name: git does not allow it in a branch name
+    error: '@{' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: '🚀' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: 'X' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: '' cannot be a lane's name: it is empty
+    error: '.x' cannot be a lane's name: it must start with a letter or digit
+    error: 'a b' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: 'x\ny' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: '$(id)' cannot be a lane's name: only lower-case letters, digits, '.', '_' and '-' are allowed
+    error: 'x-preview' cannot be a lane's name: git-proq uses such names itself
+    error: 'batch-1' cannot be a lane's name: git-proq uses such names itself
+    error: 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' cannot be a lane's name: it is longer than 64 characters
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--name", "-x"]).shown(), @r"
+    --- stderr
+    error: '-x' cannot be a lane's name: it looks like an option
+    hint: use lower-case letters, digits, '.', '_' and '-', at most 64: git proq spawn -n my-lane …
+    --- code 2
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn names_that_cannot_be_are_no_lanes_either() {
+    let sandbox = Sandbox::new();
+    for name in ["../x", "@{", "x@1", "x@", "🚀", "", "x\n", "/etc", "proq/../x"] {
+        for args in [
+            &["show", name][..],
+            &["discard", name],
+            &["merge", name],
+            &["logs", name],
+            &["stop", name],
+            &["preview", name],
+        ] {
+            let out = sandbox.proq(args);
+            assert!([1, 2].contains(&out.code), "{args:?}");
+            if !out.stdout.contains("refused") {
+                clear(&out);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_by_what_takes_it() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "lane"]).ok();
+    sandbox.git(&["branch", "proq/branch"]);
+    sandbox.write(".proq-worktrees/folder/mine", "mine\n");
+    std::os::unix::fs::symlink("nowhere", sandbox.lane("link")).unwrap();
+    let before = sandbox.traces();
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "lane"]).shown(), @r"
+    --- stderr
+    error: a lane named 'lane' exists already; nothing was made
+    hint: look at it: git proq show lane
+    hint: or choose another name with -n
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "branch"]).shown(), @r"
+    --- stderr
+    error: branch 'proq/branch' exists already and belongs to no lane; nothing was made
+    hint: choose another name with -n
+    hint: or rename the branch: git branch -m proq/branch NEW-NAME
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "folder"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/.proq-worktrees/folder exists already and belongs to no lane; nothing was made
+    hint: move it away, or choose another name with -n
+    --- code 1
+    ");
+    assert_eq!(sandbox.proq(&["spawn", "--empty", "-n", "link"]).code, 1);
+    assert_eq!(sandbox.traces(), before);
+    assert_eq!(sandbox.read(".proq-worktrees/folder/mine"), "mine\n");
+}
+
+#[test]
+fn a_branch_that_makes_all_lanes_impossible_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "proq"]);
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    --- stderr
+    error: a branch named 'proq' exists, so no branch 'proq/…' can; nothing was made
+    hint: use another prefix: git config proq.lane.prefix lanes
+    hint: or rename the branch: git branch -m proq NEW-NAME
+    --- code 1
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    sandbox.git(&["config", "proq.lane.prefix", "lanes"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    assert_eq!(sandbox.row("x")["branch"], "lanes/x");
+}
+
+#[test]
+fn a_branch_below_a_lanes_name_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "proq/x/deeper"]);
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: branch 'proq/x/deeper' exists already and belongs to no lane; nothing was made
+    hint: choose another name with -n
+    hint: or rename the branch: git branch -m proq/x/deeper NEW-NAME
+    --- code 1
+    ");
+    assert!(!sandbox.lane("x").exists());
+    assert!(!sandbox.repo.join(".git/proq/lanes/x").exists());
+}
+
+#[test]
+fn a_base_that_is_not_there_is_named() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--base", "nowhere"]).shown(), @r"
+    --- stderr
+    error: 'nowhere' is not a commit in this repository
+    hint: see what there is: git branch --all; git tag
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--onto", "nowhere"]).shown(), @r"
+    --- stderr
+    error: there is no branch 'nowhere' to land on; nothing was made
+    hint: see what there is: git branch
+    --- code 1
+    ");
+    for base in ["", "-x", "HEAD~9", "main^{tree}", "@{u}", "a b", "HEAD:a.txt"] {
+        let out = sandbox.proq(&["spawn", "--empty", &format!("--base={base}")]);
+        assert!([1, 2].contains(&out.code), "{base}: {}", out.stderr);
+        clear(&out);
+        let out = sandbox.proq(&["spawn", "--empty", &format!("--onto={base}")]);
+        assert!([1, 2].contains(&out.code), "{base}: {}", out.stderr);
+        clear(&out);
+    }
+    assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn an_open_merge_in_the_checkout_hinders_previews_but_not_lanes() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo lane > a.txt");
+    sandbox.git(&["switch", "-q", "-c", "other"]);
+    sandbox.write("a.txt", "other\n");
+    sandbox.commit_all("other");
+    sandbox.git(&["switch", "-q", "main"]);
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let mut merge = sandbox.command("git", &sandbox.repo);
+    let _ = sandbox
+        .output({
+            merge.args(["merge", "-q", "other"]);
+            merge
+        })
+        .fails(1);
+    let before = sandbox.git(&["status", "--short"]);
+    insta::assert_snapshot!(sandbox.proq(&["preview", "x"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo has unmerged paths: a.txt
+    hint: finish the merge first: git status
+    --- code 1
+    ");
+    let out = sandbox.proq(&["spawn", "--empty", "--carry", "-n", "y"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: [ROOT]/repo has unmerged paths: a.txt
+    hint: finish the merge first: git status
+    --- code 1
+    ");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "z"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), before);
+    sandbox.git(&["merge", "--abort"]);
+}
+
+#[test]
+fn a_rebase_of_the_base_is_not_landed_upon() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo 1 > one");
+    sandbox.git(&["branch", "other"]);
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let mut rebase = sandbox.command("git", &sandbox.repo);
+    rebase.args(["rebase", "-q", "--exec", "false", "HEAD~"]);
+    let _ = sandbox.output(rebase).fails(1);
+    let tip = sandbox.git(&["rev-parse", "main"]);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).shown(), @r"
+    refused x: a rebase of 'main' is under way in [ROOT]/repo; nothing was moved
+    --- stderr
+    hint: finish it there, or give it up: git rebase --abort
+    --- code 1
+    ");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "y"]).shown(), @r"
+    --- stderr
+    error: HEAD is detached, so it is not clear where the lane should land; nothing was made
+    hint: say where it lands: git proq spawn --onto BRANCH …
+    --- code 2
+    ");
+}
+
+#[test]
+fn of_two_spawns_of_one_name_exactly_one_wins() {
+    let sandbox = Sandbox::new();
+    let start = || {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "x"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let all: Vec<_> =
+        [start(), start(), start(), start()].into_iter().map(|c| c.wait_with_output().unwrap()).collect();
+    assert_eq!(all.iter().filter(|o| o.status.success()).count(), 1);
+    for out in all.iter().filter(|o| !o.status.success()) {
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            said.starts_with("error: ") && said.contains("'x'") && out.status.code() == Some(1),
+            "{said}"
+        );
+    }
+    assert_eq!(sandbox.traces().len(), 5, "{:?}", sandbox.traces());
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--short"]), "");
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_is_a_usage_error() {
+    let sandbox = Sandbox::new();
+    for args in [
+        &["no-such-command"][..],
+        &["list", "--no-such-flag"],
+        &["spawn", "--empty", "--wait"],
+        &["spawn", "--empty", "--", "true"],
+        &["merge"],
+        &["merge", "x", "--all"],
+        &["merge", "--all", "--force"],
+        &["preview"],
+        &["preview", "x", "--back"],
+        &["cleanup", "--force"],
+        &["logs", "x", "--run", "one"],
+        &["completions", "tcsh"],
+    ] {
+        let out = sandbox.proq(args);
+        assert_eq!(out.code, 2, "{args:?}: {}", out.stderr);
+        clear(&out);
+    }
+    assert_eq!(sandbox.traces(), [""; 0]);
+}

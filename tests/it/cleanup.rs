@@ -1,0 +1,215 @@
+//! Owns the tests of `git proq cleanup`: what counts as landed, what a crash leaves behind, and when the trash is emptied.
+
+use super::support::Sandbox;
+
+#[test]
+fn only_what_landed_goes_by_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("landed", "echo 1 > one");
+    sandbox.lane_with("done", "echo 2 > two");
+    sandbox.lane_with("same", "true");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "bad", "--", "false"]).fails(4);
+    let _ =
+        sandbox.proq(&["spawn", "--wait", "-n", "half", "--", "sh", "-c", "echo 3 > half; exit 1"]).fails(4);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
+    let _ = sandbox.proq(&["merge", "--no-cleanup", "landed"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["cleanup", "--dry-run"]).shown(), @r"
+    --- stderr
+    would clean up landed
+    --- code 0
+    ");
+    assert!(sandbox.lane("landed").exists());
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).shown(), @r"
+    cleaned up landed
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup", "--all"]).shown(), @r"
+    cleaned up bad
+    cleaned up same
+    --- stderr
+    lane 'half' was kept: 1 uncommitted file (half)
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).shown(), @r"
+    --- stderr
+    no lane to clean up
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup", "done", "idle"]).shown(), @r"
+    cleaned up idle
+    --- stderr
+    error: lane 'done' was kept: 1 commit that is not on main
+    hint: remove it all the same, saving everything first: git proq discard --force done
+    --- code 1
+    ");
+    let _ = sandbox.proq(&["cleanup", "--force", "done"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE   AGENT    COMMITS  CHANGES  AGE  TITLE
+    half  failed  command  +0 -2    1 file   0s   sh -c echo 3 > half; exit 1
+    --- code 0
+    ");
+}
+
+#[test]
+fn a_landed_lane_with_later_work_is_kept() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo 1 > one");
+    let _ = sandbox.proq(&["merge", "--no-cleanup", "x"]).ok();
+    sandbox.write_in(&sandbox.lane("x"), "two", "2\n");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).shown(), @r"
+    --- stderr
+    lane 'x' was kept: 1 uncommitted file (two)
+    --- code 0
+    ");
+    sandbox.commit_all_in(&sandbox.lane("x"), "two");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).shown(), @r"
+    --- stderr
+    lane 'x' was kept: 1 commit that is not on main
+    --- code 0
+    ");
+    assert!(sandbox.lane("x").join("two").exists());
+}
+
+#[test]
+fn a_lane_that_was_squashed_onto_its_base_counts_as_landed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "for n in 1 2; do echo $n >> one; git add one; git commit -qm $n; done");
+    sandbox.git(&["merge", "-q", "--squash", "proq/x"]);
+    sandbox.commit_all("squashed");
+    sandbox.write("other", "");
+    sandbox.commit_all("and more");
+    let _ = sandbox.proq(&["cleanup", "x"]).ok();
+    assert!(!sandbox.lane("x").exists());
+}
+
+#[test]
+fn a_lane_that_was_rebased_onto_its_base_counts_as_landed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "for n in 1 2; do echo $n >> one; git add one; git commit -qm $n; done");
+    sandbox.write("other", "");
+    sandbox.commit_all("main moved");
+    sandbox.git(&["cherry-pick", "main~1..proq/x"]);
+    let _ = sandbox.proq(&["cleanup", "x"]).ok();
+}
+
+#[test]
+fn a_change_that_differs_in_white_space_only_has_not_landed() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.py", "if a:\n    b()\nc()\n");
+    sandbox.commit_all("python");
+    sandbox.lane_with("x", "printf 'if a:\\n    b()\\n    c()\\n' > a.py; git commit -qam indent");
+    sandbox.write("a.py", "if a:\n    b()\n  c()\n");
+    sandbox.commit_all("indent");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' was kept: 1 commit that is not on main
+    hint: remove it all the same, saving everything first: git proq discard --force x
+    --- code 1
+    ");
+    assert!(sandbox.lane("x").exists());
+}
+
+#[test]
+fn a_change_that_was_taken_back_on_the_base_is_not_seen_as_landed_by_content() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo 1 > one; git add one; git commit -qm one");
+    sandbox.git(&["cherry-pick", "-x", "proq/x"]);
+    sandbox.git(&["revert", "--no-edit", "HEAD"]);
+    let _ = sandbox.proq(&["cleanup", "x"]).fails(1);
+}
+
+#[test]
+fn lanes_that_lost_their_folder_or_branch_are_tidied_and_their_commits_kept() {
+    let sandbox = Sandbox::new();
+    for name in ["folder", "branch", "both", "work"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
+    }
+    sandbox.write_in(&sandbox.lane("work"), "work", "");
+    sandbox.commit_all_in(&sandbox.lane("work"), "work");
+    for name in ["folder", "both", "work"] {
+        std::fs::remove_dir_all(sandbox.lane(name)).unwrap();
+    }
+    sandbox.git_in(&sandbox.lane("branch"), &["switch", "-q", "--detach"]);
+    sandbox.git(&["worktree", "prune"]);
+    for name in ["branch", "both"] {
+        sandbox.git(&["branch", "-q", "-D", &format!("proq/{name}")]);
+    }
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).shown(), @r"
+    cleaned up both
+    cleaned up branch
+    cleaned up folder
+    --- stderr
+    lane 'work' was kept: 1 commit that is not on main
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
+    work  idle   -      +1       no worktree  0s
+    --- stderr
+    warning: lane 'work' has no worktree any more: git proq cleanup work
+    --- code 0
+    ");
+}
+
+#[test]
+fn a_worktree_of_a_spawn_that_was_killed_is_tidied() {
+    let sandbox = Sandbox::new();
+    for name in ["x", "y"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
+        std::fs::remove_dir_all(sandbox.repo.join(".git/proq/lanes").join(name)).unwrap();
+    }
+    sandbox.write_in(&sandbox.lane("y"), "work", "work\n");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup", "--dry-run"]).shown(), @r"
+    --- stderr
+    would clean up [ROOT]/repo/.proq-worktrees/x, which no lane has on record
+    lane 'y' was kept: 1 uncommitted file (work)
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["cleanup"]).shown(), @r"
+    --- stderr
+    cleaned up [ROOT]/repo/.proq-worktrees/x, which no lane has on record
+    lane 'y' was kept: 1 uncommitted file (work)
+    --- code 0
+    ");
+    assert!(!sandbox.lane("x").exists() && sandbox.lane("y").join("work").exists());
+    assert_eq!(sandbox.row("y")["state"], "failed");
+    assert_eq!(sandbox.git(&["branch", "--list", "proq/*", "--format=%(refname:short)"]), "proq/y");
+}
+
+#[test]
+fn a_lane_whose_record_cannot_be_read_is_no_stray() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let record = sandbox.repo.join(".git/proq/lanes/x/lane.toml");
+    std::fs::write(&record, "format = 99\n").unwrap();
+    let _ = sandbox.proq(&["cleanup", "--all"]).ok();
+    assert_eq!(std::fs::read_to_string(record).unwrap(), "format = 99\n");
+    assert!(sandbox.lane("x").exists());
+}
+
+#[test]
+fn a_worktree_of_the_users_own_is_never_touched() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["worktree", "add", "-q", "../mine", "-b", "mine"]);
+    sandbox.git(&["worktree", "add", "-q", ".proq-worktrees/deeper/mine", "-b", "deeper"]);
+    let before = sandbox.git(&["worktree", "list"]);
+    let _ = sandbox.proq(&["cleanup", "--all"]).ok();
+    assert_eq!(sandbox.git(&["worktree", "list"]), before);
+}
+
+#[test]
+fn the_trash_is_emptied_when_its_time_is_over() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    let entries = || std::fs::read_dir(sandbox.repo.join(".git/proq/trash")).unwrap().count();
+    let at = |day: &str| {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["cleanup"]);
+        command.env("PROQ_TEST_NOW", format!("2026-01-{day}T03:04:05Z"));
+        let _ = sandbox.output(command).ok();
+    };
+    at("08");
+    assert_eq!(entries(), 1);
+    at("09");
+    assert_eq!(entries(), 0);
+}

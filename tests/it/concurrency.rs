@@ -1,0 +1,97 @@
+//! Owns the tests of many processes on one repository at once: nothing lost, nothing left over, nobody in the way.
+
+use std::process::{Child, Stdio};
+
+use super::support::Sandbox;
+
+/// How many processes are at work in one round, and how many rounds there are.
+const PROCESSES: usize = 32;
+const ROUNDS: usize = 20;
+
+fn start(sandbox: &Sandbox, args: &[&str]) -> Child {
+    let mut command = sandbox.proq_command(&sandbox.repo, args);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits for all and returns what failed, with its command's place in the round.
+fn failures(children: Vec<Child>) -> Vec<String> {
+    let mut out = Vec::new();
+    for (n, child) in children.into_iter().enumerate() {
+        let done = child.wait_with_output().unwrap();
+        if !done.status.success() {
+            out.push(format!("{n}: {}: {}", done.status, String::from_utf8_lossy(&done.stderr)));
+        }
+    }
+    out
+}
+
+#[test]
+fn many_processes_lose_no_record_and_leave_nothing_over() {
+    let sandbox = Sandbox::new();
+    let mut standing: Vec<String> = Vec::new();
+    for round in 0..ROUNDS {
+        let mut children = Vec::new();
+        let leaving = std::mem::take(&mut standing);
+        for n in 0..PROCESSES {
+            match (n % 4, leaving.get(n / 4)) {
+                (0 | 1, Some(name)) if n % 4 == 1 => children.push(start(&sandbox, &["discard", name])),
+                (0, _) => {
+                    let name = format!("r{round}-{n}");
+                    children.push(start(&sandbox, &["spawn", "--empty", "-n", &name]));
+                    standing.push(name);
+                }
+                (2, _) => children.push(start(&sandbox, &["list", "--json"])),
+                _ => children.push(start(&sandbox, &["cleanup"])),
+            }
+        }
+        assert_eq!(failures(children), [""; 0], "round {round}");
+        let all = sandbox.proq(&["list", "--json"]).json();
+        let mut names: Vec<&str> =
+            all["lanes"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap()).collect();
+        let mut wanted: Vec<&str> = standing.iter().map(String::as_str).collect();
+        names.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(names, wanted, "round {round}");
+    }
+    nothing_but(&sandbox, &standing);
+    assert_eq!(sandbox.git(&["fsck", "--no-dangling"]), "");
+}
+
+/// Folders, registrations, branches and records are those of these lanes and no others.
+fn nothing_but(sandbox: &Sandbox, lanes: &[String]) {
+    let mut found = sandbox.traces();
+    found.retain(|t| !t.starts_with("refs/proq/"));
+    found.sort();
+    let mut wanted = Vec::new();
+    for name in lanes {
+        wanted.push(format!("worktree [ROOT]/repo/.proq-worktrees/{name}"));
+        wanted.push(format!("refs/heads/proq/{name}"));
+        wanted.extend(["folder", "record", "registration"].map(|what| format!("{what} {name}")));
+    }
+    wanted.sort();
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn names_made_from_one_prompt_at_once_are_all_different() {
+    let sandbox = Sandbox::new();
+    let children = (0..12).map(|_| start(&sandbox, &["spawn", "-q", "--", "true"])).collect();
+    assert_eq!(failures(children), [""; 0]);
+    let all = sandbox.proq(&["list", "--json"]).json();
+    let names: std::collections::BTreeSet<&str> =
+        all["lanes"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), 12, "{names:?}");
+}
+
+#[test]
+fn events_of_many_processes_are_numbered_without_a_gap() {
+    let sandbox = Sandbox::new();
+    let names: Vec<String> = (0..10).map(|n| format!("x{n}")).collect();
+    let children =
+        names.iter().map(|name| start(&sandbox, &["spawn", "-n", name, "--wait", "--", "true"])).collect();
+    assert_eq!(failures(children), [""; 0]);
+    let all = sandbox.proq(&["events", "--json"]).json();
+    let numbers: Vec<u64> =
+        all["events"].as_array().unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=30).collect::<Vec<u64>>());
+}

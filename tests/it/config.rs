@@ -1,0 +1,181 @@
+//! Owns the tests of settings: their layers, where each comes from, bad values; and of `git proq agents`.
+
+use super::support::Sandbox;
+
+#[test]
+fn every_setting_is_listed_with_its_meaning() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["config", "list"]).shown(), @r"
+    SETTING            VALUE    WHAT IT DOES
+    agent.autocommit   success  commit what an agent left uncommitted: when it ended well, always, or never
+    agent.stop_grace   10       time between asking an agent to end and ending it
+    lane.prefix        proq     lanes' branches are named PREFIX/NAME
+    lock.timeout       30       how long a command waits for another one before it gives up
+    merge.uncommitted  refuse   a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
+    trash.keep         7        how long removed lanes' folders are kept
+    --- code 0
+    ");
+    let json = sandbox.proq(&["config", "list", "--json"]).json();
+    assert_eq!(json["settings"][0]["key"], "agent.autocommit");
+}
+
+#[test]
+fn later_layers_win_and_the_origin_is_shown() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[agent]\nstop_grace = 1\nautocommit = 'always'\n[merge]\nuncommitted = 'commit'\n[lane]\nprefix = 'p'\n");
+    let user = sandbox.root().join("home/.config/git-proq");
+    std::fs::create_dir_all(&user).unwrap();
+    std::fs::write(
+        user.join("config.toml"),
+        "agent.stop_grace = 2\nmerge.uncommitted = 'snapshot'\nlane.prefix = 'q'\n",
+    )
+    .unwrap();
+    sandbox.git(&["config", "proq.agent.stopGrace", "3"]);
+    sandbox.git(&["config", "proq.lane.prefix", "r"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["config", "list", "--show-origin"]);
+    command.env("PROQ_AGENT_STOP_GRACE", "4");
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    SETTING            VALUE     ORIGIN
+    agent.autocommit   always    [ROOT]/repo/proq.toml
+    agent.stop_grace   4         $PROQ_AGENT_STOP_GRACE
+    lane.prefix        r         git config
+    lock.timeout       30        built in
+    merge.uncommitted  snapshot  [ROOT]/home/.config/git-proq/config.toml
+    trash.keep         7         built in
+    --- code 0
+    ");
+}
+
+#[test]
+fn a_setting_given_to_git_for_one_command_counts() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.command("git", &sandbox.repo);
+    command.args(["-c", "proq.agent.stopGrace=77", "proq", "config", "list", "--json"]);
+    let out = sandbox.output(command).json();
+    let row = out["settings"].as_array().unwrap().iter().find(|r| r["key"] == "agent.stop_grace").unwrap();
+    assert_eq!((&row["value"], &row["origin"]), (&"77".into(), &"git config".into()));
+    let mut command = sandbox.command("git", &sandbox.repo);
+    command.args(["-c", "proq.lane.prefix=mine", "proq", "spawn", "--empty", "-n", "x"]);
+    let _ = sandbox.output(command).ok();
+    assert_eq!(sandbox.git(&["branch", "--list", "--format=%(refname:short)"]), "main\nmine/x");
+}
+
+#[test]
+fn from_inside_a_lane_the_repositorys_file_is_the_main_checkouts() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[agent]\nstop_grace = 1\n");
+    sandbox.commit_all("settings");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.write_in(&sandbox.lane("x"), "proq.toml", "[agent]\nstop_grace = 2\n");
+    let out = sandbox.proq_in(&sandbox.lane("x"), &["config", "list", "--show-origin"]).ok();
+    assert!(out.contains("agent.stop_grace   1") && out.contains("[ROOT]/repo/proq.toml"), "{out}");
+}
+
+#[test]
+fn a_value_that_cannot_be_used_stops_the_command() {
+    let sandbox = Sandbox::new();
+    for (key, value) in [
+        ("agent.autocommit", "maybe"),
+        ("agent.stopGrace", "-1"),
+        ("lock.timeout", "soon"),
+        ("lane.prefix", ""),
+    ] {
+        let mut command = sandbox.command("git", &sandbox.repo);
+        command.args(["-c", &format!("proq.{key}={value}"), "proq", "list"]);
+        let out = sandbox.output(command);
+        assert_eq!(out.code, 1);
+        assert!(out.stderr.contains("(from git config)") && out.stderr.contains("hint:"), "{}", out.stderr);
+    }
+    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    command.env("PROQ_TRASH_KEEP", "long");
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    --- stderr
+    error: trash.keep = 'long' (from $PROQ_TRASH_KEEP) cannot be used; it takes a whole number of days
+    hint: correct it where it is set; without it '7' counts
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_prefix_that_no_branch_can_have_is_refused() {
+    let sandbox = Sandbox::new();
+    for prefix in ["a..b", "-x", "a b", "/", "x/", "x.lock", "@{"] {
+        sandbox.git(&["config", "proq.lane.prefix", prefix]);
+        let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]);
+        assert_eq!(out.code, 1, "{prefix}: {}", out.stderr);
+        assert!(
+            out.stderr.starts_with("error: ") && out.stderr.contains("hint:"),
+            "{prefix}: {}",
+            out.stderr
+        );
+        assert_eq!(sandbox.traces(), [""; 0]);
+    }
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    --- stderr
+    error: lane.prefix = '@{' (from git config) cannot be used; it takes the beginning of a branch name, as in proq or lanes
+    hint: correct it where it is set; without it 'proq' counts
+    --- code 1
+    ");
+}
+
+#[test]
+fn files_that_are_wrong_are_named() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[merge\n");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/proq.toml is not valid TOML
+      caused by: TOML parse error at line 1, column 7
+    hint: correct it, or set it aside: mv '[ROOT]/repo/proq.toml' '[ROOT]/repo/proq.toml.broken'
+    --- code 1
+    ");
+    sandbox.write("proq.toml", "[trash]\nkeep = 0\n");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/proq.toml may not set trash.keep: only you may, for yourself
+    hint: take it out of that file; to set it for yourself: git config proq.trash.keep VALUE
+    --- code 1
+    ");
+    sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    --- stderr
+    warning: unknown setting merge.novel (from [ROOT]/repo/proq.toml)
+    no lanes yet
+    hint: git proq spawn claude "what to do"
+    --- code 0
+    "#);
+}
+
+#[test]
+fn agents_are_listed_with_where_they_are() {
+    let sandbox = Sandbox::new();
+    sandbox.program("claude", "true");
+    let out = sandbox.proq(&["agents"]).ok();
+    let line = out.lines().find(|l| l.starts_with("claude")).unwrap();
+    assert_eq!(
+        line.split_whitespace().collect::<Vec<_>>(),
+        ["claude", "[ROOT]/bin/claude", "Claude", "Code"]
+    );
+    let json = sandbox.proq(&["agents", "--json"]).json();
+    let claude = json["agents"].as_array().unwrap().iter().find(|a| a["name"] == "claude").unwrap();
+    assert_eq!(claude["path"], "[ROOT]/bin/claude");
+    let mut command = sandbox.proq_command(&sandbox.root(), &["agents"]);
+    command.env("PATH", sandbox.root());
+    let out = sandbox.output(command);
+    insta::assert_snapshot!(out.shown(), @r"
+    AGENT     FOUND          WHAT IT IS
+    aider     not installed  Aider
+    amp       not installed  Amp
+    claude    not installed  Claude Code
+    codex     not installed  OpenAI Codex CLI
+    copilot   not installed  GitHub Copilot CLI
+    cursor    not installed  Cursor CLI
+    gemini    not installed  Gemini CLI
+    opencode  not installed  opencode
+    pi        not installed  Pi
+    qwen      not installed  Qwen Code
+    --- stderr
+    hint: any other program works too: git proq spawn -n NAME -- CMD ARGS…
+    --- code 0
+    ");
+}

@@ -1,0 +1,243 @@
+//! Owns the tests of `git proq discard`: what keeps a lane, what force saves, and bringing it back as the answer says.
+
+use super::support::{Output, Sandbox};
+
+/// The rest of the line that starts with `head`, in what a command said.
+fn said<'a>(out: &'a Output, head: &str) -> &'a str {
+    out.stderr
+        .lines()
+        .find_map(|l| l.strip_prefix(head))
+        .unwrap_or_else(|| panic!("no '{head}' in\n{}", out.stderr))
+}
+
+/// Runs a command line as a person would copy it.
+fn typed(sandbox: &Sandbox, line: &str) {
+    let mut command = sandbox.command("sh", &sandbox.repo);
+    command.args(["-ec", line]);
+    let _ = sandbox.output(command).ok();
+}
+
+#[test]
+fn a_lane_without_work_goes() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["discard", "--dry-run", "x"]).shown(), @r"
+    --- stderr
+    would discard x
+    --- code 0
+    ");
+    assert!(sandbox.lane("x").exists());
+    insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).shown(), @r"
+    discarded x
+    --- stderr
+    its folder, ignored files included, is kept for 7 days: [ROOT]/repo/.git/proq/trash/x-[ID]
+    --- code 0
+    ");
+    assert!(!sandbox.lane("x").exists());
+    let left = sandbox.traces();
+    assert!(left.iter().all(|t| t.starts_with("refs/proq/saved/x-")), "{left:?}");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    assert_eq!(sandbox.row("x@2")["state"], "discarded");
+}
+
+#[test]
+fn every_kind_of_work_keeps_a_lane_and_is_named() {
+    let sandbox = Sandbox::new();
+    for (name, script) in [
+        ("commits", "for n in 1 2; do echo $n > $n; git add $n; git commit -qm $n; done"),
+        ("dirty", "echo more >> a.txt; exit 1"),
+        ("untracked", "echo new > new; exit 1"),
+        ("staged", "echo new > new; git add new; exit 1"),
+        ("many", "touch b c d; exit 1"),
+        ("nested", "git init -q sub; touch sub/f; exit 1"),
+        ("astray", "git switch -q --orphan own; git commit -q --allow-empty -m own"),
+        (
+            "detached",
+            "git switch -q --orphan o; git commit -q --allow-empty -m o; git switch -q --detach; git branch -q -D o",
+        ),
+        (
+            "merging",
+            "git commit -q --allow-empty -m one; git switch -q -c t main; git commit -q --allow-empty -m two; git switch -q proq/merging; git merge -q --no-commit --no-ff t; exit 1",
+        ),
+    ] {
+        drop(sandbox.proq(&["spawn", "--wait", "-n", name, "--", "sh", "-c", script]));
+    }
+    let mut all = String::new();
+    for name in ["commits", "dirty", "untracked", "staged", "many", "nested", "astray", "detached", "merging"]
+    {
+        let before = sandbox.git_in(&sandbox.lane(name), &["status", "--short"]);
+        let out = sandbox.proq(&["discard", name]);
+        assert_eq!(out.code, 1);
+        all.push_str(out.stderr.lines().next().unwrap());
+        all.push('\n');
+        assert_eq!(sandbox.git_in(&sandbox.lane(name), &["status", "--short"]), before);
+    }
+    insta::assert_snapshot!(all, @r"
+    error: lane 'commits' was kept: 2 commits that are not on main
+    error: lane 'dirty' was kept: 1 uncommitted file (a.txt)
+    error: lane 'untracked' was kept: 1 uncommitted file (new)
+    error: lane 'staged' was kept: 1 uncommitted file (new)
+    error: lane 'many' was kept: 3 uncommitted files (b, …)
+    error: lane 'nested' was kept: 1 uncommitted file (sub)
+    error: lane 'astray' was kept: commits on own
+    error: lane 'detached' was kept: commits on a detached HEAD (989a1d4f)
+    error: lane 'merging' was kept: a merge is under way in it
+    ");
+}
+
+#[test]
+fn a_running_agent_keeps_a_lane_and_force_ends_it() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("up");
+    sandbox.start_lane("x", "echo 1 > one; echo $$ > \"$ROOT/up\"; exec sleep 600");
+    let pid = sandbox.hear("up");
+    insta::assert_snapshot!(sandbox.proq(&["discard", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' was kept: its agent is running; 1 uncommitted file (one)
+    hint: stop its agent: git proq stop x
+    hint: remove it all the same, saving everything first: git proq discard --force x
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "--dry-run", "x"]).shown(), @r"
+    --- stderr
+    would stop its agent and discard x, after saving: 1 uncommitted file (one)
+    --- code 0
+    ");
+    assert!(sandbox.lives(pid.trim()));
+    let out = sandbox.proq(&["discard", "--force", "x"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(!sandbox.lives(pid.trim()));
+    typed(&sandbox, said(&out, "its uncommitted files are kept: "));
+    assert_eq!(sandbox.read("one"), "1\n");
+}
+
+#[test]
+fn a_locked_worktree_is_kept_even_from_force() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.git(&["worktree", "lock", "--reason", "on a stick", ".proq-worktrees/x"]);
+    insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' was kept: its worktree is locked (on a stick); git worktree unlock lets it go
+    --- code 1
+    ");
+    sandbox.git(&["worktree", "unlock", ".proq-worktrees/x"]);
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+}
+
+#[test]
+fn a_folder_that_is_not_the_registered_worktree_is_kept_even_from_force() {
+    let sandbox = Sandbox::new();
+    for name in ["x", "y", "z"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
+    }
+    // x's folder names y's registration.
+    std::fs::copy(sandbox.lane("y").join(".git"), sandbox.lane("x").join(".git")).unwrap();
+    insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' was kept: [ROOT]/repo/.proq-worktrees/x and git's record of it name different places; git worktree repair may put that right
+    --- code 1
+    ");
+    // z's folder was replaced by a plain one.
+    sandbox.git(&["worktree", "remove", "--force", ".proq-worktrees/z"]);
+    sandbox.write(".proq-worktrees/z/mine", "mine\n");
+    insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "z"]).shown(), @r"
+    --- stderr
+    error: lane 'z' was kept: git does not list [ROOT]/repo/.proq-worktrees/z as a worktree; move it away if it is yours
+    --- code 1
+    ");
+    assert_eq!(sandbox.read(".proq-worktrees/z/mine"), "mine\n");
+    assert!(sandbox.lane("x").join("a.txt").exists());
+}
+
+#[test]
+fn what_force_removes_can_be_brought_back_as_the_answer_says() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.commit_all("ignore");
+    let script = "echo 1 > one; git add one; git commit -qm one; echo 2 >> one; echo staged > staged; git add staged; echo new > new; echo noise > build.log; exit 1";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", script]).fails(4);
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    let out = sandbox.proq(&["discard", "--force", "x"]);
+    assert_eq!((out.code, out.stdout.as_str()), (0, "discarded x\n"));
+    sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
+    sandbox.git(&["gc", "-q", "--prune=now"]);
+    typed(&sandbox, &said(&out, "its commits are kept: ").replace("NEW-NAME", "back"));
+    assert_eq!(sandbox.git(&["rev-parse", "back"]), tip);
+    sandbox.git(&["switch", "-q", "back"]);
+    typed(&sandbox, said(&out, "its uncommitted files are kept: "));
+    assert_eq!(
+        (sandbox.read("one"), sandbox.read("staged"), sandbox.read("new")),
+        ("1\n2\n".into(), "staged\n".into(), "new\n".into())
+    );
+    let trash = said(&out, "its folder, ignored files included, is kept for 7 days: ");
+    let trash = sandbox.root().join(trash.strip_prefix("[ROOT]/").unwrap().replace("[ID]", ""));
+    let entry = std::fs::read_dir(trash.parent().unwrap()).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(std::fs::read_to_string(entry.join("worktree/build.log")).unwrap(), "noise\n");
+}
+
+#[test]
+fn commits_that_are_not_on_the_lanes_branch_are_saved_too() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["switch", "-q", "--orphan", "root"]);
+    sandbox.git(&["commit", "-q", "--allow-empty", "-m", "root"]);
+    sandbox.git(&["switch", "-q", "main"]);
+    let script = "git switch -q --detach root; git commit -q --allow-empty -m astray; git commit -q --allow-empty -m dropped; git rev-parse HEAD > \"$ROOT/dropped\"; git reset -q --hard HEAD~";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]).fails(4);
+    let head = sandbox.git_in(&sandbox.lane("x"), &["rev-parse", "HEAD"]);
+    let out = sandbox.proq(&["discard", "--force", "x"]);
+    sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
+    sandbox.git(&["gc", "-q", "--prune=now"]);
+    let line = out.stderr.lines().find(|l| l.starts_with("its commits on a detached HEAD")).unwrap();
+    typed(&sandbox, &line.split_once("kept: ").unwrap().1.replace("NEW-NAME", "back"));
+    assert_eq!(sandbox.git(&["rev-parse", "back"]), head);
+    let dropped = std::fs::read_to_string(sandbox.root().join("dropped")).unwrap();
+    sandbox.git(&["cat-file", "-e", dropped.trim()]);
+}
+
+#[test]
+fn an_embedded_repository_goes_to_the_trash_whole() {
+    let sandbox = Sandbox::new();
+    let script = "git init -q sub; cd sub; echo 1 > f; git add f; git commit -qm inner";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]).ok();
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    let entry =
+        std::fs::read_dir(sandbox.repo.join(".git/proq/trash")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(sandbox.git_in(&entry.join("worktree/sub"), &["log", "--format=%s"]), "inner");
+}
+
+#[test]
+fn one_that_is_kept_does_not_keep_the_others() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("work", "echo 1 > one");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "empty"]).ok();
+    let out = sandbox.proq(&["discard", "--json", "work", "empty"]);
+    assert_eq!(out.code, 1);
+    let lanes = &out.json()["lanes"];
+    assert_eq!((&lanes[0]["removed"], &lanes[1]["removed"]), (&false.into(), &true.into()));
+    assert_eq!(lanes[0]["why"], serde_json::json!(["lane 'work' was kept: 1 commit that is not on main"]));
+    let _ = sandbox.proq(&["discard", "work", "nobody"]).fails(1);
+    assert!(sandbox.lane("work").exists());
+    assert_eq!(sandbox.proq(&["discard"]).code, 2);
+}
+
+#[test]
+fn the_lane_one_stands_in_is_named_as_in_use() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    let mut shell = sandbox.command("sh", &sandbox.lane("x"));
+    let mut shell = shell.args(["-c", "echo up > \"$ROOT/up\"; read line < \"$ROOT/go\""]).spawn().unwrap();
+    let _ = sandbox.hear("up");
+    let out = sandbox.proq(&["discard", "x"]);
+    assert!(
+        out.stderr.contains(&format!("lane 'x' was kept: sh (process {}) is in its folder", shell.id())),
+        "{}",
+        out.stderr
+    );
+    sandbox.tell("go");
+    shell.wait().unwrap();
+    let _ = sandbox.proq_in(&sandbox.lane("x"), &["discard", "x"]).ok();
+}

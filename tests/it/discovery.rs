@@ -1,0 +1,190 @@
+//! Owns the tests of finding the repository: from anywhere in it, by environment, bare, shallow, with odd paths.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::support::Sandbox;
+
+/// Lane names as seen from a folder.
+fn seen_from(sandbox: &Sandbox, dir: &Path) -> Vec<String> {
+    let all = sandbox.proq_in(dir, &["list", "--json"]).json();
+    all["lanes"].as_array().unwrap().iter().map(|l| l["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_same_lanes_are_seen_from_everywhere() {
+    let sandbox = Sandbox::new();
+    sandbox.write("deep/er/file", "");
+    sandbox.commit_all("deep");
+    let _ = sandbox.proq_in(&sandbox.repo.join("deep/er"), &["spawn", "--empty", "-n", "x"]).ok();
+    assert!(sandbox.lane("x").join("deep/er/file").exists());
+    for dir in
+        ["", "deep/er", ".git", ".git/refs", ".proq-worktrees", ".proq-worktrees/x", ".proq-worktrees/x/deep"]
+    {
+        assert_eq!(seen_from(&sandbox, &sandbox.repo.join(dir)), ["x"], "{dir}");
+    }
+    let out = sandbox.proq_in(&sandbox.root(), &["-C", "repo/deep", "list", "--json"]).json();
+    assert_eq!(out["lanes"][0]["name"], "x");
+}
+
+#[test]
+fn from_the_git_directory_a_lane_can_be_made() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox
+        .proq_in(
+            &sandbox.repo.join(".git"),
+            &["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo 1 > one"],
+        )
+        .ok();
+    assert_eq!(sandbox.row("x")["path"], "[ROOT]/repo/.proq-worktrees/x");
+    let _ = sandbox.proq_in(&sandbox.repo.join(".git"), &["merge", "x"]).ok();
+    assert_eq!(sandbox.read("one"), "1\n");
+}
+
+#[test]
+fn variables_that_name_the_repository_are_heeded() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let away = sandbox.root().join("home");
+    let mut command = sandbox.proq_command(&away, &["list", "--json"]);
+    command.env("GIT_DIR", sandbox.repo.join(".git"));
+    assert_eq!(sandbox.output(command).json()["lanes"][0]["name"], "x");
+    let mut command = sandbox.proq_command(&away, &["spawn", "--json", "--empty", "-n", "y"]);
+    command.env("GIT_DIR", sandbox.repo.join(".git")).env("GIT_WORK_TREE", &sandbox.repo);
+    assert_eq!(sandbox.output(command).json()["path"], "[ROOT]/repo/.proq-worktrees/y");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    command.env("GIT_DIR", "nowhere");
+    let out = sandbox.output(command);
+    assert_eq!(out.code, 1);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: not a git repository: nowhere
+    hint: GIT_DIR is set and names no repository: unset GIT_DIR
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_hook_that_calls_the_program_works_on_its_own_repository() {
+    let sandbox = Sandbox::new();
+    sandbox.program("hook", "git-proq list --json > \"$ROOT/seen\"");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    std::fs::rename(sandbox.root().join("bin/hook"), sandbox.repo.join(".git/hooks/post-commit")).unwrap();
+    sandbox.commit_all_in(&sandbox.lane("x"), "with GIT_DIR and GIT_INDEX_FILE set");
+    let seen = std::fs::read_to_string(sandbox.root().join("seen")).unwrap();
+    assert!(seen.contains("\"name\": \"x\""), "{seen}");
+}
+
+#[test]
+fn a_bare_repository_has_lanes_and_landings_but_no_preview() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["clone", "-q", "--bare", ".", "../bare.git"]);
+    let bare = sandbox.root().join("bare.git");
+    let out = sandbox
+        .proq_in(&bare, &["spawn", "--wait", "--json", "-n", "x", "--", "sh", "-c", "echo 1 > one"])
+        .json();
+    assert_eq!((&out["state"], &out["path"]), (&"done".into(), &"[ROOT]/bare.proq-worktrees/x".into()));
+    assert_eq!(seen_from(&sandbox, &bare), ["x"]);
+    assert_eq!(seen_from(&sandbox, &sandbox.root().join("bare.proq-worktrees/x")), ["x"]);
+    insta::assert_snapshot!(sandbox.proq_in(&bare, &["preview", "x"]).shown(), @r"
+    --- stderr
+    error: this is a bare repository; it has no main checkout
+    hint: lanes work here, a preview needs a checkout: git clone
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq_in(&bare, &["merge", "x"]).shown(), @r"
+    landed x on main (62b3254f)
+    --- code 0
+    ");
+    assert_eq!(sandbox.git_in(&bare, &["show", "main:one"]), "1");
+    assert!(seen_from(&sandbox, &bare).is_empty());
+}
+
+#[test]
+fn a_shallow_clone_has_lanes_and_landings() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "second\n");
+    sandbox.commit_all("second");
+    let url = format!("file://{}", sandbox.repo.display());
+    sandbox.git(&["clone", "-q", "--depth", "1", &url, "../shallow"]);
+    let shallow = sandbox.root().join("shallow");
+    let script = "echo 1 > one; git add one; git commit -qm one";
+    let _ = sandbox.proq_in(&shallow, &["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]).ok();
+    let out = sandbox.proq_in(&shallow, &["list", "--json"]).json();
+    assert_eq!((&out["lanes"][0]["ahead"], &out["lanes"][0]["behind"]), (&1.into(), &0.into()));
+    let _ = sandbox.proq_in(&shallow, &["merge", "x"]).ok();
+    assert_eq!(std::fs::read_to_string(shallow.join("one")).unwrap(), "1\n");
+}
+
+#[test]
+fn a_submodule_is_a_repository_of_its_own() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["clone", "-q", ".", "../lib"]);
+    sandbox.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", "../lib", "lib"]);
+    sandbox.commit_all("lib");
+    let lib = sandbox.repo.join("lib");
+    let script = "echo 1 > one; git add one; git commit -qm one";
+    let _ = sandbox.proq_in(&lib, &["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]).ok();
+    assert_eq!(seen_from(&sandbox, &lib), ["x"]);
+    assert!(seen_from(&sandbox, &sandbox.repo).is_empty());
+    assert!(lib.join(".proq-worktrees/x/one").exists());
+    let _ = sandbox.proq_in(&lib, &["merge", "x"]).ok();
+    assert_eq!(std::fs::read_to_string(lib.join("one")).unwrap(), "1\n");
+    // The repository around it still has lanes of its own.
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    assert_eq!(seen_from(&sandbox, &sandbox.repo), ["y"]);
+}
+
+#[test]
+fn a_repository_with_its_git_directory_elsewhere_works() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["clone", "-q", "--separate-git-dir", "../store.git", ".", "../apart"]);
+    let apart = sandbox.root().join("apart");
+    let _ = sandbox.proq_in(&apart, &["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo 1 > one"]).ok();
+    assert!(apart.join(".proq-worktrees/x/one").exists());
+    let _ = sandbox.proq_in(&apart, &["merge", "x"]).ok();
+    assert_eq!(std::fs::read_to_string(apart.join("one")).unwrap(), "1\n");
+}
+
+#[test]
+fn a_path_with_anything_in_it_works() {
+    for name in
+        [&b"with space"[..], b"new\nline", b"quo'te \"s\" $(id)", "ünïcode".as_bytes(), b"bytes-\xff\xfe"]
+    {
+        let sandbox = Sandbox::new();
+        let odd: PathBuf = sandbox.root().join(OsStr::from_bytes(name));
+        std::fs::rename(&sandbox.repo, &odd).unwrap();
+        let shown = String::from_utf8_lossy(name);
+        let out = sandbox.proq_in(&odd, &["spawn", "--wait", "-n", "x", "--", "sh", "-c", "echo 1 > one"]);
+        assert_eq!(out.code, 0, "{shown}: {}", out.stderr);
+        for args in [
+            &["list"][..],
+            &["show", "x"],
+            &["diff", "--stat", "x"],
+            &["logs", "x"],
+            &["preview", "x"],
+            &["preview", "--back"],
+            &["merge", "x"],
+        ] {
+            let out = sandbox.proq_in(&odd, args);
+            assert_eq!(out.code, 0, "{shown}: {args:?}: {}", out.stderr);
+        }
+        assert_eq!(std::fs::read_to_string(odd.join("one")).unwrap(), "1\n", "{shown}");
+        assert_eq!(
+            sandbox.git_in(&odd, &["worktree", "list", "--porcelain", "-z"]).matches("worktree ").count(),
+            1,
+            "{shown}"
+        );
+    }
+}
+
+#[test]
+fn a_path_through_a_link_is_the_same_repository() {
+    let sandbox = Sandbox::new();
+    std::os::unix::fs::symlink(&sandbox.repo, sandbox.root().join("link")).unwrap();
+    let link = sandbox.root().join("link");
+    let _ = sandbox.proq_in(&link, &["spawn", "--empty", "-n", "x"]).ok();
+    assert_eq!(sandbox.row("x")["path"], "[ROOT]/repo/.proq-worktrees/x");
+    let _ = sandbox.proq_in(&link.join(".proq-worktrees/x"), &["discard", "x"]).ok();
+}

@@ -1,0 +1,213 @@
+//! Owns the tests of `git proq list`, and of `git proq` alone.
+
+use super::support::Sandbox;
+
+/// A repository with lanes in many states.
+fn busy_place() -> Sandbox {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "fresh"]).ok();
+    sandbox.lane_with("good", "echo 1 > one");
+    let _ = sandbox
+        .proq(&["spawn", "--wait", "-n", "bad", "--", "sh", "-c", "echo half > half; exit 1"])
+        .fails(4);
+    sandbox.lane_with("same", "true");
+    sandbox.program("robot", "echo 2 > two");
+    let _ = sandbox.proq(&["spawn", "--wait", "robot", "Implement payments"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "old"]).ok();
+    let _ = sandbox.proq(&["discard", "old"]).ok();
+    sandbox.write("a.txt", "later\n");
+    sandbox.commit_all("main moved");
+    sandbox
+}
+
+#[test]
+fn without_lanes_the_next_step_is_shown() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    --- stderr
+    no lanes yet
+    hint: git proq spawn claude "what to do"
+    --- code 0
+    "#);
+    insta::assert_snapshot!(sandbox.proq(&[]).shown(), @r#"
+    No lanes yet. A lane is a branch and a worktree for one agent.
+
+      git proq spawn claude "implement payments"   start an agent in a lane of its own
+      git proq spawn -n try -- make test           or any command
+      git proq demo                                take the tour
+      git proq -h                                  see every command
+    --- code 0
+    "#);
+    insta::assert_snapshot!(sandbox.proq(&["--json"]).shown(), @r#"
+    {
+      "lanes": [],
+      "schema": 1,
+      "unrecorded": []
+    }
+    --- code 0
+    "#);
+}
+
+#[test]
+fn every_lane_is_shown_with_what_it_has() {
+    let sandbox = busy_place();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
+    bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
+    fresh               idle       -        +0 -1    -        0s
+    good                done       command  +1 -1    -        0s   sh -ec echo 1 > one
+    implement-payments  done       robot    +1 -1    -        0s   Implement payments
+    same                no-change  command  +0 -1    -        0s   sh -ec true
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["ls", "--all"]).shown(), @r"
+    LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
+    bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
+    fresh               idle       -        +0 -1    -        0s
+    good                done       command  +1 -1    -        0s   sh -ec echo 1 > one
+    implement-payments  done       robot    +1 -1    -        0s   Implement payments
+    same                no-change  command  +0 -1    -        0s   sh -ec true
+    old@1               discarded  -        -        -        0s
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&[]).shown(), @r"
+    LANE                STATE      AGENT    COMMITS  CHANGES  AGE  TITLE
+    bad                 failed     command  +0 -1    1 file   0s   sh -c echo half > half; exit 1
+    fresh               idle       -        +0 -1    -        0s
+    good                done       command  +1 -1    -        0s   sh -ec echo 1 > one
+    implement-payments  done       robot    +1 -1    -        0s   Implement payments
+    same                no-change  command  +0 -1    -        0s   sh -ec true
+    --- stderr
+    hint: git proq preview good shows it in your checkout
+    hint: git proq merge --all lands 2 lanes
+    hint: git proq show bad tells what went wrong
+    --- code 0
+    ");
+}
+
+#[test]
+fn a_program_gets_every_field() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "false"]).fails(4);
+    insta::assert_snapshot!(sandbox.proq(&["list", "--json"]).shown(), @r#"
+    {
+      "lanes": [
+        {
+          "agent": "command",
+          "ahead": 0,
+          "base": "main",
+          "behind": 0,
+          "branch": "proq/x",
+          "created": "2026-01-02T03:04:05Z",
+          "detail": "exit code 1",
+          "missing": [],
+          "name": "x",
+          "path": "[ROOT]/repo/.proq-worktrees/x",
+          "previewed": false,
+          "state": "failed",
+          "tip": "7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b",
+          "title": "false",
+          "uncommitted": 0,
+          "updated": "2026-01-02T03:04:05Z"
+        }
+      ],
+      "schema": 1,
+      "unrecorded": []
+    }
+    --- code 0
+    "#);
+}
+
+#[test]
+fn the_lane_in_the_main_checkout_is_marked() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo 1 > one");
+    sandbox.write("mine", "");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
+    x*    done   command  +1       -        0s   sh -ec echo 1 > one
+    --- stderr
+    the main checkout shows 'x'; your own changes wait: git proq preview --back
+    --- code 0
+    ");
+    assert_eq!(sandbox.proq(&["list", "--json"]).json()["preview"], "x");
+    sandbox.git(&["switch", "-q", "main"]);
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE  AGENT    COMMITS  CHANGES  AGE  TITLE
+    x     done   command  +1       -        0s   sh -ec echo 1 > one
+    --- stderr
+    warning: the preview of 'x' was left by hand; your own changes wait: git proq preview --back
+    --- code 0
+    ");
+}
+
+#[test]
+fn a_folder_or_branch_that_vanished_is_shown() {
+    let sandbox = Sandbox::new();
+    for name in ["folder", "branch"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
+    }
+    std::fs::remove_dir_all(sandbox.lane("folder")).unwrap();
+    sandbox.git_in(&sandbox.lane("branch"), &["switch", "-q", "--detach"]);
+    sandbox.git(&["branch", "-q", "-D", "proq/branch"]);
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE    STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
+    branch  idle   -      ?        no branch    0s
+    folder  idle   -      -        no worktree  0s
+    --- stderr
+    warning: lane 'branch' has no branch any more: git proq cleanup branch
+    warning: lane 'folder' has no worktree any more: git proq cleanup folder
+    --- code 0
+    ");
+    assert_eq!(sandbox.row("folder")["missing"], serde_json::json!(["worktree"]));
+}
+
+#[test]
+fn a_worktree_that_no_record_knows_is_shown() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    std::fs::remove_dir_all(sandbox.repo.join(".git/proq/lanes/x")).unwrap();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    --- stderr
+    no lanes yet
+    hint: git proq spawn claude "what to do"
+    warning: .proq-worktrees/x belongs to no lane on record: git proq cleanup
+    --- code 0
+    "#);
+}
+
+#[test]
+fn records_that_cannot_be_read_are_named_and_do_not_hide_the_others() {
+    let sandbox = Sandbox::new();
+    for name in ["broken", "good", "newer"] {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", name]).ok();
+    }
+    let record = |name: &str| sandbox.repo.join(format!(".git/proq/lanes/{name}/lane.toml"));
+    let newer = std::fs::read_to_string(record("newer")).unwrap().replace("format = 1", "format = 99");
+    std::fs::write(record("newer"), &newer).unwrap();
+    std::fs::write(record("broken"), "format = 1\nname = ").unwrap();
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
+    good  idle   -      -        -        0s
+    --- stderr
+    warning: lane 'broken': the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml cannot be read; it was left as it is
+    warning: lane 'newer': the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["show", "broken"]).shown(), @r"
+    --- stderr
+    error: the record [ROOT]/repo/.git/proq/lanes/broken/lane.toml cannot be read; it was left as it is
+      caused by: TOML parse error at line 2, column 8
+    hint: look at it, and set it aside if it is lost: mv '[ROOT]/repo/.git/proq/lanes/broken/lane.toml' '[ROOT]/repo/.git/proq/lanes/broken/lane.toml.broken'
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["discard", "newer"]).shown(), @r"
+    --- stderr
+    error: the record [ROOT]/repo/.git/proq/lanes/newer/lane.toml has format 99; this git-proq knows up to 1
+    hint: upgrade git-proq: cargo install git-proq
+    --- code 1
+    ");
+    assert_eq!(sandbox.proq(&["spawn", "--empty", "-n", "broken"]).code, 1);
+    assert_eq!(std::fs::read_to_string(record("newer")).unwrap(), newer);
+}

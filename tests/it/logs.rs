@@ -1,0 +1,112 @@
+//! Owns the tests of `git proq logs` and `git proq wait`.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use super::support::Sandbox;
+
+#[test]
+fn what_an_agent_wrote_is_printed_as_it_is() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo out; echo err >&2; printf '\\033[1mbold\\033[0m no newline'");
+    assert_eq!(sandbox.proq(&["logs", "x"]).ok(), "out\nerr\n\u{1b}[1mbold\u{1b}[0m no newline");
+    assert_eq!(sandbox.proq(&["logs", "--run", "1", "proq/x"]).code, 0);
+    let out = sandbox.proq(&["logs", "--json", "x"]).json();
+    assert_eq!((&out["lane"], &out["run"]), (&"x".into(), &1.into()));
+    assert_eq!(out["text"], "out\nerr\n\u{1b}[1mbold\u{1b}[0m no newline");
+}
+
+#[test]
+fn a_run_that_was_not_there_is_refused() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["logs", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' has no run yet
+    hint: see its runs: git proq show x
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["logs", "--run", "2", "x"]).shown(), @r"
+    --- stderr
+    error: lane 'x' has no run 2
+    hint: see its runs: git proq show x
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["logs", "y"]).shown(), @r"
+    --- stderr
+    error: there is no lane 'y'
+    hint: see all: git proq list
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_removed_lanes_log_is_still_there() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "echo said");
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    assert_eq!(sandbox.proq(&["logs", "x@1"]).ok(), "said\n");
+    assert_eq!(sandbox.proq(&["logs", "-f", "x@1"]).ok(), "said\n");
+}
+
+#[test]
+fn following_goes_on_while_the_agent_writes_and_ends_with_it() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.start_lane("x", "echo first; read line < \"$ROOT/go\"; echo second; echo 1 > one");
+    let mut follow = sandbox.proq_command(&sandbox.repo, &["logs", "-f", "x"]);
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "first");
+    sandbox.tell("go");
+    assert_eq!(lines.next().unwrap().unwrap(), "second");
+    assert!(lines.next().is_none());
+    let out = follow.wait_with_output().unwrap();
+    assert_eq!((out.status.code(), &*out.stderr), (Some(0), &b"x: done\n"[..]));
+    assert_eq!(sandbox.proq(&["logs", "-f", "x"]).ok(), "first\nsecond\n");
+}
+
+#[test]
+fn waiting_is_over_when_every_agent_has_ended() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.lane_with("past", "echo 1 > one");
+    sandbox.start_lane("bad", "read line < \"$ROOT/go\"; exit 3");
+    sandbox.start_lane("good", "echo 1 > one");
+    let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "bad", "good", "past"]);
+    let wait = wait.stdout(Stdio::piped()).spawn().unwrap();
+    sandbox.tell("go");
+    let out = wait.wait_with_output().unwrap();
+    insta::assert_snapshot!(String::from_utf8(out.stdout).unwrap(), @r"
+    bad: failed (exit code 3)
+    good: done
+    past: done
+    ");
+    assert_eq!(out.status.code(), Some(4));
+}
+
+#[test]
+fn without_a_name_only_those_at_work_are_waited_for() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(sandbox.proq(&["wait"]).shown(), @r"
+    --- stderr
+    no agent is running
+    --- code 0
+    ");
+    sandbox.pipe("go");
+    sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo 1 > one");
+    let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "--json"]);
+    let wait = wait.stdout(Stdio::piped()).spawn().unwrap();
+    // The agent may only go on when it has been seen at work.
+    sandbox.tell("go");
+    let out = wait.wait_with_output().unwrap();
+    let out: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(out["schema"], 1);
+    assert_eq!(sandbox.proq(&["wait", "x"]).ok(), "x: done\n");
+    insta::assert_snapshot!(sandbox.proq(&["wait", "x", "y"]).shown(), @r"
+    --- stderr
+    error: there is no lane 'y'
+    hint: see all: git proq list
+    --- code 1
+    ");
+}
