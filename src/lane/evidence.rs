@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, effective_state};
-use crate::git::{Dirt, Oid, WorktreeList, merge_commits, open_operation, status};
+use crate::git::{Dirt, Oid, ThrowAway, WorktreeList, merge_commits, open_operation, status};
 use crate::store::records::{LaneRecord, LaneState};
 
 /// What is known of one lane at one moment.
@@ -164,7 +164,8 @@ fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
     }
     let scratch = project.store.layout().scratch()?;
     // Histories without a common commit cannot be merged: then it has not landed.
-    let Ok(merged) = merge_commits(&project.repo, base, tip, scratch.path(), None) else {
+    let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
+    let Ok(merged) = merge_commits(&project.repo, base, tip, scratch.path(), Some(&aside)) else {
         return Ok(ahead);
     };
     let contained = merged.clean && merged.tree == project.repo.tree_of(base)?;
