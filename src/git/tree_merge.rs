@@ -47,14 +47,14 @@ pub(crate) fn merge_commits(
     scratch: &Path,
     into: Option<&ThrowAway>,
 ) -> Result<Merged, Error> {
-    let mut call = ThrowAway::apply(into, repo.git());
-    if repo.version()?.has_attr_source() {
-        call = call.arg(format!("--attr-source={ours}"));
+    let call = if repo.version()?.has_attr_source() {
+        repo.git().arg(format!("--attr-source={ours}"))
     } else {
+        // Attributes are looked up from where git stands, so it has to stand there too.
         let dir = lay_out_attributes(repo, ours, scratch, into)?;
-        call = call.env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", dir);
-    }
-    let call = call
+        repo.git_in(&dir).env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", &dir)
+    };
+    let call = ThrowAway::apply(into, call)
         .args(["merge-tree", "--write-tree", "-z", "--messages"])
         .args([ours.to_string(), theirs.to_string()])
         .accept(&[1])
