@@ -43,6 +43,6 @@ pub(crate) use repo::Repo;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use snapshot::{Snapshot, ignored, take as take_snapshot, tracked_tree};
 pub(crate) use status::{Dirt, Entry, status, status_of};
-pub(crate) use transition::{Tree, transition};
+pub(crate) use transition::{Tree, require_free, transition};
 pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};
 pub(crate) use worktree::WorktreeList;

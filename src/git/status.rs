@@ -110,6 +110,21 @@ fn parse(field: &[u8]) -> Option<Entry> {
     })
 }
 
+/// Tracked paths that differ between `commit`, the index and the worktree, whatever HEAD is.
+pub(super) fn changed_since(repo: &Repo, dir: &Path, commit: Oid) -> Result<Vec<RepoPath>, Error> {
+    let plain = ["-z", "--name-only", "--no-renames", "--ignore-submodules=none"];
+    let staged = repo
+        .git_in(dir)
+        .args(["diff-index", "--cached"])
+        .args(plain)
+        .arg(commit.to_string())
+        .arg("--")
+        .run()?;
+    // Unlike `diff-files` this looks at a file again whose times alone are different.
+    let unstaged = repo.git_in(dir).args(["diff", "--no-ext-diff"]).args(plain).arg("--").run()?;
+    Ok(staged.fields().chain(unstaged.fields()).map(RepoPath::new).collect())
+}
+
 impl Repo {
     /// The commit HEAD of a worktree is at; none on an unborn branch.
     pub(crate) fn head_of(&self, dir: &Path) -> Result<Option<Oid>, Error> {

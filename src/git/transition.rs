@@ -14,7 +14,7 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::quarantine::{Quarantine, differing, is_blob, prune_parents, settle};
 use super::ref_move::{self, Head, RefMove};
-use super::status::status;
+use super::status::{changed_since, status};
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
 
 /// A working tree that is about to change. The caller holds its transition lock.
@@ -75,6 +75,15 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
     Ok(())
 }
 
+/// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing.
+///
+/// # Errors
+/// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`].
+pub(crate) fn require_free(tree: &Tree<'_>, from: Oid, to: Oid) -> Result<(), Error> {
+    refuse_open(tree.dir, &tree.git_dir)?;
+    refuse_overlap(tree, &tree_changes(tree.repo, from, to)?, None)
+}
+
 /// What the transaction itself does not check. One that switches HEAD checks what HEAD names, not where that branch is;
 /// one that moves a branch does not check that HEAD is on it. Both hold HEAD.lock by now, if HEAD is what it should be.
 fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
@@ -109,7 +118,7 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<O
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let dirt = match base {
         None => status(tree.repo, tree.dir, false)?.paths(),
-        Some(base) => differing_from(tree, base)?,
+        Some(base) => changed_since(tree.repo, tree.dir, base)?,
     };
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let mut met: Vec<RepoPath> = dirt
@@ -127,27 +136,6 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<O
         return Ok(());
     }
     Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
-}
-
-/// Tracked paths whose index entry or file is not what a commit says.
-fn differing_from(tree: &Tree<'_>, commit: Oid) -> Result<Vec<RepoPath>, Error> {
-    let copy = tree.scratch.join("compared");
-    index::copy(&tree.git_dir.join("index"), &copy)?;
-    settle(tree.repo, tree.dir, &copy)?;
-    let mut all = Vec::new();
-    for cached in [None, Some("--cached")] {
-        let out = tree
-            .repo
-            .git_in(tree.dir)
-            .args(["diff-index", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"])
-            .args(cached)
-            .arg(commit.to_string())
-            .arg("--")
-            .index(&copy)
-            .run()?;
-        all.extend(out.fields().map(RepoPath::new));
-    }
-    Ok(all)
 }
 
 /// Files that git does not track, ignored ones included, standing where `changes` wants to put something.

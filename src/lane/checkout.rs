@@ -42,6 +42,11 @@ impl<'a> Checkout<'a> {
         self.with_tree("transition", |tree| Ok(git::transition(tree, from, to, mv, why)?))
     }
 
+    /// Refuses what a transition would refuse, without changing anything.
+    pub(crate) fn require_free(&self, from: Oid, to: Oid) -> Result<(), Error> {
+        self.with_tree("check", |tree| Ok(git::require_free(tree, from, to)?))
+    }
+
     /// Keeps everything that differs from HEAD, which is at `base`. None when nothing does.
     pub(crate) fn snapshot(&self, base: Oid, why: &str) -> Result<Option<SnapRecord>, Error> {
         self.snapshot_without(base, why, &[])

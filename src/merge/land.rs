@@ -42,6 +42,10 @@ pub(super) fn land(project: &Project, stack: &Stack) -> Result<Landing, Error> {
     refuse_in_use(project, &stack.onto, &worktrees)?;
     project.repo.require_connected(stack.tip(), stack.base)?;
     let on_base: Vec<PathBuf> = worktrees.on_branch(&stack.onto).map(|w| w.path.clone()).collect();
+    // Every checkout of the base must be able to follow, before the first one moves.
+    for path in on_base.iter().skip(1) {
+        Checkout::lock(project, path)?.require_free(stack.base, stack.tip())?;
+    }
     let why = why(stack);
     match on_base.split_first() {
         None => {
@@ -85,7 +89,7 @@ fn refuse_in_use(project: &Project, base: &str, worktrees: &WorktreeList) -> Res
 fn follow(project: &Project, stack: &Stack, done: Option<&PathBuf>) -> Result<(), Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
     for worktree in worktrees.on_branch(&stack.onto).filter(|w| Some(&w.path) != done) {
-        if !project.repo.index_is_at(&worktree.path, stack.base)? {
+        if project.repo.index_is_at(&worktree.path, stack.tip())? {
             continue;
         }
         let checkout = Checkout::lock(project, &worktree.path)?;
