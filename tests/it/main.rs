@@ -20,6 +20,8 @@ mod list;
 mod logs;
 mod losses;
 mod manual;
+mod merge;
+mod merge_edges;
 mod preview;
 mod preview_edges;
 mod preview_identity;

@@ -1,0 +1,309 @@
+//! Owns the tests of a landing whose base is checked out, dirty, busy or moving.
+
+use std::path::{Path, PathBuf};
+
+use super::support::{Image, Output, Sandbox};
+
+fn sandbox_with(lane: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("seq 1 20 > long.txt; echo k > keep.txt; echo '*.log' > .gitignore");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", lane);
+    sandbox
+}
+
+/// Another worktree of the repository.
+fn worktree(sandbox: &Sandbox, name: &str, how: &str) -> PathBuf {
+    sandbox.sh(&format!("git worktree add -q {how}").replace("PATH", &format!("../{name}")));
+    sandbox.root().join(name)
+}
+
+/// A landing is refused, and no ref and no file has moved.
+#[track_caller]
+fn refused(sandbox: &Sandbox, code: i32) -> String {
+    let before = (sandbox.git(&["for-each-ref"]), Image::of(sandbox, &sandbox.repo));
+    let text = sandbox.proq(&["merge", "one"]).fails(code);
+    assert_eq!(before, (sandbox.git(&["for-each-ref"]), Image::of(sandbox, &sandbox.repo)));
+    assert!(sandbox.lane("one").exists());
+    text
+}
+
+#[test]
+fn changes_beside_the_landing_stay_exactly_as_they_are() {
+    let sandbox = sandbox_with("echo lane > a.txt; echo lane > lane.txt; mkdir d; echo lane > d/f");
+    sandbox.sh("echo s > keep.txt; git add keep.txt; echo u > keep.txt; sed -i s/^9$/nine/ long.txt; echo u > untracked; mkdir -p d; echo u > d/own; git add -N untracked; echo i > x.log; echo n > new; git add new; git rm -q --cached .gitignore");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let mut after = Image::of(&sandbox, &sandbox.repo);
+    assert_eq!(before.status, after.status);
+    for (path, text) in [("a.txt", "644 lane\\n"), ("lane.txt", "644 lane\\n"), ("d/f", "644 lane\\n")] {
+        assert_eq!(after.files.remove(path).as_deref(), Some(text));
+    }
+    let mut files = before.files;
+    files.remove("a.txt");
+    assert_eq!(files, after.files);
+    assert_eq!(sandbox.git(&["show", ":keep.txt"]), "s");
+}
+
+#[test]
+fn overlapping_changes_refuse_it_by_name() {
+    for (dirty, name) in [
+        ("echo mine > a.txt", "a.txt"),
+        ("echo mine > a.txt; git add a.txt", "a.txt"),
+        ("rm a.txt", "a.txt"),
+        ("chmod +x a.txt", "a.txt"),
+        ("git update-index --assume-unchanged a.txt; echo mine > a.txt", "a.txt"),
+        ("git update-index --skip-worktree a.txt; echo mine > a.txt", "a.txt"),
+        ("echo mine > lane.txt", "lane.txt"),
+        ("echo mine > lane.txt; git add lane.txt", "lane.txt"),
+        ("echo mine > x.log", "x.log"),
+        ("echo file > d", "d"),
+        ("mkdir lane.txt; echo mine > lane.txt/in", "lane.txt/in"),
+        ("mkdir d; ln -s ../a.txt d/f", "d/f"),
+    ] {
+        let lane = "echo lane > a.txt; echo lane > lane.txt; mkdir d; echo lane > d/f; echo l > x.log; git add -f x.log";
+        let sandbox = sandbox_with(lane);
+        sandbox.sh(dirty);
+        let text = refused(&sandbox, 1);
+        assert!(text.contains(&format!("in the way: {name}; nothing was changed")), "{dirty}: {text}");
+    }
+}
+
+#[test]
+fn a_flagged_file_without_edits_is_no_hindrance_and_stays_flagged() {
+    let sandbox = sandbox_with("echo lane > a.txt; echo lane > keep.txt");
+    sandbox.sh("git update-index --skip-worktree a.txt; git update-index --assume-unchanged keep.txt; touch -d 2001-01-01 a.txt keep.txt");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!((sandbox.read("a.txt"), sandbox.read("keep.txt")), ("lane\n".into(), "lane\n".into()));
+    let flags = sandbox.git(&["ls-files", "-v", "a.txt", "keep.txt"]);
+    assert_eq!(flags, "S a.txt\nh keep.txt");
+}
+
+#[test]
+fn a_base_that_is_not_checked_out_moves_alone() {
+    let sandbox = sandbox_with("echo lane > a.txt");
+    sandbox.sh("git switch -qc topic; echo mine > a.txt; echo u > untracked");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
+    assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane");
+}
+
+#[test]
+fn a_base_in_a_linked_worktree_is_brought_over_there() {
+    let sandbox = sandbox_with("echo lane > a.txt");
+    sandbox.sh("git switch -qc topic");
+    let linked = worktree(&sandbox, "linked", "PATH main");
+    sandbox.write_in(&linked, "keep.txt", "mine\n");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(std::fs::read_to_string(linked.join("a.txt")).unwrap(), "lane\n");
+    assert_eq!(sandbox.git_in(&linked, &["status", "--short"]), " M keep.txt");
+    assert_eq!(sandbox.read("a.txt"), "a\n");
+}
+
+#[test]
+fn two_worktrees_on_the_base_are_both_brought_over() {
+    let sandbox = sandbox_with("echo lane > a.txt; echo lane > lane.txt");
+    let second = worktree(&sandbox, "second", "-f PATH main");
+    sandbox.sh_in(
+        &second,
+        "echo s > keep.txt; git add keep.txt; sed -i s/^9$/nine/ long.txt; echo u > untracked",
+    );
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    for dir in [&sandbox.repo, &second] {
+        assert_eq!(std::fs::read_to_string(dir.join("a.txt")).unwrap(), "lane\n");
+        assert!(dir.join("lane.txt").exists());
+    }
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    assert_eq!(sandbox.git_in(&second, &["status", "--short"]), "M  keep.txt\n M long.txt\n?? untracked");
+    // The next commit there has the landing in it.
+    sandbox.git_in(&second, &["commit", "-qm", "next"]);
+    assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane");
+}
+
+#[test]
+fn a_second_worktree_on_the_base_that_could_not_follow_refuses_it() {
+    for (dirty, why) in [
+        ("echo mine > a.txt", "in the way: a.txt"),
+        ("echo mine > lane.txt", "in the way: lane.txt"),
+        ("git merge -q --no-commit --no-ff side", "a merge is under way"),
+    ] {
+        let sandbox = sandbox_with("echo lane > a.txt; echo lane > lane.txt");
+        sandbox.sh(
+            "git switch -qc side; echo side > side.txt; git add .; git commit -qm side; git switch -q main",
+        );
+        let second = worktree(&sandbox, "second", "-f PATH main");
+        sandbox.sh_in(&second, dirty);
+        let before = Image::of(&sandbox, &second);
+        let text = refused(&sandbox, 1);
+        assert!(text.contains(why) && text.contains("second"), "{text}");
+        assert_eq!(before, Image::of(&sandbox, &second));
+    }
+}
+
+#[test]
+fn a_base_in_mid_rebase_or_bisect_elsewhere_refuses_it() {
+    for (begin, what) in [("git rebase -q side", "rebase"), ("git bisect start main main~2", "bisect")] {
+        let sandbox = sandbox_with("echo lane > lane.txt");
+        sandbox.sh("git switch -qc side; echo side > a.txt; git commit -qam side; git switch -q main; echo main > a.txt; git commit -qam main; git switch -qc topic");
+        let linked = worktree(&sandbox, "linked", "PATH main");
+        sandbox.sh_in(&linked, &format!("{begin} > /dev/null 2>&1 || true"));
+        assert_eq!(sandbox.git_in(&linked, &["rev-parse", "--abbrev-ref", "HEAD"]), "HEAD");
+        let text = refused(&sandbox, 1);
+        assert!(text.contains(&format!("a {what} of 'main' is under way in [ROOT]/linked")), "{text}");
+    }
+}
+
+#[test]
+fn open_operations_and_held_locks_on_the_base_refuse_it() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    sandbox.sh("git switch -qc side; echo side > side; git add .; git commit -qm side; git switch -q main; git merge -q --no-commit --no-ff side");
+    let text = refused(&sandbox, 1);
+    assert!(text.contains("a merge is under way in [ROOT]/repo"), "{text}");
+    sandbox.sh("git merge --abort; : > .git/index.lock");
+    let text = refused(&sandbox, 5);
+    assert!(text.contains("another git command is running"), "{text}");
+    for lock in ["HEAD.lock", "refs/heads/main.lock"] {
+        sandbox.sh(&format!("rm -f .git/*.lock; : > .git/{lock}"));
+        let text = refused(&sandbox, 1);
+        assert!(text.contains("could not be moved"), "{lock}: {text}");
+        sandbox.sh(&format!("rm .git/{lock}"));
+    }
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+}
+
+#[test]
+fn histories_without_a_common_commit_do_not_hold_the_others_up() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    sandbox.lane_of("alien", "git checkout -q --orphan x; git commit -qm alien; git branch -qM x proq/alien");
+    let out = sandbox.proq(&["merge", "alien", "one"]);
+    assert!(out.stdout.contains("refused alien"), "{}", out.stdout);
+    assert!(out.stdout.contains("unrelated histories"), "{}", out.stdout);
+    let _ = out.fails(1);
+    assert!(sandbox.repo.join("lane.txt").exists());
+}
+
+#[test]
+fn merge_commits_are_signed_when_git_is_told_to() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    let program = sandbox.root().join("gpg");
+    sandbox.sh(r#"printf '#!/bin/sh\ncat > /dev/null\necho "[GNUPG:] SIG_CREATED " >&2\necho "-----BEGIN PGP SIGNATURE-----"\necho fake\necho "-----END PGP SIGNATURE-----"\n' > ../gpg; chmod +x ../gpg; git config commit.gpgSign true"#);
+    sandbox.git(&["config", "gpg.program", program.to_str().unwrap()]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let commit = sandbox.git(&["cat-file", "commit", "main"]);
+    assert!(commit.contains("gpgsig -----BEGIN PGP SIGNATURE-----\n fake\n"), "{commit}");
+    // A program that cannot sign refuses the landing.
+    sandbox.sh("printf '#!/bin/sh\\nexit 1\\n' > ../gpg");
+    sandbox.git(&["config", "commit.gpgSign", "false"]);
+    sandbox.lane_of("two", "echo two > two.txt");
+    sandbox.git(&["config", "commit.gpgSign", "true"]);
+    let tip = sandbox.git(&["rev-parse", "main"]);
+    let text = sandbox.proq(&["merge", "two"]).fails(1);
+    assert!(text.contains("gpg failed to sign the data"), "{text}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
+}
+
+#[test]
+fn attributes_come_from_the_base_and_not_from_a_dirty_checkout() {
+    let both = |union: &str, dirty: &str| -> (Sandbox, Output) {
+        let sandbox = Sandbox::new();
+        sandbox.sh(&format!("mkdir sub; echo top > sub/log.txt; {union}"));
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "echo lane >> sub/log.txt");
+        sandbox.sh("echo main >> sub/log.txt; git commit -qam main");
+        sandbox.sh(dirty);
+        let out = sandbox.proq(&["merge", "one"]);
+        (sandbox, out)
+    };
+    let rule = "echo 'log.txt merge=union' > sub/.gitattributes";
+    let (sandbox, out) = both(rule, "");
+    let _ = out.ok();
+    assert_eq!(sandbox.read("sub/log.txt"), "top\nmain\nlane\n");
+    let (_, out) = both("true", rule);
+    let _ = out.fails(3);
+    let (sandbox, out) = both(rule, "echo '# none' > sub/.gitattributes");
+    let _ = out.ok();
+    assert_eq!(sandbox.git(&["show", "main:sub/log.txt"]), "top\nmain\nlane");
+}
+
+#[test]
+fn the_post_merge_hook_runs_where_the_base_is_checked_out() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    sandbox.sh("mkdir -p .git/hooks; printf '#!/bin/sh\\necho \"$1 $(git rev-parse HEAD) $(test -e .git/index.lock; echo $?)\" >> ../hooked\\n' > .git/hooks/post-merge; chmod +x .git/hooks/post-merge");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let said = std::fs::read_to_string(sandbox.root().join("hooked")).unwrap();
+    assert_eq!(said, format!("0 {} 1\n", sandbox.git(&["rev-parse", "main"])));
+}
+
+#[test]
+fn landed_files_are_written_as_the_checkouts_filters_say() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git config filter.big.clean 'sed s/^.*$/pointer/'; git config filter.big.smudge 'sed s/^.*$/content/'; git config filter.big.required true");
+    sandbox.sh("echo '*.big filter=big' > .gitattributes; echo '*.txt text' >> .gitattributes; printf 'x\\n' > f.txt; echo content > f.big");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "printf 'x\\ny\\n' > f.txt; printf 'content\\ncontent\\n' > f.big");
+    sandbox.sh("git config core.autocrlf true; rm f.txt; git checkout -q f.txt; echo content > own.big; git add own.big");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.read("f.txt"), "x\r\ny\r\n");
+    assert_eq!(sandbox.read("f.big"), "content\ncontent\n");
+    assert_eq!(sandbox.git(&["show", "main:f.big"]), "pointer\npointer");
+    assert_eq!(sandbox.git(&["status", "--short"]), "A  own.big");
+}
+
+#[test]
+fn two_landings_at_once_both_land() {
+    let sandbox = sandbox_with("echo one > one.txt");
+    let names: Vec<String> = (0..4).map(|n| format!("lane{n}")).collect();
+    for name in &names {
+        sandbox.lane_of(name, &format!("echo {name} > {name}.txt"));
+    }
+    std::thread::scope(|scope| {
+        for name in &names {
+            scope.spawn(|| sandbox.proq(&["merge", name]).ok());
+        }
+    });
+    for name in &names {
+        assert_eq!(sandbox.read(&format!("{name}.txt")), format!("{name}\n"));
+    }
+    assert_eq!(sandbox.git(&["rev-list", "--count", "--merges", "main"]), "4");
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+}
+
+/// A commit that sits in its pre-commit hook until a file is opened.
+fn commit_in_its_hook(sandbox: &Sandbox, args: &[&str]) -> std::process::Child {
+    sandbox.sh("mkfifo ../begun ../go; mkdir -p .git/hooks; printf '#!/bin/sh\\necho > ../begun\\nread x < ../go\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit");
+    let child = sandbox.command("git", &sandbox.repo).args(args).spawn().unwrap();
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("begun")).unwrap(), "\n");
+    child
+}
+
+fn let_go(dir: &Path) {
+    std::fs::write(dir.join("go"), "go\n").unwrap();
+}
+
+#[test]
+fn a_commit_that_waits_in_its_hook_during_a_landing_reverts_nothing() {
+    let sandbox = sandbox_with("echo lane > a.txt");
+    sandbox.sh("echo mine > keep.txt; git add keep.txt");
+    let mut child = commit_in_its_hook(&sandbox, &["commit", "-qm", "racing"]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let_go(&sandbox.root());
+    assert!(!child.wait().unwrap().success(), "git must see that the branch has moved");
+    assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane");
+    assert_eq!(sandbox.git(&["status", "--short"]), "M  keep.txt");
+    assert_eq!(sandbox.read("a.txt"), "lane\n");
+}
+
+#[test]
+fn a_commit_that_holds_the_index_in_its_hook_refuses_the_landing_and_is_kept() {
+    let sandbox = sandbox_with("echo lane > a.txt");
+    sandbox.sh("echo mine > keep.txt");
+    let mut child = commit_in_its_hook(&sandbox, &["commit", "-qam", "racing"]);
+    let text = sandbox.proq(&["merge", "one"]).fails(5);
+    assert!(text.contains("another git command is running"), "{text}");
+    let_go(&sandbox.root());
+    assert!(child.wait().unwrap().success());
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "racing");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!((sandbox.read("a.txt"), sandbox.read("keep.txt")), ("lane\n".into(), "mine\n".into()));
+}
