@@ -185,9 +185,12 @@ pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneSta
     loop {
         let lane = project.lane(name)?;
         let (state, _) = effective_state(project, &lane)?;
+        let claimed = matches!(lane.state, LaneState::Starting | LaneState::Running);
         let lock = match state {
             LaneState::Starting | LaneState::Running => LockName::Run(name.to_owned()),
-            LaneState::Orphaned => LockName::Alive(name.to_owned()),
+            LaneState::Orphaned if claimed => LockName::Alive(name.to_owned()),
+            // The run is over; what it left in the background may go on for ever.
+            LaneState::Orphaned => return Ok((lane.clone(), lane.state)),
             _ => return Ok((lane, state)),
         };
         project.store.locks().wait_until_free(&lock)?;

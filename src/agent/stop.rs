@@ -66,11 +66,19 @@ fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error>
     }
     let lock = LockName::Alive(lane.name.clone());
     if project.store.locks().is_held(&lock)? {
+        // They inherited the lock from the agent, so they are its own, whatever session they fled to.
+        process::end_holders(&project.store.locks().path(&lock), project.settings.stop_grace);
+    }
+    if project.store.locks().is_held(&lock)? {
         let seconds = project.settings.stop_grace.as_secs();
         return Err(match lives_on {
             true => Error::StillRunning { lane: lane.name.clone(), seconds },
             false => Error::Escaped { lane: lane.name.clone(), file: project.store.locks().path(&lock) },
         });
+    }
+    if !matches!(lane.state, LaneState::Starting | LaneState::Running) {
+        // The run itself was over and has its result.
+        return Ok(lane.clone());
     }
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Stopped;

@@ -215,6 +215,9 @@ impl Watch<'_> {
             (_, Some(code), _) => Some(format!("exit code {code}")),
             (_, None, signal) => Some(format!("killed by signal {}", signal.unwrap_or_default())),
         };
+        if !self.project.repo.is_own_worktree(&self.lane.path) {
+            return Ok((LaneState::Failed, Some("its folder is no worktree any more".to_owned())));
+        }
         if let Some(astray) = self.follow_head()? {
             return Ok((LaneState::Failed, Some(astray)));
         }

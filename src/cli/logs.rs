@@ -89,6 +89,11 @@ fn pour(
         if !wait::is_busy(state) {
             return Ok((lane, state));
         }
+        if !wait::is_busy(lane.state) {
+            // The run is over; what it left in the background may go on for ever.
+            let state = lane.state;
+            return Ok((lane, state));
+        }
         std::thread::sleep(GLANCE);
     }
 }

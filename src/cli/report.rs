@@ -55,12 +55,17 @@ pub(crate) fn show(failure: &Failure, json: bool) -> Exit {
     let exit = if signal == 0 { error.exit() } else { Exit::Signal(signal) };
     let hints: Vec<String> = error.hints().iter().map(ToString::to_string).collect();
     let causes = causes(error);
+    let said = match signal {
+        0 => error.to_string(),
+        // What git says when it is hit by the same Ctrl-C is not the point.
+        _ => store::Error::Interrupted.to_string(),
+    };
     if json {
-        let shown = Shown { error: error.to_string(), causes, hints, exit: exit.code() };
+        let shown = Shown { error: said, causes, hints, exit: exit.code() };
         ui::Ui { json, quiet: true }.object(shown);
         return exit;
     }
-    ui::error_line("error:", &error.to_string(), true);
+    ui::error_line("error:", &said, true);
     for cause in causes {
         ui::error_line("  caused by:", &cause, false);
     }

@@ -31,6 +31,14 @@ pub enum Error {
         /// Whether it is what `GIT_DIR` names.
         by_variable: bool,
     },
+    /// Variables name a worktree and a repository that do not belong together.
+    #[error("{} is no worktree of {}, which GIT_DIR names; nothing was changed", dir.display(), git_dir.display())]
+    Mixture {
+        /// The worktree.
+        dir: PathBuf,
+        /// The repository.
+        git_dir: PathBuf,
+    },
     /// The command needs a main checkout and the repository is bare.
     #[error("this is a bare repository; it has no main checkout")]
     Bare,
@@ -212,6 +220,9 @@ impl Explain for Error {
             }
             Error::NoRepository { .. } => {
                 vec!["run it inside a repository, or make one: git init".into()]
+            }
+            Error::Mixture { .. } => {
+                vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],

@@ -9,7 +9,7 @@ use super::path::nul_separated;
 use super::{Error, Repo, RepoPath, index};
 
 /// Paths with local edits that `git status` does not show because of a flag on their entry.
-pub(super) fn hidden_edits(
+pub(crate) fn hidden_edits(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,
@@ -33,6 +33,13 @@ pub(super) fn hidden_edits(
         .run()?;
     let flagged: HashSet<&RepoPath> = flagged.iter().collect();
     Ok(out.fields().map(RepoPath::new).filter(|p| flagged.contains(p)).collect())
+}
+
+impl Repo {
+    /// Whether git was told not to look at some file of a worktree.
+    pub(crate) fn has_flags(&self, dir: &Path, git_dir: &Path) -> Result<bool, Error> {
+        Ok(!flagged(self, dir, git_dir)?.is_empty())
+    }
 }
 
 /// Takes both flags off `paths` in one index file, and compares them with the worktree.

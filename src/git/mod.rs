@@ -31,6 +31,7 @@ pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, stage_and_commit};
 pub(crate) use diff::{Change, Side, tree_changes};
 pub(crate) use error::{Error, give_up, names};
+pub(crate) use flags::hidden_edits;
 pub(crate) use graph::Distance;
 pub(crate) use hook::run_hook;
 pub(crate) use objects::ThrowAway;
@@ -45,4 +46,4 @@ pub(crate) use snapshot::{Snapshot, ignored, take as take_snapshot, tracked_tree
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use transition::{Tree, require_free, transition};
 pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};
-pub(crate) use worktree::WorktreeList;
+pub(crate) use worktree::{Worktree, WorktreeList};

@@ -38,6 +38,7 @@ impl Repo {
             (false, Ok(main)) => main.workdir().map(real),
             (false, Err(_)) => return Err(no_repository(&program, dir)),
         };
+        refuse_mixture(&program, here.as_deref().or(main.as_deref()), &common_dir)?;
         let reftable = gix
             .config_snapshot()
             .string("extensions.refStorage")
@@ -124,6 +125,20 @@ impl Repo {
 /// The path with links resolved, or as it is when it cannot be.
 fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// `GIT_DIR` and `GIT_WORK_TREE` may bring a worktree and somebody else's repository together. Every call of git here
+/// finds the repository by its folder, so that has to be the same one.
+fn refuse_mixture(program: &Program, worktree: Option<&Path>, common_dir: &Path) -> Result<(), Error> {
+    let set =
+        ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"].iter().any(|name| std::env::var_os(name).is_some());
+    let (true, Some(dir)) = (set, worktree) else { return Ok(()) };
+    let found = program.in_dir(dir).args(["rev-parse", "--git-common-dir"]).run();
+    let found = found.map(|out| real(&dir.join(out.line())));
+    match found {
+        Ok(found) if found == common_dir => Ok(()),
+        _ => Err(Error::Mixture { dir: dir.to_owned(), git_dir: common_dir.to_owned() }),
+    }
 }
 
 /// Prefers git's own words: it knows about ownership, formats and broken links.

@@ -148,10 +148,46 @@ impl Repo {
         Ok(out.code == 0)
     }
 
-    /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.
-    /// Read from `git_dir`, the worktree's own git directory; ids that are gone are left out.
-    pub(crate) fn worktree_commits(&self, git_dir: &Path) -> Vec<Oid> {
+    /// Submodules that were set up in a worktree and have commits that no remote of theirs has, by name. They live in its
+    /// git directory and go with it.
+    pub(crate) fn own_submodule_commits(&self, git_dir: &Path) -> Vec<String> {
+        let modules = git_dir.join("modules");
         let mut found = Vec::new();
+        let mut folders = vec![modules.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+                let dir = entry.path();
+                if !dir.join("HEAD").is_file() || !dir.join("objects").is_dir() {
+                    if dir.is_dir() {
+                        folders.push(dir);
+                    }
+                    continue;
+                }
+                folders.push(dir.join("modules"));
+                let own = self
+                    .git_in(&dir)
+                    .env("GIT_DIR", &dir)
+                    .args(["rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes"])
+                    .run();
+                // One that cannot be asked may have some.
+                if own.is_err() || own.is_ok_and(|out| !out.stdout.is_empty()) {
+                    let name = dir.strip_prefix(&modules).unwrap_or(&dir);
+                    found.push(name.display().to_string());
+                }
+            }
+        }
+        found
+    }
+
+    /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.
+    /// `git_dir` is the worktree's own git directory; ids that are gone are left out.
+    pub(crate) fn worktree_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {
+        let mut found = Vec::new();
+        if self.is_reftable() {
+            let log = self.git_in(dir).args(["reflog", "show", "--format=%H", "HEAD", "--"]).run();
+            let log = log.map(|out| out.stdout).unwrap_or_default();
+            found.extend(log.split(|b| *b == b'\n').filter_map(Oid::from_hex));
+        }
         for line in std::fs::read(git_dir.join("logs/HEAD")).unwrap_or_default().split(|b| *b == b'\n').rev()
         {
             found.extend(line.splitn(3, |b| *b == b' ').nth(1).and_then(Oid::from_hex));

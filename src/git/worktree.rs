@@ -147,17 +147,22 @@ fn parse(bytes: &[u8]) -> Vec<Worktree> {
 }
 
 impl Repo {
-    /// Adds a worktree without files on a new branch. Upstream tracking is left out: it fights over `config.lock`.
-    pub(crate) fn add_worktree(&self, path: &Path, branch: &str, start: Oid) -> Result<(), Error> {
+    /// Makes a worktree without files of an existing branch in an existing empty folder.
+    pub(crate) fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), Error> {
         self.git()
-            .args(["worktree", "add", "--quiet", "--no-checkout", "--no-track", "-b"])
-            .arg(branch)
-            .arg("--")
+            .args(["worktree", "add", "--quiet", "--no-checkout", "--"])
             .arg(path)
-            .arg(start.to_string())
+            .arg(branch)
             .changes()
             .run()
             .map(drop)
+    }
+
+    /// Whether the folder at `path` is the worktree that git has on record there: its `.git` may be gone, or be a
+    /// repository of its own.
+    pub(crate) fn is_own_worktree(&self, path: &Path) -> bool {
+        let link = std::fs::symlink_metadata(path.join(".git")).is_ok_and(|m| m.is_file());
+        link && self.git_dir_of(path).is_ok_and(|dir| dir.exists())
     }
 
     /// Fills a worktree that has no files yet with its HEAD, through git's own filters and sparse patterns.

@@ -85,6 +85,13 @@ impl<'a> Checkout<'a> {
         self.with_tree("restore", |tree| Ok(git::restore(tree, &snap.snapshot, now, &aside, &raw)?))
     }
 
+    /// Edited files that git was told not to look at.
+    pub(crate) fn hidden_edits(&self) -> Result<Vec<RepoPath>, Error> {
+        self.with_tree("hidden", |tree| {
+            Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?)
+        })
+    }
+
     /// The tree of the tracked files as they are now.
     pub(crate) fn tracked_tree(&self) -> Result<Oid, Error> {
         self.with_tree("tracked", |tree| Ok(git::tracked_tree(tree)?))

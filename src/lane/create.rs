@@ -120,7 +120,7 @@ fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
 pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_name(project, plan)?;
-    let mut steps = Steps { project, plan: &plan, made: Vec::new() };
+    let mut steps = Steps { project, plan: &plan, made: Vec::new(), start: plan.asked.base.start };
     match steps.make() {
         Ok(lane) => {
             project.tell(
@@ -159,7 +159,8 @@ fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard)
 /// What exists so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Made {
-    Worktree,
+    Branch,
+    Folder,
     Record,
 }
 
@@ -167,6 +168,8 @@ struct Steps<'a> {
     project: &'a Project,
     plan: &'a Plan<'a>,
     made: Vec<Made>,
+    /// What the branch was made at.
+    start: Oid,
 }
 
 impl Steps<'_> {
@@ -176,13 +179,13 @@ impl Steps<'_> {
             None => plan.asked.base.start,
             Some(from) => self.carried(from)?,
         };
+        self.start = start;
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             place::prepare(project)?;
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
-            self.made.push(Made::Worktree);
-            project.repo.add_worktree(&plan.path, &plan.branch, start).map_err(|e| self.blocked(e))?;
+            self.add_worktree(start)?;
         }
         crate::interrupt::check()?;
         project.repo.fill_worktree(&plan.path)?;
@@ -195,8 +198,27 @@ impl Steps<'_> {
         Ok(lane)
     }
 
-    /// Why no worktree could be made: a branch `proq/x/y` makes `proq/x` impossible, which git says at length.
+    /// Makes branch and folder in ways that fail where somebody else was faster, and notes each once it is ours.
+    fn add_worktree(&mut self, start: Oid) -> Result<(), Error> {
+        let (repo, plan) = (&self.project.repo, self.plan);
+        repo.create_ref(&format!("refs/heads/{}", plan.branch), start, "git-proq: lane made")
+            .map_err(|e| self.blocked(e))?;
+        self.made.push(Made::Branch);
+        match std::fs::create_dir(&plan.path) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::PathTaken { path: plan.path.clone() });
+            }
+            other => other.map_err(Error::io("create", &plan.path))?,
+        }
+        self.made.push(Made::Folder);
+        Ok(repo.add_worktree(&plan.path, &plan.branch)?)
+    }
+
+    /// Why no branch could be made: one `proq/x/y` makes `proq/x` impossible, which git says at length.
     fn blocked(&self, e: crate::git::Error) -> Error {
+        if let Ok(Some(_)) = self.project.repo.branch_tip(&self.plan.branch) {
+            return Error::BranchTaken { branch: self.plan.branch.clone() };
+        }
         let below = self.project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
         match below.ok().and_then(|refs| refs.into_iter().next()) {
             Some((name, _)) => {
@@ -269,17 +291,15 @@ impl Steps<'_> {
                 Made::Record => {
                     drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
                 }
-                Made::Worktree => {
+                Made::Folder => {
                     let _lock = project.store.locks().take(&LockName::Worktrees);
                     drop(std::fs::remove_dir_all(&plan.path));
                     drop(project.repo.forget_worktree(&plan.path));
-                    if let Ok(Some(tip)) = project.repo.branch_tip(&plan.branch) {
-                        drop(project.repo.delete_ref(
-                            &format!("refs/heads/{}", plan.branch),
-                            tip,
-                            "git-proq: taken back",
-                        ));
-                    }
+                }
+                Made::Branch => {
+                    let name = format!("refs/heads/{}", plan.branch);
+                    // Only where it still is where it was made.
+                    drop(project.repo.delete_ref(&name, self.start, "git-proq: taken back"));
                 }
             }
         }

@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Project, effective_state};
-use crate::git::{Dirt, Oid, ThrowAway, WorktreeList, merge_commits, open_operation, status};
+use super::{Checkout, Error, Project, effective_state};
+use crate::git::{
+    Dirt, Oid, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, open_operation, status,
+};
 use crate::store::records::{LaneRecord, LaneState};
 
 /// What is known of one lane at one moment.
@@ -31,6 +33,12 @@ pub(crate) struct Evidence {
     pub(crate) residents: Vec<String>,
     /// Edits made in its previews that wait for the next one, as commits that `git stash apply` reads.
     pub(crate) preview_edits: Vec<Oid>,
+    /// Why its folder is no worktree any more.
+    pub(crate) broken: Option<String>,
+    /// Submodules with commits that are nowhere else.
+    pub(crate) submodules: Vec<String>,
+    /// Edited files that git was told not to look at.
+    pub(crate) hidden: Vec<RepoPath>,
 }
 
 impl Evidence {
@@ -62,7 +70,14 @@ impl Evidence {
             Some(_) => out.push("its agent is running".into()),
             None => {}
         }
+        out.extend(self.broken.clone());
         out.extend(self.uncommitted());
+        if let Some(first) = self.hidden.first() {
+            out.push(format!("edits that git was told not to look at ({first})"));
+        }
+        out.extend(
+            self.submodules.iter().map(|name| format!("commits in its submodule {name} that no remote has")),
+        );
         match self.unlanded {
             0 => {}
             1 => out.push(format!("1 commit that is not on {base}")),
@@ -130,6 +145,11 @@ pub(crate) fn look(
         return Ok(evidence);
     };
     evidence.locked.clone_from(&worktree.locked);
+    if !repo.is_own_worktree(&lane.path) {
+        evidence.broken =
+            Some(format!("{} is no worktree any more: its .git is gone or another", lane.path.display()));
+        return Ok(evidence);
+    }
     let git_dir = repo.git_dir_of(&lane.path)?;
     if repo.admin_dir_of(&lane.path).as_deref().map(real) != Some(real(&git_dir)) {
         evidence.mismatch = Some(format!(
@@ -140,19 +160,34 @@ pub(crate) fn look(
     }
     evidence.open = open_operation(&git_dir).map(|open| open.what);
     evidence.dirt = status(repo, &lane.path, true)?;
-    if let Some(head) = worktree.head
-        && worktree.branch.as_deref() != Some(lane.branch.as_str())
-    {
-        let mut known = false;
-        let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
-        for tip in evidence.tip.into_iter().chain(repo.branch_tip(base)?) {
-            known = known || repo.is_ancestor(head, tip)?;
-        }
-        let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
-        evidence.elsewhere = (!known).then_some((place, head));
-    }
+    evidence.elsewhere = elsewhere(project, lane, worktree, evidence.tip)?;
     evidence.residents = residents(&lane.path);
+    evidence.submodules = repo.own_submodule_commits(&git_dir);
+    if repo.has_flags(&lane.path, &git_dir)? {
+        evidence.hidden = Checkout::lock(project, &lane.path)?.hidden_edits()?;
+    }
     Ok(evidence)
+}
+
+/// The commit that a lane's worktree is at, where that is on neither its branch nor its base.
+fn elsewhere(
+    project: &Project,
+    lane: &LaneRecord,
+    worktree: &Worktree,
+    tip: Option<Oid>,
+) -> Result<Option<(String, Oid)>, Error> {
+    let Some(head) = worktree.head else { return Ok(None) };
+    if worktree.branch.as_deref() == Some(lane.branch.as_str()) {
+        return Ok(None);
+    }
+    let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
+    for known in tip.into_iter().chain(project.repo.branch_tip(base)?) {
+        if project.repo.is_ancestor(head, known)? {
+            return Ok(None);
+        }
+    }
+    let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
+    Ok(Some((place, head)))
 }
 
 /// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, or when merging it would change

@@ -34,10 +34,14 @@ pub(crate) fn effective_state(
     lane: &LaneRecord,
 ) -> Result<(LaneState, Option<String>), Error> {
     let claimed = matches!(lane.state, LaneState::Starting | LaneState::Running);
+    let locks = project.store.locks();
     if !claimed {
+        // Something that its agent started is not over, though the agent is.
+        if lane.attempt > 0 && locks.is_held(&LockName::Alive(lane.name.clone()))? {
+            return Ok((LaneState::Orphaned, Some("a process of its agent lives on".into())));
+        }
         return Ok((lane.state, lane.detail.clone()));
     }
-    let locks = project.store.locks();
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
         return Ok((lane.state, lane.detail.clone()));
     }

@@ -74,7 +74,9 @@ impl Project {
     pub(crate) fn lanes_dir(&self) -> PathBuf {
         const NAME: &str = ".proq-worktrees";
         if let Some(main) = self.repo.main_worktree() {
-            return main.join(NAME);
+            let dir = main.join(NAME);
+            // It may be a link to another disk; git and the lanes' records know the place it leads to.
+            return dir.canonicalize().unwrap_or(dir);
         }
         let bare = self.repo.common_dir();
         let parent = bare.parent().unwrap_or(bare);

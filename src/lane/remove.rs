@@ -86,7 +86,8 @@ fn keep_everything(
     found: &Evidence,
 ) -> Result<(Vec<Oid>, Option<Oid>), Error> {
     let mut tips: Vec<Oid> = found.tip.into_iter().collect();
-    if found.folder_gone {
+    // A folder that is no worktree any more has nothing that git could read; it goes to the trash whole.
+    if found.folder_gone || found.broken.is_some() {
         return Ok((tips, None));
     }
     let repo = &project.repo;
@@ -102,7 +103,7 @@ fn keep_everything(
         }
     }
     tips.extend(uncommitted);
-    for id in repo.worktree_commits(checkout.git_dir()) {
+    for id in repo.worktree_commits(&lane.path, checkout.git_dir()) {
         let mut known = false;
         for tip in &tips {
             known = known || repo.is_ancestor(id, *tip)?;

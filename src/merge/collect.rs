@@ -118,6 +118,9 @@ impl Look<'_> {
         if found.tip.is_none() {
             return refused(format!("its branch {} is gone", lane.branch));
         }
+        if let Some(why) = found.broken.clone().or_else(|| found.mismatch.clone()) {
+            return refused(why);
+        }
         if let Some((place, _)) = &found.elsewhere {
             return refused(format!("its worktree has commits on {place}, not on {}", lane.branch));
         }

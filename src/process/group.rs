@@ -1,5 +1,6 @@
 //! Owns ending processes: only by id, only groups that were started here.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process_group};
@@ -70,4 +71,34 @@ pub(crate) fn end_group(group: u32, grace: Duration) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     !group_lives(group)
+}
+
+/// Processes that have a file open. Known where there is a `/proc`; elsewhere nobody is seen.
+fn holders(file: &Path) -> Vec<u32> {
+    let Ok(file) = file.canonicalize() else { return Vec::new() };
+    let me = std::process::id();
+    let pids = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    pids.filter_map(|entry| entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()))
+        .filter(|number| *number != me)
+        .filter(|number| {
+            let open = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
+            open.into_iter().any(|fd| std::fs::read_link(fd.path()).is_ok_and(|target| target == file))
+        })
+        .collect()
+}
+
+/// Ends every process that has a file open: TERM, a time of grace, KILL.
+pub(crate) fn end_holders(file: &Path, grace: Duration) {
+    for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, Duration::from_secs(5))] {
+        for number in holders(file) {
+            if let Some(pid) = pid(number) {
+                // One that is gone already needs no signal.
+                let _gone = kill_process(pid, signal);
+            }
+        }
+        let since = Instant::now();
+        while !holders(file).is_empty() && since.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

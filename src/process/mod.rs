@@ -7,7 +7,7 @@ mod identity;
 
 pub(crate) use child::{Spawned, Start};
 pub(crate) use error::Error;
-pub(crate) use group::{ask_group, end_group, group_lives, signal_process};
+pub(crate) use group::{ask_group, end_group, end_holders, group_lives, signal_process};
 pub(crate) use identity::{birth_of, is_same};
 
 /// Finds a program as a shell would: on `PATH`, or at a path relative to `dir`.

@@ -165,7 +165,7 @@ fn a_worktree_that_the_agent_deleted_fails_the_run() {
     let sandbox = Sandbox::new();
     let out = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", "rm -rf \"$PWD\""]);
     insta::assert_snapshot!(out.shown(), @r"
-    x: failed (its worktree is gone)
+    x: failed (its folder is no worktree any more)
     --- code 4
     ");
 }

@@ -47,7 +47,7 @@ fn a_disk_that_is_full_while_the_worktree_is_made_leaves_nothing() {
     let sandbox = full_disk_at("worktree add");
     insta::assert_snapshot!(spawn(&sandbox, "before").shown(), @r"
     --- stderr
-    error: `git worktree add --quiet --no-checkout --no-track -b proq/x -- [ROOT]/repo/.proq-worktrees/x 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b` failed: could not write file: No space left on device
+    error: `git worktree add --quiet --no-checkout -- [ROOT]/repo/.proq-worktrees/x proq/x` failed: could not write file: No space left on device
     hint: make room on the disk, then run the command again
     --- code 1
     ");

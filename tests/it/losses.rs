@@ -181,3 +181,88 @@ fn a_lane_that_writes_where_lanes_are_is_not_shown() {
     assert!(text.contains(".proq-worktrees/two/evil"), "{text}");
     assert!(!sandbox.lane("two").exists());
 }
+
+#[test]
+fn what_somebody_else_made_first_is_not_taken_back() {
+    let sandbox = Sandbox::new();
+    let act = "git branch proq/x $(git commit-tree -p HEAD -m theirs HEAD^{tree})";
+    // Between the check and the making: the branch is theirs, with a commit that only it has.
+    let text = with_race(&sandbox, "update-ref", act, &["spawn", "--empty", "-n", "x"]).fails(1);
+    assert!(text.contains("branch 'proq/x' exists already"), "{text}");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "theirs");
+    let act = "mkdir -p .proq-worktrees/y; echo theirs > .proq-worktrees/y/file";
+    let _ = with_race(&sandbox, "update-ref", act, &["spawn", "--empty", "-n", "y"]).fails(1);
+    assert_eq!(std::fs::read_to_string(sandbox.lane("y").join("file")).unwrap(), "theirs\n");
+    assert_eq!(sandbox.git(&["branch", "--list", "proq/y"]), "");
+}
+
+#[test]
+fn a_lane_without_its_git_file_is_not_the_main_checkout() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "my own edit\n");
+    for (name, script) in [("gone", "echo w > w; rm .git"), ("other", "echo w > w; rm .git; git init -q")] {
+        let spawn = ["spawn", "--wait", "-n", name, "--", "sh", "-ec", script];
+        let text = sandbox.proq(&spawn).fails(4);
+        assert!(text.contains("failed (its folder is no worktree any more)"), "{text}");
+        let text = sandbox.proq(&["merge", "--force", name]).fails(1);
+        assert!(text.contains("is no worktree any more"), "{text}");
+        let text = sandbox.proq(&["discard", name]).fails(1);
+        assert!(text.contains("is no worktree any more"), "{text}");
+        let _ = sandbox.proq(&["discard", "--force", name]).ok();
+        assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    }
+    assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt");
+    assert_eq!(sandbox.git(&["rev-list", "--count", "--all"]), "1");
+}
+
+#[test]
+fn a_process_that_the_agent_left_in_a_session_of_its_own_keeps_its_lane() {
+    let sandbox = Sandbox::new();
+    // It reads from a FIFO that nobody writes to; its working folder is elsewhere.
+    let script =
+        "echo w > w; mkfifo \"$ROOT/fifo\"; setsid sh -c 'cd /; cat \"$ROOT/fifo\"' >/dev/null 2>&1 &";
+    let mut spawn =
+        sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]);
+    spawn.env("ROOT", sandbox.root());
+    let _ = sandbox.output(spawn).ok();
+    let text = sandbox.proq(&["merge", "x"]).fails(1);
+    assert!(text.contains("lives on"), "{text}");
+    assert!(sandbox.lane("x").exists());
+    let _ = sandbox.proq(&["stop", "x"]).ok();
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+}
+
+#[test]
+fn a_repository_and_a_worktree_of_another_are_not_mixed() {
+    let (one, two) = (Sandbox::new(), Sandbox::new());
+    let mut command = one.proq_command(&one.repo, &["spawn", "--empty", "-n", "x"]);
+    command.env("GIT_DIR", one.repo.join(".git")).env("GIT_WORK_TREE", &two.repo);
+    let text = one.output(command).fails(1);
+    assert!(text.contains("is no worktree of"), "{text}");
+    for sandbox in [&one, &two] {
+        assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
+        assert_eq!(sandbox.git(&["worktree", "list"]).lines().count(), 1);
+    }
+}
+
+#[test]
+fn commits_in_a_lanes_submodule_keep_the_lane() {
+    let sandbox = Sandbox::new();
+    let library = sandbox.root().join("library");
+    std::fs::create_dir(&library).unwrap();
+    sandbox.git_in(&library, &["init", "-q", "-b", "main"]);
+    sandbox.commit_all_in(&library, "library");
+    let local = ["-c", "protocol.file.allow=always"];
+    let git = |dir: &std::path::Path, args: &[&str]| sandbox.git_in(dir, &[&local[..], args].concat());
+    git(&sandbox.repo, &["submodule", "--quiet", "add", library.to_str().unwrap(), "sub"]);
+    sandbox.commit_all("sub");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one"]).ok();
+    let lane = sandbox.lane("one");
+    git(&lane, &["submodule", "--quiet", "update", "--init"]);
+    sandbox.write_in(&lane, "sub/f", "f\n");
+    sandbox.commit_all_in(&lane.join("sub"), "only here");
+    sandbox.commit_all_in(&lane, "bump");
+    let text = sandbox.proq(&["merge", "one"]).ok();
+    assert!(text.contains("commits in its submodule sub that no remote has"), "{text}");
+    assert_eq!(sandbox.git_in(&lane.join("sub"), &["log", "-1", "--format=%s"]), "only here");
+}

@@ -310,6 +310,27 @@ fn a_conflict_is_kept_whole_and_the_others_land() {
     hint: look at it: git proq show clash   then rebase or merge main in its worktree and try again: git proq merge clash
     --- code 3
     ");
+    let kept = sandbox.git(&["log", "-1", "--format=%P", "refs/proq/conflict/clash"]);
+    assert_eq!(kept, format!("{base} {tip}"));
+    let marked = sandbox.git(&["show", "refs/proq/conflict/clash:a.txt"]);
+    assert!(marked.contains("<<<<<<<") && marked.contains("main") && marked.contains("lane"), "{marked}");
+    let list = sandbox.proq(&["--json", "list"]).json();
+    assert_eq!(list["lanes"][0]["state"], "conflict");
+    assert_eq!(
+        sandbox.git(&["log", "--first-parent", "--format=%s", "main"]),
+        "Merge lane good\nmain\nfirst"
+    );
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+}
+
+#[test]
+fn the_record_of_a_conflict_holds_every_side() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("clash", "echo lane > a.txt; echo lane > both.txt");
+    sandbox.sh("echo main > a.txt; echo main > both.txt");
+    sandbox.commit_all("main");
+    let (base, tip) = (sandbox.git(&["rev-parse", "main"]), sandbox.git(&["rev-parse", "proq/clash"]));
+    let _ = sandbox.proq(&["merge", "clash"]).fails(3);
     let record = std::fs::read_to_string(sandbox.repo.join(".git/proq/lanes/clash/conflict.toml")).unwrap();
     let tree = record.lines().find_map(|l| l.strip_prefix("tree = ")).unwrap();
     let shown = record.replace(&base, "[BASE]").replace(&tip, "[TIP]").replace(tree, "[TREE]");
@@ -356,17 +377,6 @@ fn a_conflict_is_kept_whole_and_the_others_land() {
     mode = "100644"
     oid = "06694fcf71ec9569e412d98748f4e9a53e0faf28"
     "#);
-    let kept = sandbox.git(&["log", "-1", "--format=%P", "refs/proq/conflict/clash"]);
-    assert_eq!(kept, format!("{base} {tip}"));
-    let marked = sandbox.git(&["show", "refs/proq/conflict/clash:a.txt"]);
-    assert!(marked.contains("<<<<<<<") && marked.contains("main") && marked.contains("lane"), "{marked}");
-    let list = sandbox.proq(&["--json", "list"]).json();
-    assert_eq!(list["lanes"][0]["state"], "conflict");
-    assert_eq!(
-        sandbox.git(&["log", "--first-parent", "--format=%s", "main"]),
-        "Merge lane good\nmain\nfirst"
-    );
-    assert_eq!(sandbox.git(&["status", "--short"]), "");
 }
 
 #[test]
