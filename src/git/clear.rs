@@ -6,7 +6,7 @@ use std::path::Path;
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
-use super::quarantine::{Quarantine, prune_parents};
+use super::quarantine::{Quarantine, prune_below, prune_parents};
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
 
@@ -28,11 +28,11 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Resul
         .and_then(|()| held.check(tree, snapshot, &aside))
         .and_then(|()| held.fill(tree, snapshot.base, lock.index()));
     if let Err(e) = done {
-        held.undo(tree, &aside)?;
+        held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
     }
     if let Err(e) = lock.install(&tree.scratch.join("index")) {
-        held.undo(tree, &aside)?;
+        held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
     }
     Ok(())
@@ -107,27 +107,33 @@ impl Held {
         let next = tree.scratch.join("index");
         index::copy(index, &next)?;
         let call = || tree.repo.git_in(tree.dir).index(&next);
-        call().args(["read-tree", "-m"]).arg(head.to_string()).changes().run()?;
-        let absent: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?
+        call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
+        let mut wanted: Vec<RepoPath> =
+            self.tracked.iter().filter(|c| c.old.is_some()).map(|c| c.path.clone()).collect();
+        let skipped: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?
             .into_iter()
             .filter(|f| f.skipped)
             .map(|f| f.path)
             .collect();
-        let wanted = self.tracked.iter().filter(|c| c.old.is_some()).map(|c| &c.path);
-        let list = nul_separated(wanted.filter(|p| !absent.contains(p)));
+        if flags::is_sparse(&tree.git_dir) {
+            wanted.retain(|p| !skipped.contains(p));
+        } else {
+            let shown: Vec<RepoPath> = wanted.iter().filter(|p| skipped.contains(p)).cloned().collect();
+            flags::clear_flags(tree.repo, tree.dir, &next, &shown)?;
+        }
+        for path in &wanted {
+            // The snapshot has noted the empty folders.
+            prune_below(&path.under(tree.dir));
+        }
+        let list = nul_separated(&wanted);
         if list.is_empty() {
             return Ok(());
         }
-        call()
-            .args(["checkout-index", "--quiet", "--index", "-z", "--stdin"])
-            .input(list)
-            .changes()
-            .run()
-            .map(drop)
+        call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run().map(drop)
     }
 
     /// Puts everything back where it was.
-    fn undo(&self, tree: &Tree<'_>, aside: &Quarantine) -> Result<(), Error> {
+    fn undo(&self, tree: &Tree<'_>, aside: &Quarantine, empty_dirs: &[RepoPath]) -> Result<(), Error> {
         let filled = Quarantine::at(&tree.scratch.join("filled"))?;
         for change in self.tracked.iter().filter(|c| c.old.is_some() && c.new.is_none()) {
             filled.take(tree.dir, &change.path)?;
@@ -136,6 +142,10 @@ impl Held {
         }
         for (path, _) in self.files().iter().filter(|(p, _)| aside.holds(p)) {
             aside.give_over(tree.dir, path)?;
+        }
+        for dir in empty_dirs {
+            let dir = dir.under(tree.dir);
+            std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         }
         Ok(())
     }

@@ -15,11 +15,38 @@ pub(crate) fn hidden_edits(
     git_dir: &Path,
     scratch: &Path,
 ) -> Result<Vec<RepoPath>, Error> {
-    let flagged: Vec<RepoPath> = flagged(repo, dir, git_dir)?
-        .into_iter()
-        .filter(|f| !f.skipped || f.path.under(dir).symlink_metadata().is_ok())
-        .map(|f| f.path)
-        .collect();
+    let mut all = flagged(repo, dir, git_dir)?;
+    all.retain(|f| !f.skipped || f.path.under(dir).symlink_metadata().is_ok());
+    differing(repo, dir, git_dir, scratch, all)
+}
+
+/// The same, and files that were removed after git was told to skip them. In a sparse checkout that is their place.
+pub(super) fn hidden_changes(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    scratch: &Path,
+) -> Result<Vec<RepoPath>, Error> {
+    if is_sparse(git_dir) {
+        return hidden_edits(repo, dir, git_dir, scratch);
+    }
+    differing(repo, dir, git_dir, scratch, flagged(repo, dir, git_dir)?)
+}
+
+/// Whether a worktree has patterns of what to skip. They stay when a sparse checkout is given up, but then nothing is
+/// flagged.
+pub(super) fn is_sparse(git_dir: &Path) -> bool {
+    git_dir.join("info/sparse-checkout").exists()
+}
+
+fn differing(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    scratch: &Path,
+    flagged: Vec<Flagged>,
+) -> Result<Vec<RepoPath>, Error> {
+    let flagged: Vec<RepoPath> = flagged.into_iter().map(|f| f.path).collect();
     if flagged.is_empty() {
         return Ok(Vec::new());
     }
@@ -44,6 +71,9 @@ impl Repo {
 
 /// Takes both flags off `paths` in one index file, and compares them with the worktree.
 pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    if paths.is_empty() {
+        return Ok(());
+    }
     for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
         repo.git_in(dir)
             .args(["update-index", flag, "-z", "--stdin"])

@@ -273,3 +273,14 @@ pub(super) fn prune_parents(root: &Path, path: &RepoPath) {
         }
     }
 }
+
+/// Removes a folder that has nothing but empty folders in it; files stop it.
+pub(super) fn prune_below(dir: &Path) {
+    if !dir.symlink_metadata().is_ok_and(|m| m.is_dir()) {
+        return;
+    }
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        prune_below(&entry.path());
+    }
+    drop(std::fs::remove_dir(dir));
+}

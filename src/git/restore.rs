@@ -181,7 +181,7 @@ impl Work<'_> {
         let call = || self.tree.repo.git_in(self.tree.dir).index(&index);
         call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).changes().run()?;
         call()
-            .args(["checkout-index", "--quiet", "-z", "--stdin"])
+            .args(["checkout-index", "-z", "--stdin"])
             .input(nul_separated(paths.iter().copied()))
             .changes()
             .run()
@@ -256,7 +256,7 @@ impl Work<'_> {
     fn stage(&self, next: &Path, staged: Oid, raw_index: &Path) -> Result<(), Error> {
         let repo = self.tree.repo;
         let call = || repo.git_in(self.tree.dir).index(next);
-        call().args(["read-tree", "-m"]).arg(staged.to_string()).changes().run()?;
+        call().args(["read-tree", "-i", "-m"]).arg(staged.to_string()).changes().run()?;
         let announced = nul_separated(self.snapshot.intent_to_add.iter());
         if !announced.is_empty() {
             call()

@@ -57,7 +57,7 @@ pub(crate) fn take(
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
     }
-    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let hidden = flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let loose = dirt.untracked().any(|e| !e.nested);
     // What differs inside a submodule, or which of its commits is checked out, stays there with its folder.
     let inside = |e: &Entry| e.submodule && !matches!(e.kind, Kind::Tracked { staged: true, .. });
@@ -79,7 +79,7 @@ pub(crate) fn take(
         work_tree,
         untracked_tree,
         intent_to_add: keeper.intent_to_add()?,
-        empty_dirs: empty_dirs(tree.repo, tree.dir)?,
+        empty_dirs: empty_dirs(tree, &dirt, &hidden)?,
         nested: dirt.untracked().filter(|e| e.nested).map(|e| e.path.clone()).collect(),
         index_version,
     }))
@@ -112,6 +112,12 @@ fn stash_commit(
         parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
     }
     write(work_tree, &parents, message)
+}
+
+/// Whether a file is there, and not only behind a link that has taken a folder's place.
+fn stands(dir: &Path, path: &RepoPath) -> bool {
+    let real = |up: RepoPath| up.under(dir).symlink_metadata().is_ok_and(|m| m.is_dir());
+    path.parents().all(real) && path.under(dir).symlink_metadata().is_ok()
 }
 
 fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {
@@ -215,7 +221,8 @@ impl Keeper<'_> {
         if !hidden.is_empty() {
             flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
         }
-        let (mut changed, mut gone) = (hidden.to_vec(), Vec::new());
+        let (mut changed, mut gone): (Vec<RepoPath>, Vec<RepoPath>) =
+            hidden.iter().cloned().partition(|p| stands(self.tree.dir, p));
         for entry in dirt.tracked() {
             match entry.kind {
                 Kind::Tracked { deleted: true, .. } => gone.push(entry.path.clone()),
@@ -250,16 +257,36 @@ impl Keeper<'_> {
     }
 }
 
+/// Empty folders of a clean worktree that are not ignored.
+pub(crate) fn empty_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
+    empty_dirs(tree, &Dirt::default(), &[])
+}
+
 /// Empty folders of a worktree that are not ignored.
-fn empty_dirs(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
-    let out =
-        repo.git_in(dir).args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
+fn empty_dirs(tree: &Tree<'_>, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
+    let dir = tree.dir;
+    let out = tree
+        .repo
+        .git_in(dir)
+        .args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"])
+        .run()?;
     let mut found = Vec::new();
+    // A folder whose files are all deleted is not empty in git's eyes while the index still has them, nor one that
+    // stands where a file was.
+    for path in dirt.tracked().map(|e| &e.path).chain(hidden) {
+        let chain = path.parents().chain([path.clone()]);
+        let there = chain.filter(|up| up.under(dir).symlink_metadata().is_ok_and(|m| m.is_dir()));
+        if let Some(folder) = there.last() {
+            collect_empty(dir, &folder, &mut found);
+        }
+    }
     for field in out.fields() {
         if let Some(folder) = field.strip_suffix(b"/") {
             collect_empty(dir, &RepoPath::new(folder), &mut found);
         }
     }
+    found.sort();
+    found.dedup();
     Ok(found)
 }
 

@@ -62,6 +62,19 @@ impl<'a> Checkout<'a> {
         self.with_tree("snapshot", |tree| snaps::take(self.project, tree, base, why, spare))
     }
 
+    /// Empty folders here, which git forgets. Nothing else differs from HEAD.
+    pub(crate) fn empty_folders(&self) -> Result<Vec<RepoPath>, Error> {
+        self.with_tree("empty", |tree| Ok(git::empty_folders(tree)?))
+    }
+
+    /// Makes folders again that a file has stood in the place of.
+    pub(crate) fn make_folders(&self, folders: &[RepoPath]) {
+        for folder in folders {
+            // Where something else is now, that stays.
+            drop(std::fs::create_dir_all(folder.under(&self.dir)));
+        }
+    }
+
     /// Files and folders here that git ignores.
     pub(crate) fn ignored(&self) -> Result<Vec<RepoPath>, Error> {
         Ok(git::ignored(&self.project.repo, &self.dir)?)

@@ -90,7 +90,10 @@ impl Step<'_> {
         let ignored = self.checkout.ignored()?;
         let snap = self.checkout.snapshot(desk.commit, &why)?;
         let waiting = snap.as_ref().map(|s| s.id.clone());
-        let record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
+        let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
+        if snap.is_none() {
+            record.empty_dirs = self.checkout.empty_folders()?;
+        }
         // Before anything moves: whoever comes after a crash finds where the changes are.
         record.save(&self.project.store.layout().preview())?;
         let mut snap = snap;
@@ -115,8 +118,9 @@ impl Step<'_> {
         ignored.extend(open.ignored.iter().cloned());
         ignored.sort();
         ignored.dedup();
-        let record =
+        let mut record =
             self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
+        record.empty_dirs.clone_from(&open.empty_dirs);
         if let Err(e) = self.switch_head(desk) {
             leave::put_edits_back(self.project, self.checkout, &open.lane, edits, desk.commit)?;
             return Err(e);
@@ -135,6 +139,7 @@ impl Step<'_> {
     ) -> PreviewRecord {
         PreviewRecord {
             ignored,
+            empty_dirs: Vec::new(),
             lane: self.lane.name.clone(),
             branch: self.project.preview_branch_of(&self.lane.name),
             tip: self.tip,

@@ -151,6 +151,7 @@ fn come_home(
         }
         back.restored = Some(restored);
     }
+    checkout.make_folders(&open.empty_dirs);
     desk::close(project)?;
     let lane = project.lane(&open.lane).ok();
     project.tell(

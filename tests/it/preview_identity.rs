@@ -98,10 +98,15 @@ comes_back! {
     file_becomes_folder: "", "rm a.txt keep.txt; mkdir a.txt; echo x > a.txt/x; mkdir -p keep.txt/y; echo z > keep.txt/y/z; git add keep.txt";
     folder_becomes_file: "", "rm -r d; echo file > d; git rm -qr sub; echo file > sub; git add sub";
     folder_becomes_link: "", "mv d e; ln -s e d";
+    folder_becomes_link_to_nothing: "", "rm -r d; ln -s nowhere d; rm -r sub; ln -s a.txt sub";
     link_becomes_folder: "", "rm link; mkdir link; echo x > link/x";
     empty_files: "", ": > a.txt; : > nothing; echo full > empty; : > staged; git add staged";
     empty_folders: "", "mkdir -p void/deep d/void; echo x >> a.txt";
+    an_empty_folder_where_the_lane_has_files: "", "mkdir -p fresh lane.txt";
     only_empty_folders: "", "mkdir -p void/deep d/void";
+    files_that_left_empty_folders: "", "rm d/one d/two; rm sub/deep/x; rm keep.txt; mkdir keep.txt; rm a.txt; mkdir -p a.txt/void";
+    skipped_and_removed: "", "git update-index --skip-worktree a.txt keep.txt; rm a.txt keep.txt";
+    skipped_below_a_folder_that_became_a_link: "", "git update-index --skip-worktree d/one; mv d e; ln -s e d";
     intent_to_add: "", "echo new > new.txt; git add -N new.txt; echo x > gone; git add -N gone; rm gone";
     assume_unchanged_with_edits: "", "git update-index --assume-unchanged a.txt keep.txt; echo hidden > a.txt";
     skip_worktree_with_edits: "", "git update-index --skip-worktree a.txt keep.txt long.txt; echo hidden > a.txt; rm keep.txt";

@@ -26,6 +26,9 @@ pub(crate) struct PreviewRecord {
     /// What git ignored before. The lane may have other rules; these files are still nobody's edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<RepoPath>,
+    /// Empty folders of a checkout without changes; a snapshot notes its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) empty_dirs: Vec<RepoPath>,
 }
 
 impl Record for PreviewRecord {
