@@ -25,6 +25,7 @@ mod merge_edges;
 mod preview;
 mod preview_edges;
 mod preview_identity;
+mod property;
 mod readme;
 mod show;
 mod spawn;
