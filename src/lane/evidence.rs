@@ -247,7 +247,10 @@ fn residents(dir: &Path) -> Vec<String> {
         let inside = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(dir));
         if inside && pid != me && !is_own(pid) {
             let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-            out.push(format!("{} (process {pid})", name.trim()));
+            // Without a name it has ended since: a git that another command had sent to look.
+            if !name.trim().is_empty() {
+                out.push(format!("{} (process {pid})", name.trim()));
+            }
         }
     }
     out
