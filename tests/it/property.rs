@@ -1,6 +1,7 @@
 //! Owns the tests over random trees: a preview and the way back change nothing, a landing changes only what it lands.
 //!
-//! A failure prints its seed; `PROQ_TEST_SEED=N cargo test property` runs that one again.
+//! Every run is the same; `PROQ_TEST_SEED=random cargo test property` looks further. A failure prints its seed, and
+//! `PROQ_TEST_SEED=N` runs that one again.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -37,9 +38,14 @@ struct Dice(u64);
 impl Dice {
     /// Seeded by the environment, else by the clock; says so.
     fn new(salt: u64) -> Dice {
-        let seed = std::env::var("PROQ_TEST_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
-            std::time::UNIX_EPOCH.elapsed().map_or(1, |d| u64::from(d.subsec_nanos()) + d.as_secs())
-        });
+        let seed = match std::env::var("PROQ_TEST_SEED").as_deref() {
+            Ok("random") => {
+                std::time::UNIX_EPOCH.elapsed().map_or(1, |d| u64::from(d.subsec_nanos()) + d.as_secs())
+            }
+            Ok(text) => text.parse().unwrap(),
+            // The same in every run, so that a red one is about the change at hand.
+            Err(_) => 2_026,
+        };
         println!("PROQ_TEST_SEED={seed}");
         Dice((seed ^ (salt << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
@@ -250,6 +256,10 @@ fn a_landing_leaves_dirt_alone(salt: u64) {
         assert_eq!(&wanted, moved);
         assert_eq!(before.status, after.status, "status");
         assert!(about(&after, "lane/").is_empty(), "the landed files are in place");
+        // Where the base seems to have renamed a file of the lane's, git merges the lane's change into the new name.
+        if !sandbox.git(&["diff", "--name-only", "-z", &tip, "main", "--", "user"]).is_empty() {
+            continue;
+        }
         let own = |i: &Image| {
             i.files
                 .iter()
