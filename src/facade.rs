@@ -245,7 +245,7 @@ impl Proq {
         let project = &self.project;
         let lane = project.lane(name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
-        if force && matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned) {
+        if force && state.is_busy() {
             agent::stop(project, name)?;
         }
         drop(preview::retire(project, name, Why::Discard, force)?);

@@ -185,7 +185,7 @@ pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneSta
     loop {
         let lane = project.lane(name)?;
         let (state, _) = effective_state(project, &lane)?;
-        let claimed = matches!(lane.state, LaneState::Starting | LaneState::Running);
+        let claimed = lane.state.is_claimed();
         let lock = match state {
             LaneState::Starting | LaneState::Running => LockName::Run(name.to_owned()),
             LaneState::Orphaned if claimed => LockName::Alive(name.to_owned()),

@@ -76,7 +76,7 @@ fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error>
             false => Error::Escaped { lane: lane.name.clone(), file: project.store.locks().path(&lock) },
         });
     }
-    if !matches!(lane.state, LaneState::Starting | LaneState::Running) {
+    if !lane.state.is_claimed() {
         // The run itself was over and has its result.
         return Ok(lane.clone());
     }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::args::Discard;
-use super::{Done, Failure, Session, report, ui, wait};
+use super::{Done, Failure, Session, report, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
@@ -86,7 +86,7 @@ pub(super) fn take_away(
 ) -> Result<Gone, Failure> {
     let lane = project.lane(name)?;
     let (state, _) = effective_state(project, &lane)?;
-    if force && wait::is_busy(state) {
+    if force && state.is_busy() {
         agent::stop(project, name)?;
     }
     let Retired { removed, back } = preview::retire(project, name, why, force)?;

@@ -86,10 +86,10 @@ fn pour(
         if !bytes.is_empty() {
             take(&bytes);
         }
-        if !wait::is_busy(state) {
+        if !state.is_busy() {
             return Ok((lane, state));
         }
-        if !wait::is_busy(lane.state) {
+        if !lane.state.is_busy() {
             // The run is over; what it left in the background may go on for ever.
             let state = lane.state;
             return Ok((lane, state));

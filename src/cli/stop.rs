@@ -19,7 +19,7 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
     let mut names = Vec::new();
     if args.all {
         for lane in project.lanes()? {
-            if wait::is_busy(effective_state(&project, &lane)?.0) {
+            if effective_state(&project, &lane)?.0.is_busy() {
                 names.push(lane.name);
             }
         }

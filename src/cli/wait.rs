@@ -29,7 +29,7 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
     if args.lanes.is_empty() {
         for lane in project.lanes()? {
             let (state, _) = effective_state(&project, &lane)?;
-            if is_busy(state) {
+            if state.is_busy() {
                 names.push(lane.name);
             }
         }
@@ -57,11 +57,6 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
         session.ui.object(Answer { lanes: all });
     }
     Ok(exit)
-}
-
-/// Whether something runs in a lane of this state.
-pub(super) fn is_busy(state: LaneState) -> bool {
-    matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned)
 }
 
 /// A lane and how it ended, on one line.

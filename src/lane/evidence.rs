@@ -121,7 +121,7 @@ pub(crate) fn look(
 ) -> Result<Evidence, Error> {
     let repo = &project.repo;
     let state = effective_state(project, lane)?.0;
-    let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
+    let busy = state.is_busy();
     let mut evidence = Evidence {
         tip: repo.branch_tip(&lane.branch)?,
         folder_gone: !lane.path.exists(),

@@ -33,7 +33,7 @@ pub(crate) fn effective_state(
     project: &Project,
     lane: &LaneRecord,
 ) -> Result<(LaneState, Option<String>), Error> {
-    let claimed = matches!(lane.state, LaneState::Starting | LaneState::Running);
+    let claimed = lane.state.is_claimed();
     let locks = project.store.locks();
     if !claimed {
         // Something that its agent started is not over, though the agent is.
@@ -48,7 +48,7 @@ pub(crate) fn effective_state(
     // The supervisor writes its last word before it lets go, so read that again.
     let path = project.store.layout().lane_record(&lane.name);
     if let Ok(Some(now)) = <LaneRecord as crate::store::Record>::find(&path)
-        && !matches!(now.state, LaneState::Starting | LaneState::Running)
+        && !now.state.is_claimed()
     {
         return Ok((now.state, now.detail));
     }

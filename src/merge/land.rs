@@ -7,7 +7,6 @@ use super::stack::Stack;
 use crate::git::{self, RefMove, WorktreeList, open_operation, run_hook};
 use crate::lane::{self, Checkout, Project, effective_state};
 use crate::store::LockName;
-use crate::store::records::LaneState;
 
 /// What came of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +33,7 @@ pub(super) fn land(project: &Project, stack: &Stack) -> Result<Landing, Error> {
             return Ok(Landing::Moved);
         }
         let (state, _) = effective_state(project, &project.lane(&lane.name)?)?;
-        if matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned) {
+        if state.is_busy() {
             return Ok(Landing::Moved);
         }
     }

@@ -153,7 +153,7 @@ fn still_ready(project: &Project, group: &[Candidate]) -> Result<Vec<Candidate>,
     for candidate in group {
         let lane = project.lane(&candidate.lane.name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
-        let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
+        let busy = state.is_busy();
         if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.branch)?) {
             out.push(Candidate { lane, tip, onto: candidate.onto.clone() });
         }

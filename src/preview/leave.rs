@@ -6,7 +6,7 @@ use crate::event;
 use crate::git::{self, Head, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Project, effective_state};
 use crate::store::new_id;
-use crate::store::records::{LaneState, PreviewRecord, SnapRecord};
+use crate::store::records::{PreviewRecord, SnapRecord};
 
 /// What leaving did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,7 +254,7 @@ enum Carried {
 fn try_carry(project: &Project, open: &PreviewRecord, made: Oid) -> Result<Carried, Error> {
     let Ok(lane) = project.lane(&open.lane) else { return Ok(Carried::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
-    let busy = matches!(state, LaneState::Starting | LaneState::Running | LaneState::Orphaned);
+    let busy = state.is_busy();
     let Some(tip) = project.repo.branch_tip(&lane.branch)? else { return Ok(Carried::Impossible) };
     if project.repo.is_ancestor(made, tip)? {
         // Nothing was made that the lane lacks; the preview may have been set back by hand.

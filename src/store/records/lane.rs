@@ -37,6 +37,18 @@ pub enum LaneState {
     Discarded,
 }
 
+impl LaneState {
+    /// Whether a process claims this state: it is true only while that process holds the run lock.
+    pub(crate) fn is_claimed(self) -> bool {
+        matches!(self, LaneState::Starting | LaneState::Running)
+    }
+
+    /// Whether something runs in a lane of this state.
+    pub(crate) fn is_busy(self) -> bool {
+        self.is_claimed() || self == LaneState::Orphaned
+    }
+}
+
 impl fmt::Display for LaneState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
