@@ -47,6 +47,7 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     }
     if !args.dry_run {
         lane::empty_expired(&project)?;
+        lane::expire_snaps(&project)?;
     }
     Ok(exit)
 }

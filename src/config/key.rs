@@ -96,6 +96,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest",
     },
     Key {
+        name: "op.keep",
+        form: Form::Count("days"),
+        default: "30",
+        by_repository: false,
+        about: "how long a snapshot is kept after it came back",
+    },
+    Key {
         name: "trash.keep",
         form: Form::Count("days"),
         default: "7",

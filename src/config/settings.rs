@@ -39,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) lock_timeout: Duration,
     /// `merge.uncommitted`.
     pub(crate) uncommitted: Uncommitted,
+    /// `op.keep`.
+    pub(crate) op_keep: Duration,
     /// `trash.keep`.
     pub(crate) trash_keep: Duration,
 }
@@ -48,6 +50,7 @@ impl Settings {
     pub(crate) fn from_layers(layers: &Layers) -> Settings {
         let text = |name: &str| Key::find(name).map_or_else(String::new, |key| layers.get(key).0.to_owned());
         let count = |name: &str| text(name).parse::<u64>().unwrap_or_default();
+        let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
         Settings {
             autocommit: match text("agent.autocommit").as_str() {
                 "always" => Autocommit::Always,
@@ -62,7 +65,8 @@ impl Settings {
                 "snapshot" => Uncommitted::Snapshot,
                 _ => Uncommitted::Refuse,
             },
-            trash_keep: Duration::from_secs(count("trash.keep") * 24 * 60 * 60),
+            op_keep: days("op.keep"),
+            trash_keep: days("trash.keep"),
         }
     }
 }

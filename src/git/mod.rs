@@ -42,7 +42,9 @@ pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
 pub(crate) use repo::Repo;
 pub(crate) use restore::{Restored, restore};
-pub(crate) use snapshot::{Snapshot, empty_folders, ignored, take as take_snapshot, tracked_tree};
+pub(crate) use snapshot::{
+    Snapshot, empty_folders, ignored, prune_folders, take as take_snapshot, tracked_tree,
+};
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use transition::{Tree, require_free, transition};
 pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};

@@ -146,6 +146,11 @@ pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
     Keeper { tree, raw: &raw }.work_tree(&dirt, &hidden)
 }
 
+/// Removes a folder of set-aside files if none of them is left in it.
+pub(crate) fn prune_folders(dir: &Path) {
+    super::quarantine::prune_below(dir);
+}
+
 /// Writes trees from copies of one raw index.
 struct Keeper<'a> {
     tree: &'a Tree<'a>,

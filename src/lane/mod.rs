@@ -25,5 +25,6 @@ pub(crate) use list::{View, effective_state, stray_worktrees, views};
 pub(crate) use name::Name;
 pub(crate) use project::Project;
 pub(crate) use remove::{Removed, Why, refuse, remove};
+pub(crate) use snaps::expire_snaps;
 pub(crate) use stray::remove_stray;
 pub(crate) use trash::empty_expired;

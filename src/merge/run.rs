@@ -214,8 +214,8 @@ fn clean_up(project: &Project, report: &mut Report) {
             Err(e) => line.message = Some(e.to_string()),
         }
     }
-    if let Err(e) = lane::empty_expired(project) {
-        project.listener.warn(format!("the trash could not be emptied: {e}"));
+    if let Err(e) = lane::empty_expired(project).and_then(|_| lane::expire_snaps(project)) {
+        project.listener.warn(format!("what has expired could not be removed: {e}"));
     }
 }
 

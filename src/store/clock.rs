@@ -27,6 +27,11 @@ impl Moment {
         Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
     }
 
+    /// The moment that long ago.
+    pub(crate) fn before(self, span: Duration) -> Moment {
+        Moment(self.0.checked_sub(span).unwrap_or(Timestamp::MIN))
+    }
+
     /// A form that sorts and that is safe in a file name and a ref: `20261121-024457`.
     pub(crate) fn compact(self) -> String {
         self.0.strftime("%Y%m%d-%H%M%S").to_string()
@@ -50,5 +55,6 @@ mod tests {
         let later: Moment = Moment("2026-11-21T02:46:00Z".parse().unwrap());
         assert_eq!(later.since(moment), Duration::from_secs(63));
         assert_eq!(moment.since(later), Duration::ZERO);
+        assert_eq!(later.before(Duration::from_secs(63)), moment);
     }
 }

@@ -68,9 +68,14 @@ impl Layout {
         self.root.join("preview.toml")
     }
 
+    /// All snapshots.
+    pub(crate) fn snapshots(&self) -> PathBuf {
+        self.root.join("snaps")
+    }
+
     /// A snapshot's folder: its record, the raw index, the files that were set aside.
     pub(crate) fn snapshot(&self, id: &str) -> PathBuf {
-        self.root.join("snaps").join(id)
+        self.snapshots().join(id)
     }
 
     /// What was removed and is kept for a time.

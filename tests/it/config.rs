@@ -12,6 +12,7 @@ fn every_setting_is_listed_with_its_meaning() {
     lane.prefix        proq     lanes' branches are named PREFIX/NAME
     lock.timeout       30       how long a command waits for another one before it gives up
     merge.uncommitted  refuse   a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
+    op.keep            30       how long a snapshot is kept after it came back
     trash.keep         7        how long removed lanes' folders are kept
     --- code 0
     ");
@@ -41,6 +42,7 @@ fn later_layers_win_and_the_origin_is_shown() {
     lane.prefix        r         git config
     lock.timeout       30        built in
     merge.uncommitted  snapshot  [ROOT]/home/.config/git-proq/config.toml
+    op.keep            30        built in
     trash.keep         7         built in
     --- code 0
     ");

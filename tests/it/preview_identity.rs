@@ -53,18 +53,42 @@ pub fn same(before: &Image, after: &Image) {
     assert_eq!(before.head, after.head, "HEAD");
 }
 
-/// No ref, branch, folder or record of the preview is left.
+/// No ref, branch, folder or record of the preview is left, but snapshots whose content is back.
 #[track_caller]
 pub fn nothing_is_left(sandbox: &Sandbox) {
-    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq", "refs/heads/proq/*-preview"]), "");
+    let refs = sandbox.git(&["for-each-ref", "refs/proq", "refs/heads/proq/*-preview"]);
+    assert_eq!(refs.lines().find(|line| !line.contains("\trefs/proq/snap/")), None);
+    assert_eq!(waiting_snaps(sandbox), Vec::<String>::new());
     let store = sandbox.repo.join(".git/proq");
-    for folder in ["work", "snaps"] {
-        let left = std::fs::read_dir(store.join(folder)).map_or(0, Iterator::count);
-        assert_eq!(left, 0, "{folder}");
-    }
+    let left = std::fs::read_dir(store.join("work")).map_or(0, Iterator::count);
+    assert_eq!(left, 0, "work");
     assert!(!store.join("preview.toml").exists());
     assert!(!sandbox.repo.join(".git/index.lock").exists());
     assert!(!sandbox.repo.join(".git/HEAD.lock").exists());
+}
+
+/// The snapshots that are not marked as restored. Each has its ref and its raw index.
+#[track_caller]
+pub fn waiting_snaps(sandbox: &Sandbox) -> Vec<String> {
+    let mut waiting = Vec::new();
+    let refs = sandbox.raw(&sandbox.repo, &["for-each-ref", "--format=%(refname)", "refs/proq/snap"]);
+    let refs = String::from_utf8(refs).unwrap();
+    let dir = sandbox.repo.join(".git/proq/snaps");
+    let ids: Vec<String> = std::fs::read_dir(&dir)
+        .into_iter()
+        .flatten()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(refs.lines().count(), ids.len());
+    for id in ids {
+        assert!(refs.contains(&id), "{id} has no ref");
+        assert!(dir.join(&id).join("index").exists(), "{id} has no index");
+        let record = std::fs::read_to_string(dir.join(&id).join("snap.toml")).unwrap();
+        if !record.lines().any(|line| line.starts_with("restored = ")) {
+            waiting.push(id);
+        }
+    }
+    waiting
 }
 
 macro_rules! comes_back {

@@ -14,6 +14,9 @@ pub(crate) struct SnapRecord {
     pub(crate) why: String,
     /// When it was taken.
     pub(crate) at: Moment,
+    /// When its content came back to a worktree; none while it is the only place that has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) restored: Option<Moment>,
     /// What it holds.
     pub(crate) snapshot: Snapshot,
 }
