@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::agent::{self, Job};
 use crate::explain::Explain;
-use crate::lane::{self, Name, NewLane, Project, View, Why};
+use crate::lane::{self, Name, NewLane, Project, View, Why, operate};
 use crate::merge::{self, Request};
 use crate::note::Listener;
 use crate::preview;
@@ -154,6 +154,7 @@ impl Proq {
     /// When there is no repository, or no git.
     pub fn open(dir: impl AsRef<Path>) -> Result<Proq, Error> {
         let project = Project::open(dir.as_ref(), Listener::silent())?;
+        lane::recover(&project)?;
         Ok(Proq { project, program: PathBuf::from("git-proq") })
     }
 
@@ -248,7 +249,7 @@ impl Proq {
         if force && state.is_busy() {
             agent::stop(project, name)?;
         }
-        drop(preview::retire(project, name, Why::Discard, force)?);
+        operate(project, "discard", |op| preview::retire(op, name, Why::Discard, force).map(drop))?;
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! Owns `git proq cleanup`.
 
 use super::args::Cleanup;
-use super::discard::{Answer, Gone, kept, take_away};
+use super::discard::{Answer, Gone, kept, stop_if_forced, take_away};
 use super::{Done, Failure, Session, report};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
-use crate::lane::{self, Project, Why, effective_state};
+use crate::lane::{self, Project, Why, effective_state, operate};
 use crate::store::records::{LaneRecord, LaneState};
 
 pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
@@ -25,19 +25,32 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     }
     let mut answers = Vec::new();
     let mut exit = Exit::Done;
-    for lane in &lanes {
-        match tidy(session, &project, lane, args) {
-            Ok(gone) => answers.extend(gone),
-            Err(failure) => {
-                answers.push(kept(&lane.name, &failure));
-                // What was not named is only reported: keeping a lane with work in it is what cleanup is for.
-                if named {
-                    exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
-                } else if !session.ui.json {
-                    session.ui.say(failure.0.to_string());
-                }
+    let mut told = |name: &str, done: Result<Option<Gone>, Failure>| match done {
+        Ok(gone) => answers.extend(gone),
+        Err(failure) => {
+            answers.push(kept(name, &failure));
+            // What was not named is only reported: keeping a lane with work in it is what cleanup is for.
+            if named {
+                exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
+            } else if !session.ui.json {
+                session.ui.say(failure.0.to_string());
             }
         }
+    };
+    let names: Vec<String> = lanes.iter().map(|l| l.name.clone()).collect();
+    if args.dry_run {
+        for lane in &lanes {
+            told(&lane.name, foresee(session, &project, lane, args));
+        }
+    } else {
+        let ready = stop_if_forced(&project, &names, args.force);
+        operate(&project, "cleanup", |op| {
+            for (name, stopped) in names.iter().zip(ready) {
+                let done = stopped.and_then(|()| take_away(session, op, name, Why::Tidy, args.force));
+                told(name, done.map(Some));
+            }
+            Ok::<_, Failure>(())
+        })?;
     }
     let strays = if named { 0 } else { take_strays(session, &project, args)? };
     if session.ui.json {
@@ -64,15 +77,12 @@ fn wanted(project: &Project, lane: &LaneRecord, all: bool) -> Result<bool, Failu
     })
 }
 
-fn tidy(
+fn foresee(
     session: &Session,
     project: &Project,
     lane: &LaneRecord,
     args: &Cleanup,
 ) -> Result<Option<Gone>, Failure> {
-    if !args.dry_run {
-        return take_away(session, project, &lane.name, Why::Tidy, args.force).map(Some);
-    }
     let found = lane::gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
     lane::refuse(lane, &found, args.force)?;
     session.ui.say(format!("would clean up {}", lane.name));

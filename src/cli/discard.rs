@@ -7,7 +7,7 @@ use super::{Done, Failure, Session, report, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
-use crate::lane::{self, Project, Removed, Why, effective_state};
+use crate::lane::{self, Operation, Project, Removed, Why, effective_state, operate};
 use crate::preview::{self, Retired};
 
 /// One lane, for programs.
@@ -39,22 +39,31 @@ pub(super) fn run(session: &Session, args: &Discard) -> Done {
     for name in &args.lanes {
         project.lane(name)?;
     }
+    let names = args.lanes.iter().map(|name| project.lane(name).map(|l| l.name));
+    let names: Vec<String> = names.collect::<Result<_, _>>()?;
     let mut exit = Exit::Done;
     let mut lanes = Vec::new();
-    for name in &args.lanes {
-        let name = project.lane(name)?.name;
-        let done = if args.dry_run {
-            foresee(session, &project, &name, args.force)
-        } else {
-            take_away(session, &project, &name, Why::Discard, args.force)
-        };
-        match done {
-            Ok(gone) => lanes.push(gone),
-            Err(failure) => {
-                exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
-                lanes.push(kept(&name, &failure));
-            }
+    let mut told = |name: &str, done: Result<Gone, Failure>| match done {
+        Ok(gone) => lanes.push(gone),
+        Err(failure) => {
+            exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
+            lanes.push(kept(name, &failure));
         }
+    };
+    if args.dry_run {
+        for name in &names {
+            told(name, foresee(session, &project, name, args.force));
+        }
+    } else {
+        let ready = stop_if_forced(&project, &names, args.force);
+        // One operation, so that one undo brings them all back.
+        operate(&project, "discard", |op| {
+            for (name, stopped) in names.iter().zip(ready) {
+                let done = stopped.and_then(|()| take_away(session, op, name, Why::Discard, args.force));
+                told(name, done);
+            }
+            Ok::<_, Failure>(())
+        })?;
     }
     if session.ui.json {
         session.ui.object(Answer { lanes, dry_run: args.dry_run });
@@ -76,20 +85,29 @@ pub(super) fn kept(lane: &str, failure: &Failure) -> Gone {
     }
 }
 
-/// Stops what runs if forced, leaves a preview, removes.
+/// Stops the agents of lanes that are to go whatever is in them. No lock is held meanwhile.
+pub(super) fn stop_if_forced(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
+    let stop = |name: &String| {
+        let lane = project.lane(name)?;
+        let (state, _) = effective_state(project, &lane)?;
+        if force && state.is_busy() {
+            agent::stop(project, name)?;
+        }
+        Ok(())
+    };
+    names.iter().map(stop).collect()
+}
+
+/// Leaves a preview of the lane, and removes it.
 pub(super) fn take_away(
     session: &Session,
-    project: &Project,
+    op: &Operation<'_>,
     name: &str,
     why: Why,
     force: bool,
 ) -> Result<Gone, Failure> {
-    let lane = project.lane(name)?;
-    let (state, _) = effective_state(project, &lane)?;
-    if force && state.is_busy() {
-        agent::stop(project, name)?;
-    }
-    let Retired { removed, back } = preview::retire(project, name, why, force)?;
+    let project = op.project;
+    let Retired { removed, back } = op.attempt(|| preview::retire(op, name, why, force))?;
     if let Some(back) = back {
         session.ui.say(format!("left the preview of '{name}'; the main checkout is on {} again", back.to));
         back.tell_conflict(project);

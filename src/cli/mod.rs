@@ -101,15 +101,22 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// The repository, for looking.
+    /// The repository, for looking. What a dead process left is put right first, if that can be done.
     pub(crate) fn project(&self) -> Result<Project, Failure> {
-        Ok(Project::open(&self.dir, self.ui.listener())?)
+        let project = Project::open(&self.dir, self.ui.listener())?;
+        if let Err(e) = crate::lane::recover(&project) {
+            self.ui.warn(e.to_string());
+        }
+        Ok(project)
     }
 
-    /// The repository, for changing: Ctrl-C stops only where that is safe.
+    /// The repository, for changing: Ctrl-C stops only where that is safe, and nothing begins before what a dead process
+    /// left is put right.
     pub(crate) fn project_to_change(&self) -> Result<Project, Failure> {
         crate::interrupt::arm();
-        self.project()
+        let project = Project::open(&self.dir, self.ui.listener())?;
+        crate::lane::recover(&project)?;
+        Ok(project)
     }
 }
 

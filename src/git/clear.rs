@@ -7,6 +7,7 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, prune_below, prune_parents};
+use super::repair::is_from_git;
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
 
@@ -16,7 +17,7 @@ use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_chan
 /// # Errors
 /// [`Error::Raced`] when a file or the index changed since the snapshot was taken.
 pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
-    let lock = IndexLock::take(tree.dir, &tree.git_dir)?;
+    let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
     refuse_open(tree.dir, &tree.git_dir)?;
     if snapshot.index_version.is_some() && lock.before() != snapshot.index_version {
         return Err(raced(tree, vec![RepoPath::new("the index")]));
@@ -44,6 +45,8 @@ fn raced(tree: &Tree<'_>, paths: Vec<RepoPath>) -> Error {
 
 /// What a snapshot says about the files of a worktree.
 pub(super) struct Held {
+    /// The commit that HEAD was at.
+    base: Oid,
     /// From HEAD to the tracked files as they were.
     pub(super) tracked: Vec<Change>,
     /// The untracked files.
@@ -60,7 +63,7 @@ impl Held {
             None => Vec::new(),
             Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
-        Ok(Held { tracked, untracked })
+        Ok(Held { base: snapshot.base, tracked, untracked })
     }
 
     /// Every file that exists in the snapshot's worktree and not in HEAD in this form.
@@ -132,10 +135,39 @@ impl Held {
         call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run().map(drop)
     }
 
-    /// Puts everything back where it was.
-    fn undo(&self, tree: &Tree<'_>, aside: &Quarantine, empty_dirs: &[RepoPath]) -> Result<(), Error> {
+    /// Files that going back would replace or remove and that are not what HEAD has there.
+    pub(super) fn strange(&self, tree: &Tree<'_>, aside: &Quarantine) -> Result<Vec<RepoPath>, Error> {
+        let mut out = Vec::new();
+        for (path, _) in self.files().iter().filter(|(p, _)| aside.holds(p)) {
+            let head = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
+            if !self.is_heads(tree, path, head)? {
+                out.push(path.clone());
+            }
+        }
+        Ok(out)
+    }
+
+    fn is_heads(&self, tree: &Tree<'_>, path: &RepoPath, head: Option<Side>) -> Result<bool, Error> {
+        match head {
+            _ if path.under(tree.dir).symlink_metadata().is_err() => Ok(true),
+            Some(side) => is_from_git(tree, path, side, self.base),
+            None => Ok(false),
+        }
+    }
+
+    /// Puts everything back where it was. A file that somebody made where the user had deleted one stays.
+    pub(super) fn undo(
+        &self,
+        tree: &Tree<'_>,
+        aside: &Quarantine,
+        empty_dirs: &[RepoPath],
+    ) -> Result<(), Error> {
         let filled = Quarantine::at(&tree.scratch.join("filled"))?;
         for change in self.tracked.iter().filter(|c| c.old.is_some() && c.new.is_none()) {
+            // On a full disk git cannot be asked; what cannot be told apart stays.
+            if !self.is_heads(tree, &change.path, change.old).unwrap_or(false) {
+                continue;
+            }
             filled.take(tree.dir, &change.path)?;
             // A file may have to return to where this folder is.
             prune_parents(tree.dir, &change.path);

@@ -1,10 +1,14 @@
 //! Owns every start of the git program: no shell, fixed language, scrubbed environment, stderr kept.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
+use std::rc::Rc;
+
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::Error;
 
@@ -79,6 +83,8 @@ pub(crate) struct Command {
     args: Vec<OsString>,
     input: Option<Vec<u8>>,
     accepted: Vec<i32>,
+    changes: bool,
+    carried: Option<Rc<File>>,
 }
 
 impl Command {
@@ -95,7 +101,14 @@ impl Command {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        Command { inner, args: Vec::new(), input: None, accepted: vec![0] }
+        Command { inner, args: Vec::new(), input: None, accepted: vec![0], changes: false, carried: None }
+    }
+
+    /// An open file that the program inherits if it changes something: its kernel lock is free only once that program
+    /// has ended too.
+    pub(super) fn carry(mut self, file: Option<Rc<File>>) -> Self {
+        self.carried = file;
+        self
     }
 
     /// Adds one argument.
@@ -131,6 +144,7 @@ impl Command {
     /// Marks a call that changes something: a process group of its own, so that a Ctrl-C meant for us
     /// does not stop it half-way, and submodules left to transitions of their own.
     pub(crate) fn changes(mut self) -> Self {
+        self.changes = true;
         self.inner.process_group(0);
         self.inner.env_remove("GIT_OPTIONAL_LOCKS");
         self.args.splice(
@@ -218,7 +232,12 @@ impl Command {
 
     fn start(&mut self) -> Result<Child, Error> {
         self.inner.args(&self.args);
-        self.inner.spawn().map_err(|e| self.not_started(&e))
+        let carried = self.carried.as_deref().filter(|_| self.changes);
+        // Only for this one start: nothing else that is started may keep the lock alive.
+        inherit(carried, FdFlags::empty());
+        let started = self.inner.spawn();
+        inherit(carried, FdFlags::CLOEXEC);
+        started.map_err(|e| self.not_started(&e))
     }
 
     fn not_started(&self, source: &std::io::Error) -> Error {
@@ -237,6 +256,13 @@ impl Command {
             }
         }
         words.join(" ")
+    }
+}
+
+fn inherit(file: Option<&File>, flags: FdFlags) {
+    if let Some(file) = file {
+        // It cannot fail for an open descriptor; if it did, the lock would only tell of this process alone.
+        let _ = fcntl_setfd(file, flags);
     }
 }
 

@@ -71,11 +71,10 @@ pub(crate) fn stage_and_commit(
 }
 
 impl Repo {
-    /// Keeps commits from garbage collection under one ref: a commit of git-proq's own with all of them as parents.
-    pub(crate) fn anchor(&self, name: &str, tips: &[Oid], message: &str) -> Result<(), Error> {
-        let Some(first) = tips.first() else { return Ok(()) };
-        let tree = self.tree_of(*first)?;
-        let keeper = NewCommit { tree, parents: tips, message }.write_as_keeper(self)?;
-        self.create_ref(name, keeper, "git-proq: saved")
+    /// Writes a commit of git-proq's own that has all of `tips` as parents: one ref to it keeps them all.
+    pub(crate) fn keeper_of(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {
+        let none = || Error::Answer { args: "commit-tree".into(), what: "nothing to keep".into() };
+        let tree = self.tree_of(*tips.first().ok_or_else(none)?)?;
+        NewCommit { tree, parents: tips, message }.write_as_keeper(self)
     }
 }

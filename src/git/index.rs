@@ -48,24 +48,99 @@ impl Version {
     }
 }
 
+/// The name in a step's folder of the file that `index.lock` is a second name of.
+const INDEX_MARK: &str = "mark-index";
+/// What that file is called once the new index is in it, whole, and goes into place next.
+const READY_MARK: &str = "mark-index-ready";
+
+/// Makes a lock file that must not exist, as a second name of `mark` where the file system has such.
+pub(super) fn lock_file(lock: &Path, mark: &Path) -> std::io::Result<File> {
+    drop(std::fs::remove_file(mark));
+    let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(mark)?;
+    file.write_all(format!("git-proq {}\n", std::process::id()).as_bytes())?;
+    match std::fs::hard_link(mark, lock) {
+        Ok(()) => Ok(file),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(e),
+        Err(_) => OpenOptions::new().write(true).create_new(true).open(lock),
+    }
+}
+
+/// Which file a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileId(u64, u64);
+
+impl FileId {
+    /// Looks at a name; none when nothing has it.
+    pub(super) fn of(path: &Path) -> Option<FileId> {
+        path.symlink_metadata().ok().map(|m| FileId(m.dev(), m.ino()))
+    }
+}
+
+/// Whether two names are of one file.
+pub(super) fn is_same_file(a: &Path, b: &Path) -> bool {
+    FileId::of(a).is_some_and(|id| Some(id) == FileId::of(b))
+}
+
+/// What became of the index lock that a step took, seen from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LockFate {
+    /// It is held still, and the new index is not in it yet.
+    Held,
+    /// It is held still, and the new index is in it, whole.
+    Ready,
+    /// It has become the index.
+    Installed,
+    /// It was given back, was never taken, or somebody took it away.
+    Gone,
+}
+
+/// Looks at what became of the index lock that a step with this scratch folder took.
+pub(super) fn lock_fate(git_dir: &Path, scratch: &Path) -> LockFate {
+    let lock = git_dir.join("index.lock");
+    let (mark, ready) = (scratch.join(INDEX_MARK), scratch.join(READY_MARK));
+    if ready.exists() {
+        if is_same_file(&ready, &lock) { LockFate::Ready } else { LockFate::Installed }
+    } else if is_same_file(&mark, &lock) {
+        LockFate::Held
+    } else {
+        LockFate::Gone
+    }
+}
+
+/// Ends what a dead process had begun to do with the index lock: a new index that is whole goes into place, else the
+/// lock is given back. Returns whether the new index is, or was, in place.
+pub(super) fn settle_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {
+    let (lock, index) = (git_dir.join("index.lock"), git_dir.join("index"));
+    match lock_fate(git_dir, scratch) {
+        LockFate::Held => std::fs::remove_file(&lock).map_err(Error::io("remove", &lock)).map(|()| false),
+        LockFate::Ready => {
+            std::fs::rename(&lock, &index).map_err(Error::io("replace", &index)).map(|()| true)
+        }
+        LockFate::Installed => Ok(true),
+        LockFate::Gone => Ok(false),
+    }
+}
+
 /// Git's own lock on one worktree's index. While it is held no `add`, `commit` or `switch` of anybody begins.
 #[must_use]
 pub(super) struct IndexLock {
     dir: PathBuf,
     index: PathBuf,
     lock: PathBuf,
+    scratch: PathBuf,
     file: File,
     inode: u64,
     before: Option<Version>,
 }
 
 impl IndexLock {
-    /// Takes `index.lock` below `git_dir`, waiting a little for a `git status` of an editor to end.
-    pub(super) fn take(dir: &Path, git_dir: &Path) -> Result<IndexLock, Error> {
+    /// Takes `index.lock` below `git_dir`, waiting a little for a `git status` of an editor to end. The lock is a second
+    /// name of a file in `scratch`, so that it is known as ours from its first moment on, whoever looks and whenever.
+    pub(super) fn take(dir: &Path, git_dir: &Path, scratch: &Path) -> Result<IndexLock, Error> {
         let (index, lock) = (git_dir.join("index"), git_dir.join("index.lock"));
         let since = Instant::now();
         let file = loop {
-            match OpenOptions::new().write(true).create_new(true).open(&lock) {
+            match lock_file(&lock, &scratch.join(INDEX_MARK)) {
                 Ok(file) => break file,
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                     if since.elapsed() > PATIENCE {
@@ -77,10 +152,15 @@ impl IndexLock {
             }
         };
         let inode = file.metadata().map_err(Error::io("look at", &lock))?.ino();
-        // From here on the lock goes with this value, also when its name cannot be written on a full disk.
-        let mut held = IndexLock { dir: dir.to_owned(), index, lock, file, inode, before: None };
-        let name = format!("git-proq {}\n", std::process::id());
-        held.file.write_all(name.as_bytes()).map_err(Error::io("write", &held.lock))?;
+        let mut held = IndexLock {
+            dir: dir.to_owned(),
+            index,
+            lock,
+            scratch: scratch.to_owned(),
+            file,
+            inode,
+            before: None,
+        };
         held.before = Version::of(&held.index)?;
         Ok(held)
     }
@@ -109,6 +189,19 @@ impl IndexLock {
     /// Puts `next` in the index's place and releases the lock, where nothing else moves.
     pub(super) fn install(self, next: &Path) -> Result<(), Error> {
         self.stage(next)?.install()
+    }
+
+    /// The last step: from the first rename on it is known to whoever comes later that the new index is the right one.
+    fn put_in_place(&self) -> Result<(), Error> {
+        let (mark, ready) = (self.scratch.join(INDEX_MARK), self.scratch.join(READY_MARK));
+        // Without a second name (not every file system has them) there is nothing to tell it by.
+        let marked = std::fs::rename(&mark, &ready).is_ok();
+        std::fs::rename(&self.lock, &self.index).map_err(|e| {
+            if marked {
+                drop(std::fs::rename(&ready, &mark));
+            }
+            Error::io("replace", &self.index)(e)
+        })
     }
 
     fn is_ours(&self) -> bool {
@@ -150,13 +243,13 @@ impl StagedIndex {
         if !self.lock.is_ours() || Version::of(&self.lock.index)? != self.lock.before {
             return Err(Error::IndexReplaced { dir: self.lock.dir.clone() });
         }
-        std::fs::rename(&self.lock.lock, &self.lock.index).map_err(Error::io("replace", &self.lock.index))
+        self.lock.put_in_place()
     }
 
     /// The same where the ref has moved and there is no way back: an index that somebody else put there meanwhile is
     /// kept beside it, and its name returned. (With the old index the next commit would revert what just moved.)
     pub(super) fn install_whatever(self) -> Result<Option<PathBuf>, Error> {
-        let IndexLock { index, lock, before, .. } = &self.lock;
+        let IndexLock { index, before, .. } = &self.lock;
         let mut kept = None;
         if Version::of(index)? != *before && index.exists() {
             let aside = index.with_file_name(format!("index.replaced-{}", std::process::id()));
@@ -164,7 +257,7 @@ impl StagedIndex {
             kept = Some(aside);
         }
         if self.lock.is_ours() {
-            std::fs::rename(lock, index).map_err(Error::io("replace", index))?;
+            self.lock.put_in_place()?;
             return Ok(kept);
         }
         // Somebody deleted our lock. A new file of our own goes into place; another's lock is left to its owner.
@@ -194,7 +287,7 @@ mod tests {
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
         std::fs::write(&index, "old").unwrap();
         std::fs::write(&next, "new").unwrap();
-        let lock = IndexLock::take(dir.path(), dir.path()).unwrap();
+        let lock = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap();
         std::fs::remove_file(dir.path().join("index.lock")).unwrap();
         std::fs::write(dir.path().join("index.lock"), "theirs").unwrap();
         assert!(matches!(lock.install(&next), Err(Error::IndexReplaced { .. })));
@@ -208,7 +301,7 @@ mod tests {
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
         std::fs::write(&index, "old").unwrap();
         std::fs::write(&next, "new").unwrap();
-        let lock = IndexLock::take(dir.path(), dir.path()).unwrap();
+        let lock = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap();
         std::fs::write(&index, "somebody's").unwrap();
         assert!(matches!(lock.install(&next), Err(Error::IndexReplaced { .. })));
         assert_eq!(std::fs::read(&index).unwrap(), b"somebody's");
@@ -224,7 +317,7 @@ mod tests {
         File::options().write(true).open(&index).unwrap().set_modified(past).unwrap();
         copy(&index, &next).unwrap();
         assert_eq!(std::fs::metadata(&next).unwrap().modified().unwrap(), past);
-        IndexLock::take(dir.path(), dir.path()).unwrap().install(&next).unwrap();
+        IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().install(&next).unwrap();
         assert_eq!(std::fs::metadata(&index).unwrap().modified().unwrap(), past);
     }
 }

@@ -1,12 +1,14 @@
 //! Owns moving a branch or HEAD of one worktree as a prepared transaction: locked first, committed last.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use serde::{Deserialize, Serialize};
 
+use super::index::{is_same_file, lock_file};
+use super::transition::Tree;
 use super::{Error, Oid, Repo};
 
 /// What HEAD of a worktree names.
@@ -29,7 +31,8 @@ impl std::fmt::Display for Head {
 }
 
 /// Which ref a transition moves.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum RefMove {
     /// None: the branch moved already, only files and index follow.
     Nothing,
@@ -54,23 +57,22 @@ pub(super) enum Prepared {
 
 /// Locks the refs of a move and checks their old values, without changing them.
 pub(super) fn prepare(
-    repo: &Repo,
-    dir: &Path,
-    git_dir: &Path,
+    tree: &Tree<'_>,
     mv: &RefMove,
     (from, to): (Oid, Oid),
     why: &str,
 ) -> Result<Prepared, Error> {
+    let (repo, dir) = (tree.repo, tree.dir);
     let line = match mv {
         RefMove::Nothing => return Ok(Prepared::Nothing),
         RefMove::Branch(name) => format!("update refs/heads/{name}\0{to}\0{from}\0"),
         RefMove::Switch { from: was, to: Head::Detached(id) } => {
-            return detach(repo, dir, git_dir, was, *id, from, why);
+            return detach(tree, was, *id, from, why);
         }
         RefMove::Switch { from: was, to: Head::Branch(name) } => {
             if !repo.version()?.has_symref_verbs() {
                 let text = format!("ref: refs/heads/{name}\n");
-                return HeadFile::lock(repo, dir, git_dir, was, &text, (from, to), why);
+                return HeadFile::lock(tree, was, &text, (from, to), why);
             }
             let old = match was {
                 Head::Branch(old) => format!("ref\0refs/heads/{old}"),
@@ -83,20 +85,23 @@ pub(super) fn prepare(
 }
 
 /// HEAD becomes a plain commit id. `update-ref` compares the commit, not what HEAD names, so that is checked too.
-fn detach(
-    repo: &Repo,
-    dir: &Path,
-    git_dir: &Path,
-    was: &Head,
-    id: Oid,
-    from: Oid,
-    why: &str,
-) -> Result<Prepared, Error> {
+fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<Prepared, Error> {
+    let (repo, dir) = (tree.repo, tree.dir);
     if !repo.is_reftable() {
-        return HeadFile::lock(repo, dir, git_dir, was, &format!("{id}\n"), (from, id), why);
+        return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why);
     }
     let line = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
     Conversation::open(repo, dir, &line, why).map(Prepared::Git)
+}
+
+impl RefMove {
+    /// The move that goes back.
+    pub(crate) fn inverse(&self) -> RefMove {
+        match self {
+            RefMove::Switch { from, to } => RefMove::Switch { from: to.clone(), to: from.clone() },
+            same => same.clone(),
+        }
+    }
 }
 
 impl Prepared {
@@ -198,6 +203,18 @@ impl Drop for Conversation {
     }
 }
 
+/// The name in a step's folder of the file that `HEAD.lock` is a second name of.
+const HEAD_MARK: &str = "mark-head";
+
+/// Gives the `HEAD.lock` of a dead process back, if it is its own.
+pub(super) fn release_head(git_dir: &Path, scratch: &Path) -> Result<(), Error> {
+    let lock = git_dir.join("HEAD.lock");
+    if is_same_file(&scratch.join(HEAD_MARK), &lock) {
+        std::fs::remove_file(&lock).map_err(Error::io("remove", &lock))?;
+    }
+    Ok(())
+}
+
 /// HEAD.lock held by ourselves, for git before 2.46, which cannot switch HEAD in a transaction.
 pub(super) struct HeadFile {
     head: PathBuf,
@@ -208,23 +225,19 @@ pub(super) struct HeadFile {
 
 impl HeadFile {
     fn lock(
-        repo: &Repo,
-        dir: &Path,
-        git_dir: &Path,
+        tree: &Tree<'_>,
         was: &Head,
         text: &str,
         (from, to): (Oid, Oid),
         why: &str,
     ) -> Result<Prepared, Error> {
+        let (repo, dir, git_dir) = (tree.repo, tree.dir, tree.git_dir.as_path());
         if repo.is_reftable() {
             return Err(Error::NeedsSymref { found: repo.version()?.to_string() });
         }
         let refused = |why: String| Error::RefMoved { name: "HEAD".into(), why };
         let (head, lock) = (git_dir.join("HEAD"), git_dir.join("HEAD.lock"));
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&lock)
+        let mut file = lock_file(&lock, &tree.scratch.join(HEAD_MARK))
             .map_err(|e| refused(format!("{} cannot be made: {e}", lock.display())))?;
         let held =
             HeadFile { head, lock, reflog: reflog_line(repo, dir, git_dir, (from, to), why)?, done: false };
@@ -236,7 +249,9 @@ impl HeadFile {
         if now.trim() != want {
             return Err(refused(format!("it names {} now", now.trim())));
         }
-        file.write_all(text.as_bytes())
+        file.set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.write_all(text.as_bytes()))
             .and_then(|()| file.sync_all())
             .map_err(Error::io("write", &held.lock))?;
         Ok(Prepared::HeadFile(held))

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gix::refs::TargetRef;
 
-use super::{Error, Oid, Repo};
+use super::{Error, Head, Oid, Repo};
 
 impl Repo {
     /// The commit a fully named ref points to; none when it does not exist.
@@ -114,6 +114,15 @@ impl Repo {
         let file = git_dir.join("HEAD");
         let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
         Ok(text.trim_end().strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
+    }
+
+    /// What HEAD of a worktree names; none on an unborn branch.
+    pub(super) fn head_in(&self, dir: &Path, git_dir: &Path) -> Result<Option<Head>, Error> {
+        if let Some(branch) = self.head_branch(dir, git_dir)? {
+            return Ok(Some(Head::Branch(branch)));
+        }
+        let out = self.git_in(dir).args(["rev-parse", "--verify", "--quiet", "HEAD"]).accept(&[1]).run()?;
+        Ok(Oid::from_hex(out.line().as_bytes()).map(Head::Detached))
     }
 
     /// What HEAD of the user's worktree names: a branch or, detached, a commit; none on an unborn branch.

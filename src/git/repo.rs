@@ -1,7 +1,9 @@
 //! Owns finding the repository from wherever the user stands, and what it is.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::version::Version;
 use super::{Command, Error, Program, settings};
@@ -15,6 +17,7 @@ pub(crate) struct Repo {
     main: Option<PathBuf>,
     here: Option<PathBuf>,
     reftable: bool,
+    carried: RefCell<Option<Rc<File>>>,
 }
 
 impl Repo {
@@ -43,7 +46,16 @@ impl Repo {
             .config_snapshot()
             .string("extensions.refStorage")
             .is_some_and(|v| v.eq_ignore_ascii_case(b"reftable"));
-        Ok(Repo { gix, program, version: OnceCell::new(), common_dir, main, here, reftable })
+        Ok(Repo {
+            gix,
+            program,
+            version: OnceCell::new(),
+            common_dir,
+            main,
+            here,
+            reftable,
+            carried: RefCell::default(),
+        })
     }
 
     /// The git directory that all worktrees share.
@@ -83,12 +95,19 @@ impl Repo {
 
     /// A call of the git program in the repository's home.
     pub(crate) fn git(&self) -> Command {
-        self.program.in_dir(self.home())
+        self.git_in(self.home())
     }
 
     /// A call of the git program in one worktree.
     pub(crate) fn git_in(&self, dir: &Path) -> Command {
-        self.program.in_dir(dir)
+        self.program.in_dir(dir).carry(self.carried.borrow().clone())
+    }
+
+    /// From now on every git program that changes something inherits this open file, and with it the lock on it; none
+    /// ends that.
+    pub(crate) fn carry(&self, file: Option<&File>) {
+        // Without a second descriptor the lock only tells of this process.
+        *self.carried.borrow_mut() = file.and_then(|f| f.try_clone().ok()).map(Rc::new);
     }
 
     /// The version of the git program, asked at most once.

@@ -7,8 +7,9 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents};
+use super::repair::save;
 use super::status::{Entry, Kind, status};
-use super::transition::{Tree, attributes_for, bring_files, refuse_overlap};
+use super::transition::{Moved, Tree, attributes_for, bring_files, refuse_overlap};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 
 /// How a snapshot came back.
@@ -35,7 +36,7 @@ pub(crate) fn restore(
     aside: &Path,
     raw_index: &Path,
 ) -> Result<Restored, Error> {
-    let work = Work { tree, snapshot, held: Held::of(tree, snapshot)?, aside: Quarantine::at(aside)? };
+    let work = Work::of(tree, snapshot, aside)?;
     if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
         work.exactly(raw_index, now).map(|()| Restored::Exactly)
     } else {
@@ -43,14 +44,71 @@ pub(crate) fn restore(
     }
 }
 
-struct Work<'a> {
+/// The name in a step's folder of the list of files that the step puts in place.
+const GIVEN: &str = "given";
+
+/// A snapshot that goes back to a worktree.
+pub(super) struct Work<'a> {
     tree: &'a Tree<'a>,
     snapshot: &'a Snapshot,
     held: Held,
     aside: Quarantine,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    /// The work of bringing `snapshot` back from `aside`.
+    pub(super) fn of(tree: &'a Tree<'a>, snapshot: &'a Snapshot, aside: &Path) -> Result<Work<'a>, Error> {
+        Ok(Work { tree, snapshot, held: Held::of(tree, snapshot)?, aside: Quarantine::at(aside)? })
+    }
+
+    /// Takes back what a killed process had begun, found from its scratch folder. Returns a commit with files that
+    /// somebody wrote since and that had to make way.
+    pub(super) fn take_back(&self, now: Oid) -> Result<Option<Oid>, Error> {
+        let given = self.given()?;
+        if !self.tree.scratch.join("replaced").exists() {
+            let leaving: Vec<Change> =
+                self.held.tracked.iter().filter(|c| c.old.is_some()).cloned().collect();
+            let current = Quarantine::at(&self.tree.scratch.join("current"))?;
+            self.undo(&leaving, &current, &given)?;
+            return Ok(None);
+        }
+        self.take_again(&given)?;
+        let Ok(work) = self.merge(now, self.snapshot.work_tree)? else { return Ok(None) };
+        let moved = Moved::found(self.tree, tree_changes(self.tree.repo, now, work)?, work)?;
+        let saved = save(self.tree, &moved.strange(self.tree)?)?;
+        moved.undo(self.tree)?;
+        Ok(saved)
+    }
+
+    /// Notes which of `files` will be put in place by this step, for whoever has to take it back: the others are there
+    /// already.
+    fn note_given(&self, files: &[(RepoPath, Side)]) -> Result<Vec<RepoPath>, Error> {
+        let fresh = files.iter().filter(|(path, side)| !self.is_back(path, Some(*side)));
+        let given: Vec<RepoPath> = fresh.map(|(path, _)| path.clone()).collect();
+        let list = self.tree.scratch.join(GIVEN);
+        std::fs::write(&list, nul_separated(&given)).map_err(Error::io("write", &list))?;
+        Ok(given)
+    }
+
+    /// What was noted; nothing when it did not come to that.
+    fn given(&self) -> Result<Vec<RepoPath>, Error> {
+        let list = self.tree.scratch.join(GIVEN);
+        match std::fs::read(&list) {
+            Ok(text) => Ok(text.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect()),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(e) => Err(Error::io("read", &list)(e)),
+        }
+    }
+
+    /// Files that were put in place go back to our keeping.
+    fn take_again(&self, given: &[RepoPath]) -> Result<(), Error> {
+        for path in given.iter().filter(|p| !self.aside.holds(p)) {
+            self.aside.take(self.tree.dir, path)?;
+            prune_parents(self.tree.dir, path);
+        }
+        Ok(())
+    }
+
     fn exactly(&self, raw_index: &Path, now: Oid) -> Result<(), Error> {
         let lock = self.lock()?;
         self.refuse_staged(now)?;
@@ -64,6 +122,7 @@ impl Work<'_> {
         self.refuse_in_the_way(&leaving)?;
         let current = Quarantine::at(&self.tree.scratch.join("current"))?;
         let next = self.tree.scratch.join("index");
+        let given = self.note_given(&self.held.files())?;
         let done = self.take_current(&leaving, &current).and_then(|()| self.give_back(&self.held.files()));
         let done = done.and_then(|()| {
             index::copy(raw_index, &next)?;
@@ -71,7 +130,7 @@ impl Work<'_> {
             lock.install(&next)
         });
         if let Err(e) = done {
-            self.undo(&leaving, &current)?;
+            self.undo(&leaving, &current, &given)?;
             return Err(e);
         }
         Ok(())
@@ -120,7 +179,7 @@ impl Work<'_> {
     }
 
     fn lock(&self) -> Result<IndexLock, Error> {
-        let lock = IndexLock::take(self.tree.dir, &self.tree.git_dir)?;
+        let lock = IndexLock::take(self.tree.dir, &self.tree.git_dir, self.tree.scratch)?;
         refuse_open(self.tree.dir, &self.tree.git_dir)?;
         Ok(lock)
     }
@@ -188,14 +247,11 @@ impl Work<'_> {
             .map(drop)
     }
 
-    fn undo(&self, leaving: &[Change], current: &Quarantine) -> Result<(), Error> {
-        for (path, _) in self.held.files().iter().filter(|(p, _)| !self.aside.holds(p)) {
-            if leaving.iter().any(|c| c.path == *path) && !current.holds(path) {
-                continue;
-            }
-            self.aside.take(self.tree.dir, path)?;
-            prune_parents(self.tree.dir, path);
-        }
+    fn undo(&self, leaving: &[Change], current: &Quarantine, given: &[RepoPath]) -> Result<(), Error> {
+        // Where HEAD's own file was not taken away yet, it is that one which stands there.
+        let untouched = |path: &&RepoPath| leaving.iter().any(|c| c.path == **path) && !current.holds(path);
+        let given: Vec<RepoPath> = given.iter().filter(|p| !untouched(p)).cloned().collect();
+        self.take_again(&given)?;
         for change in leaving.iter().filter(|c| current.holds(&c.path)) {
             current.give_over(self.tree.dir, &change.path)?;
         }
@@ -222,24 +278,18 @@ impl Work<'_> {
             other => other?,
         }
         changes.truncate(changes.len() - self.held.untracked.len());
+        let given = self.note_given(&self.held.untracked)?;
         let moved = bring_files(self.tree, lock.index(), now, work, changes)?;
         let next = self.tree.scratch.join("index");
-        let done = self.give_back(&self.held.untracked).and_then(|()| self.stage(&next, staged, raw_index));
+        let done = self
+            .give_back(&self.held.untracked)
+            .and_then(|()| self.stage(&next, staged, raw_index))
+            .and_then(|()| lock.install(&next));
         if let Err(e) = done {
-            for (path, _) in self.held.untracked.iter().filter(|(p, _)| !self.aside.holds(p)) {
-                self.aside.take(self.tree.dir, path)?;
-            }
+            self.take_again(&given)?;
             moved.undo(self.tree)?;
             return Err(e);
         }
-        let staged = match lock.stage(&next) {
-            Ok(staged) => staged,
-            Err(e) => {
-                moved.undo(self.tree)?;
-                return Err(e);
-            }
-        };
-        staged.install()?;
         moved.keep();
         Ok(Restored::Merged)
     }

@@ -14,6 +14,7 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::quarantine::{Quarantine, differing, is_blob, prune_parents, settle};
 use super::ref_move::{self, Head, RefMove};
+use super::repair::is_from_git;
 use super::status::{changed_since, status};
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
 
@@ -40,8 +41,8 @@ pub(crate) struct Tree<'a> {
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`], [`Error::IndexLocked`], [`Error::RefMoved`]:
 /// refused, nothing changed. [`Error::Raced`]: files changed meanwhile and everything was put back.
 pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why: &str) -> Result<(), Error> {
-    let lock = IndexLock::take(tree.dir, &tree.git_dir)?;
-    let prepared = ref_move::prepare(tree.repo, tree.dir, &tree.git_dir, mv, (from, to), why)?;
+    let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
+    let prepared = ref_move::prepare(tree, mv, (from, to), why)?;
     refuse_stale(tree, from, mv)?;
     refuse_open(tree.dir, &tree.git_dir)?;
     let changes = tree_changes(tree.repo, from, to)?;
@@ -257,7 +258,32 @@ fn is_replaced(change: &Change) -> bool {
     change.old.is_some_and(|side| !side.is_gitlink())
 }
 
-impl Moved<'_> {
+impl<'a> Moved<'a> {
+    /// What a killed process had brought over, found from its scratch folder.
+    pub(super) fn found(tree: &Tree<'a>, changes: Vec<Change>, to: Oid) -> Result<Moved<'a>, Error> {
+        let held = Quarantine::at(&tree.scratch.join("replaced"))?;
+        Ok(Moved { dir: tree.dir, changes, held, next: tree.scratch.join("index"), to })
+    }
+
+    /// Files that going back would replace and that are neither what was there nor what git was bringing.
+    pub(super) fn strange(&self, tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
+        let mut out = Vec::new();
+        for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
+            let there = change.path.under(self.dir).symlink_metadata().is_ok();
+            if !there || self.held.is_same_file(self.dir, &change.path) {
+                continue;
+            }
+            let known = match change.new {
+                Some(side) => is_from_git(tree, &change.path, side, self.to)?,
+                None => false,
+            };
+            if !known {
+                out.push(change.path.clone());
+            }
+        }
+        Ok(out)
+    }
+
     /// Files that were written to between being checked and being replaced: their old name was gone by then, the
     /// second one still shows the edit.
     fn edited(&self, tree: &Tree<'_>, from: Oid) -> Result<Vec<RepoPath>, Error> {
@@ -296,7 +322,8 @@ impl Moved<'_> {
             .filter_map(|c| Some((c.path.clone(), c.new?)))
             .collect();
         // On a full disk git cannot be asked; then only what is byte for byte git's is taken for git's.
-        let own = self.foreign(tree, &expected).unwrap_or_else(|_| {
+        let own = self.foreign(tree, &expected).map(|own| self.without_cut_short(tree, own, &expected));
+        let own = own.unwrap_or_else(|_| {
             let strange =
                 |(path, side): &&(RepoPath, Side)| !is_blob(tree.repo, &path.under(self.dir), *side);
             expected.iter().filter(strange).map(|(path, _)| path.clone()).collect()
@@ -311,6 +338,20 @@ impl Moved<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The paths without those that git was writing when it was killed: such a file ends somewhere.
+    fn without_cut_short(
+        &self,
+        tree: &Tree<'_>,
+        mut paths: Vec<RepoPath>,
+        expected: &[(RepoPath, Side)],
+    ) -> Vec<RepoPath> {
+        paths.retain(|path| {
+            let side = expected.iter().find(|(p, _)| p == path).map(|(_, side)| *side);
+            !side.is_some_and(|side| is_from_git(tree, path, side, self.to).unwrap_or(false))
+        });
+        paths
     }
 
     /// Of files that stand where git was to put new ones, those that are something else.

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Base, Checkout, Error, Name, Project, place};
+use super::{Base, Checkout, Error, Name, Operation, Project, operate, place};
 use crate::event;
 use crate::git::{NewCommit, Oid, merge_trees, run_hook};
-use crate::store::records::{LaneRecord, LaneState};
-use crate::store::{Guard, LockName, Record, make_private, now, write_atomically};
+use crate::store::records::{LaneRecord, LaneState, Step};
+use crate::store::{Guard, LockName, make_private, now, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
 const TRIES: u32 = 1000;
@@ -120,21 +120,8 @@ fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
 pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_name(project, plan)?;
-    let mut steps = Steps { project, plan: &plan, made: Vec::new(), start: plan.asked.base.start };
-    match steps.make() {
-        Ok(lane) => {
-            project.tell(
-                event::Name::LaneCreated,
-                Some(&lane),
-                format!("lane '{}' made from {}", lane.name, lane.base),
-            );
-            Ok(Created { lane, lock })
-        }
-        Err(e) => {
-            steps.take_back();
-            Err(e)
-        }
-    }
+    let lane = operate(project, "spawn", |op| Steps { op, plan: &plan }.make())?;
+    Ok(Created { lane, lock })
 }
 
 fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
@@ -156,88 +143,98 @@ fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard)
     Err(Error::Taken { name: plan.name.to_string() })
 }
 
-/// What exists so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Made {
-    Branch,
-    Folder,
-    Record,
-}
-
-struct Steps<'a> {
-    project: &'a Project,
+struct Steps<'a, 'p> {
+    op: &'a Operation<'p>,
     plan: &'a Plan<'a>,
-    made: Vec<Made>,
-    /// What the branch was made at.
-    start: Oid,
 }
 
-impl Steps<'_> {
-    fn make(&mut self) -> Result<LaneRecord, Error> {
-        let (project, plan) = (self.project, self.plan);
+impl Steps<'_, '_> {
+    fn make(&self) -> Result<LaneRecord, Error> {
+        let (project, plan) = (self.op.project, self.plan);
         let start = match &plan.asked.carry {
             None => plan.asked.base.start,
             Some(from) => self.carried(from)?,
         };
-        self.start = start;
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             place::prepare(project)?;
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
-            self.add_worktree(start)?;
+            self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
+        }
+        let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string() };
+        self.op.perform_by(step, |_| self.make_worktree())?;
+        let lane = self.record()?;
+        let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
+        self.op.after(move |project| {
+            if let Err(e) = run_hook(&project.repo, &path, "post-checkout", &[&zero, &tip, "1"]) {
+                project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
+            }
+        });
+        let message = format!("lane '{}' made from {}", lane.name, lane.base);
+        self.op.tell(event::Name::LaneCreated, Some(&lane), message);
+        Ok(lane)
+    }
+
+    /// Makes the folder in a way that fails where somebody else was faster, and fills it. A failure takes it back.
+    fn make_worktree(&self) -> Result<(), Error> {
+        let (project, path) = (self.op.project, &self.plan.path);
+        match std::fs::create_dir(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(Error::PathTaken { path: path.clone() });
+            }
+            other => other.map_err(Error::io("create", path))?,
+        }
+        let made = self.fill();
+        if made.is_err() {
+            // The name's lock is held, so nobody else is in it.
+            let _lock = project.store.locks().take(&LockName::Worktrees);
+            drop(std::fs::remove_dir_all(project.store.layout().lane(self.plan.name.as_str())));
+            drop(std::fs::remove_dir_all(path));
+            drop(project.repo.forget_worktree(path));
+        }
+        made
+    }
+
+    fn fill(&self) -> Result<(), Error> {
+        let (project, plan) = (self.op.project, self.plan);
+        {
+            let _lock = project.store.locks().take(&LockName::Worktrees)?;
+            project.repo.add_worktree(&plan.path, &plan.branch)?;
         }
         crate::interrupt::check()?;
         project.repo.fill_worktree(&plan.path)?;
         crate::interrupt::check()?;
-        let lane = self.record(start)?;
-        let (zero, tip) = (start.null().to_string(), start.to_string());
-        if let Err(e) = run_hook(&project.repo, &plan.path, "post-checkout", &[&zero, &tip, "1"]) {
-            project.listener.warn(format!("the repository's post-checkout hook failed: {e}"));
-        }
-        Ok(lane)
-    }
-
-    /// Makes branch and folder in ways that fail where somebody else was faster, and notes each once it is ours.
-    fn add_worktree(&mut self, start: Oid) -> Result<(), Error> {
-        let (repo, plan) = (&self.project.repo, self.plan);
-        repo.create_ref(&format!("refs/heads/{}", plan.branch), start, "git-proq: lane made")
-            .map_err(|e| self.blocked(e))?;
-        self.made.push(Made::Branch);
-        match std::fs::create_dir(&plan.path) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-                return Err(Error::PathTaken { path: plan.path.clone() });
-            }
-            other => other.map_err(Error::io("create", &plan.path))?,
-        }
-        self.made.push(Made::Folder);
-        Ok(repo.add_worktree(&plan.path, &plan.branch)?)
+        let prompt = plan.asked.prompt.unwrap_or_default();
+        write_atomically(&project.store.layout().task(plan.name.as_str()), prompt.as_bytes())?;
+        Ok(())
     }
 
     /// Why no branch could be made: one `proq/x/y` makes `proq/x` impossible, which git says at length.
-    fn blocked(&self, e: crate::git::Error) -> Error {
-        if let Ok(Some(_)) = self.project.repo.branch_tip(&self.plan.branch) {
+    fn blocked(&self, e: Error) -> Error {
+        if let Ok(Some(_)) = self.op.project.repo.branch_tip(&self.plan.branch) {
             return Error::BranchTaken { branch: self.plan.branch.clone() };
         }
-        let below = self.project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
+        let below = self.op.project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
         match below.ok().and_then(|refs| refs.into_iter().next()) {
             Some((name, _)) => {
                 Error::BranchTaken { branch: name.trim_start_matches("refs/heads/").to_owned() }
             }
-            None => e.into(),
+            None => e,
         }
     }
 
     /// A commit of the uncommitted changes at `from`, on top of the starting point, which may be another commit than the
     /// one they were made on.
     fn carried(&self, from: &Path) -> Result<Oid, Error> {
-        let (start, repo) = (self.plan.asked.base.start, &self.project.repo);
-        let checkout = Checkout::lock(self.project, from)?;
+        let (start, project) = (self.plan.asked.base.start, self.op.project);
+        let repo = &project.repo;
+        let checkout = Checkout::lock(project, from)?;
         let Some(head) = repo.head_of(from)? else { return Ok(start) };
         let (before, ours, after) = (repo.tree_of(head)?, repo.tree_of(start)?, checkout.tracked_tree()?);
         let mut tree = after;
         if before != ours {
-            let scratch = self.project.store.layout().scratch()?;
+            let scratch = project.store.layout().scratch()?;
             let merged = merge_trees(repo, before, ours, after, scratch.path())?;
             if !merged.clean {
                 let base = self.plan.asked.base.branch.clone();
@@ -253,11 +250,9 @@ impl Steps<'_> {
         Ok(commit.write(repo, None)?)
     }
 
-    fn record(&mut self, start: Oid) -> Result<LaneRecord, Error> {
-        let (project, plan) = (self.project, self.plan);
-        let layout = project.store.layout();
+    fn record(&self) -> Result<LaneRecord, Error> {
+        let (project, plan) = (self.op.project, self.plan);
         let git_dir = project.repo.git_dir_of(&plan.path)?;
-        let prompt = plan.asked.prompt.unwrap_or_default();
         let lane = LaneRecord {
             name: plan.name.to_string(),
             title: title_of(plan.asked.called()).unwrap_or_else(|| plan.name.to_string()),
@@ -276,33 +271,8 @@ impl Steps<'_> {
             preview_edits: Vec::new(),
             landed: None,
         };
-        debug_assert!(start == lane.start || plan.asked.carry.is_some());
-        self.made.push(Made::Record);
-        write_atomically(&layout.task(&lane.name), prompt.as_bytes())?;
-        lane.save(&layout.lane_record(&lane.name))?;
+        self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;
         Ok(lane)
-    }
-
-    /// Removes what this process made, newest first. The name's lock is still held, so nobody else is in it.
-    fn take_back(&mut self) {
-        let (project, plan) = (self.project, self.plan);
-        while let Some(made) = self.made.pop() {
-            match made {
-                Made::Record => {
-                    drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
-                }
-                Made::Folder => {
-                    let _lock = project.store.locks().take(&LockName::Worktrees);
-                    drop(std::fs::remove_dir_all(&plan.path));
-                    drop(project.repo.forget_worktree(&plan.path));
-                }
-                Made::Branch => {
-                    let name = format!("refs/heads/{}", plan.branch);
-                    // Only where it still is where it was made.
-                    drop(project.repo.delete_ref(&name, self.start, "git-proq: taken back"));
-                }
-            }
-        }
     }
 }
 

@@ -113,6 +113,37 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// What an operation had written says something else now.
+    #[error("{} was changed by something else meanwhile", path.display())]
+    Changed {
+        /// The record.
+        path: PathBuf,
+    },
+    /// What an operation had put away is gone.
+    #[error("{} is not there any more", path.display())]
+    Expired {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// A snapshot that has to come back conflicts with what is there now.
+    #[error("set-aside changes do not fit onto {}: {}", dir.display(), git::names(paths))]
+    DoesNotFit {
+        /// The worktree.
+        dir: PathBuf,
+        /// The paths that conflict.
+        paths: Vec<git::RepoPath>,
+        /// The commit that holds the changes, in a stash's shape.
+        snapshot: git::Oid,
+    },
+    /// An operation of a dead process could not be put right.
+    #[error("`{command}` was cut short and could not be put right yet; nothing else was begun")]
+    Unfinished {
+        /// What was typed.
+        command: String,
+        /// Why not.
+        #[source]
+        source: Box<Error>,
+    },
     /// From git.
     #[error(transparent)]
     Git(#[from] git::Error),
@@ -185,7 +216,15 @@ impl Explain for Error {
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }
-            Error::Io { .. } => Vec::new(),
+            Error::Io { .. } | Error::Changed { .. } | Error::Expired { .. } => Vec::new(),
+            Error::DoesNotFit { snapshot, .. } => {
+                vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
+            }
+            Error::Unfinished { source, .. } => {
+                let mut hints = source.hints();
+                hints.push("nothing is lost; any git proq command tries again".into());
+                hints
+            }
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Config(e) => e.hints(),
@@ -196,6 +235,7 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::Name { .. } | Error::NeedsOnto { .. } => Exit::Usage,
+            Error::Unfinished { source, .. } => source.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),
             Error::Config(e) => e.exit(),

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::{Checkout, Error, Evidence, Project, gather_evidence, trash};
+use super::{Error, Evidence, Operation, gather_evidence, trash};
 use crate::event;
 use crate::git::{Oid, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
-use crate::store::{Guard, LockName, Record, new_id, now};
+use crate::store::{Guard, LockName, new_id, now};
 
 /// Why a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,21 +43,22 @@ pub(crate) struct Removed {
 /// # Errors
 /// [`Error::Kept`] with everything that stands in the way, by name. Then nothing was changed.
 pub(crate) fn remove(
-    project: &Project,
+    op: &Operation<'_>,
     lane: &LaneRecord,
     lock: Guard,
     why: Why,
     force: bool,
 ) -> Result<Removed, Error> {
+    op.hold(lock);
+    let project = op.project;
     let found = gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
     refuse(lane, &found, force)?;
-    let (tips, uncommitted) = keep_everything(project, lane, &found)?;
-    let saved = anchor(project, lane, &tips)?;
-    let trash = take_away(project, lane, &found, saved.clone())?;
-    let past = file_away(project, lane, why)?;
-    drop(lock);
+    let (tips, uncommitted) = keep_everything(op, lane, &found)?;
+    let saved = anchor(op, lane, &tips)?;
+    let trash = take_away(op, lane, &found, saved.clone())?;
+    let past = file_away(op, lane, why)?;
     let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
-    project.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
+    op.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
     let (tip, unlanded, elsewhere) = (found.tip, found.unlanded > 0, found.elsewhere);
     Ok(Removed { past, tip, unlanded, elsewhere, saved, uncommitted, trash })
 }
@@ -81,7 +82,7 @@ pub(crate) fn refuse(lane: &LaneRecord, found: &Evidence, force: bool) -> Result
 
 /// Every commit that only this lane leads to, and a snapshot of what is uncommitted.
 fn keep_everything(
-    project: &Project,
+    op: &Operation<'_>,
     lane: &LaneRecord,
     found: &Evidence,
 ) -> Result<(Vec<Oid>, Option<Oid>), Error> {
@@ -90,8 +91,8 @@ fn keep_everything(
     if found.folder_gone || found.broken.is_some() {
         return Ok((tips, None));
     }
-    let repo = &project.repo;
-    let checkout = Checkout::lock(project, &lane.path)?;
+    let repo = &op.project.repo;
+    let checkout = op.checkout(&lane.path)?;
     let mut uncommitted = None;
     if !found.dirt.is_clean()
         && let Some(head) = repo.head_of(&lane.path)?
@@ -99,7 +100,7 @@ fn keep_everything(
         let why = format!("uncommitted work of lane {}", lane.name);
         // Unmerged paths have no single tree to keep; the folder with its index goes to the trash whole.
         if found.dirt.unmerged().is_empty() {
-            uncommitted = checkout.snapshot(head, &why)?.map(|snap| snap.snapshot.commit);
+            uncommitted = op.snapshot(&lane.path, head, &why, &[])?.map(|snap| snap.snapshot.commit);
         }
     }
     tips.extend(uncommitted);
@@ -115,24 +116,27 @@ fn keep_everything(
     Ok((tips, uncommitted))
 }
 
-fn anchor(project: &Project, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {
+fn anchor(op: &Operation<'_>, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {
     let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
-    let why = format!("git-proq: lane {}", lane.name);
     match tips {
         [] => return Ok(None),
-        [one] => project.repo.create_ref(&name, *one, &why)?,
-        many => project.repo.anchor(&name, many, &why)?,
+        [one] => op.anchor(&name, *one)?,
+        many => {
+            let why = format!("git-proq: lane {}", lane.name);
+            op.anchor(&name, op.project.repo.keeper_of(many, &why)?)?;
+        }
     }
     Ok(Some(name))
 }
 
 /// Moves folder and registration away and deletes the branch, unless it moved since it was looked at.
 fn take_away(
-    project: &Project,
+    op: &Operation<'_>,
     lane: &LaneRecord,
     found: &Evidence,
     saved: Option<String>,
 ) -> Result<PathBuf, Error> {
+    let project = op.project;
     let _lock = project.store.locks().take(&LockName::Worktrees)?;
     let admin = project.repo.admin_dir_of(&lane.path);
     let record = TrashRecord {
@@ -145,20 +149,19 @@ fn take_away(
         tip: found.tip,
         saved,
     };
-    let trash = trash::put(project, record, admin.as_deref())?;
+    let trash = trash::put(op, record, admin.as_deref())?;
     if let Some(tip) = found.tip {
-        let name = format!("refs/heads/{}", lane.branch);
-        project.repo.delete_ref(&name, tip, "git-proq: lane removed")?;
+        op.delete_ref(&format!("refs/heads/{}", lane.branch), tip)?;
     }
     Ok(trash)
 }
 
 /// Moves the lane's records to the history and returns its name there.
-fn file_away(project: &Project, lane: &LaneRecord, why: Why) -> Result<String, Error> {
-    let layout = project.store.layout();
+fn file_away(op: &Operation<'_>, lane: &LaneRecord, why: Why) -> Result<String, Error> {
+    let layout = op.project.store.layout();
     let state = if why == Why::Discard { LaneState::Discarded } else { lane.state };
-    project.update_lane(&lane.name, |record| record.state = state)?;
-    let _lock = project.store.locks().take(&LockName::Store)?;
+    op.update_lane(&lane.name, |record| record.state = state)?;
+    let _lock = op.project.store.locks().take(&LockName::Store)?;
     let history = layout.history();
     std::fs::create_dir_all(&history).map_err(Error::io("create", &history))?;
     let mut n = 1;
@@ -169,8 +172,6 @@ fn file_away(project: &Project, lane: &LaneRecord, why: Why) -> Result<String, E
         }
         n += 1;
     };
-    let from = layout.lane(&lane.name);
-    std::fs::rename(&from, history.join(&past)).map_err(Error::io("move to the history", &from))?;
-    debug_assert!(LaneRecord::find(&history.join(&past).join("lane.toml")).is_ok());
+    op.rename(&layout.lane(&lane.name), &history.join(&past))?;
     Ok(past)
 }

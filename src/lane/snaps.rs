@@ -1,42 +1,59 @@
 //! Owns snapshots as they are kept: objects under a ref, the raw index and the set-aside files in a folder.
 
-use super::{Error, Project};
-use crate::git::{self, Oid, RepoPath, Snapshot, Tree};
-use crate::store::records::SnapRecord;
-use crate::store::{self, LockName, Record, make_private, new_id, now, sync_dir};
+use std::path::Path;
 
-/// Takes a snapshot of a worktree and keeps it. None when nothing differs from HEAD but untracked files in `spare`.
-pub(super) fn take(
-    project: &Project,
-    tree: &Tree<'_>,
-    base: Oid,
-    why: &str,
-    spare: &[RepoPath],
-) -> Result<Option<SnapRecord>, Error> {
-    let message = format!("git-proq: {why}");
-    let Some(snapshot) = git::take_snapshot(tree, base, &message, spare)? else { return Ok(None) };
-    let id = new_id();
-    let dir = project.store.layout().snapshot(&id);
+use super::{Error, Project};
+use crate::git::{self, Snapshot};
+use crate::store::records::SnapRecord;
+use crate::store::{LockName, Record, make_private, now, sync_dir};
+
+/// Keeps a snapshot, new or anew under the same id.
+pub(super) fn put(project: &Project, record: &SnapRecord, raw: &Path) -> Result<(), Error> {
+    let dir = project.store.layout().snapshot(&record.id);
     make_private(&dir)?;
-    let (raw, kept) = (tree.scratch.join("raw-index"), dir.join("index"));
-    std::fs::rename(&raw, &kept).map_err(Error::io("move a file to", &kept))?;
+    let kept = dir.join("index");
+    std::fs::rename(raw, &kept).map_err(Error::io("move a file to", &kept))?;
     std::fs::File::open(&kept).and_then(|f| f.sync_all()).map_err(Error::io("sync", &kept))?;
     sync_dir(&dir)?;
-    let commit = snapshot.commit;
-    let record = SnapRecord { id, why: why.to_owned(), at: now(), restored: None, snapshot };
     record.save(&dir.join("snap.toml"))?;
     // Last: a snapshot whose ref exists is whole.
-    project.repo.create_ref(&SnapRecord::ref_name(&record.id), commit, &message)?;
-    Ok(Some(record))
+    point(project, record)
 }
 
 /// Replaces what a snapshot holds by something newer: first the ref, then the record that names the commit.
 pub(super) fn replace(project: &Project, snap: &mut SnapRecord, new: Snapshot) -> Result<(), Error> {
-    let name = SnapRecord::ref_name(&snap.id);
-    project.repo.swap_ref(&name, new.commit, snap.snapshot.commit, "git-proq: written to while set aside")?;
     snap.snapshot = new;
+    point(project, snap)?;
     snap.save(&project.store.layout().snapshot(&snap.id).join("snap.toml"))?;
     Ok(())
+}
+
+/// Makes the ref of a snapshot keep what it holds now.
+fn point(project: &Project, record: &SnapRecord) -> Result<(), Error> {
+    let (name, new) = (SnapRecord::ref_name(&record.id), record.snapshot.commit);
+    let old = project.repo.ref_tip(&name)?.unwrap_or_else(|| new.null());
+    if old != new {
+        project.repo.swap_ref(&name, new, old, &format!("git-proq: {}", record.why))?;
+    }
+    Ok(())
+}
+
+/// Judges a snapshot whose taking was cut short: one with its ref is whole; of another nothing is needed, since nothing
+/// was moved yet.
+pub(super) fn settle(project: &Project, id: &str) -> Result<bool, Error> {
+    if project.repo.ref_tip(&SnapRecord::ref_name(id))?.is_some() {
+        return Ok(true);
+    }
+    let dir = project.store.layout().snapshot(id);
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;
+    }
+    Ok(false)
+}
+
+/// Removes the empty folders that set-aside files have left.
+pub(super) fn prune(project: &Project, id: &str) {
+    git::prune_folders(&project.store.layout().snapshot(id).join("files"));
 }
 
 impl Project {
@@ -67,24 +84,6 @@ impl Project {
             return self.snap(id).map(Some);
         }
         Ok(found.filter(|snap| snap.restored.is_none()))
-    }
-
-    /// Notes that a snapshot's content is back in a worktree. It is kept for a time all the same: whoever overwrites by
-    /// mistake what has just come back still has it.
-    pub(crate) fn drop_snap(&self, snap: &SnapRecord) -> Result<(), Error> {
-        let dir = self.store.layout().snapshot(&snap.id);
-        let marked = SnapRecord { restored: Some(now()), ..snap.clone() };
-        let _lock = self.store.locks().take(&LockName::Store)?;
-        match marked.save(&dir.join("snap.toml")) {
-            // The content is back. What is lost is only that the snapshot goes by itself one day.
-            Err(store::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::StorageFull => {
-                self.listener
-                    .warn(format!("snapshot {} is back but could not be marked so: {source}", snap.id));
-            }
-            other => other?,
-        }
-        git::prune_folders(&dir.join("files"));
-        Ok(())
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{Base, Error, Name, Project, Why, gather_evidence, refuse, remove};
+use super::{Base, Error, Name, Project, Why, gather_evidence, operate, refuse, remove};
 use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState};
-use crate::store::{LockName, Record, now};
+use crate::store::{LockName, now};
 
 /// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks.
 pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<(), Error> {
@@ -41,7 +41,9 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
     if dry_run {
         return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false);
     }
-    // From here on it is a lane like any other, also when it is kept.
-    record.save(&project.store.layout().lane_record(&record.name))?;
-    remove(project, &record, lock, Why::Tidy, false).map(drop)
+    operate(project, "cleanup", |op| {
+        // From here on it is a lane like any other, also when it is kept.
+        op.save(&record, &project.store.layout().lane_record(&record.name))?;
+        Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(drop)))
+    })?
 }

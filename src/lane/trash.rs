@@ -1,41 +1,74 @@
 //! Owns the trash: removed lanes' folders, kept for a time and emptied afterwards.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Project};
+use super::{Error, Operation, Project};
 use crate::store::records::TrashRecord;
 use crate::store::{Record, make_private, new_id, now};
 
-/// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair. The record is written first, so
-/// that a crash in between leaves an entry that tells where both belong.
+/// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
 pub(super) fn put(
-    project: &Project,
+    op: &Operation<'_>,
     mut record: TrashRecord,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
-    let dir = project.store.layout().trash().join(format!("{}-{}", record.lane, new_id()));
-    make_private(&dir)?;
+    let dir = new_entry(op.project, &record.lane)?;
     let file = dir.join("trash.toml");
     if record.path.symlink_metadata().is_ok() {
-        record.worktree = Some(dir.join("worktree"));
-        record.save(&file)?;
-        if let Err(e) = std::fs::rename(&record.path, dir.join("worktree")) {
-            if e.kind() != std::io::ErrorKind::CrossesDevices {
-                drop(std::fs::remove_dir_all(&dir));
-                return Err(Error::io("move to the trash", &record.path)(e));
-            }
-            let beside = beside(&record.path);
-            record.worktree = Some(beside.clone());
-            record.save(&file)?;
-            std::fs::rename(&record.path, &beside).map_err(Error::io("move aside", &record.path))?;
-        }
+        let to = if is_other_disk(&record.path, &dir) { beside(&record.path) } else { dir.join("worktree") };
+        record.worktree = Some(to.clone());
+        op.save(&record, &file)?;
+        op.rename(&record.path, &to)?;
     } else {
-        record.save(&file)?;
+        op.save(&record, &file)?;
+    }
+    if let Some(admin) = admin {
+        op.rename(admin, &dir.join("admin"))?;
+    }
+    Ok(dir)
+}
+
+/// Moves what a killed process had made of a lane to the trash. Can be cut short itself and done again.
+pub(super) fn put_half_made(
+    project: &Project,
+    path: &Path,
+    lane: &str,
+    admin: Option<&Path>,
+) -> Result<PathBuf, Error> {
+    let dir = new_entry(project, lane)?;
+    let there = path.symlink_metadata().is_ok();
+    let to = if is_other_disk(path, &dir) { beside(path) } else { dir.join("worktree") };
+    let record = TrashRecord {
+        lane: lane.to_owned(),
+        at: now(),
+        path: path.to_owned(),
+        worktree: there.then(|| to.clone()),
+        worktree_id: admin.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned(),
+        branch: String::new(),
+        tip: None,
+        saved: None,
+    };
+    record.save(&dir.join("trash.toml"))?;
+    if there {
+        std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
     }
     if let Some(admin) = admin {
         std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;
     }
     Ok(dir)
+}
+
+fn new_entry(project: &Project, lane: &str) -> Result<PathBuf, Error> {
+    let dir = project.store.layout().trash().join(format!("{lane}-{}", new_id()));
+    make_private(&dir)?;
+    Ok(dir)
+}
+
+/// Whether a rename from one to the other is impossible. What cannot be looked at is left to the rename to say.
+fn is_other_disk(path: &Path, dir: &Path) -> bool {
+    let disk = |path: &Path| path.symlink_metadata().ok().map(|m| m.dev());
+    matches!((disk(path), disk(dir)), (Some(a), Some(b)) if a != b)
 }
 
 /// On another file system the folder stays where it is, under a name that says what it is.

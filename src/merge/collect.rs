@@ -6,7 +6,7 @@ use super::request::{Candidate, Request};
 use crate::config::Uncommitted;
 use crate::explain::Explain;
 use crate::git::{self, Oid, RepoPath, WorktreeList};
-use crate::lane::{Checkout, Evidence, Project, commit_leftovers, effective_state, look_at};
+use crate::lane::{Evidence, Operation, Project, commit_leftovers, effective_state, look_at};
 use crate::store::Record;
 use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
 
@@ -22,7 +22,8 @@ pub(super) struct Collected {
 }
 
 /// Sorts the lanes that are asked for.
-pub(super) fn collect(project: &Project, request: &Request<'_>) -> Result<Collected, Error> {
+pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Collected, Error> {
+    let project = op.project;
     let mut out = Collected::default();
     let mut lanes = Vec::new();
     if request.all {
@@ -39,21 +40,22 @@ pub(super) fn collect(project: &Project, request: &Request<'_>) -> Result<Collec
     let worktrees = WorktreeList::read(&project.repo)?;
     for lane in lanes {
         let onto = request.onto.map_or_else(|| lane.base.clone(), ToOwned::to_owned);
-        let look = Look { project, request, lane, onto, worktrees: &worktrees };
+        let look = Look { op, project, request, lane, onto, worktrees: &worktrees };
         look.sort(&mut out)?;
     }
     Ok(out)
 }
 
-struct Look<'a> {
-    project: &'a Project,
+struct Look<'a, 'p> {
+    op: &'a Operation<'p>,
+    project: &'p Project,
     request: &'a Request<'a>,
     lane: LaneRecord,
     onto: String,
     worktrees: &'a WorktreeList,
 }
 
-impl Look<'_> {
+impl Look<'_, '_> {
     fn sort(self, out: &mut Collected) -> Result<(), Error> {
         if let Some(why) = self.not_by_state()? {
             if self.request.all {
@@ -172,10 +174,9 @@ impl Look<'_> {
                 }
             }
             Uncommitted::Snapshot => {
-                let checkout = Checkout::lock(project, &lane.path)?;
                 let head = project.repo.head_of(&lane.path)?;
                 let why = format!("uncommitted work of lane {} when it landed", lane.name);
-                let snap = head.map(|h| checkout.snapshot(h, &why)).transpose()?.flatten();
+                let snap = head.map(|h| self.op.snapshot(&lane.path, h, &why, &[])).transpose()?.flatten();
                 if let Some(snap) = snap {
                     project.listener.warn(format!(
                         "uncommitted work of lane '{}' stays behind; it is kept: git stash apply {}",

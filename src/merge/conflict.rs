@@ -4,12 +4,13 @@ use super::Error;
 use super::stack::{Clash, Stack};
 use crate::event;
 use crate::git::{self, NewCommit};
-use crate::lane::Project;
-use crate::store::records::{ConflictRecord, ConflictStage, LaneState};
+use crate::lane::Operation;
+use crate::store::records::{ConflictRecord, ConflictStage, LaneRecord, LaneState, Step};
 use crate::store::{Record, now};
 
-/// Keeps the conflict of one lane and puts the lane in state `conflict`.
-pub(super) fn capture(project: &Project, stack: &Stack, clash: &Clash) -> Result<(), Error> {
+/// The steps that keep the conflict of one lane and put the lane in state `conflict`.
+pub(super) fn capture(op: &Operation<'_>, stack: &Stack, clash: &Clash) -> Result<Vec<Step>, Error> {
+    let project = op.project;
     let lane = &clash.candidate.lane;
     let repo = &project.repo;
     let path = project.store.layout().conflict(&lane.name);
@@ -20,9 +21,6 @@ pub(super) fn capture(project: &Project, stack: &Stack, clash: &Clash) -> Result
         message: &format!("git-proq: conflict of lane {} with {}", lane.name, stack.onto),
     };
     let keeper = keeper.write_as_keeper(repo)?;
-    let name = ref_name(&lane.name);
-    let old = repo.ref_tip(&name)?.unwrap_or_else(|| keeper.null());
-    repo.swap_ref(&name, keeper, old, "git-proq: conflict captured")?;
     let stages = clash.merged.stages.iter().map(|stage| ConflictStage {
         path: stage.path.clone(),
         stage: stage.number,
@@ -42,24 +40,36 @@ pub(super) fn capture(project: &Project, stack: &Stack, clash: &Clash) -> Result
         messages: clash.merged.messages.clone(),
         stages: stages.collect(),
     };
-    record.save(&path)?;
     let detail = format!("with {} in {}", stack.onto, git::names(&record.paths));
-    let lane = project.update_lane(&lane.name, |record| {
-        record.state = LaneState::Conflict;
-        record.detail = Some(detail.clone());
-    })?;
-    project.tell(event::Name::MergeConflict, Some(&lane), format!("lane '{}' conflicts {detail}", lane.name));
-    Ok(())
+    let (told, of) = (format!("lane '{}' conflicts {detail}", lane.name), LaneState::Conflict);
+    let name = ref_name(&lane.name);
+    let old = repo.ref_tip(&name)?;
+    let mut steps = Vec::new();
+    if old != Some(keeper) {
+        steps.push(Step::Ref { name, old, new: Some(keeper) });
+    }
+    steps.push(op.record_step(&path, Some(record.text(&path)?))?);
+    steps.extend(op.lane_step(&lane.name, |record| {
+        record.state = of;
+        record.detail = Some(detail);
+    })?);
+    let lane = LaneRecord { state: of, ..lane.clone() };
+    op.tell(event::Name::MergeConflict, Some(&lane), told);
+    Ok(steps)
 }
 
-/// Forgets the conflict of a lane that landed.
-pub(super) fn forget(project: &Project, lane: &str) -> Result<(), Error> {
+/// The steps that forget the conflict of a lane that landed.
+pub(super) fn forget(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
     let name = ref_name(lane);
-    if let Some(old) = project.repo.ref_tip(&name)? {
-        project.repo.delete_ref(&name, old, "git-proq: conflict resolved")?;
+    if let Some(old) = op.project.repo.ref_tip(&name)? {
+        steps.push(Step::Ref { name, old: Some(old), new: None });
     }
-    drop(std::fs::remove_file(project.store.layout().conflict(lane)));
-    Ok(())
+    let path = op.project.store.layout().conflict(lane);
+    if path.exists() {
+        steps.push(op.record_step(&path, None)?);
+    }
+    Ok(steps)
 }
 
 fn ref_name(lane: &str) -> String {

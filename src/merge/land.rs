@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use super::Error;
 use super::stack::Stack;
 use crate::git::{self, RefMove, WorktreeList, open_operation, run_hook};
-use crate::lane::{self, Checkout, Project, effective_state};
+use crate::lane::{self, Operation, Project, effective_state};
 use crate::store::LockName;
+use crate::store::records::Step;
 
 /// What came of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,11 +19,13 @@ pub(super) enum Landing {
     Moved,
 }
 
-/// Moves the base of a stack to its tip, if base and lanes are where they were when it was made.
+/// Moves the base of a stack to its tip, if base and lanes are where they were when it was made. `rest` is what is written
+/// down then, whatever comes.
 ///
 /// # Errors
 /// When a worktree on the base has changes in the way, or is in the middle of a rebase of it: nothing was moved.
-pub(super) fn land(project: &Project, stack: &Stack) -> Result<Landing, Error> {
+pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>) -> Result<Landing, Error> {
+    let project = op.project;
     let _lock = project.store.locks().take(&LockName::Merge)?;
     if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
         return Ok(Landing::Moved);
@@ -43,27 +46,36 @@ pub(super) fn land(project: &Project, stack: &Stack) -> Result<Landing, Error> {
     let on_base: Vec<PathBuf> = worktrees.on_branch(&stack.onto).map(|w| w.path.clone()).collect();
     // Every checkout of the base must be able to follow, before the first one moves.
     for path in on_base.iter().skip(1) {
-        Checkout::lock(project, path)?.require_free(stack.base, stack.tip())?;
+        op.checkout(path)?.require_free(stack.base, stack.tip())?;
     }
-    let why = why(stack);
-    match on_base.split_first() {
-        None => {
-            let name = format!("refs/heads/{}", stack.onto);
-            project.repo.swap_ref(&name, stack.tip(), stack.base, &why)?;
+    op.set_why(why(stack));
+    match op.forward(steps(stack, &on_base, rest)) {
+        // That worktree is on something else by now, or somebody holds its HEAD: look again.
+        Err(lane::Error::Git(git::Error::RefMoved { .. })) if !on_base.is_empty() => {
+            return Ok(Landing::Moved);
         }
-        Some((first, _)) => {
-            let mv = RefMove::Branch(stack.onto.clone());
-            match Checkout::lock(project, first)?.transition(stack.base, stack.tip(), &mv, &why) {
-                // That worktree is on something else by now, or somebody holds its HEAD: look again.
-                Err(lane::Error::Git(git::Error::RefMoved { .. })) => return Ok(Landing::Moved),
-                other => other?,
-            }
-        }
+        other => other?,
     }
-    if let Err(e) = follow(project, stack, on_base.first()) {
+    if let Err(e) = follow(op, stack, &on_base) {
         project.listener.warn(format!("other worktrees on '{}' could not be looked at: {e}", stack.onto));
     }
     Ok(Landing::Done)
+}
+
+/// The base moves with the first worktree that is on it, or alone; the other worktrees follow, and the rest is written.
+fn steps(stack: &Stack, on_base: &[PathBuf], rest: Vec<Step>) -> Vec<Step> {
+    let (from, to) = (stack.base, stack.tip());
+    let tree = |dir: &PathBuf, mv: RefMove| Step::Tree { dir: dir.clone(), from, to, mv };
+    let mut all = match on_base.split_first() {
+        None => {
+            vec![Step::Ref { name: format!("refs/heads/{}", stack.onto), old: Some(from), new: Some(to) }]
+        }
+        Some((first, others)) => std::iter::once(tree(first, RefMove::Branch(stack.onto.clone())))
+            .chain(others.iter().map(|dir| tree(dir, RefMove::Nothing)))
+            .collect(),
+    };
+    all.extend(rest);
+    all
 }
 
 /// A worktree in mid-rebase shows as detached, and its branch moves when the rebase ends.
@@ -83,16 +95,20 @@ fn refuse_in_use(project: &Project, base: &str, worktrees: &WorktreeList) -> Res
     Ok(())
 }
 
-/// Brings files and index of every other worktree on the base over: with the old index its next commit would revert
-/// the landing. Looked for again after the swap, since plain git honours no lock of ours.
-fn follow(project: &Project, stack: &Stack, done: Option<&PathBuf>) -> Result<(), Error> {
+/// Brings files and index of every worktree that came to the base meanwhile over: with the old index its next commit would
+/// revert the landing. Looked for again after the swap, since plain git honours no lock of ours.
+fn follow(op: &Operation<'_>, stack: &Stack, done: &[PathBuf]) -> Result<(), Error> {
+    let project = op.project;
     let worktrees = WorktreeList::read(&project.repo)?;
-    for worktree in worktrees.on_branch(&stack.onto).filter(|w| Some(&w.path) != done) {
-        if project.repo.index_is_at(&worktree.path, stack.tip())? {
+    for worktree in worktrees.on_branch(&stack.onto) {
+        // Whoever was there before has followed, or has said why not.
+        if done.first() == Some(&worktree.path) || project.repo.index_is_at(&worktree.path, stack.tip())? {
             continue;
         }
-        let checkout = Checkout::lock(project, &worktree.path)?;
-        let moved = checkout.transition(stack.base, stack.tip(), &RefMove::Nothing, "");
+        let moved = match done.contains(&worktree.path) {
+            true => Err(lane::Error::Git(git::Error::IndexReplaced { dir: worktree.path.clone() })),
+            false => op.transition(&worktree.path, stack.base, stack.tip(), RefMove::Nothing),
+        };
         if let Err(e) = moved {
             project.listener.warn(format!(
                 "{0} is on '{1}' too and could not follow: {e}; before you commit there: git -C '{0}' read-tree -m -u {2} {3}",

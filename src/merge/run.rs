@@ -11,9 +11,9 @@ use super::{Error, conflict};
 use crate::event;
 use crate::explain::Explain;
 use crate::git::{RepoPath, ThrowAway};
-use crate::lane::{self, Project, Why};
+use crate::lane::{self, Operation, Project, Why, operate};
 use crate::preview;
-use crate::store::records::{Landed, LaneState};
+use crate::store::records::{Landed, LaneRecord, LaneState, Step};
 use crate::store::{Ticket, now};
 
 /// How often a landing is stacked anew when its base moves.
@@ -32,50 +32,58 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
     {
         return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
     }
-    if !request.dry_run {
-        fetch_from_preview(project, request)?;
+    let report = operate(project, "merge", |op| land_all(op, request))?;
+    if !request.dry_run && !request.keep {
+        empty_old(project);
     }
-    let collected = collect(project, request)?;
+    drop(ticket);
+    Ok(report)
+}
+
+fn land_all(op: &Operation<'_>, request: &Request<'_>) -> Result<Report, Error> {
     if !request.dry_run {
-        leave_previews(project, &collected)?;
+        fetch_from_preview(op, request)?;
+    }
+    let collected = collect(op, request)?;
+    if !request.dry_run {
+        leave_previews(op, &collected)?;
     }
     let Collected { ready, decided, left_out } = collected;
     let mut report = Report { lanes: decided, left_out };
     for (onto, group) in by_base(ready) {
-        let lanes = match land_group(project, request, &onto, &group) {
+        let lanes = match op.attempt(|| land_group(op, request, &onto, &group)) {
             Ok(lanes) => lanes,
             Err(e) => refuse_all(&onto, &group, &e),
         };
         report.lanes.extend(lanes);
     }
     if !request.dry_run && !request.keep {
-        clean_up(project, &mut report);
+        clean_up(op, &mut report);
     }
-    drop(ticket);
     Ok(report)
 }
 
 /// Leaves the preview of a lane that is asked for if commits were made in it: only then is known what the lane has.
-fn fetch_from_preview(project: &Project, request: &Request<'_>) -> Result<(), Error> {
-    let Some(shown) = preview::showing(project)?.filter(|shown| shown.commits) else { return Ok(()) };
-    let named = request.lanes.iter().any(|asked| project.lane(asked).is_ok_and(|l| l.name == shown.lane));
-    if named || request.all { leave_preview(project, &shown.lane) } else { Ok(()) }
+fn fetch_from_preview(op: &Operation<'_>, request: &Request<'_>) -> Result<(), Error> {
+    let Some(shown) = preview::showing(op.project)?.filter(|shown| shown.commits) else { return Ok(()) };
+    let named = request.lanes.iter().any(|asked| op.project.lane(asked).is_ok_and(|l| l.name == shown.lane));
+    if named || request.all { leave_preview(op, &shown.lane) } else { Ok(()) }
 }
 
 /// Leaves the preview of a lane that will land, since its branch goes then. One that is refused stays on show.
-fn leave_previews(project: &Project, collected: &Collected) -> Result<(), Error> {
-    let Some(shown) = preview::showing(project)? else { return Ok(()) };
+fn leave_previews(op: &Operation<'_>, collected: &Collected) -> Result<(), Error> {
+    let Some(shown) = preview::showing(op.project)? else { return Ok(()) };
     let over = |l: &Outcome| l.result == Verdict::AlreadyLanded && l.lane == shown.lane;
     let lands = collected.ready.iter().any(|c| c.lane.name == shown.lane);
-    if lands || collected.decided.iter().any(over) { leave_preview(project, &shown.lane) } else { Ok(()) }
+    if lands || collected.decided.iter().any(over) { leave_preview(op, &shown.lane) } else { Ok(()) }
 }
 
-fn leave_preview(project: &Project, lane: &str) -> Result<(), Error> {
-    if let Some(back) = preview::leave_for(project, lane)? {
-        project
+fn leave_preview(op: &Operation<'_>, lane: &str) -> Result<(), Error> {
+    if let Some(back) = preview::leave_for(op, lane)? {
+        op.project
             .listener
             .step(format!("left the preview of '{}'; the main checkout is on {} again", back.lane, back.to));
-        back.tell_conflict(project);
+        back.tell_conflict(op.project);
     }
     Ok(())
 }
@@ -104,11 +112,12 @@ fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
 }
 
 fn land_group(
-    project: &Project,
+    op: &Operation<'_>,
     request: &Request<'_>,
     onto: &str,
     group: &[Candidate],
 ) -> Result<Vec<Outcome>, Error> {
+    let project = op.project;
     let scratch = project.store.layout().scratch()?;
     let aside = match request.dry_run {
         true => Some(ThrowAway::new(&project.repo, &scratch.path().join("objects"))?),
@@ -124,19 +133,19 @@ fn land_group(
         if request.dry_run {
             return Ok(outcomes(&stack, true));
         }
+        let rest = follow_ups(op, &stack)?;
         if stack.steps.is_empty() {
-            finish(project, &stack)?;
+            for step in rest {
+                drop(op.perform(step)?);
+            }
             return Ok(outcomes(&stack, false));
         }
-        match land::land(project, &stack)? {
+        match land::land(op, &stack, rest)? {
             Landing::Moved => {}
             Landing::Done => {
-                // The base has moved: from here on nothing can make this a refusal.
-                let told = land::audit(project, &stack)
-                    .and_then(|()| finish(project, &stack))
-                    .and_then(|()| land::after_landing(project, onto));
-                if let Err(e) = told {
-                    project.listener.warn(format!("'{onto}' has landed, but not all was written down: {e}"));
+                tell(op, &stack);
+                if let Err(e) = land::audit(project, &stack) {
+                    project.listener.warn(format!("'{onto}' has landed, but not as it should: {e}"));
                 }
                 return Ok(outcomes(&stack, false));
             }
@@ -161,28 +170,39 @@ fn still_ready(project: &Project, group: &[Candidate]) -> Result<Vec<Candidate>,
     Ok(out)
 }
 
-/// Writes what happened: landed lanes first, then the conflicts.
-fn finish(project: &Project, stack: &Stack) -> Result<(), Error> {
+/// What is written down once the base has moved: landed lanes first, then the conflicts.
+fn follow_ups(op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
     for step in &stack.steps {
         let lane = &step.candidate.lane;
-        conflict::forget(project, &lane.name)?;
+        steps.extend(conflict::forget(op, &lane.name)?);
         let landed =
             Landed { commit: step.commit, onto: stack.onto.clone(), tip: step.candidate.tip, at: now() };
-        let lane = project.update_lane(&lane.name, |record| {
+        steps.extend(op.lane_step(&lane.name, |record| {
             record.state = LaneState::Landed;
             record.detail = None;
-            record.landed = Some(landed.clone());
-        })?;
-        project.tell(
-            event::Name::MergeLanded,
-            Some(&lane),
-            format!("lane '{}' landed on {}", lane.name, stack.onto),
-        );
+            record.landed = Some(landed);
+        })?);
     }
     for clash in &stack.clashes {
-        conflict::capture(project, stack, clash)?;
+        steps.extend(conflict::capture(op, stack, clash)?);
     }
-    Ok(())
+    Ok(steps)
+}
+
+/// Tells of what landed, and runs the repository's hook.
+fn tell(op: &Operation<'_>, stack: &Stack) {
+    for step in &stack.steps {
+        let lane = LaneRecord { state: LaneState::Landed, ..step.candidate.lane.clone() };
+        let message = format!("lane '{}' landed on {}", lane.name, stack.onto);
+        op.tell(event::Name::MergeLanded, Some(&lane), message);
+    }
+    let onto = stack.onto.clone();
+    op.after(move |project| {
+        if let Err(e) = land::after_landing(project, &onto) {
+            project.listener.warn(format!("the repository's post-merge hook could not be run: {e}"));
+        }
+    });
 }
 
 fn outcomes(stack: &Stack, dry_run: bool) -> Vec<Outcome> {
@@ -204,22 +224,21 @@ fn outcomes(stack: &Stack, dry_run: bool) -> Vec<Outcome> {
 }
 
 /// Removes the lanes that are on their base now. One that has something left is kept and says why.
-fn clean_up(project: &Project, report: &mut Report) {
+fn clean_up(op: &Operation<'_>, report: &mut Report) {
     for line in &mut report.lanes {
         if !matches!(line.result, Verdict::Landed | Verdict::AlreadyLanded) {
             continue;
         }
-        match tidy(project, &line.lane) {
+        match op.attempt(|| preview::retire(op, &line.lane, Why::Tidy, false).map(drop)) {
             Ok(()) => line.cleaned_up = true,
             Err(e) => line.message = Some(e.to_string()),
         }
     }
+}
+
+/// Forgets what is kept for a time only.
+fn empty_old(project: &Project) {
     if let Err(e) = lane::empty_expired(project).and_then(|_| lane::expire_snaps(project)) {
         project.listener.warn(format!("what has expired could not be removed: {e}"));
     }
-}
-
-fn tidy(project: &Project, name: &str) -> Result<(), Error> {
-    drop(preview::retire(project, name, Why::Tidy, false)?);
-    Ok(())
 }

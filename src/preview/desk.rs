@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Error;
 use crate::git::{Head, Oid, WorktreeList};
-use crate::lane::Project;
+use crate::lane::{Operation, Project};
 use crate::store::Record;
 use crate::store::records::PreviewRecord;
 
@@ -106,14 +106,8 @@ pub(super) fn made_in_preview(project: &Project, lane: &str) -> Result<Vec<Strin
 }
 
 /// Removes the record of a preview that is over.
-pub(super) fn close(project: &Project) -> Result<(), Error> {
-    let path = project.store.layout().preview();
-    match std::fs::remove_file(&path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-            Err(crate::store::Error::io("remove", &path)(e).into())
-        }
-        _ => Ok(()),
-    }
+pub(super) fn close(op: &Operation<'_>) -> Result<(), Error> {
+    Ok(op.remove_record(&op.project.store.layout().preview())?)
 }
 
 /// Runs the repository's post-checkout hook as `git switch` would; a failing one is a warning, the switch is done.

@@ -6,9 +6,9 @@ use super::desk::{self, Desk, Reality};
 use super::{Error, leave};
 use crate::event;
 use crate::git::{Head, Oid, RefMove, RepoPath, Restored};
-use crate::lane::{Checkout, Project};
-use crate::store::records::{LaneRecord, PreviewRecord, SnapRecord};
-use crate::store::{Record, new_id, now};
+use crate::lane::{self, Checkout, Operation, Project, operate};
+use crate::store::records::{LaneRecord, PreviewRecord};
+use crate::store::{new_id, now};
 
 /// What entering did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,43 +29,34 @@ pub(crate) struct Entered {
 /// Shows a lane in the main checkout.
 pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
     let main = project.repo.require_main()?.to_owned();
-    let lane = project.lane(name)?;
-    let checkout = Checkout::lock(project, &main)?;
-    let desk = Desk::look(project, &main)?;
-    let tip = tip_of(project, &lane)?;
-    let step = Step { project, main: &main, checkout: &checkout, lane: &lane, tip };
-    let entered = step.run(&desk)?;
-    // Hooks run once no lock is held.
-    drop(checkout);
-    if !entered.already {
-        desk::after_checkout(project, &main, desk.commit, tip);
-    }
-    Ok(entered)
+    project.lane(name)?;
+    operate(project, "preview", |op| {
+        let checkout = op.checkout(&main)?;
+        // As it is under the lock.
+        let lane = project.lane(name)?;
+        let desk = Desk::look(project, &main)?;
+        let tip = tip_of(project, &lane)?;
+        Step { op, main: &main, checkout: &checkout, lane: &lane, tip }.run(&desk)
+    })
 }
 
 pub(super) fn tip_of(project: &Project, lane: &LaneRecord) -> Result<Oid, Error> {
     project.repo.branch_tip(&lane.branch)?.ok_or_else(|| Error::NoTip { lane: lane.name.clone() })
 }
 
-/// A switch that did not come about.
-struct Stopped {
-    /// Why.
-    why: Error,
-    /// Whether the user's changes are where they were.
-    undisturbed: bool,
-}
-
-struct Step<'a> {
-    project: &'a Project,
+struct Step<'a, 'p> {
+    op: &'a Operation<'p>,
     main: &'a Path,
-    checkout: &'a Checkout<'a>,
+    checkout: &'a Checkout<'p>,
     lane: &'a LaneRecord,
     tip: Oid,
 }
 
-impl Step<'_> {
+impl Step<'_, '_> {
     fn run(&self, desk: &Desk) -> Result<Entered, Error> {
-        let Some(open) = desk::open_preview(self.project)? else { return self.start_from_own_branch(desk) };
+        let Some(open) = desk::open_preview(self.op.project)? else {
+            return self.start_from_own_branch(desk);
+        };
         match desk::reality(&open, desk) {
             Reality::Shown if open.lane == self.lane.name => Ok(Entered {
                 tip: open.tip,
@@ -76,7 +67,7 @@ impl Step<'_> {
             }),
             Reality::Shown => self.start_from_preview(&open, desk),
             Reality::Home => {
-                leave::finish_at_home(self.project, self.checkout, &open, desk)?.tell_conflict(self.project);
+                leave::finish_at_home(self.op, self.checkout, &open, desk)?.tell_conflict(self.op.project);
                 self.start_from_own_branch(desk)
             }
             Reality::Elsewhere => {
@@ -88,32 +79,23 @@ impl Step<'_> {
     fn start_from_own_branch(&self, desk: &Desk) -> Result<Entered, Error> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
         let ignored = self.checkout.ignored()?;
-        let snap = self.checkout.snapshot(desk.commit, &why)?;
+        let snap = self.op.snapshot(self.main, desk.commit, &why, &[])?;
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         if snap.is_none() {
             record.empty_dirs = self.checkout.empty_folders()?;
         }
         // Before anything moves: whoever comes after a crash finds where the changes are.
-        record.save(&self.project.store.layout().preview())?;
-        let mut snap = snap;
-        match self.switch(desk, snap.as_mut()) {
-            Ok(()) => self.finish(record),
-            Err(Stopped { why, undisturbed }) => {
-                // Only when the changes are where they were may their snapshot go.
-                if undisturbed {
-                    if let Some(snap) = &snap {
-                        self.project.drop_snap(snap)?;
-                    }
-                    desk::close(self.project)?;
-                }
-                Err(why)
-            }
+        self.op.save(&record, &self.op.project.store.layout().preview())?;
+        if let Some(snap) = snap {
+            self.op.clear(self.main, &snap.id)?;
         }
+        self.switch_head(desk)?;
+        self.finish(record, desk)
     }
 
     fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
-        let edits = leave::set_edits_aside(self.project, self.checkout, open, desk)?;
+        leave::set_edits_aside(self.op, open, desk)?;
         let mut ignored = self.checkout.ignored()?;
         ignored.extend(open.ignored.iter().cloned());
         ignored.sort();
@@ -121,13 +103,10 @@ impl Step<'_> {
         let mut record =
             self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
         record.empty_dirs.clone_from(&open.empty_dirs);
-        if let Err(e) = self.switch_head(desk) {
-            leave::put_edits_back(self.project, self.checkout, &open.lane, edits, desk.commit)?;
-            return Err(e);
-        }
-        record.save(&self.project.store.layout().preview())?;
-        leave::drop_preview_branch(self.project, open, desk.commit)?;
-        self.finish(record)
+        self.switch_head(desk)?;
+        self.op.save(&record, &self.op.project.store.layout().preview())?;
+        leave::drop_preview_branch(self.op, open, desk.commit)?;
+        self.finish(record, desk)
     }
 
     fn record(
@@ -141,7 +120,7 @@ impl Step<'_> {
             ignored,
             empty_dirs: Vec::new(),
             lane: self.lane.name.clone(),
-            branch: self.project.preview_branch_of(&self.lane.name),
+            branch: self.op.project.preview_branch_of(&self.lane.name),
             tip: self.tip,
             since: now(),
             came_from,
@@ -150,57 +129,34 @@ impl Step<'_> {
         }
     }
 
-    fn switch(&self, desk: &Desk, snap: Option<&mut SnapRecord>) -> Result<(), Stopped> {
-        let Some(snap) = snap else {
-            return self.switch_head(desk).map_err(|why| Stopped { why, undisturbed: true });
-        };
-        if let Err(e) = self.checkout.clear(snap) {
-            // Clearing puts everything back itself; where it could not, the record leads to what is missing.
-            let undisturbed = !matches!(&e, crate::lane::Error::Git(crate::git::Error::Stuck { .. }));
-            return Err(Stopped { why: e.into(), undisturbed });
-        }
-        self.switch_head(desk).map_err(|why| {
-            // Somebody may have committed while the checkout was clean: the changes go back onto what HEAD is now.
-            let restored = Desk::look(self.project, self.main)
-                .and_then(|now| Ok(self.checkout.restore(snap, now.commit)?));
-            let undisturbed = matches!(restored, Ok(Restored::Exactly | Restored::Merged));
-            Stopped { why, undisturbed }
-        })
-    }
-
     /// Makes the hidden branch and brings the checkout to it.
     fn switch_head(&self, desk: &Desk) -> Result<(), Error> {
-        let branch = self.project.preview_branch_of(&self.lane.name);
+        let branch = self.op.project.preview_branch_of(&self.lane.name);
         let full = format!("refs/heads/{branch}");
-        if let Some(old) = self.project.repo.branch_tip(&branch)? {
+        if let Some(old) = self.op.project.repo.branch_tip(&branch)? {
             self.save_old_branch(&full, old)?;
         }
-        let repo = &self.project.repo;
-        repo.create_ref(&full, self.tip, "git-proq: preview")?;
-        let mv = RefMove::Switch { from: desk.head.clone(), to: Head::Branch(branch.clone()) };
-        let why = format!("checkout: moving from {} to {branch}", desk.head);
-        let done = self.checkout.transition(desk.commit, self.tip, &mv, &why);
-        // Whatever went wrong, a branch that HEAD is on stays.
-        if done.is_err() && Desk::look(self.project, self.main)?.head == desk.head {
-            repo.delete_ref(&full, self.tip, "git-proq: preview taken back")?;
-        }
-        Ok(done?)
+        self.op.create_ref(&full, self.tip)?;
+        let mv = RefMove::Switch { from: desk.head.clone(), to: Head::Branch(branch) };
+        Ok(self.op.transition(self.main, desk.commit, self.tip, mv)?)
     }
 
     /// A hidden branch that was left over: commits that only it has are kept.
     fn save_old_branch(&self, full: &str, old: Oid) -> Result<(), Error> {
-        let repo = &self.project.repo;
-        if !repo.is_ancestor(old, self.tip)? {
+        let project = self.op.project;
+        if !project.repo.is_ancestor(old, self.tip)? {
             let saved = format!("refs/proq/saved/{}-preview-{}", self.lane.name, new_id());
-            repo.create_ref(&saved, old, "git-proq: saved")?;
-            self.project.listener.warn(format!("commits of an earlier preview are kept as {saved}"));
+            self.op.anchor(&saved, old)?;
+            project.listener.warn(format!("commits of an earlier preview are kept as {saved}"));
         }
-        Ok(repo.delete_ref(full, old, "git-proq: old preview")?)
+        Ok(self.op.delete_ref(full, old)?)
     }
 
-    fn finish(&self, record: PreviewRecord) -> Result<Entered, Error> {
+    fn finish(&self, record: PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
         let edits = self.bring_edits()?;
-        self.project.tell(
+        let (main, from, tip) = (self.main.to_owned(), desk.commit, self.tip);
+        self.op.after(move |project| desk::after_checkout(project, &main, from, tip));
+        self.op.tell(
             event::Name::PreviewEntered,
             Some(self.lane),
             format!("the main checkout shows lane '{}'", self.lane.name),
@@ -219,14 +175,19 @@ impl Step<'_> {
         let mut back = 0;
         let mut left = Vec::new();
         for id in &self.lane.preview_edits {
-            let mut snap = self.project.snap(id)?;
-            match self.checkout.restore(&mut snap, self.tip) {
-                Ok(Restored::Exactly | Restored::Merged) => {
-                    self.project.drop_snap(&snap)?;
-                    back += 1;
+            // One that is back already was brought by somebody who was cut off before he could note it.
+            let Some(snap) = self.op.project.find_snap(id)? else { continue };
+            let restored = self.op.attempt(|| {
+                let restored = self.op.restore(self.main, id, self.tip)?;
+                if !matches!(restored, Restored::Conflict(_)) {
+                    self.op.retire(id)?;
                 }
+                Ok::<_, lane::Error>(restored)
+            });
+            match restored {
+                Ok(Restored::Exactly | Restored::Merged) => back += 1,
                 Ok(Restored::Conflict(_)) | Err(_) => {
-                    self.project.listener.warn(format!(
+                    self.op.project.listener.warn(format!(
                         "edits of an earlier preview do not fit any more; they are kept: git stash apply {}",
                         snap.snapshot.commit.short()
                     ));
@@ -235,7 +196,7 @@ impl Step<'_> {
             }
         }
         if left.len() != self.lane.preview_edits.len() {
-            self.project.update_lane(&self.lane.name, |lane| lane.preview_edits = left)?;
+            self.op.update_lane(&self.lane.name, |lane| lane.preview_edits = left)?;
         }
         Ok(back)
     }

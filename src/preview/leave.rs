@@ -4,7 +4,7 @@ use super::Error;
 use super::desk::{self, Desk, Reality};
 use crate::event;
 use crate::git::{self, Head, Oid, RefMove, RepoPath, Restored};
-use crate::lane::{self, Checkout, Project, effective_state};
+use crate::lane::{self, Checkout, Operation, Project, effective_state, operate};
 use crate::store::new_id;
 use crate::store::records::{PreviewRecord, SnapRecord};
 
@@ -50,20 +50,18 @@ impl Back {
 /// # Errors
 /// [`Error::NotOpen`], [`Error::ByHand`], [`Error::OriginGone`]: nothing was changed.
 pub(crate) fn back(project: &Project) -> Result<Back, Error> {
+    operate(project, "preview --back", back_in)
+}
+
+fn back_in(op: &Operation<'_>) -> Result<Back, Error> {
+    let project = op.project;
     let main = project.repo.require_main()?.to_owned();
-    let checkout = Checkout::lock(project, &main)?;
+    let checkout = op.checkout(&main)?;
     let open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
     let desk = Desk::look(project, &main)?;
     match desk::reality(&open, &desk) {
-        Reality::Shown => {
-            let back = leave(project, &checkout, &open, &desk)?;
-            // Hooks run once no lock is held.
-            drop(checkout);
-            let now = Desk::look(project, &main)?;
-            desk::after_checkout(project, &main, desk.commit, now.commit);
-            Ok(back)
-        }
-        Reality::Home => finish_at_home(project, &checkout, &open, &desk),
+        Reality::Shown => leave(op, &checkout, &open, &desk),
+        Reality::Home => finish_at_home(op, &checkout, &open, &desk),
         Reality::Elsewhere => {
             Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
         }
@@ -71,47 +69,45 @@ pub(crate) fn back(project: &Project) -> Result<Back, Error> {
 }
 
 /// Leaves the preview if it shows this lane: before the lane lands or goes.
-pub(crate) fn leave_for(project: &Project, lane: &str) -> Result<Option<Back>, Error> {
-    match desk::open_preview(project)? {
-        Some(open) if open.lane == lane => back(project).map(Some),
+pub(crate) fn leave_for(op: &Operation<'_>, lane: &str) -> Result<Option<Back>, Error> {
+    match desk::open_preview(op.project)? {
+        Some(open) if open.lane == lane => back_in(op).map(Some),
         _ => Ok(None),
     }
 }
 
 fn leave(
-    project: &Project,
+    op: &Operation<'_>,
     checkout: &Checkout<'_>,
     open: &PreviewRecord,
     desk: &Desk,
 ) -> Result<Back, Error> {
-    let home = home_commit(project, open)?;
-    let edits = set_edits_aside(project, checkout, open, desk)?;
+    let home = home_commit(op.project, open)?;
+    let edits = set_edits_aside(op, open, desk)?;
     let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
-    let why = format!("checkout: moving from {} to {}", open.branch, open.came_from);
-    if let Err(e) = checkout.transition(desk.commit, home, &mv, &why) {
-        put_edits_back(project, checkout, &open.lane, edits, desk.commit)?;
-        return Err(e.into());
-    }
-    drop_preview_branch(project, open, desk.commit)?;
-    let mut back = come_home(project, checkout, open, home)?;
+    op.transition(checkout.dir(), desk.commit, home, mv)?;
+    drop_preview_branch(op, open, desk.commit)?;
+    let mut back = come_home(op, checkout, open, home)?;
     back.edits = edits.map(|snap| snap.snapshot.commit);
+    let (main, from) = (checkout.dir().to_owned(), desk.commit);
+    op.after(move |project| desk::after_checkout(project, &main, from, home));
     Ok(back)
 }
 
 /// The checkout is where the preview was entered from already: only what waits is brought back.
 pub(super) fn finish_at_home(
-    project: &Project,
+    op: &Operation<'_>,
     checkout: &Checkout<'_>,
     open: &PreviewRecord,
     desk: &Desk,
 ) -> Result<Back, Error> {
-    if let Some(tip) = project.repo.branch_tip(&open.branch)? {
+    if let Some(tip) = op.project.repo.branch_tip(&open.branch)? {
         if tip != open.tip {
-            carry_commits(project, open, tip)?;
+            carry_commits(op, open, tip)?;
         }
-        drop_preview_branch(project, open, tip)?;
+        drop_preview_branch(op, open, tip)?;
     }
-    come_home(project, checkout, open, desk.commit)
+    come_home(op, checkout, open, desk.commit)
 }
 
 /// The commit that the checkout goes back to: its branch may have moved, by a landing for one.
@@ -125,7 +121,7 @@ pub(super) fn home_commit(project: &Project, open: &PreviewRecord) -> Result<Oid
 }
 
 fn come_home(
-    project: &Project,
+    op: &Operation<'_>,
     checkout: &Checkout<'_>,
     open: &PreviewRecord,
     home: Oid,
@@ -139,22 +135,22 @@ fn come_home(
     };
     // A snapshot that is gone was brought back by somebody who was cut off before closing the preview.
     let snap = match &open.snapshot {
-        Some(id) => project.find_snap(id)?,
+        Some(id) => op.project.find_snap(id)?,
         None => None,
     };
-    if let Some(mut snap) = snap {
-        let restored = checkout.restore(&mut snap, home).map_err(in_the_way)?;
+    if let Some(snap) = snap {
+        let restored = op.restore(checkout.dir(), &snap.id, home).map_err(in_the_way)?;
         if matches!(restored, Restored::Conflict(_)) {
             back.snapshot = Some(snap.snapshot.commit);
         } else {
-            project.drop_snap(&snap)?;
+            op.retire(&snap.id)?;
         }
         back.restored = Some(restored);
     }
     checkout.make_folders(&open.empty_dirs);
-    desk::close(project)?;
-    let lane = project.lane(&open.lane).ok();
-    project.tell(
+    desk::close(op)?;
+    let lane = op.project.lane(&open.lane).ok();
+    op.tell(
         event::Name::PreviewLeft,
         lane.as_ref(),
         format!("the main checkout shows {} again", open.came_from),
@@ -176,65 +172,42 @@ fn in_the_way(e: lane::Error) -> Error {
 /// Sends commits made on the preview to the lane, and sets uncommitted edits aside for the lane's next preview.
 /// Afterwards the checkout is clean.
 pub(super) fn set_edits_aside(
-    project: &Project,
-    checkout: &Checkout<'_>,
+    op: &Operation<'_>,
     open: &PreviewRecord,
     desk: &Desk,
 ) -> Result<Option<SnapRecord>, Error> {
     if desk.commit != open.tip {
-        carry_commits(project, open, desk.commit)?;
+        carry_commits(op, open, desk.commit)?;
     }
+    let main = op.project.repo.require_main()?;
     let why = format!("edits made in the preview of {}", open.lane);
-    let Some(snap) = checkout.snapshot_without(desk.commit, &why, &open.ignored)? else { return Ok(None) };
-    let known = project.update_lane(&open.lane, |lane| lane.preview_edits.push(snap.id.clone()));
-    if known.is_err() {
-        project.listener.warn(format!(
+    let Some(snap) = op.snapshot(main, desk.commit, &why, &open.ignored)? else { return Ok(None) };
+    if op.project.lane(&open.lane).is_ok() {
+        op.update_lane(&open.lane, |lane| lane.preview_edits.push(snap.id.clone()))?;
+    } else {
+        op.project.listener.warn(format!(
             "lane '{}' is gone; the edits made in its preview are kept: git stash apply {}",
             open.lane,
             snap.snapshot.commit.short()
         ));
     }
-    if let Err(e) = checkout.clear(&snap) {
-        forget_edits(project, &open.lane, &snap)?;
-        return Err(e.into());
-    }
+    op.clear(main, &snap.id)?;
     Ok(Some(snap))
 }
 
-/// The inverse, when the switch that should have followed was refused.
-pub(super) fn put_edits_back(
-    project: &Project,
-    checkout: &Checkout<'_>,
-    lane: &str,
-    snap: Option<SnapRecord>,
-    commit: Oid,
-) -> Result<(), Error> {
-    let Some(mut snap) = snap else { return Ok(()) };
-    match checkout.restore(&mut snap, commit)? {
-        Restored::Exactly | Restored::Merged => forget_edits(project, lane, &snap),
-        Restored::Conflict(_) => Ok(()),
-    }
-}
-
-fn forget_edits(project: &Project, lane: &str, snap: &SnapRecord) -> Result<(), Error> {
-    let forget = project.update_lane(lane, |lane| lane.preview_edits.retain(|id| *id != snap.id));
-    drop(forget);
-    Ok(project.drop_snap(snap)?)
-}
-
 /// Commits made on the preview go to the lane when nobody works in it and it has not moved; else they are kept.
-fn carry_commits(project: &Project, open: &PreviewRecord, made: Oid) -> Result<(), Error> {
-    match try_carry(project, open, made)? {
+fn carry_commits(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<(), Error> {
+    match try_carry(op, open, made)? {
         Carried::Nothing => return Ok(()),
         Carried::To(lane) => {
-            project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
+            op.project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
             return Ok(());
         }
         Carried::Impossible => {}
     }
     let saved = format!("refs/proq/saved/{}-preview-{}", open.lane, new_id());
-    project.repo.create_ref(&saved, made, "git-proq: saved")?;
-    project.listener.warn(format!(
+    op.anchor(&saved, made)?;
+    op.project.listener.warn(format!(
         "commits made in the preview could not go to lane '{}'; they are kept as {saved}",
         open.lane
     ));
@@ -251,7 +224,8 @@ enum Carried {
     Impossible,
 }
 
-fn try_carry(project: &Project, open: &PreviewRecord, made: Oid) -> Result<Carried, Error> {
+fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carried, Error> {
+    let project = op.project;
     let Ok(lane) = project.lane(&open.lane) else { return Ok(Carried::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let busy = state.is_busy();
@@ -263,14 +237,11 @@ fn try_carry(project: &Project, open: &PreviewRecord, made: Oid) -> Result<Carri
     if busy || !lane.path.exists() || !project.repo.is_ancestor(tip, made)? {
         return Ok(Carried::Impossible);
     }
-    let checkout = Checkout::lock(project, &lane.path)?;
-    let mv = RefMove::Branch(lane.branch.clone());
-    let moved = checkout.transition(tip, made, &mv, "git-proq: commits made in the preview");
+    let moved = op.transition(&lane.path, tip, made, RefMove::Branch(lane.branch.clone()));
     Ok(if moved.is_ok() { Carried::To(lane.name) } else { Carried::Impossible })
 }
 
 /// Takes the hidden branch away; what it led to was carried or kept before.
-pub(super) fn drop_preview_branch(project: &Project, open: &PreviewRecord, at: Oid) -> Result<(), Error> {
-    let full = format!("refs/heads/{}", open.branch);
-    Ok(project.repo.delete_ref(&full, at, "git-proq: preview left")?)
+pub(super) fn drop_preview_branch(op: &Operation<'_>, open: &PreviewRecord, at: Oid) -> Result<(), Error> {
+    Ok(op.delete_ref(&format!("refs/heads/{}", open.branch), at)?)
 }

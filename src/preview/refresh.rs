@@ -4,8 +4,7 @@ use super::Error;
 use super::desk::{self, Desk, Reality};
 use super::enter::tip_of;
 use crate::git::{Oid, RefMove};
-use crate::lane::{Checkout, Project};
-use crate::store::Record;
+use crate::lane::{Project, operate};
 
 /// What refreshing did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,30 +22,30 @@ pub(crate) struct Refreshed {
 
 /// Moves the preview to its lane's tip. Edits that do not overlap stay as they are; overlapping ones refuse it by name.
 pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
-    let main = project.repo.require_main()?.to_owned();
-    let checkout = Checkout::lock(project, &main)?;
-    let mut open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
-    let desk = Desk::look(project, &main)?;
-    if desk::reality(&open, &desk) != Reality::Shown {
-        return Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from });
-    }
-    let lane = project.lane(&open.lane)?;
-    let tip = tip_of(project, &lane)?;
-    let done =
-        Refreshed { lane: lane.name.clone(), from: desk.commit, to: tip, waiting: open.snapshot.is_some() };
-    if tip == desk.commit {
-        return Ok(done);
-    }
-    let own_commits = desk.commit != open.tip && !project.repo.is_ancestor(desk.commit, tip)?;
-    if own_commits {
-        return Err(Error::Diverged { lane: lane.name });
-    }
-    let mv = RefMove::Branch(open.branch.clone());
-    checkout.transition(desk.commit, tip, &mv, "git-proq: preview refreshed")?;
-    open.tip = tip;
-    open.save(&project.store.layout().preview())?;
-    // Hooks run once no lock is held.
-    drop(checkout);
-    desk::after_checkout(project, &main, desk.commit, tip);
-    Ok(done)
+    operate(project, "preview --refresh", |op| {
+        let main = project.repo.require_main()?.to_owned();
+        let _checkout = op.checkout(&main)?;
+        let mut open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
+        let desk = Desk::look(project, &main)?;
+        if desk::reality(&open, &desk) != Reality::Shown {
+            let now = desk.head.to_string();
+            return Err(Error::ByHand { lane: open.lane, now, came_from: open.came_from });
+        }
+        let lane = project.lane(&open.lane)?;
+        let (from, tip) = (desk.commit, tip_of(project, &lane)?);
+        let waiting = open.snapshot.is_some();
+        let done = Refreshed { lane: lane.name.clone(), from, to: tip, waiting };
+        if tip == from {
+            return Ok(done);
+        }
+        let own_commits = from != open.tip && !project.repo.is_ancestor(from, tip)?;
+        if own_commits {
+            return Err(Error::Diverged { lane: lane.name });
+        }
+        op.transition(&main, from, tip, RefMove::Branch(open.branch.clone()))?;
+        open.tip = tip;
+        op.save(&open, &project.store.layout().preview())?;
+        op.after(move |project| desk::after_checkout(project, &main, from, tip));
+        Ok(done)
+    })
 }

@@ -3,7 +3,7 @@
 use super::desk;
 use super::{Back, Error, leave_for};
 use crate::git::WorktreeList;
-use crate::lane::{self, Project, Removed, Why};
+use crate::lane::{self, Operation, Removed, Why};
 use crate::store::LockName;
 
 /// What removing a lane did.
@@ -20,7 +20,8 @@ pub(crate) struct Retired {
 ///
 /// # Errors
 /// When the lane is kept, by [`lane::Error::Kept`]: it is looked at before its preview is left, so nothing has changed.
-pub(crate) fn retire(project: &Project, name: &str, why: Why, force: bool) -> Result<Retired, Error> {
+pub(crate) fn retire(op: &Operation<'_>, name: &str, why: Why, force: bool) -> Result<Retired, Error> {
+    let project = op.project;
     let lane = project.lane(name)?;
     let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
     lane::refuse(&lane, &found, force)?;
@@ -29,10 +30,10 @@ pub(crate) fn retire(project: &Project, name: &str, why: Why, force: bool) -> Re
         let name = name.to_owned();
         return Err(lane::Error::Kept { name, why: why_not, busy: false, force_helps: true }.into());
     }
-    let back = leave_for(project, name)?;
+    let back = leave_for(op, name)?;
     let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
     // As it is under the lock: leaving the preview may have brought commits or edits to it.
     let lane = project.lane(name)?;
-    let removed = lane::remove(project, &lane, lock, why, force)?;
+    let removed = lane::remove(op, &lane, lock, why, force)?;
     Ok(Retired { removed, back })
 }

@@ -1,6 +1,5 @@
 //! Owns where each thing lies below `proq/`. The only place that joins these paths.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -68,11 +67,6 @@ impl Layout {
         self.root.join("preview.toml")
     }
 
-    /// All snapshots.
-    pub(crate) fn snapshots(&self) -> PathBuf {
-        self.root.join("snaps")
-    }
-
     /// A snapshot's folder: its record, the raw index, the files that were set aside.
     pub(crate) fn snapshot(&self, id: &str) -> PathBuf {
         self.snapshots().join(id)
@@ -98,14 +92,24 @@ impl Layout {
         self.root.join("locks")
     }
 
-    /// Makes a new empty folder for work in progress; removed when the value is dropped.
-    pub(crate) fn scratch(&self) -> Result<Scratch, Error> {
-        let dir = self.root.join("work").join(new_id());
-        make_private(&self.root)?;
-        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-        // git wants absolute paths without links; a temporary folder's path often has one.
-        let dir = dir.canonicalize().map_err(Error::io("look at", &dir))?;
-        Ok(Scratch { dir, kept: Cell::new(false) })
+    /// What is under way: a folder for each process at work.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.root.join("work")
+    }
+
+    /// The operation log: one file for each operation, by its number.
+    pub(crate) fn operations(&self) -> PathBuf {
+        self.root.join("ops")
+    }
+
+    /// One operation of the log.
+    pub(crate) fn operation(&self, number: u64) -> PathBuf {
+        self.operations().join(format!("{number}.jsonl"))
+    }
+
+    /// All snapshots.
+    pub(crate) fn snapshots(&self) -> PathBuf {
+        self.root.join("snaps")
     }
 }
 
@@ -113,41 +117,6 @@ impl Layout {
 pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Error::io("create", dir))
-}
-
-/// A folder for work in progress.
-#[derive(Debug)]
-#[must_use]
-pub(crate) struct Scratch {
-    dir: PathBuf,
-    kept: Cell<bool>,
-}
-
-impl Scratch {
-    /// Its path, absolute.
-    pub(crate) fn path(&self) -> &Path {
-        &self.dir
-    }
-
-    /// Leaves it in place: it holds files that could not be put back.
-    pub(crate) fn keep(&self) {
-        self.kept.set(true);
-    }
-
-    /// A new folder inside it.
-    pub(crate) fn sub(&self, name: &str) -> Result<PathBuf, Error> {
-        let dir = self.dir.join(name);
-        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-        Ok(dir)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        if !self.kept.get() {
-            drop(std::fs::remove_dir_all(&self.dir));
-        }
-    }
 }
 
 /// An id that sorts by time and that no other process makes: time, process, count.

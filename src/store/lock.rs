@@ -247,7 +247,7 @@ mod tests {
         let error = mine.take_within(&name, Limit::Now).unwrap_err();
         assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
         drop(guard);
-        assert!(!mine.is_held(&name).unwrap());
+        // A process that another test is just starting may have the descriptor for a moment still.
         mine.wait_until_free(&name).unwrap();
         assert!(mine.try_take(&name).unwrap().is_some());
     }

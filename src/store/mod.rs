@@ -4,20 +4,24 @@ mod atomic;
 mod clock;
 mod error;
 mod holder;
+mod journal;
 mod layout;
 mod lock;
 pub(crate) mod path_form;
 mod record;
 pub(crate) mod records;
+mod scratch;
 mod tickets;
 
 pub(crate) use atomic::{sync_dir, write as write_atomically};
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;
-pub(crate) use layout::{Layout, Scratch, make_private, new_id};
+pub(crate) use journal::{Entry, Header, Journal, Line, Status};
+pub(crate) use layout::{Layout, make_private, new_id};
 pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;
+pub(crate) use scratch::Scratch;
 pub(crate) use tickets::Ticket;
 
 use std::path::Path;

@@ -33,11 +33,16 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
         toml::from_str(&text).map(Some).map_err(broken)
     }
 
-    /// Replaces a record.
-    fn save(&self, path: &Path) -> Result<(), Error> {
+    /// What its file at `path` will say.
+    fn text(&self, path: &Path) -> Result<String, Error> {
         let body = toml::to_string(self)
             .map_err(|e| Error::Broken { path: path.to_owned(), source: Box::new(e) })?;
-        atomic::write(path, format!("format = {}\n{body}", Self::FORMAT).as_bytes())
+        Ok(format!("format = {}\n{body}", Self::FORMAT))
+    }
+
+    /// Replaces a record.
+    fn save(&self, path: &Path) -> Result<(), Error> {
+        atomic::write(path, self.text(path)?.as_bytes())
     }
 }
 

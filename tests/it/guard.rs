@@ -36,7 +36,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("lane", &["event", "config", "store", "git", "process", "interrupt"]),
     ("event", &["config", "store", "git", "process"]),
     ("config", &[]),
-    ("store", &["interrupt", "git::Oid", "git::Head", "git::RepoPath", "git::Snapshot"]),
+    ("store", &["interrupt", "git::Oid", "git::Head", "git::RefMove", "git::RepoPath", "git::Snapshot"]),
     ("git", &[]),
     ("process", &[]),
     ("explain", &[]),

@@ -5,6 +5,7 @@ mod lane;
 mod preview;
 mod run;
 mod snap;
+mod step;
 mod trash;
 
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
@@ -13,4 +14,5 @@ pub(crate) use lane::{Landed, LaneRecord};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use run::RunRecord;
 pub(crate) use snap::SnapRecord;
+pub(crate) use step::Step;
 pub(crate) use trash::TrashRecord;

@@ -1,0 +1,184 @@
+//! Owns putting right what a killed process left half-done in a worktree: each step ends as if it had happened, or as if
+//! it had not. Every function here can itself be cut short anywhere and run again.
+
+use std::path::Path;
+
+use super::clear::Held;
+use super::commit::NewCommit;
+use super::index::{self, LockFate};
+use super::path::nul_separated;
+use super::quarantine::{Quarantine, is_blob};
+use super::ref_move::{self, Head, RefMove};
+use super::restore::Work;
+use super::stale::Stale;
+use super::transition::{Moved, Tree};
+use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes};
+
+/// What became of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Settled {
+    /// Whether it has happened.
+    pub(crate) happened: bool,
+    /// A commit that holds files which somebody wrote after the crash and before this, where others went back.
+    pub(crate) saved: Option<Oid>,
+}
+
+impl Settled {
+    fn done() -> Settled {
+        Settled { happened: true, saved: None }
+    }
+
+    fn taken_back(saved: Option<Oid>) -> Settled {
+        Settled { happened: false, saved }
+    }
+}
+
+/// Settles a transition: where the ref has moved, its index goes into place; where it has not, its files go back.
+pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<Settled, Error> {
+    clear_locks(tree, to, mv)?;
+    let fate = index::lock_fate(&tree.git_dir, tree.scratch);
+    let moved = match mv {
+        RefMove::Nothing => matches!(fate, LockFate::Ready | LockFate::Installed),
+        _ => has_moved(tree, to, mv)?,
+    };
+    if moved {
+        finish_index(tree, fate)?;
+        return Ok(Settled::done());
+    }
+    let changes = tree_changes(tree.repo, from, to)?;
+    let moved = Moved::found(tree, changes, to)?;
+    let saved = save(tree, &moved.strange(tree)?)?;
+    moved.undo(tree)?;
+    index::settle_lock(&tree.git_dir, tree.scratch)?;
+    Ok(Settled::taken_back(saved))
+}
+
+/// The ref has moved, so the index belongs there: the one that waits in its lock, or, where somebody took the lock away,
+/// the one that was made for it.
+fn finish_index(tree: &Tree<'_>, fate: LockFate) -> Result<(), Error> {
+    let (lock, index) = (tree.git_dir.join("index.lock"), tree.git_dir.join("index"));
+    match fate {
+        LockFate::Held | LockFate::Ready => {
+            std::fs::rename(&lock, &index).map_err(Error::io("replace", &index))
+        }
+        LockFate::Installed => Ok(()),
+        LockFate::Gone => {
+            let next = tree.scratch.join("index");
+            let age = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+            // An index that is younger than ours was made by somebody who saw what we did.
+            if next.exists() && age(&index) <= age(&next) {
+                index::IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?.install(&next)?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Settles a clear: done once its index is in place, otherwise everything that was moved aside comes back.
+pub(crate) fn settle_clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<Settled, Error> {
+    if matches!(index::lock_fate(&tree.git_dir, tree.scratch), LockFate::Ready | LockFate::Installed) {
+        index::settle_lock(&tree.git_dir, tree.scratch)?;
+        return Ok(Settled::done());
+    }
+    let held = Held::of(tree, snapshot)?;
+    let aside = Quarantine::at(aside)?;
+    let saved = save(tree, &held.strange(tree, &aside)?)?;
+    held.undo(tree, &aside, &snapshot.empty_dirs)?;
+    index::settle_lock(&tree.git_dir, tree.scratch)?;
+    Ok(Settled::taken_back(saved))
+}
+
+/// Settles a restore onto a worktree that is at `now`.
+pub(crate) fn settle_restore(
+    tree: &Tree<'_>,
+    snapshot: &Snapshot,
+    now: Oid,
+    aside: &Path,
+) -> Result<Settled, Error> {
+    if matches!(index::lock_fate(&tree.git_dir, tree.scratch), LockFate::Ready | LockFate::Installed) {
+        index::settle_lock(&tree.git_dir, tree.scratch)?;
+        return Ok(Settled::done());
+    }
+    let work = Work::of(tree, snapshot, aside)?;
+    let saved = work.take_back(now)?;
+    index::settle_lock(&tree.git_dir, tree.scratch)?;
+    Ok(Settled::taken_back(saved))
+}
+
+/// Takes away the locks that a killed move of one ref left. `scratch` was made when the move began.
+pub(crate) fn settle_ref(repo: &Repo, name: &str, new: Option<Oid>, scratch: &Path) -> Result<(), Error> {
+    Stale::since(repo, scratch)?.and_ref(name, new).clear()
+}
+
+fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
+    ref_move::release_head(&tree.git_dir, tree.scratch)?;
+    let stale = Stale::since(tree.repo, tree.scratch)?;
+    let stale = match mv {
+        RefMove::Nothing => return Ok(()),
+        RefMove::Branch(name) => {
+            stale.and_ref(&format!("refs/heads/{name}"), Some(to)).and_head(&tree.git_dir, format!("{to}\n"))
+        }
+        RefMove::Switch { to: Head::Branch(name), .. } => {
+            stale.and_head(&tree.git_dir, format!("ref: refs/heads/{name}\n"))
+        }
+        RefMove::Switch { to: Head::Detached(id), .. } => stale.and_head(&tree.git_dir, format!("{id}\n")),
+    };
+    stale.clear()
+}
+
+fn has_moved(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<bool, Error> {
+    match mv {
+        RefMove::Nothing => Ok(false),
+        RefMove::Branch(name) => match tree.repo.branch_tip(name)? {
+            Some(tip) => Ok(tip == to || tree.repo.is_ancestor(to, tip)?),
+            None => Ok(false),
+        },
+        RefMove::Switch { to: head, .. } => {
+            Ok(tree.repo.head_in(tree.dir, &tree.git_dir)?.as_ref() == Some(head))
+        }
+    }
+}
+
+/// Keeps files that somebody wrote between a crash and its repair, before what was there goes back over them.
+pub(super) fn save(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Option<Oid>, Error> {
+    if paths.is_empty() {
+        return Ok(None);
+    }
+    let index = tree.scratch.join("strange");
+    drop(std::fs::remove_file(&index));
+    let call = || tree.repo.git_in(tree.dir).index(&index);
+    call()
+        .args(["update-index", "--add", "-z", "--stdin"])
+        .input(nul_separated(paths))
+        .changes()
+        .durable()
+        .run()?;
+    let line = call().arg("write-tree").changes().durable().run()?.line();
+    let id = line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })?;
+    let message = "git-proq: files that were written before a crash was put right\n";
+    NewCommit { tree: id, parents: &[], message }.write_as_keeper(tree.repo).map(Some)
+}
+
+/// Whether a file can be what git was about to write for `side`, or the beginning of it.
+pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: Oid) -> Result<bool, Error> {
+    use std::os::unix::ffi::OsStrExt;
+    let file = path.under(tree.dir);
+    let Ok(meta) = file.symlink_metadata() else { return Ok(true) };
+    if is_blob(tree.repo, &file, side) {
+        return Ok(true);
+    }
+    if !meta.is_file() {
+        return Ok(false);
+    }
+    let mut spec = format!("{commit}:").into_bytes();
+    spec.extend_from_slice(path.as_bytes());
+    let wanted = tree
+        .repo
+        .git_in(tree.dir)
+        .args(["cat-file", "--filters"])
+        .arg(std::ffi::OsStr::from_bytes(&spec))
+        .run()?
+        .stdout;
+    Ok(std::fs::read(&file).is_ok_and(|there| wanted.starts_with(&there)))
+}

@@ -1,0 +1,481 @@
+//! Owns one operation: every change it makes is written down before it is made, and either all of them stand at the end
+//! or none does, whether it fails, is interrupted or is killed.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::steps::{self, Applied};
+use super::{Checkout, Error, Project, recover, snaps};
+use crate::event;
+use crate::git::{Oid, RefMove, RepoPath, Restored, Snapshot};
+use crate::store::records::{LaneRecord, SnapRecord, Step};
+use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, new_id, now};
+
+/// Something to do once an operation has ended.
+type Afterwards<'p> = Box<dyn FnOnce(&Project) + 'p>;
+
+/// An operation under way. Nothing is on disk of it before its first step.
+#[must_use]
+pub(crate) struct Operation<'p> {
+    /// The repository.
+    pub(crate) project: &'p Project,
+    header: RefCell<Header>,
+    /// What git writes to its logs, where the step itself does not say.
+    why: RefCell<Option<String>>,
+    journal: RefCell<Option<Journal>>,
+    checkouts: RefCell<Vec<Rc<Checkout<'p>>>>,
+    /// The step that is being taken back by the steps planned now.
+    of: Cell<Option<usize>>,
+    /// Snapshots that were taken here: only who took one knows which index it was taken from.
+    taken: RefCell<HashMap<String, Snapshot>>,
+    /// Locks that are held until it ends.
+    held: RefCell<Vec<Guard>>,
+    /// What is done once it has ended well and no lock is held.
+    afterwards: RefCell<Vec<Afterwards<'p>>>,
+}
+
+/// Runs an operation: when `work` succeeds it is filed in the operation log, when it fails everything is taken back.
+pub(crate) fn operate<'p, T, E: From<Error>>(
+    project: &'p Project,
+    kind: &str,
+    work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
+) -> Result<T, E> {
+    let header = Header::new(kind);
+    let op = Operation::new(project, header, None);
+    match work(&op) {
+        Ok(done) => match op.finish(false) {
+            Ok(_) => {
+                let afterwards = op.afterwards.take();
+                drop(op);
+                for work in afterwards {
+                    work(project);
+                }
+                Ok(done)
+            }
+            Err(e) => {
+                op.fail();
+                Err(e.into())
+            }
+        },
+        Err(e) => {
+            op.fail();
+            Err(e)
+        }
+    }
+}
+
+impl<'p> Operation<'p> {
+    pub(super) fn new(project: &'p Project, header: Header, journal: Option<Journal>) -> Operation<'p> {
+        if let Some(journal) = &journal {
+            project.repo.carry(Some(journal.file()));
+        }
+        Operation {
+            project,
+            header: RefCell::new(header),
+            why: RefCell::default(),
+            journal: RefCell::new(journal),
+            checkouts: RefCell::default(),
+            of: Cell::default(),
+            taken: RefCell::default(),
+            held: RefCell::default(),
+            afterwards: RefCell::default(),
+        }
+    }
+
+    /// Holds a lock until the operation ends.
+    pub(crate) fn hold(&self, lock: Guard) {
+        self.held.borrow_mut().push(lock);
+    }
+
+    /// Does something once the operation has ended well and no lock is held: hooks, events.
+    pub(crate) fn after(&self, work: impl FnOnce(&Project) + 'p) {
+        self.afterwards.borrow_mut().push(Box::new(work));
+    }
+
+    /// The worktree at `dir`, locked until this operation ends.
+    pub(crate) fn checkout(&self, dir: &Path) -> Result<Rc<Checkout<'p>>, Error> {
+        if let Some(known) = self.checkouts.borrow().iter().find(|c| c.dir() == dir) {
+            return Ok(Rc::clone(known));
+        }
+        let checkout = Rc::new(Checkout::lock(self.project, dir)?);
+        self.checkouts.borrow_mut().push(Rc::clone(&checkout));
+        Ok(checkout)
+    }
+
+    /// Sets what git writes to its logs.
+    pub(crate) fn set_why(&self, why: impl Into<String>) {
+        *self.why.borrow_mut() = Some(why.into());
+    }
+
+    pub(super) fn why(&self) -> String {
+        let kind = || format!("git-proq: {}", self.header.borrow().kind);
+        self.why.borrow().clone().unwrap_or_else(kind)
+    }
+
+    /// Makes a ref that must not exist yet.
+    pub(crate) fn create_ref(&self, name: &str, new: Oid) -> Result<(), Error> {
+        self.perform(Step::Ref { name: name.to_owned(), old: None, new: Some(new) }).map(drop)
+    }
+
+    /// Takes a ref away that must be at `old`.
+    pub(crate) fn delete_ref(&self, name: &str, old: Oid) -> Result<(), Error> {
+        self.perform(Step::Ref { name: name.to_owned(), old: Some(old), new: None }).map(drop)
+    }
+
+    /// Makes a ref that keeps a commit, whatever becomes of the operation.
+    pub(crate) fn anchor(&self, name: &str, new: Oid) -> Result<(), Error> {
+        self.perform(Step::Anchor { name: name.to_owned(), new }).map(drop)
+    }
+
+    /// Brings a worktree from one commit to another.
+    pub(crate) fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
+        self.perform(Step::Tree { dir: dir.to_owned(), from, to, mv }).map(drop)
+    }
+
+    /// Moves what a snapshot holds out of a worktree.
+    pub(crate) fn clear(&self, dir: &Path, snap: &str) -> Result<(), Error> {
+        self.perform(Step::Clear { dir: dir.to_owned(), snap: snap.to_owned() }).map(drop)
+    }
+
+    /// Keeps everything that differs from HEAD of a worktree, which is at `base`. None when nothing does. Untracked files
+    /// at or below `spare` are nobody's change and stay where they are.
+    pub(crate) fn snapshot(
+        &self,
+        dir: &Path,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+    ) -> Result<Option<SnapRecord>, Error> {
+        let keep = |snapshot: Snapshot, raw: &Path| {
+            let record =
+                SnapRecord { id: new_id(), why: why.to_owned(), at: now(), restored: None, snapshot };
+            self.perform_by(Step::Snap { id: record.id.clone() }, |_| {
+                snaps::put(self.project, &record, raw)
+            })?;
+            self.taken.borrow_mut().insert(record.id.clone(), record.snapshot.clone());
+            Ok(record)
+        };
+        self.checkout(dir)?.describe(base, why, spare, keep)
+    }
+
+    /// Takes a snapshot anew, under its id, and clears the worktree: the inverse of bringing it back.
+    pub(super) fn set_aside_again(&self, dir: &Path, id: &str, spare: &[RepoPath]) -> Result<(), Error> {
+        let old = self.project.snap(id)?;
+        let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
+        let keep = |snapshot: Snapshot, raw: &Path| {
+            let record = SnapRecord { restored: None, snapshot, ..old.clone() };
+            self.perform_by(Step::Snap { id: id.to_owned() }, |_| snaps::put(self.project, &record, raw))?;
+            self.taken.borrow_mut().insert(id.to_owned(), record.snapshot);
+            Ok(())
+        };
+        match self.checkout(dir)?.describe(base, &old.why, spare, keep)? {
+            Some(()) => self.clear(dir, id),
+            // There is nothing to set aside any more.
+            None => Ok(()),
+        }
+    }
+
+    /// What a snapshot holds.
+    pub(super) fn snapshot_of(&self, id: &str) -> Result<Snapshot, Error> {
+        match self.taken.borrow().get(id) {
+            Some(snapshot) => Ok(snapshot.clone()),
+            None => Ok(self.project.snap(id)?.snapshot),
+        }
+    }
+
+    /// Notes that a snapshot's content is back where it came from.
+    pub(crate) fn retire(&self, id: &str) -> Result<(), Error> {
+        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let Some(snap) = SnapRecord::find(&path)? else { return Ok(()) };
+        self.save(&SnapRecord { restored: Some(now()), ..snap }, &path)?;
+        snaps::prune(self.project, id);
+        Ok(())
+    }
+
+    /// Brings a snapshot back onto a worktree that is at `head`. What was written into its files while they were set aside
+    /// becomes a part of it first. With a conflict nothing has changed.
+    pub(crate) fn restore(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
+        let mut snap = self.project.snap(id)?;
+        if let Some(new) = self.checkout(dir)?.renewed(&snap.snapshot, id)? {
+            self.perform_by(Step::Snap { id: id.to_owned() }, |_| {
+                snaps::replace(self.project, &mut snap, new.clone())
+            })?;
+            self.taken.borrow_mut().insert(id.to_owned(), new);
+        }
+        match self.perform(Step::Restore { dir: dir.to_owned(), snap: id.to_owned(), head })? {
+            Applied::Restored(how) => Ok(how),
+            Applied::Done => Ok(Restored::Exactly),
+        }
+    }
+
+    /// Gives a file or folder another name.
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        self.perform(Step::Move { from: from.to_owned(), to: to.to_owned() }).map(drop)
+    }
+
+    /// Writes a record.
+    pub(crate) fn save<R: Record>(&self, record: &R, path: &Path) -> Result<(), Error> {
+        let text = record.text(path)?;
+        self.write(path, Some(text))
+    }
+
+    /// Takes a record away, if it is there.
+    pub(crate) fn remove_record(&self, path: &Path) -> Result<(), Error> {
+        self.write(path, None)
+    }
+
+    /// Tells the event log, once the operation has ended well.
+    pub(crate) fn tell(&self, event: event::Name, lane: Option<&LaneRecord>, message: impl Into<String>) {
+        let (lane, message) = (lane.cloned(), message.into());
+        self.after(move |project| project.tell(event, lane.as_ref(), message));
+    }
+
+    fn write(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
+        let _lock = self.project.store.locks().take(&LockName::Store)?;
+        self.write_held(path, new)
+    }
+
+    fn write_held(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
+        let old = steps::read_record(path)?;
+        if old == new {
+            return Ok(());
+        }
+        let path = self.below_store(path);
+        self.perform_held(&Step::File { path, old, new })
+    }
+
+    /// The step that writes a record, from what it says now.
+    pub(crate) fn record_step(&self, path: &Path, new: Option<String>) -> Result<Step, Error> {
+        Ok(Step::File { path: self.below_store(path), old: steps::read_record(path)?, new })
+    }
+
+    /// The step that changes a lane's record; none when nothing changes.
+    pub(crate) fn lane_step(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut LaneRecord),
+    ) -> Result<Option<Step>, Error> {
+        let path = self.project.store.layout().lane_record(name);
+        let mut record = LaneRecord::load(&path)?;
+        let before = record.clone();
+        change(&mut record);
+        if record == before {
+            return Ok(None);
+        }
+        if record.state != before.state {
+            record.updated = now();
+        }
+        self.record_step(&path, Some(record.text(&path)?)).map(Some)
+    }
+
+    /// A record's path as the journal has it.
+    fn below_store(&self, path: &Path) -> PathBuf {
+        path.strip_prefix(self.project.store.layout().root()).unwrap_or(path).to_owned()
+    }
+
+    /// Changes a lane's record, from what is on disk at that moment.
+    pub(crate) fn update_lane(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut LaneRecord),
+    ) -> Result<LaneRecord, Error> {
+        let _lock = self.project.store.locks().take(&LockName::Store)?;
+        let path = self.project.store.layout().lane_record(name);
+        let mut record = LaneRecord::load(&path)?;
+        let state = record.state;
+        change(&mut record);
+        if record.state != state {
+            record.updated = now();
+        }
+        self.write_held(&path, Some(record.text(&path)?))?;
+        Ok(record)
+    }
+
+    /// Takes one step.
+    pub(crate) fn perform(&self, step: Step) -> Result<Applied, Error> {
+        let n = self.plan(vec![step], false)?;
+        self.take(n, |step, scratch| steps::apply(self, step, scratch))
+    }
+
+    /// Takes one step whose work is more than its data says.
+    pub(crate) fn perform_by(
+        &self,
+        step: Step,
+        work: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let n = self.plan(vec![step], false)?;
+        self.take(n, |_, scratch| work(scratch).map(|()| Applied::Done)).map(drop)
+    }
+
+    /// Takes one step that changes a record, whose lock is held.
+    fn perform_held(&self, step: &Step) -> Result<(), Error> {
+        self.perform_by(step.clone(), |_| steps::write_record(self.project, step))
+    }
+
+    /// Takes steps that belong together: once the first has happened there is no way back, and the others follow, also
+    /// after a crash. What one of them cannot do is said and does not keep the next from being done.
+    pub(crate) fn forward(&self, all: Vec<Step>) -> Result<(), Error> {
+        let count = all.len();
+        let first = self.plan(all, true)?;
+        if let Err(e) = self.take(first, |step, scratch| steps::apply(self, step, scratch)) {
+            for n in first + 1..first + count {
+                self.note(Line::Back(n))?;
+            }
+            return Err(e);
+        }
+        for n in first + 1..first + count {
+            self.follow(n);
+        }
+        Ok(())
+    }
+
+    /// Takes a step that follows from one that has happened.
+    pub(super) fn follow(&self, n: usize) {
+        if let Err(e) = self.take(n, |step, scratch| steps::apply(self, step, scratch)) {
+            self.project.listener.warn(format!("not everything could be written down: {e}"));
+        }
+    }
+
+    fn plan(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
+        let line = Line::Plan { steps, forward, of: self.of.get() };
+        let mut journal = self.journal.borrow_mut();
+        if let Some(journal) = journal.as_mut() {
+            return Ok(journal.plan(line)?);
+        }
+        let scratch = self.project.store.layout().scratch()?;
+        let begun = Journal::begin(scratch, self.header.borrow().clone(), line)?;
+        self.project.repo.carry(Some(begun.file()));
+        *journal = Some(begun);
+        Ok(0)
+    }
+
+    /// Does the work of a planned step and notes how it ended.
+    pub(super) fn take(
+        &self,
+        n: usize,
+        work: impl FnOnce(&Step, &Path) -> Result<Applied, Error>,
+    ) -> Result<Applied, Error> {
+        let Some((step, scratch)) = self.at(n) else { unreachable!("it was planned") };
+        std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
+        let done = work(&step, &scratch);
+        match &done {
+            // It went half-way and could not go back: whoever puts things right needs all of it.
+            Err(Error::Git(crate::git::Error::Stuck { .. })) => return done,
+            Ok(Applied::Restored(Restored::Conflict(_))) | Err(_) => self.note(Line::Back(n))?,
+            Ok(_) => self.note(Line::Done(n))?,
+        }
+        drop(std::fs::remove_dir_all(&scratch));
+        done
+    }
+
+    /// A step and the folder for what is on its way.
+    pub(super) fn at(&self, n: usize) -> Option<(Step, PathBuf)> {
+        let journal = self.journal.borrow();
+        let journal = journal.as_ref()?;
+        let step = journal.entry().steps.get(n)?.step.clone();
+        Some((step, journal.scratch().path().join(n.to_string())))
+    }
+
+    /// How a step stands.
+    pub(super) fn status(&self, n: usize) -> Option<Status> {
+        Some(self.journal.borrow().as_ref()?.entry().steps.get(n)?.status)
+    }
+
+    pub(super) fn note(&self, line: Line) -> Result<(), Error> {
+        match self.journal.borrow_mut().as_mut() {
+            Some(journal) => Ok(journal.note(line)?),
+            None => Ok(()),
+        }
+    }
+
+    /// What the journal says so far.
+    pub(super) fn entry(&self) -> Option<Entry> {
+        self.journal.borrow().as_ref().map(|j| j.entry().clone())
+    }
+
+    /// How many steps there are.
+    fn len(&self) -> usize {
+        self.journal.borrow().as_ref().map_or(0, |j| j.entry().steps.len())
+    }
+
+    /// Tries something of which nothing stays when it fails.
+    pub(crate) fn attempt<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let before = self.len();
+        work().inspect_err(|_| {
+            if let Err(e) = self.take_back(before) {
+                self.project.listener.warn(format!("not everything could be taken back: {e}"));
+            }
+        })
+    }
+
+    /// Takes back what has happened since the step of number `since`, newest first, up to where there is no way back.
+    pub(super) fn take_back(&self, since: usize) -> Result<(), Error> {
+        let Some(entry) = self.entry() else { return Ok(()) };
+        let from = since.max(no_way_back(&entry));
+        for n in (from..entry.steps.len()).rev() {
+            let planned = &entry.steps[n];
+            if planned.status == Status::Done && planned.of.is_none() {
+                self.of.set(Some(n));
+                let inverted = steps::invert(self, &planned.step);
+                self.of.set(None);
+                inverted?;
+                self.note(Line::Back(n))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends it: everything stands.
+    pub(super) fn finish(&self, recovered: bool) -> Result<Option<u64>, Error> {
+        let Some(mut journal) = self.journal.borrow_mut().take() else { return Ok(None) };
+        self.project.repo.carry(None);
+        if journal.entry().standing().next().is_none() {
+            journal.forget();
+            return Ok(None);
+        }
+        let ended = journal.end(now(), recovered);
+        if ended.is_err() {
+            self.project.repo.carry(Some(journal.file()));
+            *self.journal.borrow_mut() = Some(journal);
+        }
+        Ok(ended.map(Some)?)
+    }
+
+    /// Ends it: nothing stands, apart from what there was no way back from.
+    fn fail(&self) {
+        let stuck = self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open));
+        let back = match if stuck { Ok(()) } else { self.take_back(0) } {
+            _ if stuck => Err(None),
+            // Somebody's own changes are in the way of going back: what is left stands, and is in the log.
+            Err(e) if recover::is_refusal(&e) => {
+                self.project.listener.warn(format!("not everything could be taken back: {e}"));
+                Ok(())
+            }
+            other => other.map_err(Some),
+        };
+        let ended = back.and_then(|()| self.finish(false).map(drop).map_err(Some));
+        let Err(e) = ended else { return };
+        let why = e.map_or_else(String::new, |e| format!(" ({e})"));
+        self.project
+            .listener
+            .warn(format!("what was begun could not all be taken back{why}; the next command tries again"));
+        self.leave();
+    }
+
+    /// Leaves it to the next command.
+    pub(super) fn leave(&self) {
+        if let Some(journal) = self.journal.borrow_mut().take() {
+            self.project.repo.carry(None);
+            journal.leave();
+        }
+    }
+}
+
+/// The number of the first step that may be taken back: what lies before a landing stands.
+pub(super) fn no_way_back(entry: &Entry) -> usize {
+    let happened = |first: usize| entry.steps.get(first).is_some_and(|p| p.status == Status::Done);
+    let last = entry.steps.iter().rposition(|p| p.forward.is_some_and(happened));
+    last.map_or(0, |n| n + 1)
+}

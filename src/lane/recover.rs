@@ -1,0 +1,140 @@
+//! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
+
+use super::operation::{Operation, no_way_back};
+use super::{Error, Project, steps};
+use crate::git;
+use crate::store::records::Step;
+use crate::store::{Entry, Journal, Line, Scratch, Status};
+
+/// Puts right whatever dead processes left. Costs one look into one folder when there is nothing.
+pub(crate) fn recover(project: &Project) -> Result<(), Error> {
+    put_right(project, dead(project)?)
+}
+
+/// What dead processes left open, held by this process. What they only had in hand is removed.
+pub(super) fn dead(project: &Project) -> Result<Vec<Scratch>, Error> {
+    let mut orphans = project.store.layout().orphans()?;
+    for orphan in &mut orphans {
+        if Journal::file_in(orphan.path()).exists() {
+            // Until its journal is read, nothing may remove it.
+            orphan.keep();
+        }
+    }
+    orphans.retain(|orphan| Journal::file_in(orphan.path()).exists());
+    Ok(orphans)
+}
+
+/// Ends the operations of dead processes.
+pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Error> {
+    for scratch in dead {
+        if let Some(journal) = Journal::adopt(scratch)? {
+            end(project, journal)?;
+        }
+    }
+    Ok(())
+}
+
+fn end(project: &Project, journal: Journal) -> Result<(), Error> {
+    let header = journal.entry().header.clone();
+    let ended = journal.entry().end.is_some();
+    let op = Operation::new(project, header, Some(journal));
+    // It had come to its end and only was not filed yet.
+    if !ended && let Err(e) = decide(&op) {
+        op.leave();
+        return Err(Error::Unfinished { command: shown(&op), source: Box::new(e) });
+    }
+    let entry = op.entry();
+    op.finish(true)?;
+    if let Some(entry) = entry.filter(|_| !ended) {
+        report(project, &entry);
+    }
+    Ok(())
+}
+
+/// Judges what was left open, takes back what can be and finishes what there is no way back from.
+fn decide(op: &Operation<'_>) -> Result<(), Error> {
+    let count = op.entry().map_or(0, |e| e.steps.len());
+    for n in (0..count).rev() {
+        if op.status(n) != Some(Status::Open) {
+            continue;
+        }
+        let Some((step, scratch)) = op.at(n) else { continue };
+        let happened = steps::settle(op, &step, &scratch)?;
+        op.note(if happened { Line::Done(n) } else { Line::Back(n) })?;
+        drop(std::fs::remove_dir_all(&scratch));
+    }
+    mark_taken_back(op)?;
+    finish_forward(op);
+    match op.take_back(0) {
+        Err(e) if is_refusal(&e) => {
+            op.project.listener.warn(format!(
+                "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
+                shown(op)
+            ));
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+/// A step whose inverse has happened is taken back, also when that was not noted any more. Taking a restore back begins
+/// with a snapshot, which alone is not the whole of it.
+fn mark_taken_back(op: &Operation<'_>) -> Result<(), Error> {
+    let Some(entry) = op.entry() else { return Ok(()) };
+    for planned in entry.steps.iter().filter(|p| p.status == Status::Done) {
+        if let (Some(of), false) = (planned.of, matches!(planned.step, Step::Snap { .. })) {
+            op.note(Line::Back(of))?;
+        }
+    }
+    Ok(())
+}
+
+/// The steps that follow from one there is no way back from.
+fn finish_forward(op: &Operation<'_>) {
+    let Some(entry) = op.entry() else { return };
+    for (n, planned) in entry.steps.iter().enumerate().take(no_way_back(&entry)) {
+        let happened = |first: usize| entry.steps[first].status == Status::Done;
+        if planned.status != Status::Done && planned.forward.is_some_and(happened) {
+            op.follow(n);
+        }
+    }
+}
+
+/// Whether an error means that somebody's own changes are in the way, rather than that something could not be done now.
+pub(super) fn is_refusal(e: &Error) -> bool {
+    match e {
+        Error::Git(e) => matches!(
+            e,
+            git::Error::Overlap { .. }
+                | git::Error::Obstructed { .. }
+                | git::Error::OpenOperation { .. }
+                | git::Error::Raced { .. }
+                | git::Error::RefMoved { .. }
+                | git::Error::Unmerged { .. }
+        ),
+        Error::Changed { .. }
+        | Error::DoesNotFit { .. }
+        | Error::Expired { .. }
+        | Error::PathTaken { .. } => true,
+        _ => false,
+    }
+}
+
+fn shown(op: &Operation<'_>) -> String {
+    op.entry().map_or_else(String::new, |e| e.header.command)
+}
+
+/// What became of it, for the person whose command came next.
+fn report(project: &Project, entry: &Entry) {
+    let became = if entry.standing().next().is_none() {
+        "everything it had begun was taken back; run it again"
+    } else if no_way_back(entry) > 0 {
+        "what it had landed stands and is written down; run it again for the rest"
+    } else {
+        "what is left of it stands; see `git proq op show`"
+    };
+    project.listener.warn(format!(
+        "`{}` (process {}, begun {}) was cut short: {became}",
+        entry.header.command, entry.header.pid, entry.header.at
+    ));
+}

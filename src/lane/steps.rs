@@ -1,0 +1,287 @@
+//! Owns what each step of an operation does, how it is taken back, and how one is judged that a dead process left open.
+
+use std::path::Path;
+
+use super::operation::Operation;
+use super::{Error, Project, snaps, trash};
+use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
+use crate::store::records::{PreviewRecord, SnapRecord, Step};
+use crate::store::{LockName, Record, new_id, write_atomically};
+
+/// What a step did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Applied {
+    /// What it says.
+    Done,
+    /// A snapshot came back, or did not.
+    Restored(Restored),
+}
+
+/// Does a step. On failure everything is as it was.
+pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<Applied, Error> {
+    let project = op.project;
+    match step {
+        Step::Ref { name, old, new } => {
+            let Some(null) = old.or(*new).map(Oid::null) else { return Ok(Applied::Done) };
+            if new.is_none() {
+                refuse_in_use(project, name)?;
+            }
+            project.repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.why())?;
+        }
+        Step::Anchor { name, new } => project.repo.create_ref(name, *new, &op.why())?,
+        Step::Tree { dir, from, to, mv } => {
+            let why = match mv {
+                // `git switch -` reads it.
+                RefMove::Switch { from, to } => format!("checkout: moving from {from} to {to}"),
+                _ => op.why(),
+            };
+            let checkout = op.checkout(dir)?;
+            checkout.with_tree(scratch, |tree| Ok(git::transition(tree, *from, *to, mv, &why)?))?;
+        }
+        Step::Clear { dir, snap } => {
+            let snapshot = op.snapshot_of(snap)?;
+            let aside = project.store.layout().snapshot(snap);
+            let checkout = op.checkout(dir)?;
+            checkout.with_tree(scratch, |tree| Ok(git::clear(tree, &snapshot, &aside)?))?;
+        }
+        Step::Restore { dir, snap, head } => {
+            let snapshot = op.snapshot_of(snap)?;
+            let aside = project.store.layout().snapshot(snap);
+            let raw = aside.join("index");
+            let checkout = op.checkout(dir)?;
+            let how = checkout
+                .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))?;
+            return Ok(Applied::Restored(how));
+        }
+        Step::File { .. } => {
+            let _lock = project.store.locks().take(&LockName::Store)?;
+            write_record(project, step)?;
+        }
+        Step::Move { from, to } => rename(from, to)?,
+        // Their work is more than their data says; who plans them does it.
+        Step::Snap { .. } | Step::Worktree { .. } => {}
+    }
+    Ok(Applied::Done)
+}
+
+/// A branch that a worktree is on stays: without it that worktree would be on nothing.
+fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
+    let Some(branch) = name.strip_prefix("refs/heads/") else { return Ok(()) };
+    match WorktreeList::read(&project.repo)?.on_branch(branch).next() {
+        None => Ok(()),
+        Some(worktree) => {
+            let why = format!("{} is on it", worktree.path.display());
+            Err(git::Error::RefMoved { name: branch.to_owned(), why }.into())
+        }
+    }
+}
+
+/// Takes a step back that has happened, by steps of its own.
+pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    match step {
+        Step::Ref { name, old, new } => {
+            op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
+        }
+        Step::Anchor { .. } => Ok(()),
+        Step::Tree { dir, from, to, mv } => op.transition(dir, *to, *from, mv.inverse()),
+        Step::Snap { id } => op.retire(id),
+        Step::Clear { dir, snap } => {
+            let snapshot = op.snapshot_of(snap)?;
+            let head = op.project.repo.head_of(dir)?.unwrap_or(snapshot.base);
+            match op.restore(dir, snap, head)? {
+                Restored::Exactly | Restored::Merged => Ok(()),
+                Restored::Conflict(paths) => {
+                    Err(Error::DoesNotFit { dir: dir.clone(), paths, snapshot: snapshot.commit })
+                }
+            }
+        }
+        Step::Restore { dir, snap, .. } => op.set_aside_again(dir, snap, &spared(op.project, dir)?),
+        Step::File { path, old, new } => {
+            let back = Step::File { path: path.clone(), old: new.clone(), new: old.clone() };
+            op.perform(back).map(drop)
+        }
+        Step::Move { from, to } => op.rename(to, from),
+        Step::Worktree { dir, lane } => take_worktree_back(op.project, dir, lane),
+    }
+}
+
+/// Files in the main checkout that were ignored where its preview was entered: under a lane's rules they may look like
+/// somebody's edits.
+fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
+    if project.repo.main_worktree() != Some(dir) {
+        return Ok(Vec::new());
+    }
+    let open = PreviewRecord::find(&project.store.layout().preview())?;
+    Ok(open.map(|open| open.ignored).unwrap_or_default())
+}
+
+/// What a half-made lane has goes to the trash whole: somebody may have put something there already.
+fn take_worktree_back(project: &Project, dir: &Path, lane: &str) -> Result<(), Error> {
+    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+    let admin = project.repo.admin_dir_of(dir);
+    let task = project.store.layout().lane(lane);
+    if dir.symlink_metadata().is_err() && admin.is_none() && !task.exists() {
+        return Ok(());
+    }
+    let trash = trash::put_half_made(project, dir, lane, admin.as_deref())?;
+    if task.exists() && !project.store.layout().lane_record(lane).exists() {
+        rename(&task, &trash.join("lane"))?;
+    }
+    Ok(())
+}
+
+/// Judges a step that a dead process left open: afterwards it has happened, or it has not.
+pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<bool, Error> {
+    let project = op.project;
+    if !scratch.exists() {
+        // Its folder is made before anything else.
+        return Ok(false);
+    }
+    let settled = match step {
+        Step::Ref { name, old, new } => {
+            git::settle_ref(&project.repo, name, *new, scratch)?;
+            return Ok(new != old && project.repo.ref_tip(name)? == *new);
+        }
+        Step::Anchor { name, new } => {
+            git::settle_ref(&project.repo, name, Some(*new), scratch)?;
+            return Ok(project.repo.ref_tip(name)? == Some(*new));
+        }
+        Step::Snap { id } => {
+            git::settle_ref(&project.repo, &SnapRecord::ref_name(id), None, scratch)?;
+            return snaps::settle(project, id);
+        }
+        Step::File { path, new, .. } => {
+            let path = project.store.layout().root().join(path);
+            return Ok(read_record(&path)? == *new);
+        }
+        Step::Move { from, to } => {
+            return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
+        }
+        Step::Worktree { dir, lane } => {
+            take_worktree_back(project, dir, lane)?;
+            return Ok(false);
+        }
+        Step::Tree { dir, from, to, mv } => {
+            let checkout = op.checkout(dir)?;
+            checkout.with_tree(scratch, |tree| Ok(git::settle_transition(tree, *from, *to, mv)?))?
+        }
+        Step::Clear { dir, snap } => {
+            let snapshot = op.snapshot_of(snap)?;
+            let aside = project.store.layout().snapshot(snap);
+            let checkout = op.checkout(dir)?;
+            checkout.with_tree(scratch, |tree| Ok(git::settle_clear(tree, &snapshot, &aside)?))?
+        }
+        Step::Restore { dir, snap, head } => {
+            let snapshot = op.snapshot_of(snap)?;
+            let aside = project.store.layout().snapshot(snap);
+            let checkout = op.checkout(dir)?;
+            checkout.with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside)?))?
+        }
+    };
+    if let Some(saved) = settled.saved {
+        let name = format!("refs/proq/saved/crash-{}", new_id());
+        project.repo.create_ref(&name, saved, "git-proq: saved")?;
+        project.listener.warn(format!(
+            "files that were written after the crash are kept: git checkout {name} -- .  brings them here"
+        ));
+    }
+    Ok(settled.happened)
+}
+
+/// The text of a record; none when it does not exist.
+pub(super) fn read_record(path: &Path) -> Result<Option<String>, Error> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}
+
+/// Writes a record from what it was to what it becomes. Where somebody has changed other fields of it meanwhile, those
+/// stay. The store's lock is held.
+///
+/// # Errors
+/// [`Error::Changed`] when the same field says something else now.
+pub(super) fn write_record(project: &Project, step: &Step) -> Result<(), Error> {
+    let Step::File { path, old, new } = step else { return Ok(()) };
+    let file = project.store.layout().root().join(path);
+    let now = read_record(&file)?;
+    if now == *new {
+        return Ok(());
+    }
+    let text = if now == *old {
+        new.clone()
+    } else {
+        let merged = merge_tables(now.as_deref(), old.as_deref(), new.as_deref());
+        Some(merged.ok_or_else(|| Error::Changed { path: file.clone() })?)
+    };
+    if let Some(text) = text {
+        return Ok(write_atomically(&file, text.as_bytes())?);
+    }
+    std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+    drop_empty_folder(project, &file);
+    Ok(())
+}
+
+/// A folder that was made for a record alone goes with it.
+fn drop_empty_folder(project: &Project, file: &Path) {
+    let layout = project.store.layout();
+    if let Some(dir) = file.parent().filter(|dir| *dir != layout.root()) {
+        // Not when anything else is in it.
+        drop(std::fs::remove_dir(dir));
+    }
+}
+
+/// Makes the change from `old` to `new` in another version of the same table; none when both changed one field.
+fn merge_tables(now: Option<&str>, old: Option<&str>, new: Option<&str>) -> Option<String> {
+    let table = |text: Option<&str>| text?.parse::<toml::Table>().ok();
+    let (mut now, old, new) = (table(now)?, table(old)?, table(new)?);
+    let names: Vec<&String> = old.keys().chain(new.keys()).collect();
+    for name in names {
+        if old.get(name) == new.get(name) || now.get(name) == new.get(name) {
+            continue;
+        }
+        if now.get(name) != old.get(name) {
+            return None;
+        }
+        match new.get(name) {
+            Some(value) => drop(now.insert(name.clone(), value.clone())),
+            None => drop(now.remove(name)),
+        }
+    }
+    toml::to_string(&now).ok()
+}
+
+/// Renames where nothing stands in the way.
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    if from.symlink_metadata().is_err() {
+        return Err(Error::Expired { path: from.to_owned() });
+    }
+    if to.symlink_metadata().is_ok() {
+        return Err(Error::PathTaken { path: to.to_owned() });
+    }
+    if let Some(parent) = to.parent() {
+        std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    }
+    std::fs::rename(from, to).map_err(Error::io("move", from))?;
+    // A rename that a power cut undoes would leave both ends to guess.
+    for dir in [from.parent(), to.parent()].into_iter().flatten() {
+        crate::store::sync_dir(dir)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_made_in_a_record_that_has_moved_on_elsewhere() {
+        let (old, new) = (Some("a = 1\nb = 1\n"), Some("a = 2\nb = 1\n"));
+        assert_eq!(merge_tables(Some("a = 1\nb = 7\n"), old, new).unwrap(), "a = 2\nb = 7\n");
+        assert_eq!(merge_tables(Some("a = 3\nb = 1\n"), old, new), None);
+        assert_eq!(merge_tables(None, old, new), None);
+        assert_eq!(merge_tables(Some("a = 1\nc = 1\n"), Some("a = 1\n"), Some("")).unwrap(), "c = 1\n");
+    }
+}

@@ -1,0 +1,96 @@
+//! Owns the form of an operation's steps: what was, what will be, and so how to finish it or take it back.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::git::{Oid, RefMove};
+
+/// One change. Each is small enough to be judged afterwards: it has happened, or it has not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub(crate) enum Step {
+    /// A ref moves; none stands for "does not exist".
+    Ref {
+        /// Its full name.
+        name: String,
+        /// Where it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        old: Option<Oid>,
+        /// Where it goes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new: Option<Oid>,
+    },
+    /// A ref is made that keeps something. It stays, whatever becomes of the rest.
+    Anchor {
+        /// Its full name.
+        name: String,
+        /// What it keeps.
+        new: Oid,
+    },
+    /// A worktree goes from one commit to another.
+    Tree {
+        /// Its top folder.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+        /// The commit it was at.
+        from: Oid,
+        /// The commit it goes to.
+        to: Oid,
+        /// The ref that moves with it.
+        #[serde(rename = "move")]
+        mv: RefMove,
+    },
+    /// A snapshot is taken, or taken anew.
+    Snap {
+        /// Its id.
+        id: String,
+    },
+    /// What a snapshot holds is moved out of a worktree, which is clean then.
+    Clear {
+        /// The worktree's top folder.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+        /// The snapshot's id.
+        snap: String,
+    },
+    /// What a snapshot holds is brought back.
+    Restore {
+        /// The worktree's top folder.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+        /// The snapshot's id.
+        snap: String,
+        /// The commit that the worktree is at.
+        head: Oid,
+    },
+    /// A record is written; none stands for "does not exist".
+    File {
+        /// Where it lies below `proq/`.
+        #[serde(with = "crate::store::path_form")]
+        path: PathBuf,
+        /// What it said.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        old: Option<String>,
+        /// What it says then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        new: Option<String>,
+    },
+    /// A folder or file gets another name.
+    Move {
+        /// Where it was.
+        #[serde(with = "crate::store::path_form")]
+        from: PathBuf,
+        /// Where it goes.
+        #[serde(with = "crate::store::path_form")]
+        to: PathBuf,
+    },
+    /// A lane's worktree is made.
+    Worktree {
+        /// Its top folder.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+        /// The lane.
+        lane: String,
+    },
+}
