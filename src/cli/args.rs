@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::{agent_names, branch_names, lane_names};
+use super::snap::Snap;
 
 /// Run several coding agents on one git repository at once, without losing work.
 ///
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Preview(Preview),
     Events(Events),
     Merge(Merge),
+    Snap(Snap),
     /// List the agents that are known, and which are installed
     ///
     /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.

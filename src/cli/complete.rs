@@ -110,6 +110,19 @@ pub(super) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .collect()
 }
 
+/// Ids of snapshots that begin with what was typed, newest first.
+pub(super) fn snap_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = here() else { return Vec::new() };
+    let typed = typed.to_string_lossy();
+    let ids = project.snap_ids().unwrap_or_default();
+    ids.into_iter()
+        .rev()
+        .filter(|id| id.starts_with(typed.as_ref()))
+        .filter_map(|id| project.snap(&id).ok())
+        .map(|snap| CompletionCandidate::new(snap.id).help(Some(snap.why.into())))
+        .collect()
+}
+
 /// Names of known agents that are installed.
 pub(super) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(dir) = std::env::current_dir() else { return Vec::new() };

@@ -19,6 +19,7 @@ mod preview;
 mod report;
 mod setup;
 mod show;
+mod snap;
 mod spawn;
 mod stop;
 mod supervise;
@@ -82,6 +83,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Preview(args) => preview::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Snap(args) => snap::run(&session, &args),
         Command::Agents => agents::run(&session),
         Command::Config(args) => config::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),

@@ -34,6 +34,19 @@ pub(crate) struct Change {
     pub(crate) new: Option<Side>,
 }
 
+impl Change {
+    /// The letter that `git status` shows for it.
+    pub(crate) fn letter(&self) -> char {
+        let kind = |side: Side| side.mode & 0o170_000;
+        match (self.old, self.new) {
+            (None, _) => 'A',
+            (_, None) => 'D',
+            (Some(old), Some(new)) if kind(old) != kind(new) => 'T',
+            _ => 'M',
+        }
+    }
+}
+
 /// Compares two trees or commits.
 pub(crate) fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
     if from == to {
@@ -73,6 +86,11 @@ pub(crate) fn tree_files(
         all.retain(|(path, _)| only.contains(path));
     }
     Ok(all)
+}
+
+/// The paths of every file of a tree.
+pub(crate) fn files_of(repo: &Repo, tree: Oid) -> Result<Vec<RepoPath>, Error> {
+    Ok(tree_files(repo, tree, &BTreeSet::new())?.into_iter().map(|(path, _)| path).collect())
 }
 
 /// `<mode> <type> <id>\t<path>`

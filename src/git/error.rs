@@ -94,6 +94,14 @@ pub enum Error {
         /// The unmerged paths.
         paths: Vec<RepoPath>,
     },
+    /// Tracked files that cannot be read, so that their content cannot be kept.
+    #[error("files in {} cannot be read: {}; nothing was changed", dir.display(), names(paths))]
+    Unreadable {
+        /// The worktree.
+        dir: PathBuf,
+        /// The files.
+        paths: Vec<RepoPath>,
+    },
     /// A merge, rebase or the like is under way.
     #[error("a {what} is under way in {}; nothing was changed", dir.display())]
     OpenOperation {
@@ -227,6 +235,10 @@ impl Explain for Error {
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
             Error::Unmerged { .. } => vec!["finish the merge first: git status".into()],
+            Error::Unreadable { dir, paths } => {
+                let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
+                vec![format!("make them readable for you: chmod u+r '{first}'").into()]
+            }
             Error::OpenOperation { what, .. } => {
                 vec![format!("finish it, or give it up: {}", give_up(what)).into()]
             }

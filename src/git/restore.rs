@@ -174,7 +174,7 @@ impl<'a> Work<'a> {
         let file = path.under(self.tree.dir);
         match side {
             Some(side) => !self.aside.holds(path) && is_blob(self.tree.repo, &file, side),
-            None => false,
+            None => file.symlink_metadata().is_err(),
         }
     }
 

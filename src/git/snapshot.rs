@@ -1,5 +1,7 @@
 //! Owns keeping everything that differs from HEAD in a worktree: one commit in the shape of a stash, and the raw index.
 
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::commit::NewCommit;
 use super::index::{self, Version};
 use super::path::nul_separated;
+use super::special::{self, LeftOut};
 use super::status::{Dirt, Entry, Kind, status};
 use super::transition::Tree;
 use super::{Error, Oid, Repo, RepoPath, flags};
@@ -30,9 +33,12 @@ pub(crate) struct Snapshot {
     /// Empty folders, which git forgets.
     #[serde(default)]
     pub(crate) empty_dirs: Vec<RepoPath>,
-    /// Embedded repositories, which stay where they are.
+    /// How many files differed from HEAD.
     #[serde(default)]
-    pub(crate) nested: Vec<RepoPath>,
+    pub(crate) files: usize,
+    /// What no snapshot can hold; it stays where it is.
+    #[serde(default)]
+    pub(crate) left: Vec<LeftOut>,
     /// Which index this was taken from; only known to the process that took it.
     #[serde(skip)]
     pub(super) index_version: Option<Version>,
@@ -70,7 +76,11 @@ pub(crate) fn take(
     keeper.unsplit()?;
     let index_tree = keeper.index_tree()?;
     let work_tree = keeper.work_tree(&dirt, &hidden)?;
-    let untracked_tree = keeper.untracked_tree(&dirt)?;
+    let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
+    if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(inside) {
+        return Ok(None);
+    }
+    let (empty_dirs, left) = keeper.rest(&dirt, &hidden, unread)?;
     let commit = stash_commit(tree.repo, base, index_tree, work_tree, untracked_tree, message)?;
     Ok(Some(Snapshot {
         commit,
@@ -78,9 +88,10 @@ pub(crate) fn take(
         index_tree,
         work_tree,
         untracked_tree,
-        intent_to_add: keeper.intent_to_add()?,
-        empty_dirs: empty_dirs(tree, &dirt, &hidden)?,
-        nested: dirt.untracked().filter(|e| e.nested).map(|e| e.path.clone()).collect(),
+        intent_to_add: tree.repo.announced(tree.dir, Some(&raw))?,
+        empty_dirs,
+        files: hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count(),
+        left,
         index_version,
     }))
 }
@@ -235,82 +246,134 @@ impl Keeper<'_> {
                 _ => {}
             }
         }
+        self.refuse_unreadable(&gone)?;
         self.update(&index, &["--force-remove"], &gone)?;
-        self.update(&index, &["--add", "--remove", "--replace"], &changed)?;
+        if let Err(e) = self.update(&index, &["--add", "--remove", "--replace"], &changed) {
+            self.refuse_unreadable(&changed)?;
+            return Err(e);
+        }
         self.write_tree(&index)
     }
 
-    fn untracked_tree(&self, dirt: &Dirt) -> Result<Option<Oid>, Error> {
-        let paths: Vec<RepoPath> = dirt.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
+    /// What git could not read has content that nobody can keep.
+    fn refuse_unreadable(&self, paths: &[RepoPath]) -> Result<(), Error> {
+        let paths = special::unreadable(self.tree.dir, paths);
         if paths.is_empty() {
-            return Ok(None);
+            return Ok(());
         }
-        let index = self.tree.scratch.join("untracked");
-        self.update(&index, &["--add", "--remove"], &paths)?;
-        self.write_tree(&index).map(Some)
+        Err(Error::Unreadable { dir: self.tree.dir.to_owned(), paths })
     }
 
-    fn intent_to_add(&self) -> Result<Vec<RepoPath>, Error> {
-        // Only an announced file is an addition between index and worktree.
-        let out = self
-            .repo()
-            .git_in(self.tree.dir)
-            .args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"])
-            .index(self.raw)
-            .run()?;
-        Ok(out.fields().map(RepoPath::new).collect())
+    /// The tree of the untracked files, and those of them that cannot be read.
+    fn untracked_tree(&self, dirt: &Dirt) -> Result<(Option<Oid>, Vec<RepoPath>), Error> {
+        let mut paths: Vec<RepoPath> =
+            dirt.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
+        let index = self.tree.scratch.join("untracked");
+        let mut unread = Vec::new();
+        if let Err(e) = self.update(&index, &["--add", "--remove"], &paths) {
+            unread = special::unreadable(self.tree.dir, &paths);
+            if unread.is_empty() {
+                return Err(e);
+            }
+            paths.retain(|p| !unread.contains(p));
+            self.update(&index, &["--add", "--remove"], &paths)?;
+        }
+        if paths.is_empty() {
+            return Ok((None, unread));
+        }
+        Ok((Some(self.write_tree(&index)?), unread))
+    }
+
+    /// The empty folders, and what stays where it is: named to the user, since a snapshot without it is not all.
+    fn rest(
+        &self,
+        dirt: &Dirt,
+        hidden: &[RepoPath],
+        unread: Vec<RepoPath>,
+    ) -> Result<(Vec<RepoPath>, Vec<LeftOut>), Error> {
+        let loose = loose_folders(self.tree, dirt, hidden)?;
+        let mut left = special::beside_tracked(self.tree, self.raw)?;
+        left.extend(loose.left);
+        left.extend(unread.into_iter().map(LeftOut::unreadable));
+        let mut left = special::without_ignored(self.tree, left)?;
+        left.extend(dirt.untracked().filter(|e| e.nested).map(|e| LeftOut::nested(e.path.clone())));
+        for LeftOut { path, what } in &left {
+            (self.tree.warn)(format!("{path} is {what} and stays where it is"));
+        }
+        Ok((loose.empty, left))
     }
 }
 
 /// Empty folders of a clean worktree that are not ignored.
 pub(crate) fn empty_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
-    empty_dirs(tree, &Dirt::default(), &[])
+    Ok(loose_folders(tree, &Dirt::default(), &[])?.empty)
 }
 
-/// Empty folders of a worktree that are not ignored.
-fn empty_dirs(tree: &Tree<'_>, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
+/// What is in folders that git has no file in.
+#[derive(Default)]
+struct Loose {
+    /// Folders with nothing in them.
+    empty: Vec<RepoPath>,
+    /// What is no file.
+    left: Vec<LeftOut>,
+}
+
+/// Looks through the folders of a worktree that are not ignored and that git knows nothing of.
+fn loose_folders(tree: &Tree<'_>, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Loose, Error> {
     let dir = tree.dir;
     let out = tree
         .repo
         .git_in(dir)
         .args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"])
         .run()?;
-    let mut found = Vec::new();
+    let mut found = Loose::default();
     // A folder whose files are all deleted is not empty in git's eyes while the index still has them, nor one that
     // stands where a file was.
     for path in dirt.tracked().map(|e| &e.path).chain(hidden) {
         let chain = path.parents().chain([path.clone()]);
         let there = chain.filter(|up| up.under(dir).symlink_metadata().is_ok_and(|m| m.is_dir()));
         if let Some(folder) = there.last() {
-            collect_empty(dir, &folder, &mut found);
+            found.look_into(dir, &folder);
         }
     }
     for field in out.fields() {
         if let Some(folder) = field.strip_suffix(b"/") {
-            collect_empty(dir, &RepoPath::new(folder), &mut found);
+            found.look_into(dir, &RepoPath::new(folder));
         }
     }
-    found.sort();
-    found.dedup();
+    found.empty.sort();
+    found.empty.dedup();
     Ok(found)
 }
 
-fn collect_empty(root: &Path, folder: &RepoPath, found: &mut Vec<RepoPath>) {
-    use std::os::unix::ffi::OsStrExt;
-    let path = folder.under(root);
-    // An embedded repository is a world of its own.
-    if path.join(".git").exists() {
-        return;
-    }
-    let Ok(entries) = std::fs::read_dir(&path) else { return };
-    let mut empty = true;
-    for entry in entries.flatten() {
-        empty = false;
-        if entry.file_type().is_ok_and(|t| t.is_dir()) {
-            collect_empty(root, &folder.join(entry.file_name().as_bytes()), found);
+impl Loose {
+    fn look_into(&mut self, root: &Path, folder: &RepoPath) {
+        let path = folder.under(root);
+        // An embedded repository is a world of its own.
+        if path.join(".git").exists() {
+            return;
         }
-    }
-    if empty {
-        found.push(folder.clone());
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                self.left.push(LeftOut::unreadable(folder.clone()));
+                return;
+            }
+            Err(_) => return,
+        };
+        let mut empty = true;
+        for entry in entries.flatten() {
+            empty = false;
+            let Ok(kind) = entry.file_type() else { continue };
+            let inside = folder.join(entry.file_name().as_bytes());
+            if kind.is_dir() {
+                self.look_into(root, &inside);
+            } else if let Some(what) = special::special(kind) {
+                self.left.push(LeftOut::new(inside, what));
+            }
+        }
+        if empty {
+            self.empty.push(folder.clone());
+        }
     }
 }

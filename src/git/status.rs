@@ -136,16 +136,28 @@ impl Repo {
         Ok(Oid::from_hex(out.line().as_bytes()))
     }
 
-    /// Whether the index of a worktree holds exactly this commit's tree.
+    /// Whether the index of a worktree holds exactly this tree. A file that is only announced (`git add -N`) is not in it.
     pub(crate) fn index_is_at(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
         let out = self
             .git_in(dir)
-            .args(["diff-index", "--cached", "--quiet"])
+            .args(["diff-index", "--cached", "--quiet", "--ita-invisible-in-index"])
             .arg(commit.to_string())
             .arg("--")
             .accept(&[1])
             .run()?;
         Ok(out.code == 0)
+    }
+
+    /// Files announced with `git add -N`, by an index of the worktree at `dir`.
+    pub(crate) fn announced(&self, dir: &Path, index: Option<&Path>) -> Result<Vec<RepoPath>, Error> {
+        // Only an announced file is an addition between index and worktree.
+        let call =
+            self.git_in(dir).args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"]);
+        let call = match index {
+            Some(index) => call.index(index),
+            None => call,
+        };
+        Ok(call.run()?.fields().map(RepoPath::new).collect())
     }
 
     /// Submodules that were set up in a worktree and have commits that no remote of theirs has, by name. They live in its

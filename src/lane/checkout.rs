@@ -4,7 +4,8 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, recover};
-use crate::git::{self, Oid, RepoPath, Snapshot, Tree};
+use crate::git::{self, Oid, RepoPath, Restored, Snapshot, Tree};
+use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
 
 /// A worktree that nobody else of git-proq changes meanwhile.
@@ -73,6 +74,13 @@ impl<'a> Checkout<'a> {
     pub(super) fn renewed(&self, snapshot: &Snapshot, id: &str) -> Result<Option<Snapshot>, Error> {
         let aside = self.project.store.layout().snapshot(id);
         self.look("renew", |tree| Ok(git::renew(tree, snapshot, &aside)?))
+    }
+
+    /// How a snapshot would come back, without changing anything.
+    pub(crate) fn foresee(&self, snap: &SnapRecord, now: Oid) -> Result<Restored, Error> {
+        let aside = self.project.store.layout().snapshot(&snap.id);
+        let raw = aside.join("index");
+        self.look("foresee", |tree| Ok(git::foresee(tree, &snap.snapshot, now, &aside, &raw)?))
     }
 
     /// Empty folders here, which git forgets. Nothing else differs from HEAD.

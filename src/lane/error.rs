@@ -102,6 +102,40 @@ pub enum Error {
         /// Which, one phrase each.
         why: Vec<String>,
     },
+    /// No such snapshot.
+    #[error("there is no snapshot '{id}'")]
+    NoSnap {
+        /// What was asked for.
+        id: String,
+    },
+    /// The beginning of several snapshots' ids.
+    #[error("'{id}' is the beginning of {} snapshots: {}", ids.len(), ids.join(", "))]
+    ManySnaps {
+        /// What was asked for.
+        id: String,
+        /// The ids that begin so.
+        ids: Vec<String>,
+    },
+    /// The open preview brings it back.
+    #[error("snapshot {id} comes back when the preview of '{lane}' is left; nothing was changed")]
+    SnapWaits {
+        /// The snapshot.
+        id: String,
+        /// The lane.
+        lane: String,
+    },
+    /// There is no worktree to bring a snapshot back to.
+    #[error("this is no worktree, so snapshot {id} cannot come back here; nothing was changed")]
+    NoWorktree {
+        /// The snapshot.
+        id: String,
+    },
+    /// There is no commit to bring a snapshot back onto.
+    #[error("this worktree has no commit yet to bring snapshot {id} back onto; nothing was changed")]
+    NoHead {
+        /// The snapshot.
+        id: String,
+    },
     /// A file could not be read, written or moved.
     #[error("could not {verb} {}", path.display())]
     Io {
@@ -196,7 +230,7 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
-            Error::Unborn { .. } => {
+            Error::Unborn { .. } | Error::NoHead { .. } => {
                 vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
             }
             Error::NeedsOnto { .. } => {
@@ -213,6 +247,10 @@ impl Explain for Error {
                 stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
             }
             Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
+            Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
+            Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
+            Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
+            Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }

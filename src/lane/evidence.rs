@@ -129,7 +129,7 @@ pub(crate) fn look(
         preview_edits: lane
             .preview_edits
             .iter()
-            .filter_map(|id| project.snap(id).ok())
+            .filter_map(|id| project.find_snap(id).ok().flatten())
             .map(|snap| snap.snapshot.commit)
             .collect(),
         ..Evidence::default()

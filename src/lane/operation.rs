@@ -194,6 +194,13 @@ impl<'p> Operation<'p> {
         Ok(())
     }
 
+    /// Notes that a snapshot is on its way to a worktree again, so that it is not deleted meanwhile.
+    pub(super) fn wake(&self, id: &str) -> Result<(), Error> {
+        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let snap = SnapRecord::load(&path)?;
+        self.save(&SnapRecord { restored: None, ..snap }, &path)
+    }
+
     /// Brings a snapshot back onto a worktree that is at `head`. What was written into its files while they were set aside
     /// becomes a part of it first. With a conflict nothing has changed.
     pub(crate) fn restore(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {

@@ -28,6 +28,7 @@ mod preview_identity;
 mod property;
 mod readme;
 mod show;
+mod snap;
 mod snap_keep;
 mod spawn;
 mod stop;

@@ -152,6 +152,18 @@ fn bash_completes_under_a_git_that_does_not_say_where_its_command_is() {
 }
 
 #[test]
+fn bash_completes_the_ids_of_snapshots() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > a.txt");
+    sandbox.sh("echo mine > a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    for command in ["show", "restore"] {
+        assert_eq!(offered(&sandbox, &typed(&["snap", command, "2026"])), ["[ID]"]);
+        assert_eq!(offered(&sandbox, &typed(&["snap", command, "1999"])), [""]);
+    }
+}
+
+#[test]
 fn setup_puts_pages_and_scripts_where_man_and_the_shells_look() {
     let sandbox = Sandbox::empty();
     let home = sandbox.root().join("home");

@@ -1,14 +1,8 @@
 //! Owns the tests of how long snapshots are kept.
 
-use super::preview_identity::waiting_snaps;
-use super::support::{Output, Sandbox};
-
-/// What the snapshots of a sandbox are called.
-fn ids(sandbox: &Sandbox) -> Vec<String> {
-    let refs = ["for-each-ref", "--format=%(refname:lstrip=3)", "refs/proq/snap"];
-    let refs = String::from_utf8(sandbox.raw(&sandbox.repo, &refs)).unwrap();
-    refs.lines().map(ToOwned::to_owned).collect()
-}
+use super::preview_identity::{same, waiting_snaps};
+use super::snap::ids;
+use super::support::{Image, Output, Sandbox};
 
 fn at(sandbox: &Sandbox, time: &str, args: &[&str]) -> Output {
     let mut command = sandbox.proq_command(&sandbox.repo, args);
@@ -96,4 +90,24 @@ fn a_way_back_that_was_cut_off_before_the_end_does_not_restore_twice() {
     sandbox.sh("echo later > a.txt");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_eq!(sandbox.read("a.txt"), "later\n");
+}
+
+#[test]
+fn a_way_back_that_was_cut_off_before_it_was_noted_can_be_repeated() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo k > keep.txt; echo k > gone; ln -s keep.txt link");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo lane > a.txt");
+    sandbox.sh("echo s > a.txt; git add a.txt; echo u > a.txt; rm gone; git rm -q link; echo l > loose; chmod +x keep.txt");
+    sandbox.sh("echo ann > ann; git add -N ann; mkdir void");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let open = sandbox.repo.join(".git/proq/preview.toml");
+    let snap = sandbox.repo.join(".git/proq/snaps").join(&ids(&sandbox)[0]).join("snap.toml");
+    let (open_record, snap_record) = (std::fs::read(&open).unwrap(), std::fs::read(&snap).unwrap());
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    std::fs::write(open, open_record).unwrap();
+    std::fs::write(snap, snap_record).unwrap();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
 }

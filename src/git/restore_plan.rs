@@ -1,0 +1,75 @@
+//! Owns saying how a snapshot would come back, without touching the worktree.
+
+use std::path::Path;
+
+use super::clear::Held;
+use super::open_op::refuse_open;
+use super::quarantine::is_blob;
+use super::status::{Entry, Kind, status};
+use super::transition::{Tree, refuse_overlap};
+use super::{Change, Error, Oid, Restored, Snapshot, merge_trees, tree_changes};
+
+/// How `restore` would bring `snapshot` back to a worktree whose HEAD is at `now`.
+///
+/// # Errors
+/// What `restore` would refuse: [`Error::Overlap`], [`Error::Obstructed`], [`Error::OpenOperation`].
+pub(crate) fn foresee(
+    tree: &Tree<'_>,
+    snapshot: &Snapshot,
+    now: Oid,
+    aside: &Path,
+    raw_index: &Path,
+) -> Result<Restored, Error> {
+    refuse_open(tree.dir, &tree.git_dir)?;
+    let held = Held::of(tree, snapshot)?;
+    let loose = held.untracked.iter().map(|(path, side)| (path.clone(), None, Some(*side)));
+    let loose = loose.map(|(path, old, new)| Change { path, old, new });
+    if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
+        refuse_staged(tree, now, snapshot)?;
+        let files = aside.join("files");
+        let is_back = |c: &Change| {
+            let file = c.path.under(tree.dir);
+            match c.new {
+                None => file.symlink_metadata().is_err(),
+                Some(side) => {
+                    is_blob(tree.repo, &file, side) && c.path.under(&files).symlink_metadata().is_err()
+                }
+            }
+        };
+        let (tracked, loose): (Vec<Change>, Vec<Change>) = (held.tracked.clone(), loose.collect());
+        let tracked: Vec<Change> = tracked.into_iter().filter(|c| !is_back(c)).collect();
+        // A file taken out of the index but kept stands in HEAD's place, which leaves first.
+        let leaving = |c: &Change| tracked.iter().any(|t| t.path == c.path && t.old.is_some());
+        let loose: Vec<Change> = loose.into_iter().filter(|c| !is_back(c) && !leaving(c)).collect();
+        refuse_overlap(tree, &[tracked, loose].concat(), None)?;
+        return Ok(Restored::Exactly);
+    }
+    let before = tree.repo.tree_of(snapshot.base)?;
+    let ours = tree.repo.tree_of(now)?;
+    let merge = |theirs| merge_trees(tree.repo, before, ours, theirs, tree.scratch);
+    let (work, staged) = (merge(snapshot.work_tree)?, merge(snapshot.index_tree)?);
+    for merged in [&work, &staged] {
+        if !merged.clean {
+            return Ok(Restored::Conflict(merged.paths()));
+        }
+    }
+    refuse_staged(tree, now, snapshot)?;
+    let mut changes = tree_changes(tree.repo, now, work.tree)?;
+    changes.extend(loose);
+    match refuse_overlap(tree, &changes, None) {
+        Err(Error::Obstructed { paths, .. }) => Ok(Restored::Conflict(paths)),
+        Err(e) => Err(e),
+        Ok(()) => Ok(Restored::Merged),
+    }
+}
+
+/// Refuses when something is staged that is neither HEAD's nor the snapshot's own.
+fn refuse_staged(tree: &Tree<'_>, now: Oid, snapshot: &Snapshot) -> Result<(), Error> {
+    if tree.repo.index_is_at(tree.dir, now)? || tree.repo.index_is_at(tree.dir, snapshot.index_tree)? {
+        return Ok(());
+    }
+    let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
+    let dirt = status(tree.repo, tree.dir, false)?;
+    let paths = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
+    Err(Error::Overlap { dir: tree.dir.to_owned(), paths })
+}

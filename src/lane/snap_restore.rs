@@ -1,0 +1,81 @@
+//! Owns bringing a snapshot back when somebody asks for it, onto the worktree they stand in.
+
+use std::path::{Path, PathBuf};
+
+use super::{Error, Operation, Project, SnapState, SnapView, operate};
+use crate::git::{self, RepoPath, Restored};
+
+/// What bringing a snapshot back did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Brought {
+    /// How it came back.
+    pub(crate) restored: Restored,
+    /// The worktree.
+    pub(crate) dir: PathBuf,
+    /// Whether an untracked file of the snapshot is among what conflicts.
+    pub(crate) loose_conflict: bool,
+}
+
+/// Brings a snapshot back onto the worktree that the user stands in; with `dry_run` only says how it would come back.
+///
+/// # Errors
+/// [`Error::SnapWaits`] when the open preview will bring it back, [`git::Error::Overlap`] and the like when something
+/// stands in its way: nothing was changed.
+pub(crate) fn restore_snap(project: &Project, view: &SnapView, dry_run: bool) -> Result<Brought, Error> {
+    operate(project, "snap restore", |op| restore_in(op, view, dry_run))
+}
+
+fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brought, Error> {
+    let project = op.project;
+    let id = &view.record.id;
+    if let SnapState::Waiting(lane) = &view.state {
+        return Err(Error::SnapWaits { id: id.clone(), lane: lane.clone() });
+    }
+    let dir = project.repo.here().ok_or_else(|| Error::NoWorktree { id: id.clone() })?.to_owned();
+    let checkout = op.checkout(&dir)?;
+    let now = project.repo.head_of(&dir)?.ok_or_else(|| Error::NoHead { id: id.clone() })?;
+    let unmerged = git::status(&project.repo, &dir, false)?.unmerged();
+    if !unmerged.is_empty() {
+        return Err(git::Error::Unmerged { dir, paths: unmerged }.into());
+    }
+    let mut announced = project.repo.announced(&dir, None)?;
+    announced.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
+    if !announced.is_empty() {
+        // They are a part of the index alone, and the snapshot brings its own.
+        return Err(git::Error::Overlap { dir, paths: announced }.into());
+    }
+    let restored = if dry_run { checkout.foresee(&view.record, now)? } else { bring(op, &dir, view, now)? };
+    let loose_conflict = match (&restored, view.record.snapshot.untracked_tree) {
+        (Restored::Conflict(paths), Some(tree)) => {
+            let loose = git::files_of(&project.repo, tree)?;
+            let above =
+                |path: &RepoPath| loose.iter().any(|l| l == path || l.parents().any(|up| up == *path));
+            paths.iter().any(above)
+        }
+        _ => false,
+    };
+    Ok(Brought { restored, dir, loose_conflict })
+}
+
+fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: git::Oid) -> Result<Restored, Error> {
+    let id = &view.record.id;
+    let brought = op.attempt(|| {
+        op.wake(id)?;
+        let restored = op.restore(dir, id, now)?;
+        if let Restored::Conflict(paths) = restored {
+            // It is not on its way any more.
+            let snapshot = view.record.snapshot.commit;
+            return Err(Error::DoesNotFit { dir: dir.to_owned(), paths, snapshot });
+        }
+        op.retire(id)?;
+        if let SnapState::Edits(lane) = &view.state {
+            op.update_lane(lane, |lane| lane.preview_edits.retain(|edit| edit != id))?;
+        }
+        Ok(restored)
+    });
+    match brought {
+        Err(Error::DoesNotFit { paths, .. }) => Ok(Restored::Conflict(paths)),
+        other => other,
+    }
+}
