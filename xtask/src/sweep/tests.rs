@@ -1,0 +1,105 @@
+//! Owns the proof that the sweep is not always green: toys that lose something half-way must be caught.
+
+use std::path::{Path, PathBuf};
+
+use super::args::Args;
+use super::copy;
+use super::place::Place;
+use super::points::{Share, sweep};
+use super::report::Tally;
+use super::scene::{Scene, Stage};
+use super::{Outcome, folder};
+
+/// A program that moves `a` to `b`: rightly by one rename, wrongly by removing it first, or with something left over.
+const TOY: &str = r#"#!/bin/sh
+case $1 in
+list) echo '{}' ;;
+rename) mv a.txt b.txt ;;
+lose) text=$(cat a.txt); rm a.txt; printf '%s\n' "$text" > b.txt ;;
+litter) cp a.txt b.tmp; mv a.txt b.txt; rm b.tmp ;;
+esac
+"#;
+
+fn toy(place: &Place) -> Outcome<()> {
+    place.keep("a.txt", "toy")
+}
+
+fn args() -> Args {
+    Args {
+        scenario: Vec::new(),
+        list: false,
+        short: false,
+        seed: None,
+        point: None,
+        nested: None,
+        no_nested: false,
+        errors: false,
+        signals: false,
+        crowd: None,
+        processes: 1,
+        jobs: Some(1),
+        proq: None,
+    }
+}
+
+/// A folder for one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(copy::remove(&self.0));
+    }
+}
+
+fn swept(command: &'static [&'static str], args: &Args) -> Tally {
+    let folder = Folder(folder().unwrap().with_extension(command[0]));
+    let bin = folder.0.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    // Written by a child: a descriptor of this process, open for writing while another test forks, makes it "busy".
+    let mut sh = std::process::Command::new("sh");
+    sh.args(["-c", "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"", "sh", TOY]).arg(bin.join("git-proq"));
+    assert!(sh.status().unwrap().success());
+    let place = Place::new(&folder.0.join("w"), Path::new(&bin.join("git-proq"))).unwrap();
+    let scene =
+        Scene { name: "toy", prepare: toy, command, code: 0, also: &[], undone: false };
+    let stage = Stage::new(&place, &scene).unwrap();
+    sweep(&stage, args, 1, Share { part: 0, parts: 1 }).unwrap()
+}
+
+#[test]
+fn one_rename_is_found_good_at_every_point() {
+    let tally = swept(&["rename"], &args());
+    assert_eq!((tally.points, tally.runs, tally.losses), (1, 1, 0));
+    assert!(tally.violations.is_empty(), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_file_that_is_nowhere_half_way_is_a_loss() {
+    let tally = swept(&["lose"], &args());
+    // Killed when the file is gone: before the new one is opened, and before it is written.
+    assert_eq!((tally.points, tally.losses), (3, 2), "{:?}", tally.violations);
+    let first = &tally.violations[0];
+    assert!(first.faults[0].contains("LOST at once: precious 1 toy"), "{first:?}");
+    assert_eq!(first.repeat, "cargo xtask crash-sweep --scenario toy --point 2");
+}
+
+#[test]
+fn what_is_left_over_is_a_violation_but_no_loss() {
+    let tally = swept(&["litter"], &args());
+    assert_eq!(tally.losses, 0);
+    assert!(!tally.violations.is_empty());
+    assert!(tally.violations.iter().any(|v| v.faults[0].contains("b.tmp")), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_call_that_fails_is_a_loss_too_when_nobody_notices() {
+    let tally = swept(&["lose"], &Args { errors: true, ..args() });
+    assert!(tally.losses > 0);
+    assert!(tally.violations.iter().any(|v| v.way == "disk full from"), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_signal_is_like_a_kill_to_who_does_not_care() {
+    let tally = swept(&["lose"], &Args { signals: true, ..args() });
+    assert!(tally.losses > 0, "{:?}", tally.violations);
+}
