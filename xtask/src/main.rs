@@ -36,7 +36,9 @@ fn main() -> ExitCode {
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     match cli.task {
         Task::CrashSweep => {
-            eprintln!("error: the crash sweep stops programs at system calls, which works on Linux on x86_64 only");
+            eprintln!(
+                "error: the crash sweep stops programs at system calls, which works on Linux on x86_64 only"
+            );
             ExitCode::FAILURE
         }
     }

@@ -117,7 +117,7 @@ impl Call {
             One(at) if args[at] == 0 => file_of(pid, args[0])?,
             Open(at) | One(at) => text(pid, args[at]),
             Paths(from, to) => {
-                let mut both = text(pid, args[from]);
+                let mut both = text(pid, args[from]).into_os_string();
                 both.push(" -> ");
                 both.push(text(pid, args[to]));
                 both.into()

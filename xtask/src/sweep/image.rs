@@ -16,7 +16,8 @@ use super::place::{Place, without_ids};
 const LASTING: u32 = 0x6000_B000;
 
 /// Files that git keeps while something of its own is unfinished.
-const OPEN: &[&str] = &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+const OPEN: &[&str] =
+    &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
 
 /// Refs that are for keeping only, and whose names no two runs share.
 const KEEPERS: &[&str] = &["refs/proq/saved/", "refs/proq/op/", "refs/proq/pending/"];
@@ -85,7 +86,9 @@ fn lists(place: &Place, image: &mut Image) -> Outcome<()> {
         image.insert("list".to_owned(), format!("ended with {}: {}", answer.code, answer.complaint()));
         return Ok(());
     }
-    let Value::Object(all) = serde_json::from_str::<Value>(&place.plain(&answer.stdout))? else { return Ok(()) };
+    let Value::Object(all) = serde_json::from_str::<Value>(&place.plain(&answer.stdout))? else {
+        return Ok(());
+    };
     for (key, value) in all {
         let Value::Array(rows) = value else {
             image.insert(format!("list: {key}"), value.to_string());
@@ -113,7 +116,8 @@ fn files(root: &Path, dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()
         if name == Path::new(".git") || name == Path::new(".proq-worktrees") {
             continue;
         }
-        let key = format!("{prefix} {}", without_ids(&name.as_os_str().as_bytes().escape_ascii().to_string()));
+        let key =
+            format!("{prefix} {}", without_ids(&name.as_os_str().as_bytes().escape_ascii().to_string()));
         let meta = path.symlink_metadata()?;
         if meta.is_symlink() {
             image.insert(key, format!("link {}", fs::read_link(&path)?.display()));
@@ -205,7 +209,8 @@ fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
             let name = without_ids(&entry.file_name().to_string_lossy());
             let expected = name == ".gitignore" || what == "leftover" && !name.starts_with("index.");
             if !expected {
-                let key = if name.contains("[ID]") { format!("{what} {n}") } else { format!("{what} {name}") };
+                let key =
+                    if name.contains("[ID]") { format!("{what} {n}") } else { format!("{what} {name}") };
                 image.insert(key, String::new());
             }
         }
@@ -228,7 +233,8 @@ fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.strip_prefix(git)?;
-        if name == Path::new("proq/locks") || name == Path::new("objects") || name == Path::new("proq/trash") {
+        if name == Path::new("proq/locks") || name == Path::new("objects") || name == Path::new("proq/trash")
+        {
             continue;
         }
         if path.is_dir() && !path.is_symlink() {

@@ -42,7 +42,11 @@ impl Stage<'_> {
         if let Some((_, finish)) = self.also.iter().find(|(state, _)| same(state)) {
             let answer = self.place.proq(finish)?;
             if let Some(what) = difference(&look(self.place)?, &self.after) {
-                faults.push(format!("git proq {} does not finish it ({}): {what}", finish.join(" "), answer.code));
+                faults.push(format!(
+                    "git proq {} does not finish it ({}): {what}",
+                    finish.join(" "),
+                    answer.code
+                ));
             }
             return Ok(faults);
         }

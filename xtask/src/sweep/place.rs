@@ -125,7 +125,7 @@ impl Place {
         for entry in entries {
             let link = std::fs::read_to_string(entry?.path().join("gitdir")).unwrap_or_default();
             let dir = Path::new(link.trim_end()).parent().map(Path::to_owned).unwrap_or_default();
-            if dir.join(".git").is_file() {
+            if dir.is_absolute() && dir.join(".git").is_file() {
                 out.push(dir);
             }
         }

@@ -1,5 +1,6 @@
 //! Owns the sweep over one scenario: every point, disturbed in every way asked for, and the points of recovery within.
 
+use super::Outcome;
 use super::args::Args;
 use super::calls::Call;
 use super::dice::Dice;
@@ -7,7 +8,6 @@ use super::judge::RECOVER;
 use super::report::{Tally, Violation};
 use super::scene::Stage;
 use super::trace::{Plan, Run};
-use super::Outcome;
 
 /// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
 const SHORT: usize = 40;
@@ -40,7 +40,8 @@ pub(super) struct Share {
 
 /// Sweeps over one share of a scenario.
 pub(super) fn sweep(stage: &Stage<'_>, args: &Args, seed: u64, share: Share) -> Outcome<Tally> {
-    let mut sweep = Sweep { stage, args, tally: Tally::default(), dice: Dice::new(seed, &stage.scene.title()) };
+    let mut sweep =
+        Sweep { stage, args, tally: Tally::default(), dice: Dice::new(seed, &stage.scene.title()) };
     if share.part == 0 {
         for fault in &stage.faults {
             sweep.violation("not disturbed", 0, None, None, vec![fault.clone()]);

@@ -5,8 +5,7 @@ use super::place::Place;
 use super::scene::{Also, Scene};
 
 /// A scenario without further states whose command ends with 0.
-const PLAIN: Scene =
-    Scene { name: "", prepare: nothing, command: &[], code: 0, also: &[], undone: false };
+const PLAIN: Scene = Scene { name: "", prepare: nothing, command: &[], code: 0, also: &[], undone: false };
 
 /// A landing is decided by one compare-and-swap of the base. What comes after it, taking the landed lanes away, is
 /// `cleanup`'s work, and may be left to it.
@@ -40,7 +39,12 @@ const SCENES: &[Scene] = &[
     Scene { name: "preview-switch", prepare: edited_preview, command: &["preview", "two"], ..PLAIN },
     Scene { name: "preview-refresh", prepare: outdated_preview, command: &["preview", "--refresh"], ..PLAIN },
     Scene { name: "preview-back", prepare: edited_preview, command: &["preview", "--back"], ..PLAIN },
-    Scene { name: "preview-back-commit", prepare: committed_preview, command: &["preview", "--back"], ..PLAIN },
+    Scene {
+        name: "preview-back-commit",
+        prepare: committed_preview,
+        command: &["preview", "--back"],
+        ..PLAIN
+    },
     Scene { name: "preview-back-moved", prepare: moved_preview, command: &["preview", "--back"], ..PLAIN },
     Scene {
         name: "merge",
@@ -97,14 +101,20 @@ fn lane(place: &Place, name: &str) -> Outcome<()> {
     place.proq_ok(&["spawn", "--empty", "-n", name])?;
     let dir = place.lane(name);
     place.keep(dir.join(format!("{name}.txt")), &format!("of {name}, committed"))?;
-    place.sh_in(&dir, &format!("mkdir -p deep; echo {name} > deep/{name}.txt; git add -A; git commit -qm {name}"))
+    place.sh_in(
+        &dir,
+        &format!("mkdir -p deep; echo {name} > deep/{name}.txt; git add -A; git commit -qm {name}"),
+    )
 }
 
 fn two_lanes(place: &Place) -> Outcome<()> {
     base(place)?;
     lane(place, "one")?;
     let dir = place.lane("one");
-    place.sh_in(&dir, "echo changed > shared.txt; git rm -q dir/c.txt; chmod +x run.sh; git commit -qam more")?;
+    place.sh_in(
+        &dir,
+        "echo changed > shared.txt; git rm -q dir/c.txt; chmod +x run.sh; git commit -qam more",
+    )?;
     lane(place, "two")
 }
 
@@ -122,7 +132,9 @@ fn dirty(place: &Place) -> Outcome<()> {
     place.keep("debug.log", "ignored in the main checkout")?;
     let name = place.precious("untracked, not UTF-8");
     place.sh(&format!("printf '%s' '{name}' > \"$(printf 'caf\\351.txt')\""))?;
-    place.sh("git add -N planned.txt; rm dir/gone.txt; chmod +x a.txt; ln -sf b.txt link; ln -s nowhere dangling")
+    place.sh(
+        "git add -N planned.txt; rm dir/gone.txt; chmod +x a.txt; ln -sf b.txt link; ln -s nowhere dangling",
+    )
 }
 
 fn carried(place: &Place) -> Outcome<()> {

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use super::Outcome;
 use super::args::Args;
 use super::copy;
 use super::place::Place;
 use super::points::{Share, sweep};
 use super::report::Tally;
 use super::scene::{Scene, Stage};
-use super::{Outcome, folder};
 
 /// A program that moves `a` to `b`: rightly by one rename, wrongly by removing it first, or with something left over.
 const TOY: &str = r#"#!/bin/sh
@@ -51,8 +51,8 @@ impl Drop for Folder {
     }
 }
 
-fn swept(command: &'static [&'static str], args: &Args) -> Tally {
-    let folder = Folder(folder().unwrap().with_extension(command[0]));
+fn swept(test: &str, command: &'static [&'static str], args: &Args) -> Tally {
+    let folder = Folder(std::env::temp_dir().join(format!("xtask-{}-{test}", std::process::id())));
     let bin = folder.0.join("bin");
     std::fs::create_dir_all(&bin).unwrap();
     // Written by a child: a descriptor of this process, open for writing while another test forks, makes it "busy".
@@ -60,22 +60,21 @@ fn swept(command: &'static [&'static str], args: &Args) -> Tally {
     sh.args(["-c", "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"", "sh", TOY]).arg(bin.join("git-proq"));
     assert!(sh.status().unwrap().success());
     let place = Place::new(&folder.0.join("w"), Path::new(&bin.join("git-proq"))).unwrap();
-    let scene =
-        Scene { name: "toy", prepare: toy, command, code: 0, also: &[], undone: false };
+    let scene = Scene { name: "toy", prepare: toy, command, code: 0, also: &[], undone: false };
     let stage = Stage::new(&place, &scene).unwrap();
     sweep(&stage, args, 1, Share { part: 0, parts: 1 }).unwrap()
 }
 
 #[test]
 fn one_rename_is_found_good_at_every_point() {
-    let tally = swept(&["rename"], &args());
+    let tally = swept("good", &["rename"], &args());
     assert_eq!((tally.points, tally.runs, tally.losses), (1, 1, 0));
     assert!(tally.violations.is_empty(), "{:?}", tally.violations);
 }
 
 #[test]
 fn a_file_that_is_nowhere_half_way_is_a_loss() {
-    let tally = swept(&["lose"], &args());
+    let tally = swept("lose", &["lose"], &args());
     // Killed when the file is gone: before the new one is opened, and before it is written.
     assert_eq!((tally.points, tally.losses), (3, 2), "{:?}", tally.violations);
     let first = &tally.violations[0];
@@ -85,7 +84,7 @@ fn a_file_that_is_nowhere_half_way_is_a_loss() {
 
 #[test]
 fn what_is_left_over_is_a_violation_but_no_loss() {
-    let tally = swept(&["litter"], &args());
+    let tally = swept("litter", &["litter"], &args());
     assert_eq!(tally.losses, 0);
     assert!(!tally.violations.is_empty());
     assert!(tally.violations.iter().any(|v| v.faults[0].contains("b.tmp")), "{:?}", tally.violations);
@@ -93,13 +92,13 @@ fn what_is_left_over_is_a_violation_but_no_loss() {
 
 #[test]
 fn a_call_that_fails_is_a_loss_too_when_nobody_notices() {
-    let tally = swept(&["lose"], &Args { errors: true, ..args() });
+    let tally = swept("errors", &["lose"], &Args { errors: true, ..args() });
     assert!(tally.losses > 0);
     assert!(tally.violations.iter().any(|v| v.way == "disk full from"), "{:?}", tally.violations);
 }
 
 #[test]
 fn a_signal_is_like_a_kill_to_who_does_not_care() {
-    let tally = swept(&["lose"], &Args { signals: true, ..args() });
+    let tally = swept("signals", &["lose"], &Args { signals: true, ..args() });
     assert!(tally.losses > 0, "{:?}", tally.violations);
 }
