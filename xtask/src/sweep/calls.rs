@@ -69,8 +69,7 @@ const CALLS: &[(&str, c_long, Subject, bool)] = &[
 ];
 
 /// Bits of an open's flags that make it one that changes something.
-#[expect(clippy::cast_sign_loss, reason = "bits")]
-const WRITES: u32 = (O_CREAT | O_TRUNC | O_WRONLY | O_RDWR) as u32;
+const WRITES: u32 = (O_CREAT | O_TRUNC | O_WRONLY | O_RDWR).cast_unsigned();
 
 /// Calls that count only when one of these bits is set in one of their arguments: number, argument, bits.
 pub(super) fn conditional() -> [(u32, u32, u32); 3] {

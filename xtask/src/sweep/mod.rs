@@ -55,6 +55,9 @@ fn start(args: &Args) -> Outcome<bool> {
     if args.list {
         for scene in &scenes {
             println!("{:<26} git proq {}", scene.title(), scene.tested().join(" "));
+            for state in if scene.undone { &[] } else { scene.also } {
+                println!("{:<26}   may also end: {}", "", state.why);
+            }
         }
         return Ok(true);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use super::place::Place;
 use super::{Outcome, fail};
@@ -41,18 +41,66 @@ fn strike(content: &[u8], missing: &mut BTreeSet<&str>) {
     missing.retain(|token| !content.windows(token.len()).any(|w| w == token.as_bytes()));
 }
 
-/// Reads every object that refs, reflogs, HEADs and indexes of all worktrees hold.
+/// Reads every object that refs, reflogs, HEADs and indexes of all worktrees hold. The beginnings are collected here and
+/// not by git's own `--all --reflog --indexed-objects`, which gives up when a killed `git worktree add` has left a
+/// worktree half-made; nothing is lost by that.
 fn search_objects(place: &Place, missing: &mut BTreeSet<&str>) -> Outcome<()> {
-    let args = ["rev-list", "--objects", "--no-object-names", "--all", "--reflog", "--indexed-objects"];
-    let ids = place.answer(place.command("git", &place.repo()).args(args))?.ok("git rev-list")?;
+    let mut roots = place
+        .answer(place.command("git", &place.repo()).args(["for-each-ref", "--format=%(objectname)"]))?
+        .stdout;
+    ids_of_files(&place.repo().join(".git"), &mut roots)?;
+    for tree in place.worktrees()? {
+        // Only what can be read can be found.
+        let staged = place.answer(place.command("git", &tree).args(["ls-files", "--stage", "-z"]))?.stdout;
+        for entry in staged.split(|b| *b == 0) {
+            let fields = entry.split(|b| *b == b' ').nth(1).unwrap_or_default();
+            roots.extend_from_slice(fields);
+            roots.push(b'\n');
+        }
+    }
+    let mut list = place.command("git", &place.repo());
+    list.args(["rev-list", "--objects", "--no-object-names", "--ignore-missing", "--stdin"]);
+    let ids = fed(list, roots)?;
     let mut batch = place.command("git", &place.repo());
     batch.args(["cat-file", "--batch", "--buffer"]);
-    let mut child = batch.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-    let Some(mut stdin) = child.stdin.take() else { return fail("git cat-file has no input") };
+    strike(&fed(batch, ids)?, missing);
+    Ok(())
+}
+
+/// Object ids in HEADs and reflogs, of all worktrees.
+fn ids_of_files(dir: &Path, out: &mut Vec<u8>) -> Outcome<()> {
+    for entry in fs::read_dir(dir).into_iter().flatten() {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() {
+            if name != "objects" && name != "proq" {
+                ids_of_files(&path, out)?;
+            }
+        } else if name == "HEAD" || name == "ORIG_HEAD" || path.components().any(|c| c.as_os_str() == "logs")
+        {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let ids = text
+                .split_whitespace()
+                .filter(|w| matches!(w.len(), 40 | 64) && w.bytes().all(|b| b.is_ascii_hexdigit()));
+            for id in ids.filter(|id| id.bytes().any(|b| b != b'0')) {
+                out.extend_from_slice(id.as_bytes());
+                out.push(b'\n');
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a command answers to this input.
+fn fed(mut command: Command, input: Vec<u8>) -> Outcome<Vec<u8>> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let Some(mut stdin) = child.stdin.take() else { return fail("a program without input") };
     let out = std::thread::scope(|scope| {
-        scope.spawn(move || drop(stdin.write_all(&ids)));
+        scope.spawn(move || drop(stdin.write_all(&input)));
         child.wait_with_output()
     })?;
-    strike(&out.stdout, missing);
-    Ok(())
+    if out.status.success() {
+        return Ok(out.stdout);
+    }
+    fail(String::from_utf8_lossy(&out.stderr).trim().to_owned())
 }

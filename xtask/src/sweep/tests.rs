@@ -7,15 +7,23 @@ use super::args::Args;
 use super::copy;
 use super::place::Place;
 use super::points::{Share, sweep};
-use super::report::Tally;
+use super::report::{Tally, Violation};
 use super::scene::{Scene, Stage};
 
 /// A program that moves `a` to `b`: rightly by one rename, wrongly by removing it first, or with something left over.
 const TOY: &str = r#"#!/bin/sh
 case $1 in
-list) echo '{}' ;;
+list) if test -e undo; then
+    if test -e b.txt; then
+      if grep -q careless undo; then text=$(cat b.txt); rm b.txt; printf '%s\n' "$text" > a.txt
+      else mv b.txt a.txt; fi
+    fi
+    rm undo
+  fi
+  echo '{}' ;;
 rename) mv a.txt b.txt ;;
 lose) text=$(cat a.txt); rm a.txt; printf '%s\n' "$text" > b.txt ;;
+journal|careless) echo $1 > undo; mv a.txt b.txt; rm undo ;;
 litter) cp a.txt b.tmp; mv a.txt b.txt; rm b.tmp ;;
 esac
 "#;
@@ -101,4 +109,20 @@ fn a_call_that_fails_is_a_loss_too_when_nobody_notices() {
 fn a_signal_is_like_a_kill_to_who_does_not_care() {
     let tally = swept("signals", &["lose"], &Args { signals: true, ..args() });
     assert!(tally.losses > 0, "{:?}", tally.violations);
+}
+
+#[test]
+fn a_recovery_that_can_be_killed_anywhere_is_good() {
+    let tally = swept("journal", &["journal"], &args());
+    assert!(tally.violations.is_empty(), "{:?}", tally.violations);
+    assert_eq!((tally.points, tally.nested), (4, 4));
+    assert_eq!(tally.runs, 4 + 4);
+}
+
+#[test]
+fn a_recovery_that_loses_something_when_it_is_killed_is_caught() {
+    let tally = swept("careless", &["careless"], &args());
+    let caught = |v: &Violation| v.nested.is_some() && v.faults[0].contains("LOST");
+    assert!(tally.violations.iter().any(caught), "{:?}", tally.violations);
+    assert!(tally.violations.iter().all(|v| v.nested.is_some()), "{:?}", tally.violations);
 }

@@ -131,10 +131,10 @@ impl Tracer<'_> {
                 }
             }
             Plan::Fail { errno, .. } if due => sys::fail_call(pid, errno)?,
-            Plan::Fail { at, errno, lasting: true } if self.count > at => {
-                if errno != libc::ENOSPC || call.needs_room {
-                    sys::fail_call(pid, errno)?;
-                }
+            Plan::Fail { at, errno, lasting: true }
+                if self.count > at && (errno != libc::ENOSPC || call.needs_room) =>
+            {
+                sys::fail_call(pid, errno)?;
             }
             Plan::Signal { signal, .. } if due => sys::signal(-self.root, signal),
             _ => {}
