@@ -3,6 +3,8 @@
 pub(crate) mod args;
 mod calls;
 mod copy;
+mod crowd;
+mod crowd_model;
 mod dice;
 mod image;
 mod judge;
@@ -66,10 +68,13 @@ fn start(args: &Args) -> Outcome<bool> {
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
     let (scenes, skipped) = if can_undo(&proq)? { (scenes, 0) } else { without_undo(scenes) };
-    if skipped > 0 {
+    if skipped > 0 && args.crowd.is_none() {
         println!("SKIPPED {skipped} scenarios of undo: there is no `git proq undo` yet");
     }
-    let good = all(args, &scenes, &proq, &folder, seed);
+    let good = match args.crowd {
+        Some(seconds) => crowd::crowd(&folder, &proq, seed, seconds, args.processes),
+        None => all(args, &scenes, &proq, &folder, seed),
+    };
     if args.point.is_some() {
         println!("kept: {}", folder.display());
     } else {

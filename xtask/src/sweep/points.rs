@@ -119,6 +119,9 @@ impl Sweep<'_> {
         self.save("recovered")?;
         let done = !killed && run.code == stage.scene.tested_code();
         faults.extend(stage.judge(done)?);
+        if !killed && !faults.is_empty() {
+            faults.push(format!("it had ended with {}", run.code));
+        }
         self.violation(way, point, None, Some(call), faults);
         if killed && deep && !self.args.no_nested && self.args.point.is_none() {
             self.nested_points(point, recovery.calls.len())?;
