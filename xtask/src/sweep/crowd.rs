@@ -36,6 +36,8 @@ pub(super) struct Log {
     pub(super) landed: Vec<String>,
     /// How often each command was run and how it ended.
     pub(super) ends: BTreeMap<(String, i32), usize>,
+    /// One example of what each of those said.
+    pub(super) said: BTreeMap<(String, i32), String>,
     /// What no command may say or do.
     pub(super) faults: Vec<String>,
 }
@@ -75,8 +77,9 @@ pub(super) fn crowd(folder: &Path, proq: &Path, seed: u64, seconds: u64, process
 }
 
 fn tell(log: &Log, seed: u64) {
-    for ((command, code), count) in &log.ends {
-        println!("  {command:<12} ended with {code:<3} {count:>6} times");
+    for (end @ (command, code), count) in &log.ends {
+        let said = log.said.get(end).map(String::as_str).unwrap_or_default();
+        println!("  {command:<12} ended with {code:<3} {count:>6} times  {said}");
     }
     for fault in &log.faults {
         println!("  {fault}");
@@ -154,7 +157,11 @@ impl Member<'_> {
         };
         let answer = run(command.args(args))?;
         let mut log = self.crowd.log();
-        *log.ends.entry((args[0].to_owned(), answer.code)).or_default() += 1;
+        let end = (args[0].to_owned(), answer.code);
+        *log.ends.entry(end.clone()).or_default() += 1;
+        if answer.code != 0 {
+            log.said.insert(end, example(&answer));
+        }
         if ![0, 1, 3, 5].contains(&answer.code) {
             log.faults.push(format!("{} ended with {}: {}", args.join(" "), answer.code, answer.stderr));
         }
@@ -223,6 +230,15 @@ impl Member<'_> {
         }
         Ok(())
     }
+}
+
+/// Why something was refused, in a line.
+fn example(answer: &Answer) -> String {
+    let value: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
+    let mut lanes = value["lanes"].as_array().into_iter().flatten();
+    let why = lanes.find_map(|l| l["message"].as_str()).map(str::to_owned);
+    why.or_else(|| value["error"]["message"].as_str().map(str::to_owned))
+        .unwrap_or_else(|| answer.complaint())
 }
 
 /// Lanes that an answer of `merge` calls landed, with the merge commit.

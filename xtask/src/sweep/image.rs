@@ -22,6 +22,9 @@ const OPEN: &[&str] =
 /// Refs that are for keeping only, and whose names no two runs share.
 const KEEPERS: &[&str] = &["refs/proq/saved/", "refs/proq/op/", "refs/proq/pending/"];
 
+/// How many differences are named.
+const MOST: usize = 8;
+
 /// Everything that must be as before or as after: what, and how it is.
 pub(super) type Image = BTreeMap<String, String>;
 
@@ -63,8 +66,8 @@ pub(super) fn difference(found: &Image, wanted: &Image) -> Option<String> {
     }
     let gone = wanted.keys().filter(|key| !found.contains_key(*key));
     parts.extend(gone.map(|key| format!("-{key}")));
-    let more = parts.len().saturating_sub(5);
-    parts.truncate(5);
+    let more = parts.len().saturating_sub(MOST);
+    parts.truncate(MOST);
     if more > 0 {
         parts.push(format!("and {more} more"));
     }
@@ -240,7 +243,7 @@ fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
         if path.is_dir() && !path.is_symlink() {
             locks(git, &path, image)?;
         } else if path.extension().is_some_and(|e| e == "lock") {
-            image.insert(format!("lock {}", name.display()), String::new());
+            image.insert(without_ids(&format!("lock {}", name.display())), String::new());
         }
     }
     Ok(())

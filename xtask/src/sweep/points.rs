@@ -98,7 +98,12 @@ impl Sweep<'_> {
         let stage = self.stage;
         stage.place.reset()?;
         let (run, complaints) = stage.place.traced(stage.scene.tested(), plan)?;
-        let Some(call) = run.hit.clone() else { return Ok(false) };
+        let Some(call) = run.hit.clone() else {
+            if run.code == 128 + libc::SIGKILL {
+                self.violation(way, point, None, None, vec!["it waited for ever".to_owned()]);
+            }
+            return Ok(false);
+        };
         self.tally.runs += 1;
         let mut faults = stage.lost("at once");
         let killed = matches!(plan, Plan::Kill(_));

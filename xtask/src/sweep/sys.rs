@@ -113,6 +113,12 @@ pub(super) fn wait() -> io::Result<Option<(pid_t, Stop)>> {
     }
 }
 
+/// This thread's number, by which what it traces names it.
+pub(super) fn thread() -> pid_t {
+    // SAFETY: takes no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
+
 fn stop_of(status: c_int) -> Stop {
     if libc::WIFEXITED(status) {
         return Stop::End(libc::WEXITSTATUS(status));

@@ -21,7 +21,7 @@ const LANDED_ALL: Also = Also {
 };
 const LANDED_HALF_CLEANED: Also = Also {
     why: "landed, and the first lane is cleaned up",
-    by: &[&["merge", "--no-cleanup", "--all"], &["cleanup", "one"]],
+    by: &[&["merge", "--no-cleanup", "--all"], &["cleanup", "clash"]],
     finish: &["cleanup"],
 };
 
@@ -192,7 +192,7 @@ fn conflicting(place: &Place) -> Outcome<()> {
     place.sh("echo theirs > shared.txt; git commit -qm theirs shared.txt")
 }
 
-/// Two lanes that land together, and one that conflicts with the first.
+/// Two lanes that land together, `clash` and `two`, and `one`, which conflicts with the first.
 fn all_lanes(place: &Place) -> Outcome<()> {
     two_lanes(place)?;
     lane(place, "clash")?;

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use libc::{c_int, pid_t};
 
@@ -55,8 +57,38 @@ pub(super) struct Run {
     pub(super) code: i32,
 }
 
+/// How long a run may take; none takes a hundredth of it.
+const LONG: Duration = Duration::from_mins(2);
+
 /// Runs a command to the end of it and of all its children. `ours` are files whose changes do not count.
-pub(super) fn run(mut command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run> {
+pub(super) fn run(command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run> {
+    let tracer = sys::thread();
+    let (done, wait) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        // Something that waits for ever is ended, and shows as 128 + 9.
+        scope.spawn(move || {
+            if wait.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
+                for pid in traced_by(tracer) {
+                    sys::signal(pid, libc::SIGKILL);
+                }
+            }
+        });
+        let run = run_to_its_end(command, plan, ours);
+        drop(done);
+        run
+    })
+}
+
+/// All processes that a thread traces.
+fn traced_by(tracer: pid_t) -> Vec<pid_t> {
+    let line = format!("TracerPid:\t{tracer}");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+    let status = |pid: &pid_t| std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    pids.filter(|pid| status(pid).lines().any(|l| l == line)).collect()
+}
+
+fn run_to_its_end(mut command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run> {
     sys::traced(&mut command);
     let child = command.spawn()?;
     let root = pid_t::try_from(child.id())?;
