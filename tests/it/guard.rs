@@ -93,6 +93,11 @@ fn sources(below: &str) -> Vec<Source> {
     out
 }
 
+/// The program, its tests, and the repository's own tasks.
+fn everything() -> Vec<Source> {
+    ["src", "tests", "xtask/src"].into_iter().flat_map(sources).collect()
+}
+
 /// Takes comments and the contents of strings out, so that only code is searched. Lines stay lines.
 fn bare(text: &str) -> String {
     let mut out = String::new();
@@ -244,7 +249,7 @@ fn only_the_command_line_prints_reads_arguments_and_exits() {
 #[test]
 fn nothing_is_left_undone() {
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in everything() {
         for word in ["todo!", "unimplemented!", "#[ignore", "dbg!"] {
             if source.code.contains(word) {
                 wrong.push(format!("{} has {word}", source.shown()));
@@ -257,7 +262,7 @@ fn nothing_is_left_undone() {
 #[test]
 fn files_are_short_and_say_what_they_own() {
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in everything() {
         let lines = source.text.lines().count();
         if lines > 500 {
             wrong.push(format!("{} has {lines} lines", source.shown()));
@@ -272,7 +277,7 @@ fn files_are_short_and_say_what_they_own() {
 #[test]
 fn functions_are_short() {
     let mut wrong = Vec::new();
-    for source in sources("src").into_iter().chain(sources("tests")) {
+    for source in everything() {
         for (name, lines) in functions(&source.code) {
             if lines > 60 {
                 wrong.push(format!("{}: {name} has {lines} lines", source.shown()));

@@ -1,0 +1,45 @@
+//! Owns the start of this repository's own tasks: `cargo xtask TASK`.
+#![deny(clippy::undocumented_unsafe_blocks)]
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sweep;
+
+/// Tasks of this repository that are programs of their own.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    task: Task,
+}
+
+/// The tasks.
+#[derive(Debug, Subcommand)]
+enum Task {
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    CrashSweep(sweep::args::Args),
+    /// Kill git-proq at every system call that changes something (Linux on x86_64 only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    CrashSweep,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    match cli.task {
+        Task::CrashSweep(args) => sweep::main(&args),
+    }
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    match cli.task {
+        Task::CrashSweep => {
+            eprintln!(
+                "error: the crash sweep stops programs at system calls, which works on Linux on x86_64 only"
+            );
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Owns the options of the crash sweep.
+
+use std::path::PathBuf;
+
+/// Kill git-proq at every system call that changes something
+///
+/// Each scenario's command, with all the git programs that it starts, is killed at the entry of its first mutating
+/// system call, of its second, and so on, each time in a fresh copy of the same repository. Then recovery runs, and is
+/// killed in the same way. Afterwards nothing that anybody wrote may be out of reach, and the repository must be as it was
+/// before the command or as it is after it. Ends with 1 when that is not so.
+#[derive(Debug, Clone, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Only this scenario; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(super) scenario: Vec<String>,
+    /// List the scenarios
+    #[arg(long)]
+    pub(super) list: bool,
+    /// A sample of all points that takes a few minutes
+    #[arg(long)]
+    pub(super) short: bool,
+    /// Chooses the sample; printed by every run
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Only this point, and keep the folder for a look
+    #[arg(long, value_name = "K", requires = "scenario")]
+    pub(super) point: Option<usize>,
+    /// With --point: kill recovery at this point of its own too
+    #[arg(long, value_name = "J", requires = "point")]
+    pub(super) nested: Option<usize>,
+    /// Leave recovery alone
+    #[arg(long, conflicts_with = "nested")]
+    pub(super) no_nested: bool,
+    /// Instead of killing, let calls fail: once, and from there on, with ENOSPC and with EIO
+    #[arg(long)]
+    pub(super) errors: bool,
+    /// Instead of killing, send SIGINT, SIGTERM and SIGHUP as a terminal would
+    #[arg(long, conflicts_with = "errors")]
+    pub(super) signals: bool,
+    /// Instead of all that, let many processes work in one repository at once, for so long
+    #[arg(long, value_name = "SECONDS")]
+    pub(super) crowd: Option<u64>,
+    /// How many those are
+    #[arg(long, value_name = "N", default_value_t = 64, requires = "crowd")]
+    pub(super) processes: usize,
+    /// How many runs at once; as many as there are processors by default
+    #[arg(long, value_name = "N")]
+    pub(super) jobs: Option<usize>,
+    /// The program; by default it is built here first
+    #[arg(long, value_name = "PATH")]
+    pub(super) proq: Option<PathBuf>,
+}
+
+impl Args {
+    /// The options that repeat one run of a scenario.
+    pub(super) fn repeat(&self, scene: &str, point: usize, nested: Option<usize>) -> String {
+        let mode = match (self.errors, self.signals) {
+            (true, _) => " --errors",
+            (_, true) => " --signals",
+            _ => "",
+        };
+        let nested = nested.map(|j| format!(" --nested {j}")).unwrap_or_default();
+        format!("cargo xtask crash-sweep{mode} --scenario {scene} --point {point}{nested}")
+    }
+}

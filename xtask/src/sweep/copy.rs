@@ -1,0 +1,67 @@
+//! Owns copies of whole folders: contents, modes, times and links, as fast as a run needs them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+
+/// Makes `to`, which is not there yet, a copy of `from`. Git's objects, which nobody writes to twice, are shared.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let meta = fs::symlink_metadata(from)?;
+    if meta.is_symlink() {
+        return symlink(fs::read_link(from)?, to);
+    }
+    if meta.is_dir() {
+        fs::DirBuilder::new().mode(0o700).create(to)?;
+        for entry in fs::read_dir(from)? {
+            let name = entry?.file_name();
+            copy(&from.join(&name), &to.join(&name))?;
+        }
+        fs::set_permissions(to, meta.permissions())?;
+        return File::open(to)?.set_modified(meta.modified()?);
+    }
+    if from.parent().and_then(Path::parent).is_some_and(|p| p.ends_with(".git/objects")) {
+        return fs::hard_link(from, to);
+    }
+    let mode = meta.permissions().mode() & 0o7777;
+    let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(to)?;
+    io::copy(&mut File::open(from)?, &mut out)?;
+    if out.metadata()?.permissions().mode() & 0o7777 != mode {
+        out.set_permissions(meta.permissions())?;
+    }
+    out.set_modified(meta.modified()?)
+}
+
+/// Removes a folder with everything in it; one that is not there is no error.
+pub(super) fn remove(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_has_contents_modes_times_and_links() {
+        let dir = std::env::temp_dir().join(format!("xtask-copy-{}", std::process::id()));
+        remove(&dir).unwrap();
+        fs::create_dir_all(dir.join("a/sub")).unwrap();
+        fs::write(dir.join("a/sub/f"), "text").unwrap();
+        fs::set_permissions(dir.join("a/sub/f"), fs::Permissions::from_mode(0o754)).unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000);
+        File::open(dir.join("a/sub/f")).unwrap().set_modified(time).unwrap();
+        File::open(dir.join("a/sub")).unwrap().set_modified(time).unwrap();
+        symlink("gone", dir.join("a/link")).unwrap();
+        copy(&dir.join("a"), &dir.join("b")).unwrap();
+        let meta = fs::metadata(dir.join("b/sub/f")).unwrap();
+        assert_eq!(meta.permissions().mode() & 0o777, 0o754);
+        assert_eq!(meta.modified().unwrap(), time);
+        assert_eq!(fs::metadata(dir.join("b/sub")).unwrap().modified().unwrap(), time);
+        assert_eq!(fs::read(dir.join("b/sub/f")).unwrap(), b"text");
+        assert_eq!(fs::read_link(dir.join("b/link")).unwrap(), Path::new("gone"));
+        remove(&dir).unwrap();
+    }
+}

@@ -1,0 +1,281 @@
+//! Owns what a repository looks like at one moment, in a form that two moments can be compared by.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::Outcome;
+use super::place::{Place, without_ids};
+
+/// Bits of an index entry's flags that say something about the entry, not about this moment: stage,
+/// assume-unchanged, intent-to-add, skip-worktree.
+const LASTING: u32 = 0x6000_B000;
+
+/// Files that git keeps while something of its own is unfinished.
+const OPEN: &[&str] =
+    &["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply"];
+
+/// Refs that are for keeping only, and whose names no two runs share.
+const KEEPERS: &[&str] = &["refs/proq/saved/", "refs/proq/op/", "refs/proq/pending/"];
+
+/// How many differences are named.
+const MOST: usize = 8;
+
+/// Everything that must be as before or as after: what, and how it is.
+pub(super) type Image = BTreeMap<String, String>;
+
+/// Looks at everything.
+pub(super) fn look(place: &Place) -> Outcome<Image> {
+    let mut image = Image::new();
+    let repo = place.repo();
+    lists(place, &mut image)?;
+    for dir in place.worktrees()? {
+        let name = match dir.strip_prefix(repo.join(".proq-worktrees")) {
+            Ok(lane) => format!("lane {}", lane.display()),
+            Err(_) => "main".to_owned(),
+        };
+        files(&dir, &dir, &format!("{name}: file"), &mut image)?;
+        index(place, &dir, &name, &mut image)?;
+        head(&dir, &name, &mut image)?;
+    }
+    refs(place, &mut image)?;
+    folders(&repo, &mut image)?;
+    let fsck = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
+    let fsck = place.answer(place.command("git", &repo).args(fsck))?;
+    if fsck.code != 0 || !fsck.stderr.is_empty() {
+        image.insert("fsck".to_owned(), format!("{} {}", fsck.code, fsck.complaint()));
+    }
+    Ok(image)
+}
+
+/// How two images differ, in a few words; None when they do not.
+pub(super) fn difference(found: &Image, wanted: &Image) -> Option<String> {
+    let mut parts = Vec::new();
+    for (key, value) in found {
+        match wanted.get(key) {
+            None => parts.push(format!("+{key} = {}", short(value))),
+            Some(other) if other != value => {
+                parts.push(format!("{key} = {}, not {}", short(value), short(other)));
+            }
+            Some(_) => {}
+        }
+    }
+    let gone = wanted.keys().filter(|key| !found.contains_key(*key));
+    parts.extend(gone.map(|key| format!("-{key}")));
+    let more = parts.len().saturating_sub(MOST);
+    parts.truncate(MOST);
+    if more > 0 {
+        parts.push(format!("and {more} more"));
+    }
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+fn short(text: &str) -> String {
+    let mut out: String = text.chars().take(60).collect();
+    if out.len() < text.len() {
+        out.push('…');
+    }
+    out
+}
+
+/// What git-proq itself says: lanes, states, history, the open preview.
+fn lists(place: &Place, image: &mut Image) -> Outcome<()> {
+    let answer = place.proq(&["list", "--all", "--json"])?;
+    if answer.code != 0 {
+        image.insert("list".to_owned(), format!("ended with {}: {}", answer.code, answer.complaint()));
+        return Ok(());
+    }
+    let Value::Object(all) = serde_json::from_str::<Value>(&place.plain(&answer.stdout))? else {
+        return Ok(());
+    };
+    for (key, value) in all {
+        let Value::Array(rows) = value else {
+            image.insert(format!("list: {key}"), value.to_string());
+            continue;
+        };
+        for (n, row) in rows.iter().enumerate() {
+            let name = row.get("name").and_then(Value::as_str).map_or_else(|| n.to_string(), str::to_owned);
+            let Value::Object(fields) = row else {
+                image.insert(format!("list: {key} {name}"), row.to_string());
+                continue;
+            };
+            for (field, value) in fields {
+                image.insert(format!("list: {key} {name} {field}"), value.to_string());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Files, links and folders with modes and contents, ignored ones included, git's own left out.
+fn files(root: &Path, dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.strip_prefix(root)?;
+        if name == Path::new(".git") || name == Path::new(".proq-worktrees") {
+            continue;
+        }
+        let key =
+            format!("{prefix} {}", without_ids(&name.as_os_str().as_bytes().escape_ascii().to_string()));
+        let meta = path.symlink_metadata()?;
+        if meta.is_symlink() {
+            image.insert(key, format!("link {}", fs::read_link(&path)?.display()));
+        } else if meta.is_dir() {
+            image.insert(key, "folder".to_owned());
+            files(root, &path, prefix, image)?;
+        } else {
+            let mode = meta.permissions().mode() & 0o777;
+            image.insert(key, format!("{mode:o} {}", fs::read(&path)?.escape_ascii()));
+        }
+    }
+    Ok(())
+}
+
+/// The index's entries with tag, mode, id, stage and the lasting flags.
+fn index(place: &Place, dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
+    let args = ["ls-files", "--stage", "-v", "-z", "--debug"];
+    let answer = place.answer(place.command("git", dir).args(args))?;
+    if answer.code != 0 {
+        image.insert(format!("{tree}: index"), answer.complaint());
+    }
+    let mut rest = &answer.stdout[..];
+    while let Some(end) = rest.iter().position(|b| *b == 0) {
+        let (entry, after) = rest.split_at(end);
+        let mut lines = after[1..].splitn(6, |b| *b == b'\n');
+        let flags = lines.nth(4).map(|l| String::from_utf8_lossy(l).into_owned()).unwrap_or_default();
+        let flags = flags.rsplit("flags: ").next().and_then(|f| u32::from_str_radix(f.trim(), 16).ok());
+        rest = lines.next().unwrap_or_default();
+        let entry = entry.escape_ascii().to_string();
+        let (what, path) = entry.split_once("\\t").unwrap_or((&entry, ""));
+        let stage = what.rsplit(' ').next().unwrap_or_default();
+        let value = format!("{what} {:x}", flags.unwrap_or_default() & LASTING);
+        image.insert(format!("{tree}: index {path} {stage}"), value);
+    }
+    Ok(())
+}
+
+/// What HEAD names, and git's own open operations.
+fn head(dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
+    let dot = dir.join(".git");
+    let git_dir = if dot.is_file() {
+        let link = fs::read_to_string(&dot)?;
+        link.trim_end().trim_start_matches("gitdir: ").into()
+    } else {
+        dot
+    };
+    let head = fs::read_to_string(git_dir.join("HEAD")).unwrap_or_default();
+    image.insert(format!("{tree}: HEAD"), head.trim_end().to_owned());
+    for name in OPEN.iter().filter(|name| git_dir.join(name).exists()) {
+        image.insert(format!("{tree}: open {name}"), String::new());
+    }
+    Ok(())
+}
+
+fn refs(place: &Place, image: &mut Image) -> Outcome<()> {
+    let format = ["for-each-ref", "--format=%(refname) %(objectname) %(symref)"];
+    let answer = place.answer(place.command("git", &place.repo()).args(format))?;
+    if answer.code != 0 || !answer.stderr.is_empty() {
+        image.insert("refs".to_owned(), answer.complaint());
+    }
+    for line in String::from_utf8_lossy(&answer.stdout).lines() {
+        let (name, value) = line.split_once(' ').unwrap_or((line, ""));
+        if KEEPERS.iter().any(|k| name.starts_with(k)) {
+            continue;
+        }
+        // A snapshot's name says who made it; what it keeps is what counts.
+        match name.strip_prefix("refs/proq/snap/") {
+            Some(_) => image.insert(format!("ref: snapshot {value}"), String::new()),
+            None => image.insert(format!("ref: {name}"), value.to_owned()),
+        };
+    }
+    Ok(())
+}
+
+/// What must not be left lying about, and what is kept in folders: registrations, worktrees, snapshots, the trash.
+fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
+    let git = repo.join(".git");
+    locks(&git, &git, image)?;
+    let proq = git.join("proq");
+    for (what, dir) in [
+        ("leftover work", proq.join("work")),
+        ("leftover open", proq.join("open")),
+        ("registration", git.join("worktrees")),
+        ("worktree", repo.join(".proq-worktrees")),
+        ("snapshot folder", proq.join("snaps")),
+        ("leftover", git.clone()),
+    ] {
+        for (n, entry) in fs::read_dir(dir).into_iter().flatten().flatten().enumerate() {
+            let name = without_ids(&entry.file_name().to_string_lossy());
+            let expected = name == ".gitignore" || what == "leftover" && !name.starts_with("index.");
+            if !expected {
+                let key =
+                    if name.contains("[ID]") { format!("{what} {n}") } else { format!("{what} {name}") };
+                image.insert(key, String::new());
+            }
+        }
+    }
+    let trash = fs::read_dir(proq.join("trash")).into_iter().flatten().flatten();
+    for entry in trash {
+        let lane = without_ids(&entry.file_name().to_string_lossy());
+        let worktree = entry.path().join("worktree");
+        let text = if worktree.exists() { "with its folder" } else { "without a folder" };
+        let count = image.keys().filter(|k| k.starts_with(&format!("trash {lane}"))).count();
+        image.insert(format!("trash {lane} {count}"), text.to_owned());
+        if worktree.is_dir() {
+            files(&worktree, &worktree, &format!("trash {lane}: file"), image)?;
+        }
+    }
+    Ok(())
+}
+
+fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.strip_prefix(git)?;
+        if name == Path::new("proq/locks") || name == Path::new("objects") || name == Path::new("proq/trash")
+        {
+            continue;
+        }
+        if path.is_dir() && !path.is_symlink() {
+            locks(git, &path, image)?;
+        } else if path.extension().is_some_and(|e| e == "lock") {
+            image.insert(without_ids(&format!("lock {}", name.display())), String::new());
+        }
+    }
+    Ok(())
+}
+
+/// Everything below the repository, byte for byte, but for what looking at it changes: lock files' notes.
+pub(super) fn listing(place: &Place) -> Outcome<Image> {
+    let mut out = Image::new();
+    everything(&place.repo(), &place.repo(), &mut out)?;
+    Ok(out)
+}
+
+fn everything(root: &Path, dir: &Path, out: &mut Image) -> Outcome<()> {
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        let name = path.strip_prefix(root)?;
+        if name == Path::new(".git/proq/locks") {
+            continue;
+        }
+        let meta = path.symlink_metadata()?;
+        let mode = meta.permissions().mode();
+        let key = name.as_os_str().as_bytes().escape_ascii().to_string();
+        if meta.is_symlink() {
+            out.insert(key, fs::read_link(&path)?.display().to_string());
+        } else if meta.is_dir() {
+            out.insert(key, format!("{mode:o}"));
+            everything(root, &path, out)?;
+        } else if name.starts_with(".git/objects") {
+            out.insert(key, meta.len().to_string());
+        } else {
+            out.insert(key, format!("{mode:o} {}", fs::read(&path)?.escape_ascii()));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! Owns the verdict on one disturbed run: nothing lost, everything as before or as after, and a second recovery is idle.
+
+use super::Outcome;
+use super::image::{Image, difference, listing, look};
+use super::precious;
+use super::scene::Stage;
+
+/// How many faults a verdict names.
+type Faults = Vec<String>;
+
+/// The command that recovers: any would do.
+pub(super) const RECOVER: &[&str] = &["list"];
+
+impl Stage<'_> {
+    /// Contents that are nowhere, as faults.
+    pub(super) fn lost(&self, when: &str) -> Faults {
+        match precious::lost(self.place, &self.tokens) {
+            Ok(lost) => lost.into_iter().map(|what| format!("LOST {when}: {what}")).collect(),
+            Err(e) => vec![format!("LOST {when}: cannot be read: {e}")],
+        }
+    }
+
+    /// Runs recovery in peace.
+    pub(super) fn recover(&self) -> Outcome<Faults> {
+        let answer = self.place.proq(RECOVER)?;
+        Ok(if answer.code == 0 {
+            Vec::new()
+        } else {
+            vec![format!("recovery ended with {}: {}", answer.code, answer.complaint())]
+        })
+    }
+
+    /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded.
+    pub(super) fn judge(&self, done: bool) -> Outcome<Faults> {
+        let mut faults = self.lost("after recovery");
+        let image = look(self.place)?;
+        faults.extend(self.second_recovery()?);
+        let same = |other: &Image| difference(&image, other).is_none();
+        if same(&self.after) {
+            return Ok(faults);
+        }
+        if let Some((_, finish)) = self.also.iter().find(|(state, _)| same(state)) {
+            let answer = self.place.proq(finish)?;
+            if let Some(what) = difference(&look(self.place)?, &self.after) {
+                faults.push(format!(
+                    "git proq {} does not finish it ({}): {what}",
+                    finish.join(" "),
+                    answer.code
+                ));
+            }
+            return Ok(faults);
+        }
+        if !same(&self.before) {
+            let from_before = difference(&image, &self.before).unwrap_or_default();
+            let from_after = difference(&image, &self.after).unwrap_or_default();
+            faults.push(if image_distance(&image, &self.before) <= image_distance(&image, &self.after) {
+                format!("neither before nor after; from before: {from_before}")
+            } else {
+                format!("neither before nor after; from after: {from_after}")
+            });
+            return Ok(faults);
+        }
+        if done {
+            faults.push("it claimed to be done, and everything is as before".to_owned());
+        }
+        faults.extend(self.once_more()?);
+        Ok(faults)
+    }
+
+    /// A second recovery has nothing to do.
+    fn second_recovery(&self) -> Outcome<Faults> {
+        let first = listing(self.place)?;
+        let mut faults = self.recover()?;
+        if let Some(what) = difference(&listing(self.place)?, &first) {
+            faults.push(format!("a second recovery changed something: {what}"));
+        }
+        Ok(faults)
+    }
+
+    /// The command, run again, does its work.
+    fn once_more(&self) -> Outcome<Faults> {
+        let answer = self.place.proq(self.scene.tested())?;
+        if answer.code != self.scene.tested_code() {
+            return Ok(vec![format!("run again, it ended with {}: {}", answer.code, answer.complaint())]);
+        }
+        let what = difference(&look(self.place)?, &self.after);
+        Ok(what.map(|what| format!("run again, it left something else: {what}")).into_iter().collect())
+    }
+}
+
+fn image_distance(a: &Image, b: &Image) -> usize {
+    a.iter().filter(|(k, v)| b.get(*k) != Some(v)).count() + b.keys().filter(|k| !a.contains_key(*k)).count()
+}

@@ -1,0 +1,215 @@
+//! Owns the crash sweep: `cargo xtask crash-sweep`.
+
+pub(crate) mod args;
+mod calls;
+mod copy;
+mod crowd;
+mod crowd_model;
+mod dice;
+mod image;
+mod judge;
+mod place;
+mod points;
+mod precious;
+mod report;
+mod scene;
+mod sys;
+mod table;
+#[cfg(test)]
+mod tests;
+mod trace;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use args::Args;
+use place::Place;
+use points::{Share, sweep};
+use report::{HEADER, Tally};
+use scene::{Scene, Stage};
+
+/// What can go wrong in the harness itself ends it; what it looks for is not an error of this kind.
+type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+/// An error in words.
+fn fail<T>(what: impl Into<String>) -> Outcome<T> {
+    Err(what.into().into())
+}
+
+/// Runs the sweep.
+pub(crate) fn main(args: &Args) -> ExitCode {
+    match start(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether nothing was violated.
+fn start(args: &Args) -> Outcome<bool> {
+    let scenes = chosen(args)?;
+    if args.list {
+        for scene in &scenes {
+            println!("{:<26} git proq {}", scene.title(), scene.tested().join(" "));
+            for state in if scene.undone { &[] } else { scene.also } {
+                println!("{:<26}   may also end: {}", "", state.why);
+            }
+        }
+        return Ok(true);
+    }
+    let proq = program(args)?;
+    let folder = folder()?;
+    let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
+    println!("seed {seed}");
+    let (scenes, skipped) = if can_undo(&proq)? { (scenes, 0) } else { without_undo(scenes) };
+    if skipped > 0 && args.crowd.is_none() {
+        println!("SKIPPED {skipped} scenarios of undo: there is no `git proq undo` yet");
+    }
+    let good = match args.crowd {
+        Some(seconds) => crowd::crowd(&folder, &proq, seed, seconds, args.processes),
+        None => all(args, &scenes, &proq, &folder, seed),
+    };
+    if args.point.is_some() {
+        println!("kept: {}", folder.display());
+    } else {
+        copy::remove(&folder)?;
+    }
+    good
+}
+
+/// The scenarios that were named; all without a name.
+fn chosen(args: &Args) -> Outcome<Vec<Scene>> {
+    let all = table::all();
+    for name in &args.scenario {
+        if !all.iter().any(|s| s.title() == *name) {
+            return fail(format!("there is no scenario '{name}'; see --list"));
+        }
+    }
+    let named = |s: &Scene| args.scenario.is_empty() || args.scenario.contains(&s.title());
+    Ok(all.into_iter().filter(named).collect())
+}
+
+fn without_undo(scenes: Vec<Scene>) -> (Vec<Scene>, usize) {
+    let (undo, rest): (Vec<Scene>, Vec<Scene>) = scenes.into_iter().partition(|s| s.undone);
+    (rest, undo.len())
+}
+
+fn can_undo(proq: &Path) -> Outcome<bool> {
+    Ok(Command::new(proq).args(["undo", "-h"]).output()?.status.success())
+}
+
+/// The program under test: the one that was named, or this checkout's, built now.
+fn program(args: &Args) -> Outcome<PathBuf> {
+    if let Some(path) = &args.proq {
+        return Ok(path.canonicalize()?);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let done = Command::new(cargo).args(["build", "--quiet", "--locked"]).current_dir(root).status()?;
+    if !done.success() {
+        return fail("git-proq could not be built");
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    Ok(target.join("debug/git-proq").canonicalize()?)
+}
+
+/// A folder for everything, in memory where that is possible. Those of sweeps that were killed are removed.
+fn folder() -> Outcome<PathBuf> {
+    let memory = PathBuf::from("/dev/shm");
+    let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    for entry in std::fs::read_dir(&above)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let dead = name.strip_prefix("proq-sweep-").is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        if dead {
+            copy::remove(&entry.path())?;
+        }
+    }
+    let folder = above.join(format!("proq-sweep-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn now_millis() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(0)
+}
+
+/// What all workers share.
+struct Work<'a> {
+    args: &'a Args,
+    seed: u64,
+    scenes: &'a [Scene],
+    todo: Mutex<Vec<(usize, Share)>>,
+    done: Mutex<BTreeMap<usize, (usize, Tally)>>,
+}
+
+/// Runs all scenarios, by as many workers as wanted, and tells what came out.
+fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> Outcome<bool> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if args.point.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
+    // Short scenarios are not worth making twice.
+    let parts = if args.short { 1 } else { jobs };
+    let mut todo: Vec<(usize, Share)> =
+        (0..scenes.len()).flat_map(|n| (0..parts).map(move |part| (n, Share { part, parts }))).collect();
+    todo.reverse();
+    let work = Work { args, seed, scenes, todo: Mutex::new(todo), done: Mutex::default() };
+    let begin = Instant::now();
+    println!("{HEADER}");
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let work = &work;
+        let worker = |n: usize| {
+            let folder = folder.join(format!("w{n}"));
+            scope.spawn(move || work.work(&folder, proq, parts).err().map(|e| e.to_string()))
+        };
+        let workers: Vec<_> = (0..jobs).map(worker).collect();
+        workers.into_iter().filter_map(|w| w.join().unwrap_or(Some("a worker panicked".to_owned()))).collect()
+    });
+    if let Some(failure) = failures.first() {
+        return fail(failure);
+    }
+    let mut sum = Tally::default();
+    for (_, tally) in work.done.into_inner().unwrap_or_else(PoisonError::into_inner).into_values() {
+        sum.add(tally);
+    }
+    let wall = begin.elapsed().as_secs_f64();
+    println!("{}", sum.row("all"));
+    println!(
+        "{} scenarios, {} points, {} runs in {wall:.0} s: {} losses, {} violations (seed {seed})",
+        scenes.len(),
+        sum.points,
+        sum.runs,
+        sum.losses,
+        sum.violations.len()
+    );
+    Ok(sum.violations.is_empty())
+}
+
+impl Work<'_> {
+    /// Takes one share after the other.
+    fn work(&self, folder: &Path, proq: &Path, parts: usize) -> Outcome<()> {
+        loop {
+            let next = self.todo.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let Some((n, share)) = next else { return Ok(()) };
+            let begin = Instant::now();
+            let place = Place::new(folder, proq)?;
+            let scene = &self.scenes[n];
+            let stage = Stage::new(&place, scene).map_err(|e| format!("{}: {e}", scene.title()))?;
+            let mut tally = sweep(&stage, self.args, self.seed, share)?;
+            tally.seconds = begin.elapsed().as_secs_f64();
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let (shares, sum) = done.entry(n).or_default();
+            *shares += 1;
+            sum.add(tally);
+            if *shares == parts {
+                println!("{}", sum.row(&scene.title()));
+                print!("{}", sum.lines());
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Owns the sweep over one scenario: every point, disturbed in every way asked for, and the points of recovery within.
+
+use super::Outcome;
+use super::args::Args;
+use super::calls::Call;
+use super::dice::Dice;
+use super::judge::RECOVER;
+use super::report::{Tally, Violation};
+use super::scene::Stage;
+use super::trace::{Plan, Run};
+
+/// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
+const SHORT: usize = 40;
+const SHORT_NESTED: usize = 14;
+
+/// A way to disturb.
+type Way = (&'static str, fn(usize) -> Plan);
+
+const KILL: &[Way] = &[("killed", Plan::Kill)];
+const ERRORS: &[Way] = &[
+    ("ENOSPC", |at| Plan::Fail { at, errno: libc::ENOSPC, lasting: false }),
+    ("EIO", |at| Plan::Fail { at, errno: libc::EIO, lasting: false }),
+    ("disk full from", |at| Plan::Fail { at, errno: libc::ENOSPC, lasting: true }),
+    ("all fails from", |at| Plan::Fail { at, errno: libc::EIO, lasting: true }),
+];
+const SIGNALS: &[Way] = &[
+    ("SIGINT", |at| Plan::Signal { at, signal: libc::SIGINT }),
+    ("SIGTERM", |at| Plan::Signal { at, signal: libc::SIGTERM }),
+    ("SIGHUP", |at| Plan::Signal { at, signal: libc::SIGHUP }),
+];
+
+/// One share of a scenario's points: those that are `part` modulo `parts`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    /// Which.
+    pub(super) part: usize,
+    /// Of how many.
+    pub(super) parts: usize,
+}
+
+/// Sweeps over one share of a scenario.
+pub(super) fn sweep(stage: &Stage<'_>, args: &Args, seed: u64, share: Share) -> Outcome<Tally> {
+    let mut sweep =
+        Sweep { stage, args, tally: Tally::default(), dice: Dice::new(seed, &stage.scene.title()) };
+    if share.part == 0 {
+        for fault in &stage.faults {
+            sweep.violation("not disturbed", 0, None, None, vec![fault.clone()]);
+        }
+    }
+    stage.place.reset()?;
+    let (watched, _) = stage.place.traced(stage.scene.tested(), Plan::Watch)?;
+    let last = watched.calls.len();
+    if share.part == 0 {
+        sweep.tally.points = last;
+    }
+    if let Some(point) = args.point {
+        let _ = sweep.point(point, true)?;
+        return Ok(sweep.tally);
+    }
+    if args.short {
+        let sample = sweep.dice.sample(last, SHORT);
+        let deep = sweep.dice.sample(sample.len(), SHORT_NESTED);
+        for (n, point) in sample.into_iter().enumerate().filter(|(n, _)| n % share.parts == share.part) {
+            let _ = sweep.point(point, deep.contains(&(n + 1)))?;
+        }
+        return Ok(sweep.tally);
+    }
+    let mut point = share.part + 1;
+    while sweep.point(point, true)? {
+        point += share.parts;
+    }
+    Ok(sweep.tally)
+}
+
+struct Sweep<'a> {
+    stage: &'a Stage<'a>,
+    args: &'a Args,
+    tally: Tally,
+    dice: Dice,
+}
+
+impl Sweep<'_> {
+    /// Disturbs one point in every way; false when the command has no such point.
+    fn point(&mut self, point: usize, deep: bool) -> Outcome<bool> {
+        let ways = match (self.args.errors, self.args.signals) {
+            (true, _) => ERRORS,
+            (_, true) => SIGNALS,
+            _ => KILL,
+        };
+        let mut reached = false;
+        for (way, plan) in ways {
+            reached |= self.once(way, plan(point), point, deep)?;
+        }
+        Ok(reached)
+    }
+
+    fn once(&mut self, way: &'static str, plan: Plan, point: usize, deep: bool) -> Outcome<bool> {
+        let stage = self.stage;
+        stage.place.reset()?;
+        let (run, complaints) = stage.place.traced(stage.scene.tested(), plan)?;
+        let Some(call) = run.hit.clone() else {
+            if run.code == 128 + libc::SIGKILL {
+                self.violation(way, point, None, None, vec!["it waited for ever".to_owned()]);
+            }
+            return Ok(false);
+        };
+        self.tally.runs += 1;
+        let mut faults = stage.lost("at once");
+        let killed = matches!(plan, Plan::Kill(_));
+        if !killed {
+            faults.extend(mistake(&run, &complaints));
+        }
+        self.save("disturbed")?;
+        if let Some(nested) = self.args.nested {
+            self.nested(point, nested)?;
+            return Ok(true);
+        }
+        let (recovery, complaints) = stage.place.traced(RECOVER, Plan::Watch)?;
+        if recovery.code != 0 {
+            let complaint = stage.place.plain(complaints.as_bytes());
+            let first = complaint.lines().next().unwrap_or_default();
+            faults.push(format!("recovery ended with {}: {first}", recovery.code));
+        }
+        self.save("recovered")?;
+        let done = !killed && run.code == stage.scene.tested_code();
+        faults.extend(stage.judge(done)?);
+        if !killed && !faults.is_empty() {
+            faults.push(format!("it had ended with {}", run.code));
+        }
+        self.violation(way, point, None, Some(call), faults);
+        if killed && deep && !self.args.no_nested && self.args.point.is_none() {
+            self.nested_points(point, recovery.calls.len())?;
+        }
+        Ok(true)
+    }
+
+    /// Kills recovery at each of its own points; in a short sweep, at one of them.
+    fn nested_points(&mut self, point: usize, last: usize) -> Outcome<()> {
+        self.tally.nested += last;
+        if self.args.short {
+            if last > 0 {
+                let nested = 1 + self.dice.below(last);
+                let _ = self.nested(point, nested)?;
+            }
+            return Ok(());
+        }
+        let mut nested = 1;
+        while nested <= last && self.nested(point, nested)? {
+            nested += 1;
+        }
+        Ok(())
+    }
+
+    fn nested(&mut self, point: usize, nested: usize) -> Outcome<bool> {
+        let stage = self.stage;
+        stage.place.reset()?;
+        let _ = stage.place.traced(stage.scene.tested(), Plan::Kill(point))?;
+        let (run, _) = stage.place.traced(RECOVER, Plan::Kill(nested))?;
+        let Some(call) = run.hit else { return Ok(false) };
+        self.tally.runs += 1;
+        let mut faults = stage.lost("at once");
+        self.save("disturbed")?;
+        faults.extend(stage.recover()?);
+        self.save("recovered")?;
+        faults.extend(stage.judge(false)?);
+        self.violation("recovery killed", point, Some(nested), Some(call), faults);
+        Ok(true)
+    }
+
+    /// Keeps a copy for a look, when a single run was asked for.
+    fn save(&self, name: &str) -> Outcome<()> {
+        if self.args.point.is_some() { self.stage.place.save(name) } else { Ok(()) }
+    }
+
+    fn violation(
+        &mut self,
+        way: &'static str,
+        point: usize,
+        nested: Option<usize>,
+        call: Option<Call>,
+        faults: Vec<String>,
+    ) {
+        if faults.is_empty() {
+            return;
+        }
+        if faults.iter().any(|f| f.starts_with("LOST")) {
+            self.tally.losses += 1;
+        }
+        let scene = self.stage.scene.title();
+        let at = call.map(|c| format!("{}: {} {}", c.who, c.name, c.subject)).unwrap_or_default();
+        let at = self.stage.place.plain(at.as_bytes());
+        let repeat = self.args.repeat(&scene, point, nested);
+        self.tally.violations.push(Violation { scene, way, point, nested, at, faults, repeat });
+    }
+}
+
+/// A command that fails says so in its own words; it does not crash.
+fn mistake(run: &Run, complaints: &str) -> Option<String> {
+    let crash = [70, 101, 134, 139].contains(&run.code) || complaints.contains("panicked at");
+    crash.then(|| format!("it ended with {}: {}", run.code, complaints.lines().next().unwrap_or_default()))
+}

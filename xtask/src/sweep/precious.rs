@@ -1,0 +1,113 @@
+//! Owns the search for contents that must not get lost: no byte that anybody wrote is out of reach.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::place::Place;
+use super::{Outcome, fail};
+
+/// The contents that are nowhere: not in a file of a worktree, not below `.git/proq`, not in a blob that an index entry,
+/// a ref or a reflog holds.
+pub(super) fn lost(place: &Place, tokens: &[String]) -> Outcome<Vec<String>> {
+    let mut missing: BTreeSet<&str> = tokens.iter().map(String::as_str).collect();
+    search_files(&place.repo(), &mut missing)?;
+    search_files(&place.repo().join(".git/proq"), &mut missing)?;
+    if !missing.is_empty() {
+        search_objects(place, &mut missing)?;
+    }
+    Ok(missing.into_iter().map(|t| t.trim_end().to_owned()).collect())
+}
+
+fn search_files(dir: &Path, missing: &mut BTreeSet<&str>) -> Outcome<()> {
+    for entry in fs::read_dir(dir).into_iter().flatten() {
+        let path = entry?.path();
+        let meta = path.symlink_metadata()?;
+        if path.file_name().is_some_and(|n| n == ".git") || missing.is_empty() {
+            continue;
+        }
+        if meta.is_dir() {
+            search_files(&path, missing)?;
+        } else if meta.is_file() {
+            strike(&fs::read(&path)?, missing);
+        }
+    }
+    Ok(())
+}
+
+/// Strikes out what stands in a content. Every precious content begins with the same word and is one line.
+fn strike(content: &[u8], missing: &mut BTreeSet<&str>) {
+    const WORD: &[u8] = b"precious ";
+    for (at, _) in content.windows(WORD.len()).enumerate().filter(|(_, w)| *w == WORD) {
+        let line = content[at..].split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
+        if let Ok(line) = std::str::from_utf8(line) {
+            missing.remove(line);
+        }
+    }
+}
+
+/// Reads every object that refs, reflogs, HEADs and indexes of all worktrees hold. The beginnings are collected here and
+/// not by git's own `--all --reflog --indexed-objects`, which gives up when a killed `git worktree add` has left a
+/// worktree half-made; nothing is lost by that.
+fn search_objects(place: &Place, missing: &mut BTreeSet<&str>) -> Outcome<()> {
+    let mut roots = place
+        .answer(place.command("git", &place.repo()).args(["for-each-ref", "--format=%(objectname)"]))?
+        .stdout;
+    ids_of_files(&place.repo().join(".git"), &mut roots)?;
+    for tree in place.worktrees()? {
+        // Only what can be read can be found.
+        let staged = place.answer(place.command("git", &tree).args(["ls-files", "--stage", "-z"]))?.stdout;
+        for entry in staged.split(|b| *b == 0) {
+            let fields = entry.split(|b| *b == b' ').nth(1).unwrap_or_default();
+            roots.extend_from_slice(fields);
+            roots.push(b'\n');
+        }
+    }
+    let mut list = place.command("git", &place.repo());
+    list.args(["rev-list", "--objects", "--no-object-names", "--ignore-missing", "--stdin"]);
+    let ids = fed(list, roots)?;
+    let mut batch = place.command("git", &place.repo());
+    batch.args(["cat-file", "--batch", "--buffer"]);
+    strike(&fed(batch, ids)?, missing);
+    Ok(())
+}
+
+/// Object ids in HEADs and reflogs, of all worktrees.
+fn ids_of_files(dir: &Path, out: &mut Vec<u8>) -> Outcome<()> {
+    for entry in fs::read_dir(dir).into_iter().flatten() {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() {
+            if name != "objects" && name != "proq" {
+                ids_of_files(&path, out)?;
+            }
+        } else if name == "HEAD" || name == "ORIG_HEAD" || path.components().any(|c| c.as_os_str() == "logs")
+        {
+            let text = fs::read_to_string(&path).unwrap_or_default();
+            let ids = text
+                .split_whitespace()
+                .filter(|w| matches!(w.len(), 40 | 64) && w.bytes().all(|b| b.is_ascii_hexdigit()));
+            for id in ids.filter(|id| id.bytes().any(|b| b != b'0')) {
+                out.extend_from_slice(id.as_bytes());
+                out.push(b'\n');
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a command answers to this input.
+fn fed(mut command: Command, input: Vec<u8>) -> Outcome<Vec<u8>> {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let Some(mut stdin) = child.stdin.take() else { return fail("a program without input") };
+    let out = std::thread::scope(|scope| {
+        scope.spawn(move || drop(stdin.write_all(&input)));
+        child.wait_with_output()
+    })?;
+    if out.status.success() {
+        return Ok(out.stdout);
+    }
+    fail(String::from_utf8_lossy(&out.stderr).trim().to_owned())
+}

@@ -1,0 +1,115 @@
+//! Owns what a scenario is: a prepared repository, one command, and what may be there afterwards.
+
+use super::image::{Image, difference, look};
+use super::place::Place;
+use super::{Outcome, fail};
+
+/// A command line of the program under test.
+pub(super) type Words = &'static [&'static str];
+
+/// A state between before and after that a crash may leave for good, because nothing in it is wrong.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Also {
+    /// Why that is right.
+    pub(super) why: &'static str,
+    /// The commands that lead there.
+    pub(super) by: &'static [Words],
+    /// The command that makes it the state after.
+    pub(super) finish: Words,
+}
+
+/// One scenario.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene {
+    /// Its name, as `--scenario` takes it.
+    pub(super) name: &'static str,
+    /// Makes the repository.
+    pub(super) prepare: fn(&Place) -> Outcome<()>,
+    /// The command under test, run in the main checkout.
+    pub(super) command: Words,
+    /// How it ends when nobody disturbs it.
+    pub(super) code: i32,
+    /// Further states that may be there afterwards.
+    pub(super) also: &'static [Also],
+    /// Whether the command is done in peace, and its undoing is what is tested.
+    pub(super) undone: bool,
+}
+
+impl Scene {
+    /// The name, as shown.
+    pub(super) fn title(&self) -> String {
+        if self.undone { format!("undo-{}", self.name) } else { self.name.to_owned() }
+    }
+
+    /// The command that is disturbed.
+    pub(super) fn tested(&self) -> Words {
+        if self.undone { &["undo"] } else { self.command }
+    }
+
+    /// How that ends when nobody disturbs it.
+    pub(super) fn tested_code(&self) -> i32 {
+        if self.undone { 0 } else { self.code }
+    }
+}
+
+/// A scenario in a place, ready to be run again and again.
+#[derive(Debug)]
+pub(super) struct Stage<'a> {
+    /// Where.
+    pub(super) place: &'a Place,
+    /// Which.
+    pub(super) scene: &'a Scene,
+    /// What is there before the command.
+    pub(super) before: Image,
+    /// What is there after it.
+    pub(super) after: Image,
+    /// The further states that may be there, with the command that finishes each.
+    pub(super) also: Vec<(Image, Words)>,
+    /// What must never get lost.
+    pub(super) tokens: Vec<String>,
+    /// What is wrong without any disturbance.
+    pub(super) faults: Vec<String>,
+}
+
+impl<'a> Stage<'a> {
+    /// Prepares a scenario, and runs its command once in peace.
+    pub(super) fn new(place: &'a Place, scene: &'a Scene) -> Outcome<Stage<'a>> {
+        let mut faults = Vec::new();
+        place.begin()?;
+        (scene.prepare)(place)?;
+        let original = if scene.undone { Some(look(place)?) } else { None };
+        if scene.undone {
+            peacefully(place, scene.command, scene.code)?;
+        }
+        place.freeze()?;
+        place.reset()?;
+        let before = look(place)?;
+        peacefully(place, scene.tested(), scene.tested_code())?;
+        let after = look(place)?;
+        if let Some(what) = original.and_then(|original| difference(&after, &original)) {
+            faults.push(format!("undone, it is not as it was: {what}"));
+        }
+        place.reset()?;
+        peacefully(place, scene.tested(), scene.tested_code())?;
+        if let Some(what) = difference(&look(place)?, &after) {
+            return fail(format!("{}: two undisturbed runs differ: {what}", scene.title()));
+        }
+        let mut also = Vec::new();
+        for state in if scene.undone { &[] } else { scene.also } {
+            place.reset()?;
+            for words in state.by {
+                let _ = place.proq(words)?;
+            }
+            also.push((look(place)?, state.finish));
+        }
+        Ok(Stage { place, scene, before, after, also, tokens: place.tokens(), faults })
+    }
+}
+
+fn peacefully(place: &Place, words: Words, code: i32) -> Outcome<()> {
+    let answer = place.proq(words)?;
+    if answer.code == code {
+        return Ok(());
+    }
+    fail(format!("git proq {} ended with {}: {}", words.join(" "), answer.code, answer.stderr.trim()))
+}

@@ -1,0 +1,226 @@
+//! Owns the table of scenarios, and how each one's repository is made.
+
+use super::Outcome;
+use super::place::Place;
+use super::scene::{Also, Scene};
+
+/// A scenario without further states whose command ends with 0.
+const PLAIN: Scene = Scene { name: "", prepare: nothing, command: &[], code: 0, also: &[], undone: false };
+
+/// A landing is decided by one compare-and-swap of the base. What comes after it, taking the landed lanes away, is
+/// `cleanup`'s work, and may be left to it.
+const LANDED_ONE: Also = Also {
+    why: "landed, and the lane is still there",
+    by: &[&["merge", "--no-cleanup", "one"]],
+    finish: &["cleanup"],
+};
+const LANDED_ALL: Also = Also {
+    why: "landed, and the lanes are still there",
+    by: &[&["merge", "--no-cleanup", "--all"]],
+    finish: &["cleanup"],
+};
+const LANDED_HALF_CLEANED: Also = Also {
+    why: "landed, and the first lane is cleaned up",
+    by: &[&["merge", "--no-cleanup", "--all"], &["cleanup", "clash"]],
+    finish: &["cleanup"],
+};
+
+/// All scenarios, without their undoing.
+const SCENES: &[Scene] = &[
+    Scene { name: "spawn", prepare: base, command: &["spawn", "--empty", "-n", "new"], ..PLAIN },
+    Scene {
+        name: "spawn-carry",
+        prepare: carried,
+        command: &["spawn", "--empty", "--carry", "-n", "new"],
+        ..PLAIN
+    },
+    Scene { name: "preview-enter", prepare: dirty_with_lanes, command: &["preview", "one"], ..PLAIN },
+    Scene { name: "preview-enter-clean", prepare: two_lanes, command: &["preview", "one"], ..PLAIN },
+    Scene { name: "preview-switch", prepare: edited_preview, command: &["preview", "two"], ..PLAIN },
+    Scene { name: "preview-refresh", prepare: outdated_preview, command: &["preview", "--refresh"], ..PLAIN },
+    Scene { name: "preview-back", prepare: edited_preview, command: &["preview", "--back"], ..PLAIN },
+    Scene {
+        name: "preview-back-commit",
+        prepare: committed_preview,
+        command: &["preview", "--back"],
+        ..PLAIN
+    },
+    Scene { name: "preview-back-moved", prepare: moved_preview, command: &["preview", "--back"], ..PLAIN },
+    Scene {
+        name: "merge",
+        prepare: dirty_with_lanes,
+        command: &["merge", "one"],
+        also: &[LANDED_ONE],
+        ..PLAIN
+    },
+    Scene { name: "merge-conflict", prepare: conflicting, command: &["merge", "clash"], code: 3, ..PLAIN },
+    Scene {
+        name: "merge-all",
+        prepare: all_lanes,
+        command: &["merge", "--all"],
+        code: 3,
+        also: &[LANDED_ALL, LANDED_HALF_CLEANED],
+        ..PLAIN
+    },
+    Scene {
+        name: "merge-elsewhere",
+        prepare: elsewhere,
+        command: &["merge", "one"],
+        also: &[LANDED_ONE],
+        ..PLAIN
+    },
+    Scene { name: "discard", prepare: unfinished, command: &["discard", "--force", "one"], ..PLAIN },
+    Scene { name: "cleanup", prepare: landed, command: &["cleanup"], ..PLAIN },
+];
+
+/// All scenarios: each command, then the undoing of each.
+pub(super) fn all() -> Vec<Scene> {
+    let undone = SCENES.iter().map(|scene| Scene { undone: true, ..*scene });
+    SCENES.iter().copied().chain(undone).collect()
+}
+
+fn nothing(_: &Place) -> Outcome<()> {
+    Ok(())
+}
+
+/// Some files of every kind, committed.
+fn base(place: &Place) -> Outcome<()> {
+    place.keep("a.txt", "a, committed")?;
+    place.keep("b.txt", "b, committed")?;
+    place.keep("dir/c.txt", "c, committed")?;
+    place.keep("dir/gone.txt", "deleted, committed")?;
+    place.write("shared.txt", "one line for all\n")?;
+    place.write("long.txt", &"a line like the others\n".repeat(30))?;
+    place.write("run.sh", "#!/bin/sh\n")?;
+    place.write(".gitignore", "*.log\nbuild/\n")?;
+    place.sh("ln -s a.txt link; git add -A; git commit -qm first")
+}
+
+/// A lane with one commit that adds a file and changes the long one at its end.
+fn lane(place: &Place, name: &str) -> Outcome<()> {
+    place.proq_ok(&["spawn", "--empty", "-n", name])?;
+    let dir = place.lane(name);
+    place.keep(dir.join(format!("{name}.txt")), &format!("of {name}, committed"))?;
+    place.sh_in(
+        &dir,
+        &format!("mkdir -p deep; echo {name} > deep/{name}.txt; git add -A; git commit -qm {name}"),
+    )
+}
+
+fn two_lanes(place: &Place) -> Outcome<()> {
+    base(place)?;
+    lane(place, "one")?;
+    let dir = place.lane("one");
+    place.sh_in(
+        &dir,
+        "echo changed > shared.txt; git rm -q dir/c.txt; chmod +x run.sh; git commit -qam more",
+    )?;
+    lane(place, "two")
+}
+
+/// Every kind of change that a checkout can have at once.
+fn dirty(place: &Place) -> Outcome<()> {
+    place.keep("b.txt", "b, staged")?;
+    place.keep("staged.txt", "new, staged")?;
+    place.git(&["add", "b.txt", "staged.txt"])?;
+    place.keep("b.txt", "b, changed after it was staged")?;
+    place.keep("a.txt", "a, changed")?;
+    place.keep("notes.txt", "untracked")?;
+    place.keep("new dir/with space.txt", "untracked in a folder")?;
+    place.keep("line\nbreak.txt", "untracked with a line break")?;
+    place.keep("planned.txt", "intended to be added")?;
+    place.keep("debug.log", "ignored in the main checkout")?;
+    let name = place.precious("untracked, not UTF-8");
+    place.sh(&format!("printf '%s' '{name}' > \"$(printf 'caf\\351.txt')\""))?;
+    place.sh(
+        "git add -N planned.txt; rm dir/gone.txt; chmod +x a.txt; ln -sf b.txt link; ln -s nowhere dangling",
+    )
+}
+
+fn carried(place: &Place) -> Outcome<()> {
+    base(place)?;
+    dirty(place)
+}
+
+fn dirty_with_lanes(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    dirty(place)
+}
+
+/// A preview of lane one over a dirty checkout, with edits made while it is shown.
+fn edited_preview(place: &Place) -> Outcome<()> {
+    dirty_with_lanes(place)?;
+    place.proq_ok(&["preview", "one"])?;
+    place.keep("one.txt", "one, edited in the preview")?;
+    place.keep("idea.txt", "untracked in the preview")?;
+    place.keep("chosen.txt", "staged in the preview")?;
+    place.git(&["add", "chosen.txt"])
+}
+
+/// A preview whose lane has gone on.
+fn outdated_preview(place: &Place) -> Outcome<()> {
+    edited_preview(place)?;
+    place.keep(place.lane("one").join("later.txt"), "committed in the lane later")?;
+    place.sh_in(&place.lane("one"), "git rm -q b.txt; git add -A; git commit -qm later")
+}
+
+/// A preview with a commit of its own, which belongs to the lane.
+fn committed_preview(place: &Place) -> Outcome<()> {
+    dirty_with_lanes(place)?;
+    place.proq_ok(&["preview", "one"])?;
+    place.keep("fix.txt", "committed in the preview")?;
+    place.sh("git add fix.txt; git commit -qm fix")?;
+    place.keep("one.txt", "one, edited after a commit in the preview")
+}
+
+/// A preview whose base has moved meanwhile, in a file that the user had changed as well.
+fn moved_preview(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    place.sh_in(&place.lane("two"), "sed -i '1s/.*/first/' long.txt; git commit -qam first-line")?;
+    let mine = place.precious("last line, changed");
+    place.sh(&format!("printf '%s' '{mine}' >> long.txt"))?;
+    place.keep("notes.txt", "untracked")?;
+    place.proq_ok(&["preview", "one"])?;
+    place.proq_ok(&["merge", "two"])
+}
+
+/// A lane that changes what has changed on the base.
+fn conflicting(place: &Place) -> Outcome<()> {
+    dirty_with_lanes(place)?;
+    lane(place, "clash")?;
+    place.sh_in(&place.lane("clash"), "echo mine > shared.txt; git commit -qam clash")?;
+    place.sh("echo theirs > shared.txt; git commit -qm theirs shared.txt")
+}
+
+/// Two lanes that land together, `clash` and `two`, and `one`, which conflicts with the first.
+fn all_lanes(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    lane(place, "clash")?;
+    place.sh_in(&place.lane("clash"), "echo mine > shared.txt; git commit -qam clash")?;
+    dirty(place)
+}
+
+/// The base is checked out nowhere.
+fn elsewhere(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    place.git(&["switch", "-q", "-c", "other"])?;
+    dirty(place)
+}
+
+/// A lane with work of every kind that is on no base.
+fn unfinished(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    let dir = place.lane("one");
+    place.keep(dir.join("one.txt"), "one, changed in the lane")?;
+    place.keep(dir.join("staged.txt"), "staged in the lane")?;
+    place.sh_in(&dir, "git add staged.txt")?;
+    place.keep(dir.join("new.txt"), "untracked in the lane")?;
+    place.keep(dir.join("debug.log"), "ignored in the lane")?;
+    place.keep(dir.join("build/out"), "in an ignored folder of the lane")
+}
+
+/// A lane that has landed and was kept.
+fn landed(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    place.proq_ok(&["merge", "--no-cleanup", "one"])
+}

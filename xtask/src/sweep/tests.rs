@@ -1,0 +1,128 @@
+//! Owns the proof that the sweep is not always green: toys that lose something half-way must be caught.
+
+use std::path::{Path, PathBuf};
+
+use super::Outcome;
+use super::args::Args;
+use super::copy;
+use super::place::Place;
+use super::points::{Share, sweep};
+use super::report::{Tally, Violation};
+use super::scene::{Scene, Stage};
+
+/// A program that moves `a` to `b`: rightly by one rename, wrongly by removing it first, or with something left over.
+const TOY: &str = r#"#!/bin/sh
+case $1 in
+list) if test -e undo; then
+    if test -e b.txt; then
+      if grep -q careless undo; then text=$(cat b.txt); rm b.txt; printf '%s\n' "$text" > a.txt
+      else mv b.txt a.txt; fi
+    fi
+    rm undo
+  fi
+  echo '{}' ;;
+rename) mv a.txt b.txt ;;
+lose) text=$(cat a.txt); rm a.txt; printf '%s\n' "$text" > b.txt ;;
+journal|careless) echo $1 > undo; mv a.txt b.txt; rm undo ;;
+litter) cp a.txt b.tmp; mv a.txt b.txt; rm b.tmp ;;
+esac
+"#;
+
+fn toy(place: &Place) -> Outcome<()> {
+    place.keep("a.txt", "toy")
+}
+
+fn args() -> Args {
+    Args {
+        scenario: Vec::new(),
+        list: false,
+        short: false,
+        seed: None,
+        point: None,
+        nested: None,
+        no_nested: false,
+        errors: false,
+        signals: false,
+        crowd: None,
+        processes: 1,
+        jobs: Some(1),
+        proq: None,
+    }
+}
+
+/// A folder for one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        drop(copy::remove(&self.0));
+    }
+}
+
+fn swept(test: &str, command: &'static [&'static str], args: &Args) -> Tally {
+    let folder = Folder(std::env::temp_dir().join(format!("xtask-{}-{test}", std::process::id())));
+    let bin = folder.0.join("bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    // Written by a child: a descriptor of this process, open for writing while another test forks, makes it "busy".
+    let mut sh = std::process::Command::new("sh");
+    sh.args(["-c", "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"", "sh", TOY]).arg(bin.join("git-proq"));
+    assert!(sh.status().unwrap().success());
+    let place = Place::new(&folder.0.join("w"), Path::new(&bin.join("git-proq"))).unwrap();
+    let scene = Scene { name: "toy", prepare: toy, command, code: 0, also: &[], undone: false };
+    let stage = Stage::new(&place, &scene).unwrap();
+    sweep(&stage, args, 1, Share { part: 0, parts: 1 }).unwrap()
+}
+
+#[test]
+fn one_rename_is_found_good_at_every_point() {
+    let tally = swept("good", &["rename"], &args());
+    assert_eq!((tally.points, tally.runs, tally.losses), (1, 1, 0));
+    assert!(tally.violations.is_empty(), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_file_that_is_nowhere_half_way_is_a_loss() {
+    let tally = swept("lose", &["lose"], &args());
+    // Killed when the file is gone: before the new one is opened, and before it is written.
+    assert_eq!((tally.points, tally.losses), (3, 2), "{:?}", tally.violations);
+    let first = &tally.violations[0];
+    assert!(first.faults[0].contains("LOST at once: precious 1 toy"), "{first:?}");
+    assert_eq!(first.repeat, "cargo xtask crash-sweep --scenario toy --point 2");
+}
+
+#[test]
+fn what_is_left_over_is_a_violation_but_no_loss() {
+    let tally = swept("litter", &["litter"], &args());
+    assert_eq!(tally.losses, 0);
+    assert!(!tally.violations.is_empty());
+    assert!(tally.violations.iter().any(|v| v.faults[0].contains("b.tmp")), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_call_that_fails_is_a_loss_too_when_nobody_notices() {
+    let tally = swept("errors", &["lose"], &Args { errors: true, ..args() });
+    assert!(tally.losses > 0);
+    assert!(tally.violations.iter().any(|v| v.way == "disk full from"), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_signal_is_like_a_kill_to_who_does_not_care() {
+    let tally = swept("signals", &["lose"], &Args { signals: true, ..args() });
+    assert!(tally.losses > 0, "{:?}", tally.violations);
+}
+
+#[test]
+fn a_recovery_that_can_be_killed_anywhere_is_good() {
+    let tally = swept("journal", &["journal"], &args());
+    assert!(tally.violations.is_empty(), "{:?}", tally.violations);
+    assert_eq!((tally.points, tally.nested), (4, 4));
+    assert_eq!(tally.runs, 4 + 4);
+}
+
+#[test]
+fn a_recovery_that_loses_something_when_it_is_killed_is_caught() {
+    let tally = swept("careless", &["careless"], &args());
+    let caught = |v: &Violation| v.nested.is_some() && v.faults[0].contains("LOST");
+    assert!(tally.violations.iter().any(caught), "{:?}", tally.violations);
+    assert!(tally.violations.iter().all(|v| v.nested.is_some()), "{:?}", tally.violations);
+}
