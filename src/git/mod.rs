@@ -33,7 +33,7 @@ mod worktree;
 pub(crate) use clear::{clear, renew};
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, stage_and_commit};
-pub(crate) use diff::{Change, Side, files_of, tree_changes};
+pub(crate) use diff::{Change, Side, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use flags::hidden_edits;
 pub(crate) use graph::Distance;
@@ -44,7 +44,9 @@ pub(crate) use open_op::open_operation;
 pub use path::RepoPath;
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
-pub(crate) use repair::{settle_clear, settle_ref, settle_restore, settle_transition};
+pub(crate) use repair::{
+    is_beginning_of, settle_clear, settle_own_ref, settle_ref, settle_restore, settle_transition,
+};
 pub(crate) use repo::Repo;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use restore_plan::foresee;

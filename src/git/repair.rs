@@ -111,6 +111,23 @@ pub(crate) fn settle_ref(repo: &Repo, name: &str, new: Option<Oid>, scratch: &Pa
     Stale::since(repo, scratch)?.and_ref(name, new).clear()
 }
 
+/// The same for a ref that only the dead process knew of.
+pub(crate) fn settle_own_ref(repo: &Repo, name: &str, scratch: &Path) -> Result<(), Error> {
+    Stale::since(repo, scratch)?.and_own_ref(name).clear()
+}
+
+/// Whether a file is what `side` says, or the beginning of it: git was writing it.
+pub(crate) fn is_beginning_of(repo: &Repo, file: &Path, side: Side) -> Result<bool, Error> {
+    if is_blob(repo, file, side) {
+        return Ok(true);
+    }
+    if !file.symlink_metadata().is_ok_and(|m| m.is_file()) {
+        return Ok(false);
+    }
+    let whole = repo.git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?.stdout;
+    Ok(std::fs::read(file).is_ok_and(|there| whole.starts_with(&there)))
+}
+
 fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
     ref_move::release_head(&tree.git_dir, tree.scratch)?;
     let stale = Stale::since(tree.repo, tree.scratch)?;

@@ -41,6 +41,12 @@ impl<'a> Stale<'a> {
         self.and_shared()
     }
 
+    /// Adds the lock of a ref that nobody else knows of, whatever it says.
+    pub(super) fn and_own_ref(mut self, name: &str) -> Self {
+        self.files.push((self.repo.common_dir().join(format!("{name}.lock")), None));
+        self.and_shared()
+    }
+
     /// Adds the lock of a worktree's HEAD, which was to hold `text`.
     pub(super) fn and_head(mut self, git_dir: &Path, text: String) -> Self {
         self.files.push((git_dir.join("HEAD.lock"), Some(text.into_bytes())));

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
-use super::quarantine::{Quarantine, differing, is_blob, prune_parents, settle};
+use super::path::nul_separated;
+use super::quarantine::{Quarantine, differing, is_blob, settle};
 use super::ref_move::{self, Head, RefMove};
 use super::repair::is_from_git;
 use super::status::{changed_since, status};
@@ -210,6 +211,7 @@ pub(super) fn bring_files<'a>(
 ) -> Result<Moved<'a>, Error> {
     let next = tree.scratch.join("index");
     index::copy(index, &next)?;
+    note_new_folders(tree, &changes)?;
     let held = Quarantine::at(&tree.scratch.join("replaced"))?;
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
@@ -236,6 +238,31 @@ pub(super) fn bring_files<'a>(
     }
     moved.undo(tree)?;
     Err(Error::Raced { dir: tree.dir.to_owned(), paths })
+}
+
+/// The name in a step's folder of the list of folders that git will have to make.
+const NEW_FOLDERS: &str = "new-folders";
+
+/// Notes which folders git will have to make: going back removes those, and no empty one that was there before.
+fn note_new_folders(tree: &Tree<'_>, changes: &[Change]) -> Result<(), Error> {
+    let arriving = changes.iter().filter(|c| c.old.is_none());
+    let mut missing: BTreeSet<RepoPath> =
+        arriving.flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
+    missing.retain(|folder| folder.under(tree.dir).symlink_metadata().is_err());
+    let list = tree.scratch.join(NEW_FOLDERS);
+    std::fs::write(&list, nul_separated(&missing)).map_err(Error::io("write", &list))
+}
+
+/// Removes the folders that git had to make, as far as they are empty.
+fn remove_new_folders(tree: &Tree<'_>) {
+    let list = std::fs::read(tree.scratch.join(NEW_FOLDERS)).unwrap_or_default();
+    let mut folders: Vec<RepoPath> =
+        list.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect();
+    // The deepest first.
+    folders.sort_by(|a, b| b.cmp(a));
+    for folder in folders {
+        drop(std::fs::remove_dir(folder.under(tree.dir)));
+    }
 }
 
 /// Takes the flags off the entries that `changes` replaces: git compares no file with such an entry again, and calls
@@ -330,8 +357,8 @@ impl<'a> Moved<'a> {
         });
         for (path, _) in expected.iter().filter(|(p, _)| !own.contains(p)) {
             arrived.take(self.dir, path)?;
-            prune_parents(self.dir, path);
         }
+        remove_new_folders(tree);
         for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
             if !self.held.is_same_file(self.dir, &change.path) {
                 self.held.give_over(self.dir, &change.path)?;

@@ -162,7 +162,7 @@ impl Steps<'_, '_> {
             require_free(project, &plan.name)?;
             self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
         }
-        let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string() };
+        let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
         self.op.perform_by(step, |_| self.make_worktree())?;
         let lane = self.record()?;
         let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());

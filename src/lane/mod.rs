@@ -5,6 +5,7 @@ mod checkout;
 mod create;
 mod error;
 mod evidence;
+mod half_made;
 mod leftovers;
 mod list;
 mod name;

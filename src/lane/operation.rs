@@ -129,6 +129,11 @@ impl<'p> Operation<'p> {
         self.perform(Step::Anchor { name: name.to_owned(), new }).map(drop)
     }
 
+    /// Whether steps of its own are being taken back, rather than those of an operation in the log.
+    pub(super) fn is_going_back(&self) -> bool {
+        self.of.get().is_some()
+    }
+
     /// Brings a worktree from one commit to another.
     pub(crate) fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
         self.perform(Step::Tree { dir: dir.to_owned(), from, to, mv }).map(drop)
@@ -151,7 +156,7 @@ impl<'p> Operation<'p> {
         let keep = |snapshot: Snapshot, raw: &Path| {
             let record =
                 SnapRecord { id: new_id(), why: why.to_owned(), at: now(), restored: None, snapshot };
-            self.perform_by(Step::Snap { id: record.id.clone() }, |_| {
+            self.perform_by(Step::Snap { id: record.id.clone(), anew: false }, |_| {
                 snaps::put(self.project, &record, raw)
             })?;
             self.taken.borrow_mut().insert(record.id.clone(), record.snapshot.clone());
@@ -166,7 +171,9 @@ impl<'p> Operation<'p> {
         let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
         let keep = |snapshot: Snapshot, raw: &Path| {
             let record = SnapRecord { restored: None, snapshot, ..old.clone() };
-            self.perform_by(Step::Snap { id: id.to_owned() }, |_| snaps::put(self.project, &record, raw))?;
+            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
+                snaps::put(self.project, &record, raw)
+            })?;
             self.taken.borrow_mut().insert(id.to_owned(), record.snapshot);
             Ok(())
         };
@@ -206,7 +213,7 @@ impl<'p> Operation<'p> {
     pub(crate) fn restore(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
         let mut snap = self.project.snap(id)?;
         if let Some(new) = self.checkout(dir)?.renewed(&snap.snapshot, id)? {
-            self.perform_by(Step::Snap { id: id.to_owned() }, |_| {
+            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
                 snaps::replace(self.project, &mut snap, new.clone())
             })?;
             self.taken.borrow_mut().insert(id.to_owned(), new);

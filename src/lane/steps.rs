@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::operation::Operation;
-use super::{Error, Project, snaps, trash};
+use super::{Error, Project, half_made, snaps};
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{PreviewRecord, SnapRecord, Step};
-use crate::store::{LockName, Record, new_id, write_atomically};
+use crate::store::{LockName, Record, new_id, remove_drafts, write_atomically};
 
 /// What a step did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,9 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         }
         Step::Anchor { .. } => Ok(()),
         Step::Tree { dir, from, to, mv } => op.transition(dir, *to, *from, mv.inverse()),
-        Step::Snap { id } => op.retire(id),
+        Step::Snap { anew: true, .. } => Ok(()),
+        Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
+        Step::Snap { id, .. } => op.retire(id),
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
             let head = op.project.repo.head_of(dir)?.unwrap_or(snapshot.base);
@@ -102,7 +104,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
             op.perform(back).map(drop)
         }
         Step::Move { from, to } => op.rename(to, from),
-        Step::Worktree { dir, lane } => take_worktree_back(op.project, dir, lane),
+        Step::Worktree { dir, lane, start } => half_made::take_back(op.project, dir, lane, *start),
     }
 }
 
@@ -116,19 +118,22 @@ fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
     Ok(open.map(|open| open.ignored).unwrap_or_default())
 }
 
-/// What a half-made lane has goes to the trash whole: somebody may have put something there already.
-fn take_worktree_back(project: &Project, dir: &Path, lane: &str) -> Result<(), Error> {
-    let _lock = project.store.locks().take(&LockName::Worktrees)?;
-    let admin = project.repo.admin_dir_of(dir);
-    let task = project.store.layout().lane(lane);
-    if dir.symlink_metadata().is_err() && admin.is_none() && !task.exists() {
-        return Ok(());
+/// A snapshot whose files never left their places, or are back in them, is forgotten.
+fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
+    let name = SnapRecord::ref_name(id);
+    snaps::prune(op.project, id);
+    let dir = op.project.store.layout().snapshot(id);
+    if dir.join("files").exists() {
+        // Something is still in its keeping.
+        return op.retire(id);
     }
-    let trash = trash::put_half_made(project, dir, lane, admin.as_deref())?;
-    if task.exists() && !project.store.layout().lane_record(lane).exists() {
-        rename(&task, &trash.join("lane"))?;
+    if dir.exists() {
+        std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;
     }
-    Ok(())
+    match op.project.repo.ref_tip(&name)? {
+        Some(tip) => op.delete_ref(&name, tip),
+        None => Ok(()),
+    }
 }
 
 /// Judges a step that a dead process left open: afterwards it has happened, or it has not.
@@ -147,19 +152,16 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             git::settle_ref(&project.repo, name, Some(*new), scratch)?;
             return Ok(project.repo.ref_tip(name)? == Some(*new));
         }
-        Step::Snap { id } => {
-            git::settle_ref(&project.repo, &SnapRecord::ref_name(id), None, scratch)?;
+        Step::Snap { id, .. } => {
+            git::settle_own_ref(&project.repo, &SnapRecord::ref_name(id), scratch)?;
             return snaps::settle(project, id);
         }
-        Step::File { path, new, .. } => {
-            let path = project.store.layout().root().join(path);
-            return Ok(read_record(&path)? == *new);
-        }
+        Step::File { path, new, .. } => return settle_record(project, path, new.as_deref()),
         Step::Move { from, to } => {
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
-        Step::Worktree { dir, lane } => {
-            take_worktree_back(project, dir, lane)?;
+        Step::Worktree { dir, lane, start } => {
+            half_made::take_back(project, dir, lane, *start)?;
             return Ok(false);
         }
         Step::Tree { dir, from, to, mv } => {
@@ -187,6 +189,18 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         ));
     }
     Ok(settled.happened)
+}
+
+/// Judges a record that was being written, and removes what was written beside it.
+fn settle_record(project: &Project, path: &Path, new: Option<&str>) -> Result<bool, Error> {
+    let _lock = project.store.locks().take(&LockName::Store)?;
+    let file = project.store.layout().root().join(path);
+    remove_drafts(&file).map_err(Error::io("remove", &file))?;
+    let happened = read_record(&file)?.as_deref() == new;
+    if !happened {
+        drop_empty_folder(project, &file);
+    }
+    Ok(happened)
 }
 
 /// The text of a record; none when it does not exist.

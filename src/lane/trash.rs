@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Operation, Project};
 use crate::store::records::TrashRecord;
-use crate::store::{Record, make_private, new_id, now};
+use crate::store::{Record, new_id, now};
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
 pub(super) fn put(
@@ -13,10 +13,11 @@ pub(super) fn put(
     mut record: TrashRecord,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
-    let dir = new_entry(op.project, &record.lane)?;
+    let dir = new_entry(op.project, &record.lane);
     let file = dir.join("trash.toml");
     if record.path.symlink_metadata().is_ok() {
-        let to = if is_other_disk(&record.path, &dir) { beside(&record.path) } else { dir.join("worktree") };
+        let to =
+            if is_other_disk(&record.path, op.project) { beside(&record.path) } else { dir.join("worktree") };
         record.worktree = Some(to.clone());
         op.save(&record, &file)?;
         op.rename(&record.path, &to)?;
@@ -36,9 +37,9 @@ pub(super) fn put_half_made(
     lane: &str,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
-    let dir = new_entry(project, lane)?;
+    let dir = new_entry(project, lane);
     let there = path.symlink_metadata().is_ok();
-    let to = if is_other_disk(path, &dir) { beside(path) } else { dir.join("worktree") };
+    let to = if is_other_disk(path, project) { beside(path) } else { dir.join("worktree") };
     let record = TrashRecord {
         lane: lane.to_owned(),
         at: now(),
@@ -59,16 +60,15 @@ pub(super) fn put_half_made(
     Ok(dir)
 }
 
-fn new_entry(project: &Project, lane: &str) -> Result<PathBuf, Error> {
-    let dir = project.store.layout().trash().join(format!("{lane}-{}", new_id()));
-    make_private(&dir)?;
-    Ok(dir)
+/// The folder of a new entry; its record makes it.
+fn new_entry(project: &Project, lane: &str) -> PathBuf {
+    project.store.layout().trash().join(format!("{lane}-{}", new_id()))
 }
 
 /// Whether a rename from one to the other is impossible. What cannot be looked at is left to the rename to say.
-fn is_other_disk(path: &Path, dir: &Path) -> bool {
+fn is_other_disk(path: &Path, project: &Project) -> bool {
     let disk = |path: &Path| path.symlink_metadata().ok().map(|m| m.dev());
-    matches!((disk(path), disk(dir)), (Some(a), Some(b)) if a != b)
+    matches!((disk(path), disk(project.store.layout().root())), (Some(a), Some(b)) if a != b)
 }
 
 /// On another file system the folder stays where it is, under a name that says what it is.

@@ -13,7 +13,7 @@ pub(crate) mod records;
 mod scratch;
 mod tickets;
 
-pub(crate) use atomic::{sync_dir, write as write_atomically};
+pub(crate) use atomic::{remove_drafts, sync_dir, write as write_atomically};
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;

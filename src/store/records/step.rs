@@ -41,10 +41,13 @@ pub(crate) enum Step {
         #[serde(rename = "move")]
         mv: RefMove,
     },
-    /// A snapshot is taken, or taken anew.
+    /// A snapshot is taken.
     Snap {
         /// Its id.
         id: String,
+        /// It existed and is taken anew: it goes on existing, also when this is taken back.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        anew: bool,
     },
     /// What a snapshot holds is moved out of a worktree, which is clean then.
     Clear {
@@ -92,5 +95,7 @@ pub(crate) enum Step {
         dir: PathBuf,
         /// The lane.
         lane: String,
+        /// The commit that it is filled with.
+        start: Oid,
     },
 }

@@ -1,0 +1,83 @@
+//! Owns taking back what a killed process had made of a lane: git's own files are removed, anything else is kept.
+
+use std::collections::{BTreeSet, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Project, trash};
+use crate::git::{Oid, RepoPath, Side, is_beginning_of, tree_files};
+use crate::store::LockName;
+
+/// Takes back the worktree of a lane that was being made from `start`. Can itself be cut short and done again.
+pub(super) fn take_back(project: &Project, dir: &Path, lane: &str, start: Oid) -> Result<(), Error> {
+    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+    let admin = project.repo.admin_dir_of(dir).or_else(|| nameless_admin(project, dir));
+    if dir.symlink_metadata().is_ok() {
+        if is_only_gits(project, dir, start)? {
+            std::fs::remove_dir_all(dir).map_err(Error::io("remove", dir))?;
+        } else {
+            // Somebody was faster than this repair and put something there.
+            trash::put_half_made(project, dir, lane, admin.as_deref())?;
+        }
+    }
+    if let Some(admin) = admin.filter(|admin| admin.exists()) {
+        std::fs::remove_dir_all(&admin).map_err(Error::io("remove", &admin))?;
+    }
+    keep_task(project, lane)
+}
+
+/// What the agent was to be asked is the user's own words, perhaps many of them.
+fn keep_task(project: &Project, lane: &str) -> Result<(), Error> {
+    let layout = project.store.layout();
+    let (folder, task) = (layout.lane(lane), layout.task(lane));
+    if !folder.exists() || layout.lane_record(lane).exists() {
+        return Ok(());
+    }
+    if task.metadata().is_ok_and(|m| m.len() > 0) {
+        let kept = trash::put_half_made(project, &folder, lane, None)?;
+        project.listener.warn(format!(
+            "what lane '{lane}' was to be asked is kept: {}",
+            kept.join("worktree/task.md").display()
+        ));
+        return Ok(());
+    }
+    std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))
+}
+
+/// Git makes its folder for a worktree before it writes there whose it is.
+fn nameless_admin(project: &Project, dir: &Path) -> Option<PathBuf> {
+    let admin = project.repo.common_dir().join("worktrees").join(dir.file_name()?);
+    let text = std::fs::read(admin.join("gitdir")).unwrap_or_default();
+    (admin.is_dir() && text.is_empty()).then_some(admin)
+}
+
+/// Whether every file in a folder is one that git was writing there, or the beginning of one.
+fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error> {
+    let files: HashMap<RepoPath, Side> =
+        tree_files(&project.repo, start, &BTreeSet::new())?.into_iter().collect();
+    let mut folders: Vec<Option<RepoPath>> = vec![None];
+    while let Some(folder) = folders.pop() {
+        let place = folder.as_ref().map_or_else(|| dir.to_owned(), |f| f.under(dir));
+        for entry in std::fs::read_dir(&place).map_err(Error::io("read", &place))? {
+            let entry = entry.map_err(Error::io("read", &place))?;
+            let name = entry.file_name();
+            let path = match &folder {
+                Some(folder) => folder.join(name.as_bytes()),
+                None => RepoPath::new(name.as_bytes()),
+            };
+            let is_dir = entry.file_type().is_ok_and(|t| t.is_dir());
+            let known = match files.get(&path) {
+                _ if is_dir => {
+                    folders.push(Some(path));
+                    true
+                }
+                Some(side) => is_beginning_of(&project.repo, &entry.path(), *side)?,
+                None => folder.is_none() && name == ".git",
+            };
+            if !known {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
