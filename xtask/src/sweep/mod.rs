@@ -64,7 +64,7 @@ fn start(args: &Args) -> Outcome<bool> {
         return Ok(true);
     }
     let proq = program(args)?;
-    let folder = folder()?;
+    let folder = folder(if args.point.is_some() { "proq-look-" } else { SWEPT })?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
     let (scenes, skipped) = if can_undo(&proq)? { (scenes, 0) } else { without_undo(scenes) };
@@ -119,18 +119,21 @@ fn program(args: &Args) -> Outcome<PathBuf> {
     Ok(target.join("debug/git-proq").canonicalize()?)
 }
 
+/// How the folder of a sweep is called; the number of its process follows.
+const SWEPT: &str = "proq-sweep-";
+
 /// A folder for everything, in memory where that is possible. Those of sweeps that were killed are removed.
-fn folder() -> Outcome<PathBuf> {
+fn folder(kind: &str) -> Outcome<PathBuf> {
     let memory = PathBuf::from("/dev/shm");
     let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
     for entry in std::fs::read_dir(&above)?.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let dead = name.strip_prefix("proq-sweep-").is_some_and(|pid| !Path::new("/proc").join(pid).exists());
+        let dead = name.strip_prefix(SWEPT).is_some_and(|pid| !Path::new("/proc").join(pid).exists());
         if dead {
             copy::remove(&entry.path())?;
         }
     }
-    let folder = above.join(format!("proq-sweep-{}", std::process::id()));
+    let folder = above.join(format!("{kind}{}", std::process::id()));
     std::fs::create_dir_all(&folder)?;
     Ok(folder)
 }
