@@ -15,6 +15,7 @@ mod logs;
 mod man;
 mod merge;
 mod mistake;
+mod op;
 mod preview;
 mod report;
 mod setup;
@@ -25,6 +26,7 @@ mod stop;
 mod supervise;
 mod table;
 mod ui;
+mod undo;
 mod wait;
 
 use std::path::PathBuf;
@@ -83,6 +85,8 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Preview(args) => preview::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Undo(args) => undo::run(&session, &args),
+        Command::Op(args) => op::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),
         Command::Agents => agents::run(&session),
         Command::Config(args) => config::run(&session, &args),

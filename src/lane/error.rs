@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use super::UndoError;
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::{config, git, process, store};
@@ -178,6 +179,9 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// From an undo.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     /// From git.
     #[error(transparent)]
     Git(#[from] git::Error),
@@ -255,6 +259,7 @@ impl Explain for Error {
                 vec!["make room on the disk, then run the command again".into()]
             }
             Error::Io { .. } | Error::Changed { .. } | Error::Expired { .. } => Vec::new(),
+            Error::Undo(e) => e.hints(),
             Error::DoesNotFit { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
             }
@@ -274,6 +279,7 @@ impl Explain for Error {
         match self {
             Error::Name { .. } | Error::NeedsOnto { .. } => Exit::Usage,
             Error::Unfinished { source, .. } => source.exit(),
+            Error::Undo(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),
             Error::Config(e) => e.exit(),

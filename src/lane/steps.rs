@@ -119,7 +119,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
 
 /// Files in the main checkout that were ignored where its preview was entered: under a lane's rules they may look like
 /// somebody's edits.
-fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
+pub(super) fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
     if project.repo.main_worktree() != Some(dir) {
         return Ok(Vec::new());
     }
