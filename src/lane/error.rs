@@ -210,6 +210,35 @@ impl From<Interrupted> for Error {
     }
 }
 
+impl Error {
+    /// The hints of errors about what is kept, and about taking things back.
+    fn hints_on_keeping(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
+            Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
+            Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
+            Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                vec!["make room on the disk, then run the command again".into()]
+            }
+            Error::Undo(e) => e.hints(),
+            Error::DoesNotFit { snapshot, .. } => {
+                vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
+            }
+            Error::Unfinished { source, .. } => {
+                let mut hints = source.hints();
+                hints.push("nothing is lost; any git proq command tries again".into());
+                hints
+            }
+            Error::Git(e) => e.hints(),
+            Error::Store(e) => e.hints(),
+            Error::Config(e) => e.hints(),
+            Error::Process(e) => e.hints(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -251,27 +280,7 @@ impl Explain for Error {
                 stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
             }
             Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
-            Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
-            Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
-            Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
-            Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
-            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                vec!["make room on the disk, then run the command again".into()]
-            }
-            Error::Io { .. } | Error::Changed { .. } | Error::Expired { .. } => Vec::new(),
-            Error::Undo(e) => e.hints(),
-            Error::DoesNotFit { snapshot, .. } => {
-                vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
-            }
-            Error::Unfinished { source, .. } => {
-                let mut hints = source.hints();
-                hints.push("nothing is lost; any git proq command tries again".into());
-                hints
-            }
-            Error::Git(e) => e.hints(),
-            Error::Store(e) => e.hints(),
-            Error::Config(e) => e.hints(),
-            Error::Process(e) => e.hints(),
+            other => other.hints_on_keeping(),
         }
     }
 

@@ -55,7 +55,7 @@ impl Header {
             format: FORMAT,
             id: super::new_id(),
             at: me.since,
-            command: typed(std::env::args_os().skip(1)),
+            command: me.command,
             kind: kind.to_owned(),
             pid: me.pid,
             host: me.host,
@@ -73,24 +73,6 @@ impl Header {
         let me = Header::new("");
         (&self.host, self.session) == (&me.host, me.session)
     }
-}
-
-/// The command line as a person types it, shortened.
-fn typed(args: impl Iterator<Item = std::ffi::OsString>) -> String {
-    const LONGEST: usize = 160;
-    let mut out = String::from("git proq");
-    for word in args.map(|a| a.to_string_lossy().into_owned()) {
-        let plain = |c: char| c.is_alphanumeric() || "-_./@:=,+".contains(c);
-        let word: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-        match !word.is_empty() && word.chars().all(plain) {
-            true => out.push_str(&format!(" {word}")),
-            false => out.push_str(&format!(" '{word}'")),
-        }
-    }
-    if out.chars().count() > LONGEST {
-        out = out.chars().take(LONGEST - 1).chain(['…']).collect();
-    }
-    out
 }
 
 /// One line of a journal.
