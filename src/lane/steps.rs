@@ -205,11 +205,11 @@ fn settle_record(project: &Project, path: &Path, new: Option<&str>) -> Result<bo
     let _lock = project.store.locks().take(&LockName::Store)?;
     let file = project.store.layout().root().join(path);
     remove_drafts(&file).map_err(Error::io("remove", &file))?;
-    let happened = read_record(&file)?.as_deref() == new;
-    if !happened {
+    let text = read_record(&file)?;
+    if text.is_none() {
         drop_empty_folder(project, &file);
     }
-    Ok(happened)
+    Ok(text.as_deref() == new)
 }
 
 /// The text of a record; none when it does not exist.
