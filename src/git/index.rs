@@ -1,5 +1,6 @@
 //! Owns the index file: copies that keep git's race detection intact, and git's own lock on it.
 
+use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
@@ -137,6 +138,8 @@ pub(super) struct IndexLock {
     file: File,
     inode: u64,
     before: Option<Version>,
+    /// Dropping this leaves the lock in place.
+    stays: Cell<bool>,
 }
 
 impl IndexLock {
@@ -166,6 +169,7 @@ impl IndexLock {
             file,
             inode,
             before: None,
+            stays: Cell::new(false),
         };
         held.before = Version::of(&held.index)?;
         Ok(held)
@@ -203,8 +207,8 @@ impl IndexLock {
         // Without a second name (not every file system has them) there is nothing to tell it by.
         let marked = std::fs::rename(&mark, &ready).is_ok();
         std::fs::rename(&self.lock, &self.index).map_err(|e| {
-            if marked {
-                drop(std::fs::rename(&ready, &mark));
+            if marked && std::fs::rename(&ready, &mark).is_err() {
+                drop(std::fs::remove_file(&ready));
             }
             Error::io("replace", &self.index)(e)
         })
@@ -263,6 +267,8 @@ impl StagedIndex {
             kept = Some(aside);
         }
         if self.lock.is_ours() {
+            // Whatever happens, what is in the lock is the only right index from here on.
+            self.lock.stays.set(true);
             self.lock.put_in_place()?;
             return Ok(kept);
         }
@@ -277,7 +283,7 @@ impl StagedIndex {
 impl Drop for IndexLock {
     fn drop(&mut self) {
         // After `install` the name is gone; a lock that somebody else made since is not ours to remove.
-        if self.is_ours() {
+        if !self.stays.get() && self.is_ours() {
             drop(std::fs::remove_file(&self.lock));
         }
     }

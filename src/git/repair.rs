@@ -145,7 +145,8 @@ fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
     stale.clear()
 }
 
-fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<bool, Error> {
+/// Whether the ref of a move is where it was to go, or beyond.
+pub(super) fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<bool, Error> {
     match mv {
         RefMove::Nothing => Ok(false),
         RefMove::Branch(name) => match tree.repo.branch_tip(name)? {

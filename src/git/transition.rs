@@ -15,7 +15,7 @@ use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, differing, is_blob, settle};
 use super::ref_move::{self, Head, RefMove};
-use super::repair::is_from_git;
+use super::repair::{has_moved, is_from_git};
 use super::status::{changed_since, status};
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
 
@@ -63,11 +63,20 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         }
     };
     if let Err(e) = prepared.commit() {
-        moved.undo(tree)?;
-        return Err(e);
+        // git may fail over its log after the ref has moved; then there is no way back.
+        if !has_moved(tree, from, to, mv).unwrap_or(false) {
+            moved.undo(tree)?;
+            return Err(e);
+        }
+        (tree.warn)(e.to_string());
     }
+    let installed = staged.install_whatever().map_err(|source| Error::Stuck {
+        dir: tree.dir.to_owned(),
+        kept: tree.scratch.to_owned(),
+        source: Box::new(source),
+    })?;
     moved.keep();
-    if let Some(kept) = staged.install_whatever()? {
+    if let Some(kept) = installed {
         (tree.warn)(format!(
             "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
             tree.dir.display(),

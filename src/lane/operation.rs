@@ -30,10 +30,25 @@ pub(crate) struct Operation<'p> {
     of: Cell<Option<usize>>,
     /// Snapshots that were taken here: only who took one knows which index it was taken from.
     pub(super) taken: RefCell<HashMap<String, Snapshot>>,
+    /// Whether it holds the lock on records.
+    store_held: Cell<bool>,
     /// Locks that are held until it ends.
     held: RefCell<Vec<Guard>>,
     /// What is done once it has ended well and no lock is held.
     afterwards: RefCell<Vec<Afterwards<'p>>>,
+}
+
+/// The lock on records, for as long as an operation needs it.
+#[must_use]
+pub(super) struct StoreHeld<'a> {
+    held: &'a Cell<bool>,
+    _guard: Guard,
+}
+
+impl Drop for StoreHeld<'_> {
+    fn drop(&mut self) {
+        self.held.set(false);
+    }
 }
 
 /// Runs an operation: when `work` succeeds it is filed in the operation log, when it fails everything is taken back.
@@ -87,6 +102,7 @@ impl<'p> Operation<'p> {
             checkouts: RefCell::default(),
             of: Cell::default(),
             taken: RefCell::default(),
+            store_held: Cell::default(),
             held: RefCell::default(),
             afterwards: RefCell::default(),
         }
@@ -176,8 +192,18 @@ impl<'p> Operation<'p> {
     }
 
     fn write(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
-        let _lock = self.project.store.locks().take(&LockName::Store)?;
+        let _lock = self.lock_store()?;
         self.write_held(path, new)
+    }
+
+    /// Takes the lock on records, unless this operation holds it already.
+    pub(super) fn lock_store(&self) -> Result<Option<StoreHeld<'_>>, Error> {
+        if self.store_held.get() {
+            return Ok(None);
+        }
+        let guard = self.project.store.locks().take(&LockName::Store)?;
+        self.store_held.set(true);
+        Ok(Some(StoreHeld { held: &self.store_held, _guard: guard }))
     }
 
     fn write_held(&self, path: &Path, new: Option<String>) -> Result<(), Error> {
@@ -224,7 +250,7 @@ impl<'p> Operation<'p> {
         name: &str,
         change: impl FnOnce(&mut LaneRecord),
     ) -> Result<LaneRecord, Error> {
-        let _lock = self.project.store.locks().take(&LockName::Store)?;
+        let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
         let mut record = LaneRecord::load(&path)?;
         let state = record.state;
@@ -263,11 +289,14 @@ impl<'p> Operation<'p> {
         let count = all.len();
         let first = self.plan(all, true)?;
         let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));
-        let happened = self.status(first) == Some(Status::Done);
         for n in first + 1..first + count {
-            match happened {
-                true => self.follow(n),
-                false => self.note(Line::Back(n))?,
+            match self.status(first) {
+                Some(Status::Done) => self.follow(n),
+                Some(Status::Back) => {
+                    let _ = self.note(Line::Back(n));
+                }
+                // Whoever puts the first one right decides about these too.
+                _ => {}
             }
         }
         done
@@ -275,7 +304,9 @@ impl<'p> Operation<'p> {
 
     /// Takes a step that follows from one that has happened.
     pub(super) fn follow(&self, n: usize) {
-        if let Err(e) = self.take(n, |step, scratch| steps::apply(self, step, scratch)) {
+        let follow = || self.take(n, |step, scratch| steps::apply(self, step, scratch));
+        // There is no way back, so it is worth a second try.
+        if let Err(e) = follow().or_else(|_| follow()) {
             self.project.listener.warn(format!("not everything could be written down: {e}"));
         }
     }
@@ -302,13 +333,21 @@ impl<'p> Operation<'p> {
         let Some((step, scratch)) = self.at(n) else { unreachable!("it was planned") };
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
         let done = work(&step, &scratch);
-        match &done {
+        let happened = match &done {
             // It went half-way and could not go back: whoever puts things right needs all of it.
             Err(Error::Git(crate::git::Error::Stuck { .. })) => return done,
-            Ok(Applied::Restored(Restored::Conflict(_))) | Err(_) => self.note(Line::Back(n))?,
-            Ok(_) => self.note(Line::Done(n))?,
+            Ok(Applied::Restored(Restored::Conflict(_))) => false,
+            Ok(_) => true,
+            // What failed may have left something, or may have happened all the same. Judged like a dead process's.
+            Err(_) => match steps::settle(self, &step, &scratch) {
+                Ok(happened) => happened,
+                Err(_) => return done,
+            },
+        };
+        // Without a note its folder is what tells how it stands.
+        if self.note(if happened { Line::Done(n) } else { Line::Back(n) }) {
+            drop(std::fs::remove_dir_all(&scratch));
         }
-        drop(std::fs::remove_dir_all(&scratch));
         done
     }
 
@@ -325,11 +364,9 @@ impl<'p> Operation<'p> {
         Some(self.journal.borrow().as_ref()?.entry().steps.get(n)?.status)
     }
 
-    pub(super) fn note(&self, line: Line) -> Result<(), Error> {
-        match self.journal.borrow_mut().as_mut() {
-            Some(journal) => Ok(journal.note(line)?),
-            None => Ok(()),
-        }
+    /// Notes how far it has come. Returns whether that is written down.
+    pub(super) fn note(&self, line: Line) -> bool {
+        self.journal.borrow_mut().as_mut().is_some_and(|journal| journal.note(line))
     }
 
     /// What the journal says so far.
@@ -363,14 +400,20 @@ impl<'p> Operation<'p> {
                 let inverted = steps::invert(self, &planned.step);
                 self.of.set(None);
                 inverted?;
-                self.note(Line::Back(n))?;
+                let _ = self.note(Line::Back(n));
             }
         }
         Ok(())
     }
 
-    /// Ends it: everything stands.
+    /// Ends it: everything stands. A step that could neither be done nor be taken back is left to the next command, and with
+    /// it all that is needed for that.
     pub(super) fn finish(&self, recovered: bool) -> Result<Option<u64>, Error> {
+        if self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open)) {
+            self.project.listener.warn("what was begun could not all be ended; the next command tries again");
+            self.leave();
+            return Ok(None);
+        }
         let Some(mut journal) = self.journal.borrow_mut().take() else { return Ok(None) };
         self.project.repo.carry(None);
         if journal.entry().standing().next().is_none() {
@@ -388,22 +431,22 @@ impl<'p> Operation<'p> {
     /// Ends it: nothing stands, apart from what there was no way back from.
     fn fail(&self) {
         let stuck = self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open));
-        let back = match if stuck { Ok(()) } else { self.take_back(0) } {
-            _ if stuck => Err(None),
+        let back = if stuck { Ok(()) } else { self.take_back(0) };
+        let ended = match back {
             // Somebody's own changes are in the way of going back: what is left stands, and is in the log.
             Err(e) if recover::is_refusal(&e) => {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));
-                Ok(())
+                self.finish(false)
             }
-            other => other.map_err(Some),
+            Err(e) => Err(e),
+            Ok(()) => self.finish(false),
         };
-        let ended = back.and_then(|()| self.finish(false).map(drop).map_err(Some));
-        let Err(e) = ended else { return };
-        let why = e.map_or_else(String::new, |e| format!(" ({e})"));
-        self.project
-            .listener
-            .warn(format!("what was begun could not all be taken back{why}; the next command tries again"));
-        self.leave();
+        if let Err(e) = ended {
+            self.project.listener.warn(format!(
+                "what was begun could not all be taken back ({e}); the next command tries again"
+            ));
+            self.leave();
+        }
     }
 
     /// Leaves it to the next command.

@@ -60,10 +60,11 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
         }
         let Some((step, scratch)) = op.at(n) else { continue };
         let happened = steps::settle(op, &step, &scratch)?;
-        op.note(if happened { Line::Done(n) } else { Line::Back(n) })?;
-        drop(std::fs::remove_dir_all(&scratch));
+        if op.note(if happened { Line::Done(n) } else { Line::Back(n) }) {
+            drop(std::fs::remove_dir_all(&scratch));
+        }
     }
-    mark_taken_back(op)?;
+    mark_taken_back(op);
     finish_forward(op);
     match op.take_back(0) {
         Err(e) if is_refusal(&e) => {
@@ -78,16 +79,15 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
 }
 
 /// A step whose inverse has happened is taken back, also when that was not noted any more.
-fn mark_taken_back(op: &Operation<'_>) -> Result<(), Error> {
-    let Some(entry) = op.entry() else { return Ok(()) };
+fn mark_taken_back(op: &Operation<'_>) {
+    let Some(entry) = op.entry() else { return };
     for planned in entry.steps.iter().filter(|p| p.status == Status::Done) {
         if let Some(of) = planned.of
             && completes(&planned.step, &entry.steps[of].step)
         {
-            op.note(Line::Back(of))?;
+            let _ = op.note(Line::Back(of));
         }
     }
-    Ok(())
 }
 
 /// Whether a step is the last one of those that take `target` back. Taking a restore back is to keep what is there, to make

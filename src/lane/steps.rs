@@ -6,7 +6,7 @@ use super::operation::Operation;
 use super::{Error, Project, half_made, snaps};
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{PreviewRecord, SnapRecord, Step};
-use crate::store::{LockName, Record, new_id, remove_drafts, write_atomically};
+use crate::store::{Record, new_id, remove_drafts, write_atomically};
 
 /// What a step did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             return Ok(Applied::Restored(how));
         }
         Step::File { .. } => {
-            let _lock = project.store.locks().take(&LockName::Store)?;
+            let _lock = op.lock_store()?;
             write_record(project, step)?;
         }
         Step::Move { from, to } => rename(from, to)?,
@@ -165,7 +165,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             git::settle_own_ref(&project.repo, &SnapRecord::ref_name(id), scratch)?;
             return snaps::settle(project, id);
         }
-        Step::File { path, new, .. } => return settle_record(project, path, new.as_deref()),
+        Step::File { path, new, .. } => return settle_record(op, path, new.as_deref()),
         Step::Move { from, to } => {
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
@@ -201,8 +201,9 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
 }
 
 /// Judges a record that was being written, and removes what was written beside it.
-fn settle_record(project: &Project, path: &Path, new: Option<&str>) -> Result<bool, Error> {
-    let _lock = project.store.locks().take(&LockName::Store)?;
+fn settle_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<bool, Error> {
+    let project = op.project;
+    let _lock = op.lock_store()?;
     let file = project.store.layout().root().join(path);
     remove_drafts(&file).map_err(Error::io("remove", &file))?;
     let text = read_record(&file)?;

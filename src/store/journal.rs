@@ -288,9 +288,14 @@ impl Journal {
         Ok(first)
     }
 
-    /// Notes how far it has come. After a power cut it can be seen from what is there.
-    pub(crate) fn note(&mut self, line: Line) -> Result<(), Error> {
-        self.write(&[line])
+    /// Notes how far it has come. Returns whether that is written down; when it cannot be, it can be seen later from what
+    /// is there, so it is no failure.
+    pub(crate) fn note(&mut self, line: Line) -> bool {
+        let written = self.write(std::slice::from_ref(&line)).is_ok();
+        if !written {
+            self.entry.take(line);
+        }
+        written
     }
 
     /// Notes that nothing more comes, and moves the journal to the log. Returns its number there.
@@ -434,7 +439,7 @@ mod tests {
         let layout = Layout::new(root.path());
         let scratch = layout.scratch().unwrap();
         let mut journal = Journal::begin(scratch, Header::new("test"), plan(0)).unwrap();
-        journal.note(Line::Done(0)).unwrap();
+        assert!(journal.note(Line::Done(0)));
         assert_eq!(journal.plan(plan(1)).unwrap(), 1);
         let read = Entry::read(&journal.path).unwrap().unwrap();
         assert_eq!(read, *journal.entry());
@@ -456,7 +461,7 @@ mod tests {
         drop(file);
         let mut journal = Journal::adopt(layout.orphans().unwrap().remove(0)).unwrap().unwrap();
         assert_eq!(journal.entry().steps[0].status, Status::Open);
-        journal.note(Line::Back(0)).unwrap();
+        assert!(journal.note(Line::Back(0)));
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.ends_with("}}\n{\"back\":0}\n"), "{text}");
         journal.forget();
