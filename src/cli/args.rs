@@ -58,6 +58,7 @@ pub(crate) enum Command {
     Preview(Preview),
     Events(Events),
     Merge(Merge),
+    Doctor(super::doctor::Doctor),
     /// List the agents that are known, and which are installed
     ///
     /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.

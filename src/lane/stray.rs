@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{Base, Error, Name, Project, Why, gather_evidence, refuse, remove};
+use super::{Base, Error, Name, Project, Why, gather_evidence, refuse, remove, trash};
 use crate::git::WorktreeList;
-use crate::store::records::{LaneRecord, LaneState};
-use crate::store::{LockName, Record, now};
+use crate::store::records::{LaneRecord, LaneState, TrashRecord};
+use crate::store::{LockName, Record, new_id, now};
 
 /// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks.
 pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<(), Error> {
@@ -44,4 +44,30 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
     // From here on it is a lane like any other, also when it is kept.
     record.save(&project.store.layout().lane_record(&record.name))?;
     remove(project, &record, lock, Why::Tidy, false).map(drop)
+}
+
+/// Moves git's record of a worktree that no lane knows and whose folder is gone to the trash. What it leads to is
+/// anchored first: its HEAD or reflog may be the last to know a commit. Called with the name's run lock held.
+pub(crate) fn retire_registration(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
+    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+    let Some(admin) = project.repo.admin_dir_of(path) else { return Ok(()) };
+    let tips = project.repo.worktree_commits(project.repo.home(), &admin);
+    let saved = if tips.is_empty() {
+        None
+    } else {
+        let saved = format!("refs/proq/saved/{name}-{}", new_id());
+        project.repo.anchor(&saved, &tips, &format!("git-proq: worktree {name}"))?;
+        Some(saved)
+    };
+    let record = TrashRecord {
+        lane: name.to_owned(),
+        at: now(),
+        path: path.to_owned(),
+        worktree: None,
+        worktree_id: admin.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        branch: format!("{}/{name}", project.settings.prefix),
+        tip: tips.first().copied(),
+        saved,
+    };
+    trash::put(project, record, Some(&admin)).map(drop)
 }

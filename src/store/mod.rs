@@ -9,6 +9,7 @@ mod lock;
 pub(crate) mod path_form;
 mod record;
 pub(crate) mod records;
+mod survey;
 mod tickets;
 
 pub(crate) use atomic::{sync_dir, write as write_atomically};
@@ -18,6 +19,7 @@ pub(crate) use holder::Holder;
 pub(crate) use layout::{Layout, Scratch, make_private, new_id};
 pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;
+pub(crate) use survey::{free_space, maker_of, remove_hollow, try_out};
 pub(crate) use tickets::Ticket;
 
 use std::path::Path;
