@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Events(Events),
     Merge(Merge),
     Snap(Snap),
+    Doctor(super::doctor::Doctor),
     /// List the agents that are known, and which are installed
     ///
     /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.

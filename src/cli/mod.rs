@@ -8,6 +8,7 @@ mod config;
 mod demo;
 mod diff;
 mod discard;
+mod doctor;
 mod events;
 mod groups;
 mod list;
@@ -84,6 +85,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),
+        Command::Doctor(args) => doctor::run(&session, &args),
         Command::Agents => agents::run(&session),
         Command::Config(args) => config::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),

@@ -11,6 +11,7 @@ pub(crate) mod path_form;
 mod record;
 pub(crate) mod records;
 mod scratch;
+mod survey;
 mod tickets;
 
 pub(crate) use atomic::{remove_drafts, sync_dir, write as write_atomically};
@@ -22,6 +23,7 @@ pub(crate) use layout::{Layout, make_private, new_id};
 pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;
 pub(crate) use scratch::Scratch;
+pub(crate) use survey::{free_space, maker_of, remove_hollow, try_out};
 pub(crate) use tickets::Ticket;
 
 use std::path::Path;
