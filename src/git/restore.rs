@@ -9,7 +9,9 @@ use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents};
 use super::repair::save;
 use super::status::{Entry, Kind, status};
-use super::transition::{Moved, Tree, attributes_for, bring_files, refuse_overlap};
+use super::transition::{
+    Moved, Tree, attributes_for, bring_files, note_new_folders, refuse_overlap, remove_new_folders,
+};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 
 /// How a snapshot came back.
@@ -85,6 +87,7 @@ impl<'a> Work<'a> {
     fn note_given(&self, files: &[(RepoPath, Side)]) -> Result<Vec<RepoPath>, Error> {
         let fresh = files.iter().filter(|(path, side)| !self.is_back(path, Some(*side)));
         let given: Vec<RepoPath> = fresh.map(|(path, _)| path.clone()).collect();
+        note_new_folders(self.tree, given.iter())?;
         let list = self.tree.scratch.join(GIVEN);
         std::fs::write(&list, nul_separated(&given)).map_err(Error::io("write", &list))?;
         Ok(given)
@@ -106,6 +109,7 @@ impl<'a> Work<'a> {
             self.aside.take(self.tree.dir, path)?;
             prune_parents(self.tree.dir, path);
         }
+        remove_new_folders(self.tree);
         Ok(())
     }
 

@@ -27,6 +27,9 @@ pub(crate) struct Snapshot {
     pub(crate) work_tree: Oid,
     /// The tree of the untracked files.
     pub(crate) untracked_tree: Option<Oid>,
+    /// The sides of conflicts that were resolved, which an index names until the next commit: `1/path`, `2/path`, `3/path`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stages: Option<Oid>,
     /// Files whose content was announced with `git add -N`.
     #[serde(default)]
     pub(crate) intent_to_add: Vec<RepoPath>,
@@ -81,9 +84,8 @@ pub(crate) fn take(
         return Ok(None);
     }
     let (empty_dirs, left) = keeper.rest(&dirt, &hidden, unread)?;
-    let commit = stash_commit(tree.repo, base, index_tree, work_tree, untracked_tree, message)?;
-    Ok(Some(Snapshot {
-        commit,
+    let mut snapshot = Snapshot {
+        commit: base,
         base,
         index_tree,
         work_tree,
@@ -93,36 +95,36 @@ pub(crate) fn take(
         files: hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count(),
         left,
         index_version,
-    }))
+        stages: keeper.stages()?,
+    };
+    snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
+    Ok(Some(snapshot))
 }
 
 impl Snapshot {
     /// Writes the stash-shaped commit anew, after a tree has changed.
     pub(super) fn recommit(&mut self, repo: &Repo) -> Result<(), Error> {
         let message = repo.subject_of(self.commit)?;
-        self.commit =
-            stash_commit(repo, self.base, self.index_tree, self.work_tree, self.untracked_tree, &message)?;
+        self.commit = self.stash_commit(repo, &message)?;
         Ok(())
     }
-}
 
-/// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit.
-fn stash_commit(
-    repo: &Repo,
-    base: Oid,
-    index_tree: Oid,
-    work_tree: Oid,
-    untracked_tree: Option<Oid>,
-    message: &str,
-) -> Result<Oid, Error> {
-    let write =
-        |tree, parents: &[Oid], message: &str| NewCommit { tree, parents, message }.write_as_keeper(repo);
-    let staged = write(index_tree, &[base], &format!("index on {message}"))?;
-    let mut parents = vec![base, staged];
-    if let Some(tree) = untracked_tree {
-        parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
+    /// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit. What only
+    /// has to be kept hangs on the index's commit, of which git reads nothing but the tree.
+    fn stash_commit(&self, repo: &Repo, message: &str) -> Result<Oid, Error> {
+        let write =
+            |tree, parents: &[Oid], message: &str| NewCommit { tree, parents, message }.write_as_keeper(repo);
+        let mut below = vec![self.base];
+        if let Some(tree) = self.stages {
+            below.push(write(tree, &[], &format!("sides of resolved conflicts on {message}"))?);
+        }
+        let staged = write(self.index_tree, &below, &format!("index on {message}"))?;
+        let mut parents = vec![self.base, staged];
+        if let Some(tree) = self.untracked_tree {
+            parents.push(write(tree, &[], &format!("untracked files on {message}"))?);
+        }
+        write(self.work_tree, &parents, message)
     }
-    write(work_tree, &parents, message)
 }
 
 /// Whether a file is there, and not only behind a link that has taken a folder's place.
@@ -195,6 +197,35 @@ impl Keeper<'_> {
             .run()?;
         let set = std::fs::File::options().write(true).open(self.raw);
         set.and_then(|f| f.set_modified(time?)).map_err(Error::io("set the time of", self.raw))
+    }
+
+    /// The blobs that the index's record of resolved conflicts names. Without them `git gc` fails once the raw index is
+    /// back.
+    fn stages(&self) -> Result<Option<Oid>, Error> {
+        let bytes = std::fs::read(self.raw).map_err(Error::io("read", self.raw))?;
+        // The extension's name; a path that holds it costs only the call.
+        if !bytes.windows(4).any(|w| w == b"REUC") {
+            return Ok(None);
+        }
+        let call = || self.repo().git_in(self.tree.dir);
+        let out = call().args(["ls-files", "--resolve-undo", "-z"]).index(self.raw).run()?;
+        let mut entries = Vec::new();
+        // `<mode> <id> <stage>\t<path>`
+        for field in out.fields() {
+            let Some(tab) = field.iter().position(|b| *b == b'\t').filter(|tab| *tab > 0) else { continue };
+            entries.extend_from_slice(&field[..tab - 1]);
+            entries.extend_from_slice(b"0\t");
+            entries.push(field[tab - 1]);
+            entries.push(b'/');
+            entries.extend_from_slice(&field[tab + 1..]);
+            entries.push(0);
+        }
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        let index = self.tree.scratch.join("stages");
+        call().args(["update-index", "-z", "--index-info"]).index(&index).input(entries).changes().run()?;
+        self.write_tree(&index).map(Some)
     }
 
     fn write_tree(&self, index: &Path) -> Result<Oid, Error> {
@@ -298,7 +329,7 @@ impl Keeper<'_> {
         let mut left = special::without_ignored(self.tree, left)?;
         left.extend(dirt.untracked().filter(|e| e.nested).map(|e| LeftOut::nested(e.path.clone())));
         for LeftOut { path, what } in &left {
-            (self.tree.warn)(format!("{path} is {what} and stays where it is"));
+            (self.tree.warn)(format!("{path} is {what}: left as it is, and not in the snapshot"));
         }
         Ok((loose.empty, left))
     }

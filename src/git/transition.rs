@@ -211,7 +211,7 @@ pub(super) fn bring_files<'a>(
 ) -> Result<Moved<'a>, Error> {
     let next = tree.scratch.join("index");
     index::copy(index, &next)?;
-    note_new_folders(tree, &changes)?;
+    note_new_folders(tree, changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path))?;
     let held = Quarantine::at(&tree.scratch.join("replaced"))?;
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
@@ -243,18 +243,21 @@ pub(super) fn bring_files<'a>(
 /// The name in a step's folder of the list of folders that git will have to make.
 const NEW_FOLDERS: &str = "new-folders";
 
-/// Notes which folders git will have to make: going back removes those, and no empty one that was there before.
-fn note_new_folders(tree: &Tree<'_>, changes: &[Change]) -> Result<(), Error> {
-    let arriving = changes.iter().filter(|c| c.old.is_none());
-    let mut missing: BTreeSet<RepoPath> =
-        arriving.flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
+/// Notes which folders have to be made for `arriving`: going back removes those, and no empty one that was there before.
+pub(super) fn note_new_folders<'p>(
+    tree: &Tree<'_>,
+    arriving: impl Iterator<Item = &'p RepoPath>,
+) -> Result<(), Error> {
+    let mut missing: BTreeSet<RepoPath> = arriving.flat_map(|p| p.parents().collect::<Vec<_>>()).collect();
     missing.retain(|folder| folder.under(tree.dir).symlink_metadata().is_err());
     let list = tree.scratch.join(NEW_FOLDERS);
-    std::fs::write(&list, nul_separated(&missing)).map_err(Error::io("write", &list))
+    let mut all = std::fs::read(&list).unwrap_or_default();
+    all.extend(nul_separated(&missing));
+    std::fs::write(&list, all).map_err(Error::io("write", &list))
 }
 
-/// Removes the folders that git had to make, as far as they are empty.
-fn remove_new_folders(tree: &Tree<'_>) {
+/// Removes the folders that had to be made, as far as they are empty.
+pub(super) fn remove_new_folders(tree: &Tree<'_>) {
     let list = std::fs::read(tree.scratch.join(NEW_FOLDERS)).unwrap_or_default();
     let mut folders: Vec<RepoPath> =
         list.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect();

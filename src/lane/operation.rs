@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::steps::{self, Applied};
-use super::{Checkout, Error, Project, recover, snaps};
+use super::{Checkout, Error, Project, recover};
 use crate::event;
-use crate::git::{Oid, RefMove, RepoPath, Restored, Snapshot};
-use crate::store::records::{LaneRecord, SnapRecord, Step};
-use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, new_id, now};
+use crate::git::{Oid, RefMove, Restored, Snapshot};
+use crate::store::records::{LaneRecord, Step};
+use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, now};
 
 /// Something to do once an operation has ended.
 type Afterwards<'p> = Box<dyn FnOnce(&Project) + 'p>;
@@ -29,7 +29,7 @@ pub(crate) struct Operation<'p> {
     /// The step that is being taken back by the steps planned now.
     of: Cell<Option<usize>>,
     /// Snapshots that were taken here: only who took one knows which index it was taken from.
-    taken: RefCell<HashMap<String, Snapshot>>,
+    pub(super) taken: RefCell<HashMap<String, Snapshot>>,
     /// Locks that are held until it ends.
     held: RefCell<Vec<Guard>>,
     /// What is done once it has ended well and no lock is held.
@@ -139,91 +139,6 @@ impl<'p> Operation<'p> {
         self.perform(Step::Tree { dir: dir.to_owned(), from, to, mv }).map(drop)
     }
 
-    /// Moves what a snapshot holds out of a worktree.
-    pub(crate) fn clear(&self, dir: &Path, snap: &str) -> Result<(), Error> {
-        self.perform(Step::Clear { dir: dir.to_owned(), snap: snap.to_owned() }).map(drop)
-    }
-
-    /// Keeps everything that differs from HEAD of a worktree, which is at `base`. None when nothing does. Untracked files
-    /// at or below `spare` are nobody's change and stay where they are.
-    pub(crate) fn snapshot(
-        &self,
-        dir: &Path,
-        base: Oid,
-        why: &str,
-        spare: &[RepoPath],
-    ) -> Result<Option<SnapRecord>, Error> {
-        let keep = |snapshot: Snapshot, raw: &Path| {
-            let record =
-                SnapRecord { id: new_id(), why: why.to_owned(), at: now(), restored: None, snapshot };
-            self.perform_by(Step::Snap { id: record.id.clone(), anew: false }, |_| {
-                snaps::put(self.project, &record, raw)
-            })?;
-            self.taken.borrow_mut().insert(record.id.clone(), record.snapshot.clone());
-            Ok(record)
-        };
-        self.checkout(dir)?.describe(base, why, spare, keep)
-    }
-
-    /// Takes a snapshot anew, under its id, and clears the worktree: the inverse of bringing it back.
-    pub(super) fn set_aside_again(&self, dir: &Path, id: &str, spare: &[RepoPath]) -> Result<(), Error> {
-        let old = self.project.snap(id)?;
-        let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
-        let keep = |snapshot: Snapshot, raw: &Path| {
-            let record = SnapRecord { restored: None, snapshot, ..old.clone() };
-            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
-                snaps::put(self.project, &record, raw)
-            })?;
-            self.taken.borrow_mut().insert(id.to_owned(), record.snapshot);
-            Ok(())
-        };
-        match self.checkout(dir)?.describe(base, &old.why, spare, keep)? {
-            Some(()) => self.clear(dir, id),
-            // There is nothing to set aside any more.
-            None => Ok(()),
-        }
-    }
-
-    /// What a snapshot holds.
-    pub(super) fn snapshot_of(&self, id: &str) -> Result<Snapshot, Error> {
-        match self.taken.borrow().get(id) {
-            Some(snapshot) => Ok(snapshot.clone()),
-            None => Ok(self.project.snap(id)?.snapshot),
-        }
-    }
-
-    /// Notes that a snapshot's content is back where it came from.
-    pub(crate) fn retire(&self, id: &str) -> Result<(), Error> {
-        let path = self.project.store.layout().snapshot(id).join("snap.toml");
-        let Some(snap) = SnapRecord::find(&path)? else { return Ok(()) };
-        self.save(&SnapRecord { restored: Some(now()), ..snap }, &path)?;
-        snaps::prune(self.project, id);
-        Ok(())
-    }
-
-    /// Notes that a snapshot is on its way to a worktree again, so that it is not deleted meanwhile.
-    pub(super) fn wake(&self, id: &str) -> Result<(), Error> {
-        let path = self.project.store.layout().snapshot(id).join("snap.toml");
-        let snap = SnapRecord::load(&path)?;
-        self.save(&SnapRecord { restored: None, ..snap }, &path)
-    }
-
-    /// Brings a snapshot back onto a worktree that is at `head`. What was written into its files while they were set aside
-    /// becomes a part of it first. With a conflict nothing has changed.
-    pub(crate) fn restore(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
-        let mut snap = self.project.snap(id)?;
-        if let Some(new) = self.checkout(dir)?.renewed(&snap.snapshot, id)? {
-            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
-                snaps::replace(self.project, &mut snap, new.clone())
-            })?;
-            self.taken.borrow_mut().insert(id.to_owned(), new);
-        }
-        match self.perform(Step::Restore { dir: dir.to_owned(), snap: id.to_owned(), head })? {
-            Applied::Restored(how) => Ok(how),
-            Applied::Done => Ok(Restored::Exactly),
-        }
-    }
-
     /// Gives a file or folder another name.
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), Error> {
         self.perform(Step::Move { from: from.to_owned(), to: to.to_owned() }).map(drop)
@@ -330,19 +245,18 @@ impl<'p> Operation<'p> {
 
     /// Takes steps that belong together: once the first has happened there is no way back, and the others follow, also
     /// after a crash. What one of them cannot do is said and does not keep the next from being done.
-    pub(crate) fn forward(&self, all: Vec<Step>) -> Result<(), Error> {
+    pub(crate) fn forward(&self, all: Vec<Step>) -> Result<Applied, Error> {
         let count = all.len();
         let first = self.plan(all, true)?;
-        if let Err(e) = self.take(first, |step, scratch| steps::apply(self, step, scratch)) {
-            for n in first + 1..first + count {
-                self.note(Line::Back(n))?;
-            }
-            return Err(e);
-        }
+        let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));
+        let happened = self.status(first) == Some(Status::Done);
         for n in first + 1..first + count {
-            self.follow(n);
+            match happened {
+                true => self.follow(n),
+                false => self.note(Line::Back(n))?,
+            }
         }
-        Ok(())
+        done
     }
 
     /// Takes a step that follows from one that has happened.

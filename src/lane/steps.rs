@@ -18,6 +18,16 @@ pub(crate) enum Applied {
     Restored(Restored),
 }
 
+impl Applied {
+    /// How a snapshot came back.
+    pub(super) fn how(self) -> Restored {
+        match self {
+            Applied::Restored(how) => how,
+            Applied::Done => Restored::Exactly,
+        }
+    }
+}
+
 /// Does a step. On failure everything is as it was.
 pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<Applied, Error> {
     let project = op.project;
@@ -83,9 +93,8 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
         }
-        Step::Anchor { .. } => Ok(()),
+        Step::Anchor { .. } | Step::Snap { anew: true, .. } => Ok(()),
         Step::Tree { dir, from, to, mv } => op.transition(dir, *to, *from, mv.inverse()),
-        Step::Snap { anew: true, .. } => Ok(()),
         Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
         Step::Snap { id, .. } => op.retire(id),
         Step::Clear { dir, snap } => {

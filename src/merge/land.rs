@@ -54,7 +54,7 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>) -> Result
         Err(lane::Error::Git(git::Error::RefMoved { .. })) if !on_base.is_empty() => {
             return Ok(Landing::Moved);
         }
-        other => other?,
+        other => drop(other?),
     }
     if let Err(e) = follow(op, stack, &on_base) {
         project.listener.warn(format!("other worktrees on '{}' could not be looked at: {e}", stack.onto));

@@ -6,7 +6,7 @@ use super::Error;
 use crate::git::{Head, Oid, WorktreeList};
 use crate::lane::{Operation, Project};
 use crate::store::Record;
-use crate::store::records::PreviewRecord;
+use crate::store::records::{PreviewRecord, Step};
 
 /// What HEAD of the main checkout names, and the commit it is at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,6 +108,11 @@ pub(super) fn made_in_preview(project: &Project, lane: &str) -> Result<Vec<Strin
 /// Removes the record of a preview that is over.
 pub(super) fn close(op: &Operation<'_>) -> Result<(), Error> {
     Ok(op.remove_record(&op.project.store.layout().preview())?)
+}
+
+/// The step that does it.
+pub(super) fn close_step(op: &Operation<'_>) -> Result<Step, Error> {
+    Ok(op.record_step(&op.project.store.layout().preview(), None)?)
 }
 
 /// Runs the repository's post-checkout hook as `git switch` would; a failing one is a warning, the switch is done.

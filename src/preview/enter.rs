@@ -173,31 +173,28 @@ impl Step<'_, '_> {
     /// Edits made during earlier previews of this lane come back; those that conflict stay in their snapshots.
     fn bring_edits(&self) -> Result<usize, Error> {
         let mut back = 0;
-        let mut left = Vec::new();
         for id in &self.lane.preview_edits {
             // One that is back already was brought by somebody who was cut off before he could note it.
-            let Some(snap) = self.op.project.find_snap(id)? else { continue };
-            let restored = self.op.attempt(|| {
-                let restored = self.op.restore(self.main, id, self.tip)?;
-                if !matches!(restored, Restored::Conflict(_)) {
-                    self.op.retire(id)?;
-                }
-                Ok::<_, lane::Error>(restored)
-            });
-            match restored {
+            let Some(snap) = self.op.project.find_snap(id)? else {
+                self.op.update_lane(&self.lane.name, |lane| lane.preview_edits.retain(|edit| edit != id))?;
+                continue;
+            };
+            match self.bring(id) {
                 Ok(Restored::Exactly | Restored::Merged) => back += 1,
                 Ok(Restored::Conflict(_)) | Err(_) => {
                     self.op.project.listener.warn(format!(
                         "edits of an earlier preview do not fit any more; they are kept: git stash apply {}",
                         snap.snapshot.commit.short()
                     ));
-                    left.push(id.clone());
                 }
             }
         }
-        if left.len() != self.lane.preview_edits.len() {
-            self.op.update_lane(&self.lane.name, |lane| lane.preview_edits = left)?;
-        }
         Ok(back)
+    }
+
+    fn bring(&self, id: &String) -> Result<Restored, lane::Error> {
+        let forget = |lane: &mut LaneRecord| lane.preview_edits.retain(|edit| edit != id);
+        let rest = self.op.lane_step(&self.lane.name, forget)?.into_iter().collect();
+        self.op.restore_for_good(self.main, id, self.tip, rest)
     }
 }

@@ -139,11 +139,10 @@ fn come_home(
         None => None,
     };
     if let Some(snap) = snap {
-        let restored = op.restore(checkout.dir(), &snap.id, home).map_err(in_the_way)?;
+        let rest = vec![desk::close_step(op)?];
+        let restored = op.restore_for_good(checkout.dir(), &snap.id, home, rest).map_err(in_the_way)?;
         if matches!(restored, Restored::Conflict(_)) {
             back.snapshot = Some(snap.snapshot.commit);
-        } else {
-            op.retire(&snap.id)?;
         }
         back.restored = Some(restored);
     }

@@ -30,10 +30,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 /// Removes what a killed process was writing beside `path`. Whoever else may write it has to be kept out meanwhile.
 pub(crate) fn remove_drafts(path: &Path) -> std::io::Result<()> {
     let start = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());
-    let entries = match path.parent().map(std::fs::read_dir) {
-        Some(Ok(entries)) => entries,
-        _ => return Ok(()),
-    };
+    let Some(Ok(entries)) = path.parent().map(std::fs::read_dir) else { return Ok(()) };
     for entry in entries.flatten() {
         if entry.file_name().to_string_lossy().starts_with(&start) {
             std::fs::remove_file(entry.path())?;

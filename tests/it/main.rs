@@ -33,6 +33,8 @@ mod readme;
 mod show;
 mod snap;
 mod snap_keep;
+mod snapshot_setups;
+mod snapshots;
 mod spawn;
 mod stop;
 mod support;

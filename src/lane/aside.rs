@@ -1,0 +1,142 @@
+//! Owns setting a worktree's changes aside and bringing them back, as steps of an operation.
+
+use std::path::Path;
+
+use super::operation::Operation;
+use super::steps::Applied;
+use super::{Error, snaps};
+use crate::git::{Oid, RepoPath, Restored, Snapshot};
+use crate::store::records::{SnapRecord, Step};
+use crate::store::{Record, new_id, now};
+
+impl Operation<'_> {
+    /// Moves what a snapshot holds out of a worktree.
+    pub(crate) fn clear(&self, dir: &Path, snap: &str) -> Result<(), Error> {
+        self.perform(Step::Clear { dir: dir.to_owned(), snap: snap.to_owned() }).map(drop)
+    }
+
+    /// Keeps everything that differs from HEAD of a worktree, which is at `base`. None when nothing does. Untracked files
+    /// at or below `spare` are nobody's change and stay where they are.
+    pub(crate) fn snapshot(
+        &self,
+        dir: &Path,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+    ) -> Result<Option<SnapRecord>, Error> {
+        let keep = |snapshot: Snapshot, raw: &Path| {
+            let record =
+                SnapRecord { id: new_id(), why: why.to_owned(), at: now(), restored: None, snapshot };
+            self.perform_by(Step::Snap { id: record.id.clone(), anew: false }, |_| {
+                snaps::put(self.project, &record, raw)
+            })?;
+            self.taken.borrow_mut().insert(record.id.clone(), record.snapshot.clone());
+            Ok(record)
+        };
+        self.checkout(dir)?.describe(base, why, spare, keep)
+    }
+
+    /// Takes a snapshot anew, under its id, and clears the worktree: the inverse of bringing it back.
+    pub(super) fn set_aside_again(&self, dir: &Path, id: &str, spare: &[RepoPath]) -> Result<(), Error> {
+        let old = self.project.snap(id)?;
+        let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
+        let keep = |snapshot: Snapshot, raw: &Path| {
+            let record = SnapRecord { restored: None, snapshot, ..old.clone() };
+            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
+                snaps::put(self.project, &record, raw)
+            })?;
+            self.taken.borrow_mut().insert(id.to_owned(), record.snapshot);
+            Ok(())
+        };
+        match self.checkout(dir)?.describe(base, &old.why, spare, keep)? {
+            Some(()) => self.clear(dir, id),
+            // There is nothing to set aside any more.
+            None => Ok(()),
+        }
+    }
+
+    /// What a snapshot holds.
+    pub(super) fn snapshot_of(&self, id: &str) -> Result<Snapshot, Error> {
+        match self.taken.borrow().get(id) {
+            Some(snapshot) => Ok(snapshot.clone()),
+            None => Ok(self.project.snap(id)?.snapshot),
+        }
+    }
+
+    /// Notes that a snapshot's content is back where it came from.
+    pub(crate) fn retire(&self, id: &str) -> Result<(), Error> {
+        if let Some(step) = self.retire_step(id)? {
+            drop(self.perform(step)?);
+            snaps::prune(self.project, id);
+        }
+        Ok(())
+    }
+
+    fn retire_step(&self, id: &str) -> Result<Option<Step>, Error> {
+        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let Some(snap) = SnapRecord::find(&path)? else { return Ok(None) };
+        let text = SnapRecord { restored: Some(now()), ..snap }.text(&path)?;
+        self.record_step(&path, Some(text)).map(Some)
+    }
+
+    /// Notes that a snapshot is on its way to a worktree again, so that it is not deleted meanwhile.
+    pub(super) fn wake(&self, id: &str) -> Result<(), Error> {
+        let path = self.project.store.layout().snapshot(id).join("snap.toml");
+        let snap = SnapRecord::load(&path)?;
+        self.save(&SnapRecord { restored: None, ..snap }, &path)
+    }
+
+    /// Brings a snapshot back onto a worktree that is at `head`. What was written into its files while they were set aside
+    /// becomes a part of it first. With a conflict nothing has changed.
+    pub(crate) fn restore(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
+        self.renew(dir, id)?;
+        let step = Step::Restore { dir: dir.to_owned(), snap: id.to_owned(), head };
+        self.perform(step).map(Applied::how)
+    }
+
+    /// The same, after which the snapshot has done its work and `rest` follows. Where HEAD has moved and the changes had to
+    /// be merged there is no way back from that: the worktree is not what it was before.
+    pub(crate) fn restore_for_good(
+        &self,
+        dir: &Path,
+        id: &str,
+        head: Oid,
+        rest: Vec<Step>,
+    ) -> Result<Restored, Error> {
+        let repo = &self.project.repo;
+        let exact = repo.tree_of(head)? == repo.tree_of(self.snapshot_of(id)?.base)?;
+        self.renew(dir, id)?;
+        let mut all = vec![Step::Restore { dir: dir.to_owned(), snap: id.to_owned(), head }];
+        all.extend(self.retire_step(id)?);
+        all.extend(rest);
+        let how = if exact { self.perform_all(all)? } else { self.forward(all)?.how() };
+        snaps::prune(self.project, id);
+        Ok(how)
+    }
+
+    /// Takes the steps, the first of which may find that it cannot be taken.
+    fn perform_all(&self, steps: Vec<Step>) -> Result<Restored, Error> {
+        let mut how = Restored::Exactly;
+        for (n, step) in steps.into_iter().enumerate() {
+            let applied = self.perform(step)?.how();
+            if n == 0 {
+                how = applied;
+                if matches!(how, Restored::Conflict(_)) {
+                    break;
+                }
+            }
+        }
+        Ok(how)
+    }
+
+    fn renew(&self, dir: &Path, id: &str) -> Result<(), Error> {
+        let mut snap = self.project.snap(id)?;
+        if let Some(new) = self.checkout(dir)?.renewed(&snap.snapshot, id)? {
+            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
+                snaps::replace(self.project, &mut snap, new.clone())
+            })?;
+            self.taken.borrow_mut().insert(id.to_owned(), new);
+        }
+        Ok(())
+    }
+}
