@@ -123,6 +123,7 @@ fn checked(report: &Report) -> String {
             (found.conflicts, "conflict"),
             (found.history, "removed lane"),
             (found.saved, "saved ref"),
+            (found.operations, "operation"),
         ] {
             if n > 0 {
                 out.push(ui::count(n, what));

@@ -1,19 +1,25 @@
 //! Owns the whole examination: what is looked at in which order, when to look again, what is repaired.
 
+use std::cell::RefCell;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::finding::{Finding, Severity};
 use super::scene::Scene;
-use super::{conflicts, disk, lanes, leftovers, objects, preview, program, settings, snaps, strays, trash};
+use super::{
+    conflicts, disk, lanes, leftovers, objects, operations, preview, program, settings, snaps, strays, trash,
+};
 use crate::git::{self, Repo};
 use crate::lane::{Error, Project};
-use crate::note::Listener;
+use crate::note::{Listener, Note};
 
-/// How long is waited for commands that are just at work: half of what they do looks wrong.
+/// How long is looked again while nobody is at work and what is found changes.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long is waited for commands that are just at work: half of what they do looks wrong.
+const BUSY: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// What was looked at.
@@ -37,6 +43,8 @@ pub(crate) struct Checked {
     pub(crate) trash: usize,
     /// Refs that keep commits of removed lanes.
     pub(crate) saved: usize,
+    /// Operations in the log.
+    pub(crate) operations: usize,
     /// Whether a preview is open.
     pub(crate) preview: bool,
 }
@@ -73,15 +81,16 @@ pub(crate) fn examine(dir: &Path, fix: bool) -> Report {
     let (agents, remark) = settings::agents(dir);
     around.extend(remark);
     let base = Checked { git: version, agents, ..Checked::default() };
-    let project = open(dir, &mut around);
+    let remarks = Remarks::default();
+    let project = open(dir, remarks.listener(), &mut around);
     let mut report = match &project {
-        Some(project) => settled(project, &base),
+        Some(project) => settled(project, &base, &remarks),
         None => Report { findings: Vec::new(), checked: base.clone() },
     };
     if let Some(project) = project.filter(|_| fix) {
         let (repaired, failed) = repair(&project, &report);
         if !repaired.is_empty() {
-            report = settled(&project, &base);
+            report = settled(&project, &base, &remarks);
         }
         let remains =
             |f: &Finding| report.findings.iter().any(|r| (r.check, &r.subject) == (f.check, &f.subject));
@@ -93,12 +102,15 @@ pub(crate) fn examine(dir: &Path, fix: bool) -> Report {
         report.findings.extend(repaired.into_iter().map(|f| Finding { fixed: true, ..f }));
     }
     report.findings.extend(around);
+    report
+        .findings
+        .extend(remarks.kept.take().into_iter().map(|text| Finding::info("recovery", "recovery", text)));
     report.findings.sort_by_key(|f| (f.fixed, f.severity));
     report
 }
 
 /// Opens the repository as far as that is possible; what stands in the way is a finding.
-fn open(dir: &Path, out: &mut Vec<Finding>) -> Option<Project> {
+fn open(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Option<Project> {
     let repo = match Repo::discover(dir) {
         Ok(repo) => Some(repo),
         // Said already, with git's version.
@@ -124,32 +136,79 @@ fn open(dir: &Path, out: &mut Vec<Finding>) -> Option<Project> {
         crate::config::Layers::default()
     });
     out.extend(settings::unknown(&layers));
-    repo.map(|repo| Project::with(repo, layers, Listener::silent()))
+    repo.map(|repo| Project::with(repo, layers, listener))
+}
+
+/// What recovery says, kept for the report. What else is said while looking is a finding anyway.
+#[derive(Default)]
+struct Remarks {
+    heard: Rc<RefCell<Vec<String>>>,
+    kept: RefCell<Vec<String>>,
+}
+
+impl Remarks {
+    fn listener(&self) -> Listener {
+        let heard = Rc::clone(&self.heard);
+        Listener::new(move |note| {
+            if let Note::Warning(text) = note {
+                heard.borrow_mut().push(text.clone());
+            }
+        })
+    }
+
+    fn put_right(&self, project: &Project) -> Vec<Finding> {
+        self.heard.take();
+        let found = operations::put_right(project);
+        self.kept.borrow_mut().extend(self.heard.take());
+        found
+    }
 }
 
 /// Looks until what is wrong stays wrong while nobody is at work.
-fn settled(project: &Project, base: &Checked) -> Report {
+fn settled(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
     let since = Instant::now();
-    let mut report = look(project, base);
-    while report.has_problems() && since.elapsed() < PATIENCE {
+    let mut report = look(project, base, remarks);
+    while report.has_problems() {
         std::thread::sleep(PAUSE);
-        let busy = project.store.locks().anybody_at_work();
-        let again = look(project, base);
+        let busy = operations::at_work(project);
+        let again = look(project, base, remarks);
         let same = again.problems() == report.problems();
         report = again;
-        if same && !busy {
-            break;
+        match busy {
+            None if same || since.elapsed() > PATIENCE => break,
+            Some(who) if since.elapsed() > BUSY => return in_doubt(report, &who),
+            _ => {}
         }
     }
     report
 }
 
-fn look(project: &Project, base: &Checked) -> Report {
+/// While somebody is at work for so long, what looks wrong may be half of what that command does.
+fn in_doubt(mut report: Report, who: &str) -> Report {
+    for finding in report.findings.iter_mut().filter(|f| f.is_problem()) {
+        finding.severity = Severity::Warning;
+        finding.fixable = false;
+        finding.repair = None;
+        finding.left = Some(format!("{who} is at work, and it may be half of what that does"));
+    }
+    let message = format!("{who} is at work; what looks wrong may be half of what it does");
+    report.findings.push(Finding::info("at-work", "at work", message).help("git proq doctor"));
+    report
+}
+
+fn look(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
+    let unfinished = remarks.put_right(project);
     let scene = match Scene::look(project) {
         Ok(scene) => scene,
-        Err(e) => return Report { findings: vec![unseen(&e)], checked: base.clone() },
+        Err(e) => {
+            return Report {
+                findings: unfinished.into_iter().chain([unseen(&e)]).collect(),
+                checked: base.clone(),
+            };
+        }
     };
-    let mut findings = scene.unreadable.clone();
+    let mut findings = unfinished;
+    findings.extend(scene.unreadable.iter().cloned());
     for check in [
         lanes::check,
         strays::check,
@@ -158,6 +217,7 @@ fn look(project: &Project, base: &Checked) -> Report {
         conflicts::check,
         trash::check,
         objects::check,
+        operations::check,
         leftovers::check,
         disk::check,
         program::check,
@@ -172,6 +232,7 @@ fn look(project: &Project, base: &Checked) -> Report {
         conflicts: scene.below(conflicts::REFS).count(),
         trash: project.store.layout().names_in("trash").len(),
         saved: scene.below("refs/proq/saved/").count(),
+        operations: project.store.layout().operation_numbers().len(),
         preview: scene.preview.is_some(),
         ..base.clone()
     };

@@ -196,7 +196,7 @@ fn edits(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let gone = lane.preview_edits.iter().filter(|id| !scene.has_snap(id));
     gone.map(|id| {
         let message = format!(
-            "lane '{}' waits for edits of a preview ({id}) that are back already, or lost; it cannot be shown",
+            "lane '{}' waits for edits of a preview ({id}) that are nowhere: neither record nor ref is left",
             lane.name
         );
         let (lane_name, snap) = (lane.name.clone(), id.clone());

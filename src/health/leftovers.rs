@@ -1,4 +1,4 @@
-//! Owns checking for what processes that died left behind: git's lock files, work in progress, half-written records.
+//! Owns checking for what processes that died left behind: git's lock files and half-written records.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -16,15 +16,11 @@ const LONG: Duration = Duration::from_mins(5);
 /// What is older than this nobody comes back to.
 const OLD: Duration = Duration::from_hours(24);
 
-/// Lock files, work in progress, half-written files.
+/// Lock files and half-written files.
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for lock in scene.project.repo.lock_files() {
         out.extend(lock_file(&lock));
-    }
-    // While an operation is open, its recovery knows what this work is.
-    if scene.project.store.layout().names_in("open").is_empty() {
-        out.extend(work(scene));
     }
     out.extend(half_written(scene));
     out
@@ -53,73 +49,6 @@ fn lock_file(lock: &Path) -> Option<Finding> {
             .help(format!("rm {}", quoted(lock)))
             .left("only you can tell that no git command is at work there"),
     )
-}
-
-fn work(scene: &Scene<'_>) -> Vec<Finding> {
-    let layout = scene.project.store.layout();
-    let mut out = Vec::new();
-    for id in layout.names_in("work") {
-        let dir = layout.folder_of("work", &id);
-        let dead = maker_of(&id).map_or_else(|| age(&dir).is_some_and(|a| a > OLD), is_dead);
-        if !dead {
-            continue;
-        }
-        let (subject, look) = (format!("work {id}"), format!("ls -R {}", quoted(&dir)));
-        match contents(&dir) {
-            Contents::Nothing => {
-                let message = format!("{} is left of a process that died, and empty", dir.display());
-                out.push(
-                    Finding::warning("work", subject, message).help(look).repair(Repair::RemoveHollow(dir)),
-                );
-            }
-            Contents::Own => {
-                let message =
-                    format!("{} is left of a process that died; no file of yours is in it", dir.display());
-                let found = Finding::warning("work", subject, message).help(look);
-                out.push(if age(&dir).is_some_and(|a| a > OLD) {
-                    found.repair(Repair::PutAside(dir))
-                } else {
-                    found.left("it is less than a day old")
-                });
-            }
-            Contents::Files => {
-                let message = format!(
-                    "{} holds files that a process was moving when it died; they may be the only copies",
-                    dir.display()
-                );
-                out.push(
-                    Finding::error("work", subject, message).help(look).left("they are yours to put back"),
-                );
-            }
-        }
-    }
-    out
-}
-
-/// What is in a folder for work in progress.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Contents {
-    /// No file at all.
-    Nothing,
-    /// Indexes and the like.
-    Own,
-    /// Files of a worktree, which are moved in folders called `files`.
-    Files,
-}
-
-fn contents(dir: &Path) -> Contents {
-    let mut found = Contents::Nothing;
-    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
-        let below = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => match contents(&entry.path()) {
-                Contents::Own if entry.file_name() == "files" => Contents::Files,
-                other => other,
-            },
-            _ => Contents::Own,
-        };
-        found = found.max(below);
-    }
-    found
 }
 
 fn half_written(scene: &Scene<'_>) -> Vec<Finding> {

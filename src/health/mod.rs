@@ -7,6 +7,7 @@ mod finding;
 mod lanes;
 mod leftovers;
 mod objects;
+mod operations;
 mod preview;
 mod program;
 mod repair;

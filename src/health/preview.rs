@@ -52,7 +52,7 @@ fn lane(scene: &Scene<'_>, open: &PreviewRecord) -> Option<Finding> {
 }
 
 fn place(scene: &Scene<'_>, open: &PreviewRecord) -> Option<Finding> {
-    let waiting = open.snapshot.as_ref().is_some_and(|id| scene.has_snap(id));
+    let waiting = open.snapshot.as_ref().is_some_and(|id| scene.waits(id));
     let wait = if waiting { "; your own changes wait" } else { "" };
     if is_shown(scene, open) {
         return scene.branch(&open.branch).is_none().then(|| {

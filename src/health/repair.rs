@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::git::Oid;
 use crate::lane::{self, Error, Project, effective_state, keep_out};
 use crate::store::records::{LaneState, PreviewRecord, SnapRecord};
-use crate::store::{LockName, Record, remove_hollow};
+use crate::store::{LockName, Record};
 
 /// One repair.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +34,6 @@ pub(super) enum Repair {
     ClosePreview,
     /// Moves something unfinished out of the way.
     PutAside(PathBuf),
-    /// Removes folders without a file.
-    RemoveHollow(PathBuf),
     /// Moves git's record of a worktree without a folder to the trash.
     RetireRegistration(PathBuf),
 }
@@ -57,7 +55,6 @@ impl Repair {
             Repair::ForgetEdits { lane, snap } => forget_edits(project, lane, snap),
             Repair::ClosePreview => close_preview(project),
             Repair::PutAside(path) => Ok(layout.put_aside(path)?),
-            Repair::RemoveHollow(dir) => Ok(remove_hollow(dir)?),
             Repair::RetireRegistration(path) => retire(project, path),
         }
     }
@@ -97,10 +94,7 @@ fn close_preview(project: &Project) -> Result<(), Error> {
     let Some(open) = PreviewRecord::find(&path)? else { return Ok(()) };
     let home = project.repo.main_head() == Some(open.came_from);
     let waiting = match &open.snapshot {
-        Some(id) => {
-            project.repo.ref_tip(&SnapRecord::ref_name(id))?.is_some()
-                || project.store.layout().snapshot(id).exists()
-        }
+        Some(id) => project.find_snap(id)?.is_some(),
         None => false,
     };
     if home && !waiting && project.repo.branch_tip(&open.branch)?.is_none() {

@@ -104,6 +104,11 @@ impl<'a> Scene<'a> {
         self.lane_names.iter().any(|n| n == name)
     }
 
+    /// Whether an id is of a snapshot that has not come back yet, as far as that can be known.
+    pub(super) fn waits(&self, id: &str) -> bool {
+        self.snaps.get(id).map_or_else(|| self.has_snap(id), |snap| snap.restored.is_none())
+    }
+
     /// Whether an id is of a snapshot that is left in some form: record, ref or folder.
     pub(super) fn has_snap(&self, id: &str) -> bool {
         self.snaps.contains_key(id)

@@ -31,6 +31,10 @@ fn of(id: &str) -> String {
 fn refs(scene: &Scene<'_>, id: &str, snap: &SnapRecord) -> Option<Finding> {
     let commit = snap.snapshot.commit;
     let name = SnapRecord::ref_name(id);
+    // What came back is about to go: the ref goes first.
+    if snap.restored.is_some() && !scene.refs.contains_key(&name) {
+        return None;
+    }
     if !scene.project.repo.has_object(commit) {
         let message =
             format!("the changes kept as snapshot {id} ({}) are gone: git has lost the commit", snap.why);
@@ -128,8 +132,11 @@ fn unclaimed(scene: &Scene<'_>) -> Option<Finding> {
         .flat_map(|lane| &lane.preview_edits)
         .chain(scene.preview.as_ref().and_then(|open| open.snapshot.as_ref()))
         .collect();
-    let spare: Vec<&SnapRecord> =
-        scene.snaps.values().filter(|snap| !waited_for.contains(&snap.id)).collect();
+    let spare: Vec<&SnapRecord> = scene
+        .snaps
+        .values()
+        .filter(|snap| snap.restored.is_none() && !waited_for.contains(&snap.id))
+        .collect();
     let first = spare.first()?;
     let message = match spare.len() {
         1 => format!("1 snapshot that nothing waits for is kept: {}", first.why),

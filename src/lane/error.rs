@@ -200,6 +200,18 @@ impl Error {
     }
 }
 
+impl Error {
+    fn snap_hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
+            Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
+            Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
+            Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl From<Interrupted> for Error {
     fn from(interrupted: Interrupted) -> Error {
         Error::Store(interrupted.into())
@@ -247,10 +259,10 @@ impl Explain for Error {
                 stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
             }
             Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
-            Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
-            Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
-            Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
-            Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
+            Error::NoSnap { .. }
+            | Error::ManySnaps { .. }
+            | Error::SnapWaits { .. }
+            | Error::NoWorktree { .. } => self.snap_hints(),
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }

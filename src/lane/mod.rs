@@ -33,7 +33,7 @@ pub(crate) use name::Name;
 pub(crate) use operation::{Operation, operate};
 pub(crate) use place::{not_kept_out, prepare as keep_out};
 pub(crate) use project::Project;
-pub(crate) use recover::recover;
+pub(crate) use recover::{Stuck, recover, stuck};
 pub(crate) use remove::{Removed, Why, refuse, remove};
 pub(crate) use snap_restore::{Brought, restore_snap};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};

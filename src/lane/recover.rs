@@ -1,10 +1,12 @@
 //! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
 
+use std::path::PathBuf;
+
 use super::operation::{Operation, no_way_back};
 use super::{Error, Project, steps};
 use crate::git;
 use crate::store::records::Step;
-use crate::store::{Entry, Journal, Line, Scratch, Status};
+use crate::store::{self, Entry, Journal, Line, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs one look into one folder when there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
@@ -22,6 +24,27 @@ pub(super) fn dead(project: &Project) -> Result<Vec<Scratch>, Error> {
     }
     orphans.retain(|orphan| Journal::file_in(orphan.path()).exists());
     Ok(orphans)
+}
+
+/// An operation that no command could put right so far.
+pub(crate) struct Stuck {
+    /// The folder of the process that is dead.
+    pub(crate) dir: PathBuf,
+    /// What its journal says.
+    pub(crate) journal: Result<Entry, store::Error>,
+}
+
+/// What is left of dead processes after everything that could be put right was.
+pub(crate) fn stuck(project: &Project) -> Result<Vec<Stuck>, Error> {
+    let mut out = Vec::new();
+    for mut orphan in project.store.layout().orphans()? {
+        orphan.keep();
+        let dir = orphan.path().to_owned();
+        if let Some(journal) = Entry::read(&Journal::file_in(&dir)).transpose() {
+            out.push(Stuck { dir, journal });
+        }
+    }
+    Ok(out)
 }
 
 /// Ends the operations of dead processes.

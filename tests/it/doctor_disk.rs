@@ -29,30 +29,6 @@ fn a_lock_file_that_nobody_holds_is_an_error_and_a_fresh_one_is_none() {
 }
 
 #[test]
-fn work_of_a_dead_process_goes_when_nothing_is_in_it_and_stays_with_files() {
-    let sandbox = with_lane();
-    let work = format!(".git/proq/work/20260102-030405-{NOBODY}-0");
-    sandbox.sh(&format!("mkdir -p {work}/clear/files"));
-    let _ = finds_and_repairs(&sandbox, "work", "warning");
-    sandbox.assert_healthy();
-
-    sandbox.write(&format!("{work}/clear/index"), "DIRC");
-    let _ = finds_and_leaves(&sandbox, "work", "warning");
-    sandbox.sh(&format!("touch -d '2 days ago' {work}"));
-    let _ = finds_and_repairs(&sandbox, "work", "warning");
-    assert_eq!(sandbox.sh("cat .git/proq/trash/.unfinished/*/clear/index"), "DIRC");
-    sandbox.assert_healthy();
-
-    sandbox.write(&format!("{work}/clear/files/mine"), "m");
-    sandbox.sh(&format!("touch -d '2 days ago' {work}"));
-    let _ = finds_and_leaves(&sandbox, "work", "error");
-    assert_eq!(sandbox.read(&format!("{work}/clear/files/mine")), "m");
-    // What a living process works on is nobody's leftover.
-    sandbox.sh(&format!("mv {work} .git/proq/work/20260102-030405-{}-0", std::process::id()));
-    sandbox.assert_healthy();
-}
-
-#[test]
 fn half_written_records_are_moved_away_when_they_are_old() {
     let sandbox = with_lane();
     let file = format!(".git/proq/lanes/x/.lane.toml.20260102-030405-{NOBODY}-0");

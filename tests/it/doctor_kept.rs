@@ -131,9 +131,6 @@ fn edits_of_a_preview_that_are_nowhere_are_no_longer_waited_for() {
     let path = ".git/proq/lanes/x/lane.toml";
     let text = sandbox.read(path);
     sandbox.write(path, &text.replace("attempt = 0", "attempt = 0\npreview_edits = ['20260102-030405-1-0']"));
-    let _ = sandbox.proq(&["preview", "x"]).fails(1);
-    sandbox.git(&["switch", "-q", "main"]);
-    let _ = sandbox.proq(&["preview", "--back"]).ok();
     let _ = finds_and_repairs(&sandbox, "lane-edits", "error");
     let _ = sandbox.proq(&["preview", "x"]).ok();
     sandbox.assert_healthy();

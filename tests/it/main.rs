@@ -15,6 +15,7 @@ mod discovery;
 mod doctor;
 mod doctor_disk;
 mod doctor_kept;
+mod doctor_operations;
 mod events;
 mod guard;
 mod hooks;
