@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Merge(Merge),
     Snap(Snap),
     Doctor(super::doctor::Doctor),
+    Gc(super::gc::Gc),
     /// List the agents that are known, and which are installed
     ///
     /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.

@@ -10,6 +10,7 @@ mod diff;
 mod discard;
 mod doctor;
 mod events;
+mod gc;
 mod groups;
 mod list;
 mod logs;
@@ -85,6 +86,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),
+        Command::Gc(args) => gc::run(&session, &args),
         Command::Doctor(args) => doctor::run(&session, &args),
         Command::Agents => agents::run(&session),
         Command::Config(args) => config::run(&session, &args),

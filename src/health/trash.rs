@@ -2,8 +2,8 @@
 
 use super::finding::Finding;
 use super::scene::{Scene, quoted};
+use crate::store::Record;
 use crate::store::records::TrashRecord;
-use crate::store::{Record, now};
 
 /// Every entry.
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
@@ -29,7 +29,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
             }
             Ok(Some(record)) => {
                 out.extend(entry(scene, &subject, &dir, &record));
-                if now().since(record.at) >= scene.project.settings.trash_keep {
+                if record.at.is_older_than(scene.project.settings.trash_keep) {
                     expired += 1;
                 }
             }
@@ -38,7 +38,7 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
     if expired > 0 {
         let message =
             format!("{expired} of the trash is older than trash.keep says, and goes with the next cleanup");
-        out.push(Finding::info("trash-expired", "trash", message).help("git proq cleanup"));
+        out.push(Finding::info("trash-expired", "trash", message).help("git proq gc"));
     }
     out
 }

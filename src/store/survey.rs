@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
 
 use super::layout::new_id;
-use super::{Error, Layout, LockName, Locks};
+use super::{Error, Layout, LockName, Locks, Moment};
 
 /// Where files that nobody finished writing are put. The point keeps it out of the trash's own entries.
 const ASIDE: &str = ".unfinished";
@@ -80,6 +80,14 @@ impl Layout {
         std::fs::rename(file, &to).map_err(Error::io("move aside", file))
     }
 
+    /// What was put aside.
+    pub(crate) fn put_aside_before(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.trash().join(ASIDE)).into_iter().flatten().flatten();
+        let mut out: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+        out.sort();
+        out
+    }
+
     /// Lets nobody else look below `proq/`.
     pub(crate) fn close_to_others(&self) -> Result<(), Error> {
         use std::os::unix::fs::PermissionsExt;
@@ -93,14 +101,6 @@ impl Layout {
         let mine = meta.uid() == rustix::process::geteuid().as_raw();
         Some(Access { mine, private: (meta.mode() & OTHERS) == 0 })
     }
-}
-
-/// Removes folders that hold no file at all; with one in them it fails.
-pub(crate) fn remove_hollow(dir: &Path) -> Result<(), Error> {
-    for entry in std::fs::read_dir(dir).map_err(Error::io("read", dir))?.flatten() {
-        remove_hollow(&entry.path())?;
-    }
-    std::fs::remove_dir(dir).map_err(Error::io("remove", dir))
 }
 
 fn unfinished(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
@@ -120,11 +120,21 @@ fn unfinished(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
 
 /// The process that made an id, which ends `time-process-count`.
 pub(crate) fn maker_of(id: &str) -> Option<u32> {
-    let mut parts = id.rsplit('-');
+    origin(id).map(|(_, process)| process)
+}
+
+/// When an id was made.
+pub(crate) fn made_at(id: &str) -> Option<Moment> {
+    origin(id).map(|(at, _)| at)
+}
+
+fn origin(id: &str) -> Option<(Moment, u32)> {
+    let mut parts = id.rsplitn(3, '-');
     parts.next()?.parse::<u32>().ok()?;
     let process = parts.next()?.parse().ok()?;
-    let clock = parts.next()?;
-    (clock.len() == 6 && clock.bytes().all(|b| b.is_ascii_digit())).then_some(process)
+    let rest = parts.next()?;
+    let time = rest.get(rest.len().checked_sub("20260102-030405".len())?..)?;
+    Some((Moment::from_compact(time)?, process))
 }
 
 impl Locks {
@@ -185,6 +195,8 @@ mod tests {
     fn an_id_tells_which_process_made_it() {
         assert_eq!(maker_of(".lane.toml.20260102-030405-123-0"), Some(123));
         assert_eq!(maker_of(&new_id()), Some(std::process::id()));
+        let made = made_at(&format!("some-lane-{}", new_id())).unwrap();
+        assert!(super::super::now().since(made).as_secs() < 60);
         for text in ["", ".gitignore", "lane-1-2", "20260102-030405-x-0", "a-b-c"] {
             assert_eq!(maker_of(text), None, "{text}");
         }

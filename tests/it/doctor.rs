@@ -104,7 +104,7 @@ fn a_healthy_repository_is_one_line() {
     let (first, rest) = out.stdout.split_once(", git ").unwrap();
     assert_eq!(
         first,
-        "all well; checked 3 lanes, 2 snapshots, 1 conflict, 2 removed lanes, 2 saved refs, 2 in the trash, \
+        "all well; checked 3 lanes, 2 snapshots, 1 conflict, 2 removed lanes, 2 saved refs, 8 operations, 2 in the trash, \
          the open preview, locks and disk"
     );
     assert_eq!((rest.lines().count(), out.stderr.as_str(), out.code), (1, "", 0));
@@ -132,7 +132,7 @@ fn what_is_broken_is_told_line_by_line() {
     error: lane 'y' claims to be running, but its supervisor ended without a word: git proq logs y
     error: others may look into [ROOT]/repo/.git/proq: prompts, logs, files that were set aside: chmod 700 '[ROOT]/repo/.git/proq'
     warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z
-    3 wrong, 1 warning; checked 2 lanes, locks and disk
+    3 wrong, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
     assert!(out.stderr.contains("hint: repair 2 of them: git proq doctor --fix"), "{}", out.stderr);
     let out = sandbox.proq(&["doctor", "--fix"]);
@@ -144,7 +144,7 @@ fn what_is_broken_is_told_line_by_line() {
       left as it is: there may be work on it
     fixed: lane 'y' claims to be running, but its supervisor ended without a word
     fixed: others may look into [ROOT]/repo/.git/proq: prompts, logs, files that were set aside
-    1 wrong, 2 repaired, 1 warning; checked 2 lanes, locks and disk
+    1 wrong, 2 repaired, 1 warning; checked 2 lanes, 2 operations, locks and disk
     ");
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use super::doctor::{NOBODY, finds, finds_and_leaves, follow};
+use super::doctor::{NOBODY, finds_and_leaves, follow};
 use super::support::Sandbox;
 
 const WORK: &str = ".git/proq/work/20250101-000000-4999999-0";
@@ -18,6 +18,14 @@ fn header(command: &str) -> String {
     format!(
         r#"{{"open":{{"format":1,"at":"2025-01-01T00:00:00Z","command":"{command}","kind":"test","pid":{NOBODY},"host":"h"}}}}"#
     )
+}
+
+/// The doctor says, once, what it put right.
+#[track_caller]
+fn tells_of_recovery(sandbox: &Sandbox) {
+    let out = sandbox.proq(&["doctor"]);
+    assert!(out.code == 0 && out.stderr.contains("note: `git proq merge x` (process 4999999"), "{out:?}");
+    sandbox.assert_healthy();
 }
 
 /// The journal of a process that was killed while it wrote a record.
@@ -36,24 +44,22 @@ fn what_was_cut_short_is_put_right_first_and_told() {
     sandbox.assert_healthy();
     assert!(!sandbox.repo.join(WORK).exists(), "nothing had been begun");
     half_done(&sandbox);
-    let found = finds(&sandbox, "recovery", "info");
-    assert!(found["message"].as_str().unwrap().contains("`git proq merge x`"), "{found:#?}");
+    tells_of_recovery(&sandbox);
     assert!(!sandbox.repo.join(".git/proq/lanes/x/note.toml").exists());
-    sandbox.assert_healthy();
 }
 
 #[test]
 fn what_cannot_be_put_right_is_an_error_that_says_why() {
     let sandbox = with_lane();
-    let tip = sandbox.git(&["rev-parse", "HEAD"]);
-    let step =
-        format!(r#"{{"do":"tree","dir":"/nowhere/at/all","from":"{tip}","to":"{tip}","move":"nothing"}}"#);
+    // A folder stands where the record was.
+    let step = r#"{"do":"file","path":"lanes/x/runs","new":"what it writes"}"#;
+    sandbox.sh(&format!("mkdir -p {WORK}/0 .git/proq/lanes/x/runs"));
     let lines = format!("{}\n{{\"plan\":{{\"steps\":[{step}]}}}}\n", header("git proq preview x"));
     sandbox.write(&format!("{WORK}/journal"), &lines);
     let found = finds_and_leaves(&sandbox, "operation", "error");
     let message = found["message"].as_str().unwrap();
     assert!(message.contains("`git proq preview x` was cut short"), "{message}");
-    assert!(message.contains("/nowhere/at/all"), "{message}");
+    assert!(message.contains("directory"), "{message}");
     assert!(found["help"].is_string(), "{found:#?}");
 }
 
@@ -87,7 +93,7 @@ fn what_a_living_process_has_in_hand_is_no_finding_whatever_its_number_says() {
     sandbox.assert_healthy();
     assert!(sandbox.repo.join(WORK).join("journal").exists());
     drop(alive);
-    let _ = finds(&sandbox, "recovery", "info");
+    tells_of_recovery(&sandbox);
     assert!(!sandbox.repo.join(WORK).exists());
 }
 
