@@ -91,11 +91,14 @@ impl Finding {
     /// Something that could not even be looked at.
     pub(super) fn of_error(check: &'static str, subject: impl Into<String>, error: &dyn Explain) -> Finding {
         let mut message = error.to_string();
-        if let Some(cause) = error.source().map(ToString::to_string) {
-            let line = cause.lines().next().unwrap_or_default().trim();
+        let mut next = error.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            let line = text.lines().next().unwrap_or_default().trim();
             if !message.contains(line) {
                 message.push_str(&format!(" ({line})"));
             }
+            next = cause.source();
         }
         let mut found = Finding::error(check, subject, message);
         found.help = error.hints().first().map(ToString::to_string);

@@ -201,6 +201,23 @@ impl Error {
 }
 
 impl Error {
+    fn base_hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::Unborn { .. } | Error::NoHead { .. } => {
+                vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
+            }
+            Error::NeedsOnto { .. } => {
+                vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
+            }
+            Error::Carry { .. } => {
+                vec!["leave --carry out, or start from the branch that they were made on".into()]
+            }
+            Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
+            Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
+            _ => Vec::new(),
+        }
+    }
+
     fn snap_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
@@ -242,17 +259,12 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
-            Error::Unborn { .. } | Error::NoHead { .. } => {
-                vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
-            }
-            Error::NeedsOnto { .. } => {
-                vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
-            }
-            Error::Carry { .. } => {
-                vec!["leave --carry out, or start from the branch that they were made on".into()]
-            }
-            Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
-            Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
+            Error::Unborn { .. }
+            | Error::NoHead { .. }
+            | Error::NeedsOnto { .. }
+            | Error::Carry { .. }
+            | Error::NoBranch { .. }
+            | Error::OwnBranch { .. } => self.base_hints(),
             Error::Kept { name, busy, force_helps, .. } => {
                 let stop = busy.then(|| format!("stop its agent: git proq stop {name}").into());
                 let force = "remove it all the same, saving everything first: git proq discard --force";

@@ -63,8 +63,9 @@ fn end(project: &Project, journal: Journal) -> Result<(), Error> {
     let op = Operation::new(project, header, Some(journal));
     // It had come to its end and only was not filed yet.
     if !ended && let Err(e) = decide(&op) {
+        let command = shown(&op);
         op.leave();
-        return Err(Error::Unfinished { command: shown(&op), source: Box::new(e) });
+        return Err(Error::Unfinished { command, source: Box::new(e) });
     }
     let entry = op.entry();
     op.finish(true)?;

@@ -105,7 +105,7 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
             }
         }
     }
-    old.spare.sort_by(|a, b| a.at.cmp(&b.at));
+    old.spare.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
     Ok(old)
 }
 
