@@ -71,13 +71,11 @@ impl Repo {
         if tips.is_empty() {
             return Ok(HashSet::new());
         }
-        let mut input: String = tips.iter().map(|tip| format!("{tip}\n")).collect();
-        for (name, id) in self.refs_below("refs/")? {
-            if !FLEETING.iter().any(|start| name.starts_with(start)) {
-                input.push_str(&format!("^{id}\n"));
-            }
-        }
-        let out = self.git().args(["rev-list", "--stdin"]).input(input).run()?;
+        let mut lines: Vec<String> = tips.iter().map(ToString::to_string).collect();
+        let mut refs = self.refs_below("refs/")?;
+        refs.retain(|(name, _)| !FLEETING.iter().any(|start| name.starts_with(start)));
+        lines.extend(refs.iter().map(|(_, id)| format!("^{id}")));
+        let out = self.git().args(["rev-list", "--stdin"]).input(format!("{}\n", lines.join("\n"))).run()?;
         Ok(out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect())
     }
 
