@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::{agent_names, branch_names, lane_names};
+use super::op::Op;
 use super::snap::Snap;
+use super::undo::Undo;
 
 /// Run several coding agents on one git repository at once, without losing work.
 ///
@@ -59,6 +61,8 @@ pub(crate) enum Command {
     Preview(Preview),
     Events(Events),
     Merge(Merge),
+    Undo(Undo),
+    Op(Op),
     Snap(Snap),
     Doctor(super::doctor::Doctor),
     Gc(super::gc::Gc),

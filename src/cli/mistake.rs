@@ -51,6 +51,17 @@ pub enum Mistake {
         /// What was asked for.
         run: u32,
     },
+    /// Something that should be asked about, and nobody to ask.
+    #[error("{what}; nothing was changed")]
+    Unsure {
+        /// What it is about.
+        what: String,
+        /// The operation.
+        number: u64,
+    },
+    /// Somebody was asked and said no.
+    #[error("nothing was changed")]
+    Declined,
     /// A step of the demo did not do what it shows.
     #[error("the demo stopped: {what}")]
     Demo {
@@ -83,7 +94,11 @@ impl Explain for Mistake {
             Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
             Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],
-            Mistake::Unreadable { .. } | Mistake::Unwritable { .. } => Vec::new(),
+            Mistake::Unreadable { .. } | Mistake::Unwritable { .. } | Mistake::Declined => Vec::new(),
+            Mistake::Unsure { number, .. } => vec![
+                format!("look at it: git proq op show {number}").into(),
+                format!("undo it all the same: git proq undo {number}").into(),
+            ],
         }
     }
 

@@ -17,6 +17,7 @@ mod logs;
 mod man;
 mod merge;
 mod mistake;
+mod op;
 mod preview;
 mod report;
 mod setup;
@@ -27,6 +28,7 @@ mod stop;
 mod supervise;
 mod table;
 mod ui;
+mod undo;
 mod wait;
 
 use std::path::PathBuf;
@@ -85,6 +87,8 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Preview(args) => preview::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Undo(args) => undo::run(&session, &args),
+        Command::Op(args) => op::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),
         Command::Gc(args) => gc::run(&session, &args),
         Command::Doctor(args) => doctor::run(&session, &args),

@@ -116,6 +116,17 @@ impl Repo {
             .map(drop)
     }
 
+    /// A remote-tracking branch that has a commit, by its short name; none when no remote is known to have it.
+    pub(crate) fn remote_with(&self, commit: Oid) -> Result<Option<String>, Error> {
+        let out = self
+            .git()
+            .args(["for-each-ref", "--count=1", "--format=%(refname:short)", "--contains"])
+            .arg(commit.to_string())
+            .args(["--", "refs/remotes/"])
+            .run()?;
+        Ok(Some(out.line()).filter(|line| !line.is_empty()))
+    }
+
     /// The id that these bytes have as a blob.
     pub(super) fn blob_id(&self, bytes: &[u8]) -> Option<Oid> {
         gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, bytes).ok().map(Oid)

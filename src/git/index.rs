@@ -107,6 +107,12 @@ pub(super) fn lock_fate(git_dir: &Path, scratch: &Path) -> LockFate {
     }
 }
 
+/// Whether a lock file holds an index rather than only the name of its owner.
+pub(super) fn is_whole(lock: &Path) -> bool {
+    let mut start = [0; 4];
+    File::open(lock).and_then(|mut f| f.read_exact(&mut start)).is_ok() && &start == b"DIRC"
+}
+
 /// Ends what a dead process had begun to do with the index lock: a new index that is whole goes into place, else the
 /// lock is given back. Returns whether the new index is, or was, in place.
 pub(super) fn settle_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error> {

@@ -40,7 +40,7 @@ pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMov
     let fate = index::lock_fate(&tree.git_dir, tree.scratch);
     let moved = match mv {
         RefMove::Nothing => matches!(fate, LockFate::Ready | LockFate::Installed),
-        _ => has_moved(tree, to, mv)?,
+        _ => has_moved(tree, from, to, mv)?,
     };
     if moved {
         finish_index(tree, fate)?;
@@ -59,15 +59,16 @@ pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMov
 fn finish_index(tree: &Tree<'_>, fate: LockFate) -> Result<(), Error> {
     let (lock, index) = (tree.git_dir.join("index.lock"), tree.git_dir.join("index"));
     match fate {
-        LockFate::Held | LockFate::Ready => {
+        LockFate::Held | LockFate::Ready if index::is_whole(&lock) => {
             std::fs::rename(&lock, &index).map_err(Error::io("replace", &index))
         }
         LockFate::Installed => Ok(()),
-        LockFate::Gone => {
+        LockFate::Held | LockFate::Ready | LockFate::Gone => {
             let next = tree.scratch.join("index");
             let age = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
             // An index that is younger than ours was made by somebody who saw what we did.
             if next.exists() && age(&index) <= age(&next) {
+                index::settle_lock(&tree.git_dir, tree.scratch)?;
                 index::IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?.install(&next)?;
             }
             Ok(())
@@ -144,11 +145,12 @@ fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
     stale.clear()
 }
 
-fn has_moved(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<bool, Error> {
+fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<bool, Error> {
     match mv {
         RefMove::Nothing => Ok(false),
         RefMove::Branch(name) => match tree.repo.branch_tip(name)? {
-            Some(tip) => Ok(tip == to || tree.repo.is_ancestor(to, tip)?),
+            // Going back, `from` has `to` among its ancestors.
+            Some(tip) => Ok(tip != from && (tip == to || tree.repo.is_ancestor(to, tip)?)),
             None => Ok(false),
         },
         RefMove::Switch { to: head, .. } => {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::operation::Operation;
 use super::steps::Applied;
 use super::{Error, snaps};
-use crate::git::{Oid, RepoPath, Restored, Snapshot};
+use crate::git::{Oid, RepoPath, Restored, Snapshot, merge_trees};
 use crate::store::records::{SnapRecord, Step};
 use crate::store::{Record, new_id, now};
 
@@ -27,10 +27,7 @@ impl Operation<'_> {
         let keep = |snapshot: Snapshot, raw: &Path| {
             let record =
                 SnapRecord { id: new_id(), why: why.to_owned(), at: now(), restored: None, snapshot };
-            self.perform_by(Step::Snap { id: record.id.clone(), anew: false }, |_| {
-                snaps::put(self.project, &record, raw)
-            })?;
-            self.taken.borrow_mut().insert(record.id.clone(), record.snapshot.clone());
+            self.put_snap(record.clone(), raw, false)?;
             Ok(record)
         };
         self.checkout(dir)?.describe(base, why, spare, keep)
@@ -40,19 +37,54 @@ impl Operation<'_> {
     pub(super) fn set_aside_again(&self, dir: &Path, id: &str, spare: &[RepoPath]) -> Result<(), Error> {
         let old = self.project.snap(id)?;
         let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
-        let keep = |snapshot: Snapshot, raw: &Path| {
-            let record = SnapRecord { restored: None, snapshot, ..old.clone() };
-            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
-                snaps::put(self.project, &record, raw)
-            })?;
-            self.taken.borrow_mut().insert(id.to_owned(), record.snapshot);
-            Ok(())
-        };
-        match self.checkout(dir)?.describe(base, &old.why, spare, keep)? {
-            Some(()) => self.clear(dir, id),
+        let taken = self.checkout(dir)?.describe(base, &old.why, spare, |snapshot, raw| {
+            if self.is_what_came_back(&old.snapshot, base, &snapshot)? {
+                // The snapshot is as good as before; what its merge had made is kept for a time.
+                let (id, at) = (new_id(), now());
+                let record = SnapRecord { id, why: old.why.clone(), at, restored: Some(at), snapshot };
+                return self.put_snap(record, raw, false);
+            }
+            self.make_room(&old)?;
+            self.put_snap(SnapRecord { restored: None, snapshot, ..old.clone() }, raw, true)
+        })?;
+        match taken {
+            Some(id) => self.clear(dir, &id),
             // There is nothing to set aside any more.
             None => Ok(()),
         }
+    }
+
+    fn put_snap(&self, record: SnapRecord, raw: &Path, anew: bool) -> Result<String, Error> {
+        let step = Step::Snap { id: record.id.clone(), anew };
+        self.perform_by(step, |_| snaps::put(self.project, &record, raw))?;
+        self.taken.borrow_mut().insert(record.id.clone(), record.snapshot);
+        Ok(record.id)
+    }
+
+    /// Where a snapshot came back by a merge its own files stayed behind; what is set aside now has its own.
+    fn make_room(&self, old: &SnapRecord) -> Result<(), Error> {
+        let aside = self.project.store.layout().snapshot(&old.id);
+        if aside.join("files").exists() {
+            self.rename(&aside.join("files"), &aside.join(format!("files-{}", new_id())))?;
+        }
+        self.keep(old.snapshot.commit)
+    }
+
+    /// Whether what is there now is what a snapshot became when it was merged onto `head`, and nothing was changed since.
+    fn is_what_came_back(&self, old: &Snapshot, head: Oid, there: &Snapshot) -> Result<bool, Error> {
+        let repo = &self.project.repo;
+        let (before, now) = (repo.tree_of(old.base)?, repo.tree_of(head)?);
+        if before == now || there.untracked_tree != old.untracked_tree {
+            return Ok(false);
+        }
+        let scratch = self.project.store.layout().scratch()?;
+        for (then, is) in [(old.work_tree, there.work_tree), (old.index_tree, there.index_tree)] {
+            let merged = merge_trees(repo, before, now, then, scratch.path())?;
+            if !merged.clean || merged.tree != is {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// What a snapshot holds.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use super::UndoError;
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::{config, git, process, store};
@@ -178,6 +179,9 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// From an undo.
+    #[error(transparent)]
+    Undo(#[from] UndoError),
     /// From git.
     #[error(transparent)]
     Git(#[from] git::Error),
@@ -200,38 +204,38 @@ impl Error {
     }
 }
 
-impl Error {
-    fn base_hints(&self) -> Vec<Cow<'static, str>> {
-        match self {
-            Error::Unborn { .. } | Error::NoHead { .. } => {
-                vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
-            }
-            Error::NeedsOnto { .. } => {
-                vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
-            }
-            Error::Carry { .. } => {
-                vec!["leave --carry out, or start from the branch that they were made on".into()]
-            }
-            Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
-            Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
-            _ => Vec::new(),
-        }
+impl From<Interrupted> for Error {
+    fn from(interrupted: Interrupted) -> Error {
+        Error::Store(interrupted.into())
     }
+}
 
-    fn snap_hints(&self) -> Vec<Cow<'static, str>> {
+impl Error {
+    /// The hints of errors about what is kept, and about taking things back.
+    fn hints_on_keeping(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
             Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
             Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
             Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
+            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+                vec!["make room on the disk, then run the command again".into()]
+            }
+            Error::Undo(e) => e.hints(),
+            Error::DoesNotFit { snapshot, .. } => {
+                vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
+            }
+            Error::Unfinished { source, .. } => {
+                let mut hints = source.hints();
+                hints.push("nothing is lost; any git proq command tries again".into());
+                hints
+            }
+            Error::Git(e) => e.hints(),
+            Error::Store(e) => e.hints(),
+            Error::Config(e) => e.hints(),
+            Error::Process(e) => e.hints(),
             _ => Vec::new(),
         }
-    }
-}
-
-impl From<Interrupted> for Error {
-    fn from(interrupted: Interrupted) -> Error {
-        Error::Store(interrupted.into())
     }
 }
 
@@ -259,38 +263,24 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
-            Error::Unborn { .. }
-            | Error::NoHead { .. }
-            | Error::NeedsOnto { .. }
-            | Error::Carry { .. }
-            | Error::NoBranch { .. }
-            | Error::OwnBranch { .. } => self.base_hints(),
+            Error::Unborn { .. } | Error::NoHead { .. } => {
+                vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
+            }
+            Error::NeedsOnto { .. } => {
+                vec!["say where it lands: git proq spawn --onto BRANCH …".into()]
+            }
+            Error::Carry { .. } => {
+                vec!["leave --carry out, or start from the branch that they were made on".into()]
+            }
+            Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
+            Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
             Error::Kept { name, busy, force_helps, .. } => {
                 let stop = busy.then(|| format!("stop its agent: git proq stop {name}").into());
                 let force = "remove it all the same, saving everything first: git proq discard --force";
                 stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
             }
             Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
-            Error::NoSnap { .. }
-            | Error::ManySnaps { .. }
-            | Error::SnapWaits { .. }
-            | Error::NoWorktree { .. } => self.snap_hints(),
-            Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
-                vec!["make room on the disk, then run the command again".into()]
-            }
-            Error::Io { .. } | Error::Changed { .. } | Error::Expired { .. } => Vec::new(),
-            Error::DoesNotFit { snapshot, .. } => {
-                vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
-            }
-            Error::Unfinished { source, .. } => {
-                let mut hints = source.hints();
-                hints.push("nothing is lost; any git proq command tries again".into());
-                hints
-            }
-            Error::Git(e) => e.hints(),
-            Error::Store(e) => e.hints(),
-            Error::Config(e) => e.hints(),
-            Error::Process(e) => e.hints(),
+            other => other.hints_on_keeping(),
         }
     }
 
@@ -298,6 +288,7 @@ impl Explain for Error {
         match self {
             Error::Name { .. } | Error::NeedsOnto { .. } => Exit::Usage,
             Error::Unfinished { source, .. } => source.exit(),
+            Error::Undo(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),
             Error::Config(e) => e.exit(),

@@ -2,12 +2,11 @@
 
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Project};
+use crate::store::records::Step;
 use crate::store::{Entry, LockName};
 
-/// The ref that keeps the objects of an operation.
-fn keeper(number: u64) -> String {
-    format!("refs/proq/op/{number}")
-}
+/// Below this are the refs that keep the objects of operations, each named after its own.
+const KEEPERS: &str = "refs/proq/op/";
 
 /// The operations that ended longer ago than the setting `op.keep`. One that is kept keeps all that are newer, and the last
 /// one stays, so that no number is given twice.
@@ -40,7 +39,7 @@ pub(super) fn old(project: &Project) -> Old {
     old
 }
 
-/// Removes one from the log. Its ref goes first: without it, it is found again; a ref alone would not be.
+/// Removes one from the log. Its refs go first: without them it is found again; they alone would not be.
 pub(super) fn free(project: &Project, number: u64) -> Result<bool, Error> {
     let _lock = project.store.locks().take(&LockName::Store)?;
     let layout = project.store.layout();
@@ -48,9 +47,13 @@ pub(super) fn free(project: &Project, number: u64) -> Result<bool, Error> {
     if layout.operation_numbers().first() != Some(&number) {
         return Ok(false);
     }
-    let name = keeper(number);
-    if let Some(tip) = project.repo.ref_tip(&name)? {
-        project.repo.delete_ref(&name, tip, "git-proq: ended long ago")?;
+    let Some(entry) = Entry::read(&layout.operation(number))? else { return Ok(false) };
+    let start = format!("{KEEPERS}{}-", entry.header.id);
+    for planned in entry.steps {
+        let Step::Anchor { name, .. } = planned.step else { continue };
+        if let (true, Some(tip)) = (name.starts_with(&start), project.repo.ref_tip(&name)?) {
+            project.repo.delete_ref(&name, tip, "git-proq: ended long ago")?;
+        }
     }
     let path = layout.operation(number);
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;

@@ -42,7 +42,15 @@ pub(crate) fn operate<'p, T, E: From<Error>>(
     kind: &str,
     work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
 ) -> Result<T, E> {
-    let header = Header::new(kind);
+    operate_as(project, Header::new(kind), work)
+}
+
+/// The same with a header that says more.
+pub(super) fn operate_as<'p, T, E: From<Error>>(
+    project: &'p Project,
+    header: Header,
+    work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
+) -> Result<T, E> {
     let op = Operation::new(project, header, None);
     match work(&op) {
         Ok(done) => match op.finish(false) {
@@ -127,6 +135,12 @@ impl<'p> Operation<'p> {
     /// Makes a ref that keeps a commit, whatever becomes of the operation.
     pub(crate) fn anchor(&self, name: &str, new: Oid) -> Result<(), Error> {
         self.perform(Step::Anchor { name: name.to_owned(), new }).map(drop)
+    }
+
+    /// Keeps a commit from garbage collection for as long as this operation is in the log.
+    pub(crate) fn keep(&self, commit: Oid) -> Result<(), Error> {
+        let name = format!("refs/proq/op/{}-{}", self.header.borrow().id, self.len());
+        self.anchor(&name, commit)
     }
 
     /// Whether steps of its own are being taken back, rather than those of an operation in the log.

@@ -101,16 +101,27 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
     }
 }
 
-/// A step whose inverse has happened is taken back, also when that was not noted any more. Taking a restore back begins
-/// with a snapshot, which alone is not the whole of it.
+/// A step whose inverse has happened is taken back, also when that was not noted any more.
 fn mark_taken_back(op: &Operation<'_>) -> Result<(), Error> {
     let Some(entry) = op.entry() else { return Ok(()) };
     for planned in entry.steps.iter().filter(|p| p.status == Status::Done) {
-        if let (Some(of), false) = (planned.of, matches!(planned.step, Step::Snap { .. })) {
+        if let Some(of) = planned.of
+            && completes(&planned.step, &entry.steps[of].step)
+        {
             op.note(Line::Back(of))?;
         }
     }
     Ok(())
+}
+
+/// Whether a step is the last one of those that take `target` back. Taking a restore back is to keep what is there, to make
+/// room, to take a snapshot, and only then to clear.
+fn completes(step: &Step, target: &Step) -> bool {
+    match (target, step) {
+        (Step::Restore { .. }, Step::Clear { .. }) => true,
+        (Step::Restore { .. }, _) | (_, Step::Snap { .. } | Step::Anchor { .. }) => false,
+        _ => true,
+    }
 }
 
 /// The steps that follow from one there is no way back from.

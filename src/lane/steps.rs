@@ -119,7 +119,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
 
 /// Files in the main checkout that were ignored where its preview was entered: under a lane's rules they may look like
 /// somebody's edits.
-fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
+pub(super) fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>, Error> {
     if project.repo.main_worktree() != Some(dir) {
         return Ok(Vec::new());
     }
@@ -205,11 +205,11 @@ fn settle_record(project: &Project, path: &Path, new: Option<&str>) -> Result<bo
     let _lock = project.store.locks().take(&LockName::Store)?;
     let file = project.store.layout().root().join(path);
     remove_drafts(&file).map_err(Error::io("remove", &file))?;
-    let happened = read_record(&file)?.as_deref() == new;
-    if !happened {
+    let text = read_record(&file)?;
+    if text.is_none() {
         drop_empty_folder(project, &file);
     }
-    Ok(happened)
+    Ok(text.as_deref() == new)
 }
 
 /// The text of a record; none when it does not exist.

@@ -45,6 +45,9 @@ pub(super) fn capture(op: &Operation<'_>, stack: &Stack, clash: &Clash) -> Resul
     let name = ref_name(&lane.name);
     let old = repo.ref_tip(&name)?;
     let mut steps = Vec::new();
+    if let Some(old) = old.filter(|old| *old != keeper) {
+        op.keep(old)?;
+    }
     if old != Some(keeper) {
         steps.push(Step::Ref { name, old, new: Some(keeper) });
     }
@@ -63,6 +66,7 @@ pub(super) fn forget(op: &Operation<'_>, lane: &str) -> Result<Vec<Step>, Error>
     let mut steps = Vec::new();
     let name = ref_name(lane);
     if let Some(old) = op.project.repo.ref_tip(&name)? {
+        op.keep(old)?;
         steps.push(Step::Ref { name, old: Some(old), new: None });
     }
     let path = op.project.store.layout().conflict(lane);

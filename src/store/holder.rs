@@ -26,14 +26,9 @@ impl Record for Holder {
 impl Holder {
     /// This process.
     pub(crate) fn me() -> Holder {
-        let mut words = std::env::args_os().map(|a| a.to_string_lossy().into_owned());
-        let program = words.next().unwrap_or_default();
-        let name =
-            Path::new(&program).file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-        let words: Vec<String> = std::iter::once(name).chain(words.take(3)).collect();
         Holder {
             pid: std::process::id(),
-            command: words.join(" ").chars().take(80).collect(),
+            command: typed(std::env::args_os().skip(1)),
             since: now(),
             host: host(),
         }
@@ -62,6 +57,24 @@ impl Holder {
         let frozen = if frozen { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
         format!("`{}` (process {}{place}, since {}{frozen})", holder.command, holder.pid, holder.since)
     }
+}
+
+/// The command line as a person types it, shortened.
+fn typed(args: impl Iterator<Item = std::ffi::OsString>) -> String {
+    const LONGEST: usize = 160;
+    let mut out = String::from("git proq");
+    for word in args.map(|a| a.to_string_lossy().into_owned()) {
+        let plain = |c: char| c.is_alphanumeric() || "-_./@:=,+".contains(c);
+        let word: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        match !word.is_empty() && word.chars().all(plain) {
+            true => out.push_str(&format!(" {word}")),
+            false => out.push_str(&format!(" '{word}'")),
+        }
+    }
+    if out.chars().count() > LONGEST {
+        out = out.chars().take(LONGEST - 1).chain(['…']).collect();
+    }
+    out
 }
 
 /// The machine's name.

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Header {
     /// The form of the lines.
     pub(crate) format: u32,
+    /// What no other operation is called.
+    pub(crate) id: String,
     /// When it began.
     pub(crate) at: Moment,
     /// What was typed.
@@ -37,9 +39,9 @@ pub(crate) struct Header {
     /// The terminal session that the process belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<i32>,
-    /// The operation that this one takes back.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) undoes: Option<u64>,
+    /// The operations that this one takes back, by their numbers in the log.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) undoes: Vec<u64>,
     /// The undo that this one takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) redoes: Option<u64>,
@@ -51,6 +53,7 @@ impl Header {
         let me = super::Holder::me();
         Header {
             format: FORMAT,
+            id: super::new_id(),
             at: me.since,
             command: me.command,
             kind: kind.to_owned(),
@@ -60,9 +63,15 @@ impl Header {
                 .ok()
                 .map(rustix::process::Pid::as_raw_nonzero)
                 .map(i32::from),
-            undoes: None,
+            undoes: Vec::new(),
             redoes: None,
         }
+    }
+
+    /// Whether it was begun in the terminal session that this process belongs to.
+    pub(crate) fn is_of_this_session(&self) -> bool {
+        let me = Header::new("");
+        (&self.host, self.session) == (&me.host, me.session)
     }
 }
 
@@ -390,8 +399,15 @@ fn last_number(dir: &Path) -> u64 {
     numbers(dir).last().copied().unwrap_or(0)
 }
 
-/// The numbers of all operations in the log, in order.
-pub(super) fn numbers(dir: &Path) -> Vec<u64> {
+impl super::Layout {
+    /// The numbers of all operations in the log, in order.
+    pub(crate) fn operation_numbers(&self) -> Vec<u64> {
+        numbers(&self.operations())
+    }
+}
+
+/// The numbers of all operations in a log, in order.
+fn numbers(dir: &Path) -> Vec<u64> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let number = |name: std::ffi::OsString| name.to_str()?.strip_suffix(".jsonl")?.parse().ok();
     let mut all: Vec<u64> = entries.filter_map(|e| number(e.file_name())).collect();

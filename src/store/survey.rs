@@ -55,11 +55,6 @@ impl Layout {
         self.root().join(what).join(name)
     }
 
-    /// The numbers of the operation log, in order.
-    pub(crate) fn operation_numbers(&self) -> Vec<u64> {
-        super::journal::numbers(&self.operations())
-    }
-
     /// Files beside records that were being written and never got their name: `.lane.toml.<id>`.
     pub(crate) fn half_written(&self) -> Vec<PathBuf> {
         let mut out = Vec::new();

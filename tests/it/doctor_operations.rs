@@ -16,7 +16,7 @@ fn with_lane() -> Sandbox {
 /// The first line of the journal of a process that is gone.
 fn header(command: &str) -> String {
     format!(
-        r#"{{"open":{{"format":1,"at":"2025-01-01T00:00:00Z","command":"{command}","kind":"test","pid":{NOBODY},"host":"h"}}}}"#
+        r#"{{"open":{{"format":1,"id":"20250101-000000-4999999-1","at":"2025-01-01T00:00:00Z","command":"{command}","kind":"test","pid":{NOBODY},"host":"h"}}}}"#
     )
 }
 

@@ -153,15 +153,20 @@ fn the_log_stays_a_suffix_and_its_last_operation_stays() {
 }
 
 #[test]
-fn an_operation_goes_with_the_ref_that_keeps_its_objects() {
-    let sandbox = used();
-    let ops = count(&sandbox, "ops");
-    for n in 1..=ops {
-        sandbox.git(&["update-ref", &format!("refs/proq/op/{n}"), "HEAD"]);
-    }
-    let _ = at(&sandbox, &day(40), &["gc"]).ok();
-    let refs = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/proq/op/"]);
-    assert_eq!(refs, format!("refs/proq/op/{ops}"));
+fn an_operation_goes_with_the_refs_that_keep_its_objects() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo x > x");
+    let _ = sandbox.proq(&["merge", "--no-cleanup", "x"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let refs = || sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/op/"]);
+    let kept = refs();
+    assert_eq!(kept.lines().count(), 1, "the landing, which nothing else has");
+    assert_eq!(goes(&sandbox, &day(40)), of(&[("operations", 2)]));
+    assert_eq!(refs(), kept, "the undo is the last operation, and stays");
+    let _ = at(&sandbox, &day(40), &["op", "redo"]).ok();
+    let _ = at(&sandbox, &day(80), &["gc"]).ok();
+    assert!(!refs().contains(&kept), "{}", refs());
+    sandbox.assert_healthy();
 }
 
 #[test]

@@ -5,7 +5,8 @@ use super::place::Place;
 use super::scene::{Also, Scene};
 
 /// A scenario without further states whose command ends with 0.
-const PLAIN: Scene = Scene { name: "", prepare: nothing, command: &[], code: 0, also: &[], undone: false };
+const PLAIN: Scene =
+    Scene { name: "", prepare: nothing, command: &[], code: 0, also: &[], undone: false, undo: &["undo"] };
 
 /// A landing is decided by one compare-and-swap of the base. What comes after it, taking the landed lanes away, is
 /// `cleanup`'s work, and may be left to it.
@@ -32,6 +33,8 @@ const SCENES: &[Scene] = &[
         name: "spawn-carry",
         prepare: carried,
         command: &["spawn", "--empty", "--carry", "-n", "new"],
+        // What was carried over is a commit that only the lane has.
+        undo: &["undo", "--force"],
         ..PLAIN
     },
     Scene { name: "preview-enter", prepare: dirty_with_lanes, command: &["preview", "one"], ..PLAIN },

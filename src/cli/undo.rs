@@ -1,0 +1,101 @@
+//! Owns `git proq undo` and the way every undo talks.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Done, Failure, Mistake, Session, ui};
+use crate::explain::Exit;
+use crate::lane::{self, Undo as Plan, Which};
+
+/// Take the last operation back
+///
+/// Refs, worktrees, files and records become what they were before it; removed lanes come back with everything that was in
+/// them. Either all of it, or nothing and the reason. Again takes the one before back; `git proq op redo` goes forward.
+///
+/// With a number, only if that is the last operation that stands.
+///
+/// Examples:
+///     git proq undo
+///     git proq undo --dry-run
+///     git proq op log
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Undo {
+    /// The operation, as `git proq op log` numbers it; needed for one of another terminal when nobody can be asked
+    #[arg(value_name = "OP")]
+    pub(crate) operation: Option<u64>,
+    /// Also when somebody built on it or it was pushed; what came after is kept under a ref
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Say what would be taken back, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    /// The operations that were, or would be, taken back, newest first.
+    operations: Vec<u64>,
+    /// What was typed for the newest of them.
+    command: String,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Undo) -> Done {
+    take_back(session, Which::Last(args.operation), args.force, args.dry_run, args.operation.is_some())
+}
+
+/// Takes operations back. `sure` means that somebody named them.
+pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: bool, sure: bool) -> Done {
+    let project = session.project_to_change()?;
+    let plan = lane::plan_undo(&project, which)?;
+    if !dry_run {
+        if !sure && !plan.own {
+            ask(session, &plan)?;
+        }
+        lane::undo(&project, &plan, force)?;
+    }
+    if session.ui.json {
+        let (operations, command) = (plan.numbers, plan.command);
+        session.ui.object(Answer { operations, command, dry_run });
+        return Ok(Exit::Done);
+    }
+    let verb = match (which, dry_run) {
+        (Which::Undo, false) => "took back the undo",
+        (Which::Undo, true) => "would take back the undo",
+        (_, false) => "undid",
+        (_, true) => "would undo",
+    };
+    let what = match plan.numbers.as_slice() {
+        [one] => format!("operation {one}: {}", plan.command),
+        many => format!("{}, the last of them: {}", ui::count(many.len(), "operation"), plan.command),
+    };
+    session.ui.answer(format!("{verb} {what}"));
+    if !dry_run && which != Which::Undo {
+        session.ui.hint("go forward again: git proq op redo");
+    }
+    Ok(Exit::Done)
+}
+
+/// Asks before something of another terminal, or of a program, is taken back.
+fn ask(session: &Session, plan: &Plan) -> Result<(), Failure> {
+    let what = format!("operation {} was begun elsewhere: {}", plan.numbers[0], plan.command);
+    let alone = !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json;
+    if alone {
+        return Err(Mistake::Unsure { what, number: plan.numbers[0] }.into());
+    }
+    eprint_question(&format!("{what}\nundo it? [y/N] "));
+    let mut answer = String::new();
+    drop(std::io::stdin().lock().read_line(&mut answer));
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        return Ok(());
+    }
+    Err(Mistake::Declined.into())
+}
+
+fn eprint_question(text: &str) {
+    let mut out = std::io::stderr().lock();
+    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}

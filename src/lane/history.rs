@@ -1,0 +1,175 @@
+//! Owns the operation log as people read it: what each operation did, which of them still stand, what can be undone.
+
+use std::collections::BTreeMap;
+
+use super::{Error, Project, UndoError};
+use crate::git::{Head, RefMove};
+use crate::store::Entry;
+use crate::store::records::Step;
+
+/// An operation of the log.
+#[derive(Debug, Clone)]
+pub(crate) struct Logged {
+    /// Its number.
+    pub(crate) number: u64,
+    /// What it did.
+    pub(crate) entry: Entry,
+    /// Whether what it did was taken back since.
+    pub(crate) undone: bool,
+}
+
+/// The operation log, oldest first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpLog {
+    /// Every operation that can be read.
+    pub(crate) all: Vec<Logged>,
+    /// The operation whose steps are what a number last stood for: it was undone and done again by that one.
+    performer: BTreeMap<u64, u64>,
+}
+
+impl OpLog {
+    /// Reads the log. One that cannot be read is named in a warning and left out.
+    pub(crate) fn read(project: &Project) -> OpLog {
+        let layout = project.store.layout();
+        let mut log = OpLog::default();
+        for number in layout.operation_numbers() {
+            match Entry::read(&layout.operation(number)) {
+                Ok(Some(entry)) => log.add(number, entry),
+                Ok(None) => {}
+                Err(e) => project.listener.warn(format!("operation {number}: {e}")),
+            }
+        }
+        log
+    }
+
+    fn add(&mut self, number: u64, entry: Entry) {
+        let undone = entry.header.undoes.clone();
+        if let Some(undo) = entry.header.redoes {
+            for n in self.find(undo).map(|l| l.entry.header.undoes.clone()).unwrap_or_default() {
+                self.performer.insert(n, number);
+                self.mark(n, false);
+            }
+            self.mark(undo, true);
+        }
+        for n in undone {
+            self.mark(n, true);
+        }
+        self.all.push(Logged { number, entry, undone: false });
+    }
+
+    fn mark(&mut self, number: u64, undone: bool) {
+        if let Some(logged) = self.all.iter_mut().find(|l| l.number == number) {
+            logged.undone = undone;
+        }
+    }
+
+    /// An operation by its number.
+    pub(crate) fn find(&self, number: u64) -> Option<&Logged> {
+        self.all.iter().find(|l| l.number == number)
+    }
+
+    /// Operations of a person's that stand, newest first. Undo and redo are ways between them.
+    pub(crate) fn standing(&self) -> impl Iterator<Item = &Logged> {
+        self.all.iter().rev().filter(|l| !l.undone && l.is_original())
+    }
+
+    /// What has to be inverted to take an operation back: its own steps, or those that did it again.
+    pub(crate) fn steps_of(&self, number: u64) -> Option<&Entry> {
+        let performer = self.performer.get(&number).copied().unwrap_or(number);
+        self.find(performer).map(|l| &l.entry)
+    }
+
+    /// The undo that can be taken back: the last one, as long as nothing new was done since.
+    pub(crate) fn redoable(&self) -> Option<&Logged> {
+        for logged in self.all.iter().rev() {
+            if logged.is_original() {
+                return None;
+            }
+            if !logged.entry.header.undoes.is_empty() && !logged.undone {
+                return Some(logged);
+            }
+        }
+        None
+    }
+}
+
+impl Logged {
+    fn is_original(&self) -> bool {
+        self.entry.header.undoes.is_empty() && self.entry.header.redoes.is_none()
+    }
+}
+
+/// An operation by what a person typed.
+pub(crate) fn require(log: &OpLog, number: u64) -> Result<&Logged, Error> {
+    Ok(log.find(number).ok_or(UndoError::NoOperation { number })?)
+}
+
+/// What an operation did, in a few words.
+pub(crate) fn summary(entry: &Entry, prefix: &str) -> String {
+    let mut made = Vec::new();
+    let mut gone = Vec::new();
+    let mut back = Vec::new();
+    let mut rest = Vec::new();
+    for step in entry.standing() {
+        match step {
+            Step::Worktree { lane, .. } => made.push(lane.clone()),
+            Step::Move { from, to } => {
+                let name = |path: &std::path::Path| {
+                    path.file_name().map(|n| n.to_string_lossy().split('@').next().unwrap_or("").to_owned())
+                };
+                let below =
+                    |path: &std::path::Path, folder: &str| path.parent().is_some_and(|p| p.ends_with(folder));
+                if below(from, "proq/lanes") && below(to, "proq/history") {
+                    gone.extend(name(from));
+                } else if below(from, "proq/history") && below(to, "proq/lanes") {
+                    back.extend(name(to));
+                }
+            }
+            Step::Tree { mv: RefMove::Switch { from, to }, .. } => {
+                rest.push(switched(from, to, prefix));
+            }
+            Step::Restore { .. } => rest.push("changes back".to_owned()),
+            step => {
+                if let Some((branch, Some(old), Some(new))) = moved_branch(step)
+                    && !branch.starts_with(&format!("{prefix}/"))
+                {
+                    rest.push(format!("{branch} {} -> {}", old.short(), new.short()));
+                }
+            }
+        }
+    }
+    let lanes = |what: &str, names: Vec<String>| {
+        let many = if names.len() == 1 { "lane" } else { "lanes" };
+        (!names.is_empty()).then(|| format!("{many} {} {what}", names.join(", ")))
+    };
+    let mut parts = rest;
+    parts.extend(lanes("made", made));
+    parts.extend(lanes("removed", gone));
+    parts.extend(lanes("back", back));
+    parts.dedup();
+    if parts.is_empty() { "records only".to_owned() } else { parts.join("; ") }
+}
+
+fn switched(from: &Head, to: &Head, prefix: &str) -> String {
+    let lane = |head: &Head| match head {
+        Head::Branch(name) => {
+            let lane = name.strip_prefix(prefix)?.strip_prefix('/')?.strip_suffix("-preview")?;
+            Some(lane.to_owned())
+        }
+        Head::Detached(_) => None,
+    };
+    match (lane(from), lane(to)) {
+        (_, Some(lane)) => format!("preview of {lane}"),
+        (Some(_), None) => format!("back on {to}"),
+        (None, None) => format!("{from} -> {to}"),
+    }
+}
+
+/// The branch that a step moves, as a plain ref or with a worktree, and where from and to.
+pub(super) fn moved_branch(step: &Step) -> Option<(&str, Option<crate::git::Oid>, Option<crate::git::Oid>)> {
+    match step {
+        Step::Ref { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
+        Step::Tree { from, to, mv: RefMove::Branch(branch), .. } => Some((branch, Some(*from), Some(*to))),
+        _ => None,
+    }
+}

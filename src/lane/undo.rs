@@ -1,0 +1,196 @@
+//! Owns taking operations of the log back, newest first, as one operation of its own: all of it, or nothing.
+
+use std::path::{Path, PathBuf};
+
+use super::history::{self, OpLog, moved_branch};
+use super::operation::{Operation, operate_as};
+use super::{Error, Project, UndoError, Why, remove, steps};
+use crate::git::{self, Oid, RefMove, RepoPath, WorktreeList};
+use crate::store::records::{LaneRecord, PreviewRecord, Step};
+use crate::store::{Entry, Header, LockName, Record, new_id};
+
+/// What is to be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// The last operation that stands, or this one if it is that.
+    Last(Option<u64>),
+    /// Everything after this operation.
+    After(u64),
+    /// The last undo.
+    Undo,
+}
+
+/// What will be, or was, taken back.
+#[derive(Debug, Clone)]
+#[must_use]
+pub(crate) struct Undo {
+    /// The operations, newest first.
+    pub(crate) numbers: Vec<u64>,
+    /// What was typed for the newest of them.
+    pub(crate) command: String,
+    /// Whether all of them were begun in this terminal session.
+    pub(crate) own: bool,
+    which: Which,
+}
+
+/// Finds out what would be taken back.
+///
+/// # Errors
+/// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NoOperation`].
+pub(crate) fn plan(project: &Project, which: Which) -> Result<Undo, Error> {
+    let log = OpLog::read(project);
+    let numbers: Vec<u64> = match which {
+        Which::Last(asked) => {
+            let last = log.standing().next().map(|l| l.number);
+            if let Some(asked) = asked {
+                history::require(&log, asked)?;
+                if last != Some(asked) {
+                    return Err(UndoError::NotLast { asked, last }.into());
+                }
+            }
+            last.into_iter().collect()
+        }
+        Which::After(number) => {
+            if number > 0 {
+                history::require(&log, number)?;
+            }
+            log.standing().map(|l| l.number).filter(|n| *n > number).collect()
+        }
+        Which::Undo => log.redoable().map(|l| l.number).into_iter().collect(),
+    };
+    let newest = numbers.first().and_then(|n| log.find(*n));
+    let command = newest
+        .map(|l| l.entry.header.command.clone())
+        .ok_or(UndoError::NothingToUndo { redo: which == Which::Undo })?;
+    let own = numbers.iter().filter_map(|n| log.find(*n)).all(|l| l.entry.header.is_of_this_session());
+    Ok(Undo { numbers, command, own, which })
+}
+
+/// Takes the planned operations back. With `force` also where somebody built on what is taken back, which is kept under a
+/// ref then; uncommitted changes that are in the way refuse it always.
+///
+/// # Errors
+/// [`UndoError::CannotUndo`] with the reason; then nothing was changed.
+pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(), Error> {
+    let log = OpLog::read(project);
+    let mut header = Header::new(match planned.which {
+        Which::Last(_) => "undo",
+        Which::After(_) => "op restore",
+        Which::Undo => "op redo",
+    });
+    match planned.which {
+        Which::Undo => header.redoes = planned.numbers.first().copied(),
+        _ => header.undoes.clone_from(&planned.numbers),
+    }
+    operate_as(project, header, |op| {
+        for number in &planned.numbers {
+            let Some(entry) = log.steps_of(*number) else {
+                return Err(UndoError::NoOperation { number: *number }.into());
+            };
+            let back = TakeBack { op, entry, number: *number, force };
+            back.run().map_err(|e| UndoError::CannotUndo { number: *number, source: Box::new(e) })?;
+        }
+        Ok(())
+    })
+}
+
+struct TakeBack<'a, 'p> {
+    op: &'a Operation<'p>,
+    entry: &'a Entry,
+    number: u64,
+    force: bool,
+}
+
+impl TakeBack<'_, '_> {
+    fn run(&self) -> Result<(), Error> {
+        let made = self.entry.standing().find_map(|step| match step {
+            Step::Worktree { lane, .. } => Some(lane.clone()),
+            _ => None,
+        });
+        if let Some(lane) = made {
+            // Whatever happened in it since is looked at as for any removal.
+            return self.remove_lane(&lane);
+        }
+        for step in self.entry.standing().rev() {
+            match (step, moved_branch(step)) {
+                (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
+                // They follow their branch.
+                (Step::Tree { mv: RefMove::Nothing, .. }, _) => {}
+                (Step::Tree { dir, mv: RefMove::Switch { .. }, .. }, _) => {
+                    self.refuse_edits(dir)?;
+                    steps::invert(self.op, step)?;
+                }
+                _ => steps::invert(self.op, step)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Edits that were made since would go along to another branch and be mixed with what is there.
+    fn refuse_edits(&self, dir: &Path) -> Result<(), Error> {
+        let project = self.op.project;
+        let spared = steps::spared(project, dir)?;
+        let is_spared =
+            |path: &RepoPath| spared.contains(path) || path.parents().any(|up| spared.contains(&up));
+        let mut paths = git::status(&project.repo, dir, true)?.paths();
+        paths.retain(|path| !is_spared(path));
+        if paths.is_empty() {
+            return Ok(());
+        }
+        Err(UndoError::Edits { dir: dir.to_owned(), paths }.into())
+    }
+
+    fn remove_lane(&self, name: &str) -> Result<(), Error> {
+        let project = self.op.project;
+        let path = project.store.layout().lane_record(name);
+        let Some(lane) = LaneRecord::find(&path)? else {
+            return Err(Error::Unknown { name: name.to_owned(), similar: None });
+        };
+        let open = PreviewRecord::find(&project.store.layout().preview())?;
+        if open.is_some_and(|open| open.lane == name) {
+            return Err(UndoError::Shown { name: name.to_owned() }.into());
+        }
+        let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
+        drop(remove(self.op, &lane, lock, Why::Discard, self.force)?);
+        Ok(())
+    }
+
+    /// Moves a branch back, with every worktree that is on it now, wherever it was when the branch moved.
+    fn move_back(&self, branch: &str, old: Oid, new: Oid) -> Result<(), Error> {
+        let repo = &self.op.project.repo;
+        let Some(tip) = repo.branch_tip(branch)? else {
+            return Err(Error::NoBranch { branch: branch.to_owned() });
+        };
+        if tip == old {
+            return Ok(());
+        }
+        if !self.force {
+            if tip != new {
+                return Err(UndoError::BuiltOn { branch: branch.to_owned(), tip }.into());
+            }
+            if let Some(remote) = repo.remote_with(new)? {
+                return Err(UndoError::Pushed { branch: branch.to_owned(), remote }.into());
+            }
+        }
+        if !repo.is_ancestor(tip, new)? {
+            // Somebody's own commits, not only a landing that can be redone.
+            self.op.anchor(&format!("refs/proq/saved/{}-{}", branch.replace('/', "-"), new_id()), tip)?;
+        }
+        self.op.keep(new)?;
+        self.op.set_why(format!("git-proq: operation {} undone", self.number));
+        let worktrees = WorktreeList::read(repo)?;
+        let on_it: Vec<PathBuf> = worktrees.on_branch(branch).map(|w| w.path.clone()).collect();
+        let Some((first, others)) = on_it.split_first() else {
+            let name = format!("refs/heads/{branch}");
+            return self.op.perform(Step::Ref { name, old: Some(tip), new: Some(old) }).map(drop);
+        };
+        for dir in others {
+            self.op.checkout(dir)?.require_free(tip, old)?;
+        }
+        self.op.transition(first, tip, old, RefMove::Branch(branch.to_owned()))?;
+        for dir in others {
+            self.op.transition(dir, tip, old, RefMove::Nothing)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+//! Owns why an operation cannot be taken back, in the user's words.
+
+use std::borrow::Cow;
+
+use super::Error;
+use crate::explain::{Exit, Explain};
+use crate::git;
+
+/// An error about taking operations back.
+#[derive(Debug, thiserror::Error)]
+pub enum UndoError {
+    /// No operation has that number.
+    #[error("there is no operation {number} in the log")]
+    NoOperation {
+        /// The number.
+        number: u64,
+    },
+    /// There is nothing to take back.
+    #[error("{}", if *redo { "there is no undo that could be taken back" } else { "there is nothing to undo" })]
+    NothingToUndo {
+        /// Whether an undo was to be taken back.
+        redo: bool,
+    },
+    /// An operation that others came after.
+    #[error("operation {asked} is not the last one that stands{}; nothing was changed", last.map_or_else(String::new, |n| format!(", {n} is")))]
+    NotLast {
+        /// The one that was asked for.
+        asked: u64,
+        /// The last one.
+        last: Option<u64>,
+    },
+    /// Why an operation cannot be taken back.
+    #[error("operation {number} cannot be undone: {source}; nothing was changed")]
+    CannotUndo {
+        /// The operation.
+        number: u64,
+        /// Why not.
+        #[source]
+        source: Box<Error>,
+    },
+    /// Somebody committed on top of what is to be taken back.
+    #[error("'{branch}' has moved on to {} since", tip.short())]
+    BuiltOn {
+        /// The branch.
+        branch: String,
+        /// Where it is.
+        tip: git::Oid,
+    },
+    /// What is to be taken back is known elsewhere.
+    #[error("'{branch}' was pushed: {remote} has it")]
+    Pushed {
+        /// The branch.
+        branch: String,
+        /// The remote-tracking branch that has it.
+        remote: String,
+    },
+    /// What was changed since would be mixed with what comes back.
+    #[error("there are uncommitted changes in {}: {}", dir.display(), git::names(paths))]
+    Edits {
+        /// The worktree.
+        dir: std::path::PathBuf,
+        /// The changed paths.
+        paths: Vec<git::RepoPath>,
+    },
+    /// The main checkout shows the lane.
+    #[error("the main checkout shows lane '{name}'")]
+    Shown {
+        /// The lane.
+        name: String,
+    },
+}
+
+impl Explain for UndoError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            UndoError::NoOperation { .. } => vec!["see what there is: git proq op log".into()],
+            UndoError::NotLast { asked, .. } => {
+                vec![
+                    format!(
+                        "undo it and all that came after it: git proq op restore {}",
+                        asked.saturating_sub(1)
+                    )
+                    .into(),
+                ]
+            }
+            UndoError::CannotUndo { number, source } => match &**source {
+                Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }) => vec![
+                    "undo it all the same, keeping what came after under a ref: git proq undo --force".into(),
+                ],
+                Error::Kept { force_helps: true, busy: false, .. } => {
+                    vec![
+                        "remove the lane all the same, saving everything first: git proq undo --force".into(),
+                    ]
+                }
+                Error::Expired { .. } => {
+                    vec![format!("see what of it is still there: git proq op show {number}").into()]
+                }
+                other => other.hints(),
+            },
+            UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => {
+                Vec::new()
+            }
+            UndoError::Edits { .. } => {
+                vec!["set them aside for its next preview: git proq preview --back".into()]
+            }
+            UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            UndoError::CannotUndo { source, .. } => source.exit(),
+            _ => Exit::Refused,
+        }
+    }
+}
