@@ -59,7 +59,10 @@ fn entry(scene: &Scene<'_>, subject: &str, dir: &std::path::Path, record: &Trash
             format!("git's part of removed lane '{lane}' is not in the trash; its files are, as plain files");
         out.push(Finding::warning("trash-files", subject, message).help(format!("ls {}", quoted(dir))));
     }
-    if let Some(saved) = record.saved.as_ref().filter(|saved| !scene.refs.contains_key(*saved)) {
+    // Of one that is about to go, other refs have the commits, or `gc` would have left this one.
+    let over = record.at.is_older_than(scene.project.settings.trash_keep);
+    let missing = |saved: &&String| !over && !scene.refs.contains_key(*saved);
+    if let Some(saved) = record.saved.as_ref().filter(missing) {
         let message = format!("{saved}, which keeps the commits of removed lane '{lane}', is gone");
         let found = Finding::error("saved-ref", subject, message);
         out.push(match record.tip {

@@ -83,7 +83,7 @@ fn beside(path: &Path) -> PathBuf {
 pub(super) fn old(project: &Project) -> Result<Old, Error> {
     let (keep, mut old) = (project.settings.trash_keep, Old::default());
     for dir in entries(project)? {
-        let name = dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = name_of(&dir);
         match TrashRecord::find(&dir.join("trash.toml")) {
             Err(e) => old.stays.push(Stays::unreadable(name, &e)),
             // One that is just being made has no record yet, and one without a file goes as such.
@@ -95,7 +95,7 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
             }),
             Ok(Some(record)) if !is_old(project, &record) => {}
             Ok(Some(record)) => {
-                let beside = record.worktree.filter(|w| !w.starts_with(&dir));
+                let beside = record.worktree.filter(|w| !is_inside(w, &dir));
                 if let Some(strange) = beside.as_ref().filter(|w| !is_set_aside(w)) {
                     let why = format!("its record names {}, which git-proq did not make", strange.display());
                     old.stays.push(Stays { name, why, help: None });
@@ -125,6 +125,12 @@ fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
 
 fn is_old(project: &Project, record: &TrashRecord) -> bool {
     record.at.is_older_than(project.settings.trash_keep)
+}
+
+/// Whether a folder is part of an entry, also when the repository was moved since.
+fn is_inside(path: &Path, dir: &Path) -> bool {
+    path.starts_with(dir)
+        || (path.ends_with("worktree") && path.parent().and_then(Path::file_name) == dir.file_name())
 }
 
 /// Whether a folder has the kind of name that [`beside`] gives.
@@ -157,7 +163,13 @@ pub(super) fn free(project: &Project, dir: &Path, beside: Option<&Path>) -> Resu
 
 /// Names of the refs that entries which stay say they are saved by.
 pub(super) fn saved_by(project: &Project) -> Result<Vec<String>, Error> {
-    let record = |dir: PathBuf| TrashRecord::find(&dir.join("trash.toml")).ok().flatten();
-    let stay = entries(project)?.into_iter().filter_map(record).filter(|record| !is_old(project, record));
-    Ok(stay.filter_map(|record| record.saved).collect())
+    let going: Vec<String> = old(project)?.spare.into_iter().map(|spare| spare.name).collect();
+    let mut stay = entries(project)?;
+    stay.retain(|dir| !going.contains(&name_of(dir)));
+    let record = |dir: PathBuf| TrashRecord::find(&dir.join("trash.toml")).ok().flatten()?.saved;
+    Ok(stay.into_iter().filter_map(record).collect())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

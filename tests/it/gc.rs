@@ -267,6 +267,18 @@ fn a_record_that_names_a_folder_of_the_users_deletes_nothing() {
 }
 
 #[test]
+fn the_trash_of_a_repository_that_was_moved_goes_too() {
+    let sandbox = used();
+    sandbox.sh("cp -a ../repo ../moved");
+    let mut command = sandbox.proq_command(&sandbox.root().join("moved"), &["gc"]);
+    command.env("PROQ_TEST_NOW", day(40));
+    let _ = sandbox.output(command).ok();
+    assert_eq!(sandbox.sh("ls ../moved/.git/proq/trash"), "");
+    assert_eq!(count(&sandbox, "trash"), 2);
+    assert_eq!(sandbox.sh("ls .git/proq/trash/*/worktree | grep -c thrown"), "1");
+}
+
+#[test]
 fn what_dead_processes_had_begun_goes_after_a_day() {
     let sandbox = used();
     let lane = ".git/proq/lanes/shown";
