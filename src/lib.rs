@@ -20,6 +20,7 @@ mod event;
 mod explain;
 mod facade;
 mod git;
+mod health;
 mod interrupt;
 mod lane;
 mod merge;

@@ -64,6 +64,8 @@ pub(crate) enum Command {
     Undo(Undo),
     Op(Op),
     Snap(Snap),
+    Doctor(super::doctor::Doctor),
+    Gc(super::gc::Gc),
     /// List the agents that are known, and which are installed
     ///
     /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.

@@ -59,8 +59,7 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
         session.ui.say("no lane to clean up");
     }
     if !args.dry_run {
-        lane::empty_expired(&project)?;
-        lane::expire_snaps(&project)?;
+        lane::expire(&project)?;
     }
     Ok(exit)
 }

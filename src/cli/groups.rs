@@ -10,7 +10,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Lanes", &["spawn", "wait", "stop", "discard", "cleanup"]),
     ("Look", &["list", "show", "diff", "logs", "preview", "events"]),
     ("Land", &["merge"]),
-    ("Safety", &["undo", "op", "snap"]),
+    ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     ("Set-up", &["agents", "config", "setup", "completions", "man", "demo"]),
 ];
 

@@ -8,7 +8,9 @@ mod config;
 mod demo;
 mod diff;
 mod discard;
+mod doctor;
 mod events;
+mod gc;
 mod groups;
 mod list;
 mod logs;
@@ -88,6 +90,8 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Undo(args) => undo::run(&session, &args),
         Command::Op(args) => op::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),
+        Command::Gc(args) => gc::run(&session, &args),
+        Command::Doctor(args) => doctor::run(&session, &args),
         Command::Agents => agents::run(&session),
         Command::Config(args) => config::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),

@@ -146,10 +146,45 @@ pub(crate) fn span(time: std::time::Duration) -> String {
     }
 }
 
+/// A number of bytes as a person reads it: `512 B`, `20 kB`, `1.4 MB`.
+pub(crate) fn size(bytes: u64) -> String {
+    let mut unit = 1_000;
+    if bytes < unit {
+        return format!("{bytes} B");
+    }
+    for name in ["kB", "MB", "GB"] {
+        let tenths = bytes / (unit / 10);
+        if tenths < 100 {
+            return format!("{}.{} {name}", tenths / 10, tenths % 10);
+        }
+        if tenths < 10_000 {
+            return format!("{} {name}", tenths / 10);
+        }
+        unit *= 1_000;
+    }
+    format!("{} TB", bytes / unit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn sizes_are_short() {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (4096, "4.0 kB"),
+            (20_480, "20 kB"),
+            (999_999, "999 kB"),
+            (1_400_000, "1.4 MB"),
+            (3_000_000_000, "3.0 GB"),
+            (5_000_000_000_000, "5 TB"),
+        ] {
+            assert_eq!(size(bytes), text);
+        }
+    }
 
     #[test]
     fn spans_are_short() {

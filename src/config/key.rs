@@ -100,7 +100,7 @@ pub(crate) const KEYS: &[Key] = &[
         form: Form::Count("days"),
         default: "30",
         by_repository: false,
-        about: "how long a snapshot is kept after it came back",
+        about: "how long operations, and snapshots that came back, are kept",
     },
     Key {
         name: "trash.keep",

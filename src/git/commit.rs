@@ -5,12 +5,15 @@ use std::path::Path;
 use super::path::nul_separated;
 use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
+/// What tells the commits of git-proq's own from a person's.
+pub(super) const KEEPER_EMAIL: &str = "git-proq@localhost";
+
 /// Who signs commits that are only a way to keep things, so that no identity needs to be configured.
 const KEEPER: [(&str, &str); 4] = [
     ("GIT_AUTHOR_NAME", "git-proq"),
-    ("GIT_AUTHOR_EMAIL", "git-proq@localhost"),
+    ("GIT_AUTHOR_EMAIL", KEEPER_EMAIL),
     ("GIT_COMMITTER_NAME", "git-proq"),
-    ("GIT_COMMITTER_EMAIL", "git-proq@localhost"),
+    ("GIT_COMMITTER_EMAIL", KEEPER_EMAIL),
 ];
 
 /// A commit to be written.

@@ -1,6 +1,12 @@
 //! Owns questions about the commit graph.
 
+use std::collections::HashSet;
+
+use super::commit::KEEPER_EMAIL;
 use super::{Error, Oid, Repo};
+
+/// Refs that keep nothing for long.
+const FLEETING: &[&str] = &["refs/proq/", "refs/stash", "refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
 /// How two commits relate: commits on one that the other lacks, both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,6 +63,33 @@ impl Repo {
             count += 1;
         }
         Ok(count)
+    }
+
+    /// Of these commits, those that no ref leads to but git-proq's own, and such as come and go: a stash, a bisection.
+    /// The answer holds whatever else lies between them and the refs.
+    pub(crate) fn unreached(&self, tips: &[Oid]) -> Result<HashSet<Oid>, Error> {
+        if tips.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let mut lines: Vec<String> = tips.iter().map(ToString::to_string).collect();
+        let mut refs = self.refs_below("refs/")?;
+        refs.retain(|(name, _)| !FLEETING.iter().any(|start| name.starts_with(start)));
+        lines.extend(refs.iter().map(|(_, id)| format!("^{id}")));
+        let out = self.git().args(["rev-list", "--stdin"]).input(format!("{}\n", lines.join("\n"))).run()?;
+        Ok(out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect())
+    }
+
+    /// The parents of a commit that is nothing but a way to keep them; none for one that holds something itself.
+    pub(crate) fn kept_by(&self, commit: Oid) -> Result<Option<Vec<Oid>>, Error> {
+        let what = || format!("commit {}", commit.short());
+        let found = self.gix.find_commit(commit.0).map_err(Error::object(what()))?;
+        let ours = found.committer().map_err(Error::object(what()))?.email == KEEPER_EMAIL;
+        let parents: Vec<Oid> = found.parent_ids().map(|id| Oid(id.detach())).collect();
+        let same_tree = match parents.first() {
+            Some(first) => self.tree_of(*first)? == self.tree_of(commit)?,
+            None => false,
+        };
+        Ok((ours && same_tree).then_some(parents))
     }
 
     /// The tree of a commit.

@@ -25,6 +25,7 @@ mod snapshot;
 mod special;
 mod stale;
 mod status;
+mod survey;
 mod transition;
 mod tree_merge;
 mod version;
@@ -55,6 +56,7 @@ pub(crate) use snapshot::{
 };
 pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, status_of};
+pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use transition::{Tree, require_free, transition};
 pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};
 pub(crate) use worktree::{Worktree, WorktreeList};

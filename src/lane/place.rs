@@ -2,12 +2,42 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Error, Project};
 
+/// Files that should keep the lanes' folder out of `git status` and do not; none while there is no such folder.
+pub(crate) fn not_kept_out(project: &Project) -> Vec<PathBuf> {
+    let dir = project.lanes_dir();
+    let mut out = Vec::new();
+    if !dir.exists() {
+        return out;
+    }
+    let ignore = dir.join(".gitignore");
+    if !ignore.exists() {
+        out.push(ignore);
+    }
+    if let Some(inside) = project.repo.main_worktree().and_then(|main| dir.strip_prefix(main).ok()) {
+        let file = project.repo.common_dir().join("info/exclude");
+        let old = std::fs::read(&file).unwrap_or_default();
+        if !has_line(&old, &line_for(inside)) {
+            out.push(file);
+        }
+    }
+    out
+}
+
+/// The line that excludes a folder.
+fn line_for(inside: &Path) -> String {
+    format!("/{}/", inside.display())
+}
+
+fn has_line(text: &[u8], line: &str) -> bool {
+    text.split(|b| *b == b'\n').any(|l| l.trim_ascii() == line.as_bytes())
+}
+
 /// Makes the folder. Called under the worktrees' lock.
-pub(super) fn prepare(project: &Project) -> Result<(), Error> {
+pub(crate) fn prepare(project: &Project) -> Result<(), Error> {
     let dir = project.lanes_dir();
     std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
     // Both, since a tracked `!*/` beats info/exclude, and `git clean -fdX` beats neither.
@@ -17,13 +47,13 @@ pub(super) fn prepare(project: &Project) -> Result<(), Error> {
     }
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
     let Ok(inside) = dir.strip_prefix(main) else { return Ok(()) };
-    exclude(&project.repo.common_dir().join("info/exclude"), &format!("/{}/", inside.display()))
+    exclude(&project.repo.common_dir().join("info/exclude"), &line_for(inside))
 }
 
 /// Adds a line to git's own exclude file, which is never tracked.
 fn exclude(file: &Path, line: &str) -> Result<(), Error> {
     let old = std::fs::read(file).unwrap_or_default();
-    if old.split(|b| *b == b'\n').any(|l| l.trim_ascii() == line.as_bytes()) {
+    if has_line(&old, line) {
         return Ok(());
     }
     if let Some(parent) = file.parent() {

@@ -31,21 +31,32 @@ impl Project {
     /// Opens the repository that `dir` lies in.
     pub(crate) fn open(dir: &Path, listener: Listener) -> Result<Project, Error> {
         let repo = Repo::discover(dir)?;
+        let layers = Project::layers_of(Some(&repo))?;
+        for key in layers.unknown() {
+            listener.warn(format!("unknown setting {key}"));
+        }
+        let project = Project::with(repo, layers, listener);
+        project.check_git()?;
+        Ok(project)
+    }
+
+    /// The settings that count in a repository, or outside of any.
+    pub(crate) fn layers_of(repo: Option<&Repo>) -> Result<Layers, Error> {
         let env = |name: &str| std::env::var(name).ok();
         let user = std::env::var_os("XDG_CONFIG_HOME")
             .map(PathBuf::from)
             .filter(|p| p.is_absolute())
             .or_else(|| std::env::home_dir().map(|h| h.join(".config")));
-        let layers = Layers::read(repo.main_worktree(), user.as_deref(), &repo.proq_settings(), &env)?;
-        for key in layers.unknown() {
-            listener.warn(format!("unknown setting {key}"));
-        }
+        let git = repo.map(Repo::proq_settings).unwrap_or_default();
+        Ok(Layers::read(repo.and_then(Repo::main_worktree), user.as_deref(), &git, &env)?)
+    }
+
+    /// A repository with settings that were read before. Git's version is not looked at.
+    pub(crate) fn with(repo: Repo, layers: Layers, listener: Listener) -> Project {
         let settings = Settings::from_layers(&layers);
         let mut store = Store::at(repo.common_dir(), listener.clone());
         store.set_lock_limit(Limit::For(settings.lock_timeout));
-        let project = Project { repo, store, settings, layers, listener };
-        project.check_git()?;
-        Ok(project)
+        Project { repo, store, settings, layers, listener }
     }
 
     /// Checks git's version, once for each git program rather than at every start. (`git proq` finds another path of

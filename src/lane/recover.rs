@@ -1,10 +1,12 @@
 //! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
 
+use std::path::PathBuf;
+
 use super::operation::{Operation, no_way_back};
 use super::{Error, Project, steps};
 use crate::git;
 use crate::store::records::Step;
-use crate::store::{Entry, Journal, Line, Scratch, Status};
+use crate::store::{self, Entry, Journal, Line, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs one look into one folder when there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
@@ -24,6 +26,27 @@ pub(super) fn dead(project: &Project) -> Result<Vec<Scratch>, Error> {
     Ok(orphans)
 }
 
+/// An operation that no command could put right so far.
+pub(crate) struct Stuck {
+    /// The folder of the process that is dead.
+    pub(crate) dir: PathBuf,
+    /// What its journal says.
+    pub(crate) journal: Result<Entry, store::Error>,
+}
+
+/// What is left of dead processes after everything that could be put right was.
+pub(crate) fn stuck(project: &Project) -> Result<Vec<Stuck>, Error> {
+    let mut out = Vec::new();
+    for mut orphan in project.store.layout().orphans()? {
+        orphan.keep();
+        let dir = orphan.path().to_owned();
+        if let Some(journal) = Entry::read(&Journal::file_in(&dir)).transpose() {
+            out.push(Stuck { dir, journal });
+        }
+    }
+    Ok(out)
+}
+
 /// Ends the operations of dead processes.
 pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Error> {
     for scratch in dead {
@@ -40,8 +63,9 @@ fn end(project: &Project, journal: Journal) -> Result<(), Error> {
     let op = Operation::new(project, header, Some(journal));
     // It had come to its end and only was not filed yet.
     if !ended && let Err(e) = decide(&op) {
+        let command = shown(&op);
         op.leave();
-        return Err(Error::Unfinished { command: shown(&op), source: Box::new(e) });
+        return Err(Error::Unfinished { command, source: Box::new(e) });
     }
     let entry = op.entry();
     op.finish(true)?;

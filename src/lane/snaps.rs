@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Project};
 use crate::git::{self, Snapshot};
 use crate::store::records::SnapRecord;
@@ -87,27 +88,37 @@ impl Project {
     }
 }
 
-/// Deletes snapshots whose content came back to a worktree longer ago than the setting `op.keep`. Returns how many.
-/// One that never came back does not go by itself.
-pub(crate) fn expire_snaps(project: &Project) -> Result<usize, Error> {
-    let keep = project.settings.op_keep;
+/// The snapshots whose content came back to a worktree longer ago than the setting `op.keep`. One that never came back does
+/// not go by itself.
+pub(super) fn old(project: &Project) -> Result<Old, Error> {
     // An id begins with its time, so that of many snapshots only the old ones are read.
-    let oldest = now().before(keep).compact();
-    let mut expired = 0;
+    let oldest = now().before(project.settings.op_keep).compact();
+    let mut old = Old::default();
     for id in project.snap_ids()?.into_iter().filter(|id| *id < oldest) {
-        let _lock = project.store.locks().take(&LockName::Store)?;
-        // What cannot be read is left for a person to look at.
-        let Ok(snap) = project.snap(&id) else { continue };
-        if snap.restored.is_none_or(|at| now().since(at) < keep) {
-            continue;
+        match SnapRecord::find(&project.store.layout().snapshot(&id).join("snap.toml")) {
+            Err(e) => old.stays.push(Stays::unreadable(id, &e)),
+            Ok(Some(SnapRecord { restored: Some(at), .. })) if at.is_older_than(project.settings.op_keep) => {
+                old.spare.push(Spare { name: id, at, what: What::Snapshot });
+            }
+            Ok(_) => {}
         }
-        let name = SnapRecord::ref_name(&id);
-        if let Some(tip) = project.repo.ref_tip(&name)? {
-            project.repo.delete_ref(&name, tip, "git-proq: restored long ago")?;
-        }
-        let dir = project.store.layout().snapshot(&id);
-        std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;
-        expired += 1;
     }
-    Ok(expired)
+    Ok(old)
+}
+
+/// Deletes one, unless it is on its way to a worktree again.
+pub(super) fn free(project: &Project, id: &str) -> Result<bool, Error> {
+    let lock = project.store.locks().take(&LockName::Store)?;
+    let dir = project.store.layout().snapshot(id);
+    let Some(snap) = SnapRecord::find(&dir.join("snap.toml"))? else { return Ok(false) };
+    if !snap.restored.is_some_and(|at| at.is_older_than(project.settings.op_keep)) {
+        return Ok(false);
+    }
+    let name = SnapRecord::ref_name(id);
+    if let Some(tip) = project.repo.ref_tip(&name)? {
+        project.repo.delete_ref(&name, tip, "git-proq: restored long ago")?;
+    }
+    let grave = project.store.layout().take_away(&dir)?;
+    drop(lock);
+    Ok(grave.finish().map(|()| true)?)
 }

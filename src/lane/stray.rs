@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::{Base, Error, Name, Project, Why, gather_evidence, operate, refuse, remove};
+use super::{Base, Error, Name, Project, Why, gather_evidence, operate, refuse, remove, trash};
 use crate::git::WorktreeList;
-use crate::store::records::{LaneRecord, LaneState};
-use crate::store::{LockName, now};
+use crate::store::records::{LaneRecord, LaneState, TrashRecord};
+use crate::store::{LockName, new_id, now};
 
 /// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks.
 pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<(), Error> {
@@ -46,4 +46,34 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         op.save(&record, &project.store.layout().lane_record(&record.name))?;
         Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(drop)))
     })?
+}
+
+/// Moves git's record of a worktree that no lane knows and whose folder is gone to the trash. What it leads to is
+/// anchored first: its HEAD or reflog may be the last to know a commit. Called with the name's run lock held.
+pub(crate) fn retire_registration(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
+    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+    let Some(admin) = project.repo.admin_dir_of(path) else { return Ok(()) };
+    let tips = project.repo.worktree_commits(project.repo.home(), &admin);
+    operate(project, "doctor", |op| {
+        let saved = format!("refs/proq/saved/{name}-{}", new_id());
+        match tips.as_slice() {
+            [] => {}
+            [one] => op.anchor(&saved, *one)?,
+            many => {
+                let why = format!("git-proq: worktree {name}");
+                op.anchor(&saved, project.repo.keeper_of(many, &why)?)?;
+            }
+        }
+        let record = TrashRecord {
+            lane: name.to_owned(),
+            at: now(),
+            path: path.to_owned(),
+            worktree: None,
+            worktree_id: admin.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            branch: format!("{}/{name}", project.settings.prefix),
+            tip: tips.first().copied(),
+            saved: (!tips.is_empty()).then_some(saved),
+        };
+        trash::put(op, record, Some(&admin)).map(drop)
+    })
 }

@@ -3,9 +3,11 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::drafts::is_hollow;
+use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project};
 use crate::store::records::TrashRecord;
-use crate::store::{Record, new_id, now};
+use crate::store::{LockName, Record, made_at, new_id, now, remove_tree};
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
 pub(super) fn put(
@@ -77,22 +79,97 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".trash-{name}-{}", new_id()))
 }
 
-/// Deletes entries that are older than the setting `trash.keep`. Returns how many.
-pub(crate) fn empty_expired(project: &Project) -> Result<usize, Error> {
-    let Ok(entries) = std::fs::read_dir(project.store.layout().trash()) else { return Ok(0) };
-    let mut emptied = 0;
-    for entry in entries.flatten() {
-        let dir = entry.path();
-        // What cannot be read is left for a person to look at.
-        let Ok(Some(record)) = TrashRecord::find(&dir.join("trash.toml")) else { continue };
-        if now().since(record.at) < project.settings.trash_keep {
-            continue;
+/// The entries that are older than the setting `trash.keep`.
+pub(super) fn old(project: &Project) -> Result<Old, Error> {
+    let (keep, mut old) = (project.settings.trash_keep, Old::default());
+    for dir in entries(project)? {
+        let name = name_of(&dir);
+        match TrashRecord::find(&dir.join("trash.toml")) {
+            Err(e) => old.stays.push(Stays::unreadable(name, &e)),
+            // One that is just being made has no record yet, and one without a file goes as such.
+            Ok(None) if is_hollow(&dir) || made_at(&name).is_some_and(|at| !at.is_older_than(keep)) => {}
+            Ok(None) => old.stays.push(Stays {
+                why: "no record tells when it was removed".to_owned(),
+                help: Some(format!("ls -la '{}'", dir.display())),
+                name,
+            }),
+            Ok(Some(record)) if !is_old(project, &record) => {}
+            Ok(Some(record)) => {
+                let beside = record.worktree.filter(|w| !is_inside(w, &dir));
+                if let Some(strange) = beside.as_ref().filter(|w| !is_set_aside(w)) {
+                    let why = format!("its record names {}, which git-proq did not make", strange.display());
+                    old.stays.push(Stays { name, why, help: None });
+                } else {
+                    old.spare.push(Spare { name, at: record.at, what: What::Trash { dir, beside } });
+                }
+            }
         }
-        if let Some(worktree) = record.worktree.filter(|w| !w.starts_with(&dir)) {
-            drop(std::fs::remove_dir_all(worktree));
-        }
-        std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;
-        emptied += 1;
     }
-    Ok(emptied)
+    old.spare.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
+    Ok(old)
+}
+
+/// Every entry; what begins with a point is none.
+fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
+    let dir = project.store.layout().trash();
+    let entries = match std::fs::read_dir(&dir) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io("read", &dir)(e)),
+    };
+    let is_entry = |path: &PathBuf| {
+        path.is_dir() && path.file_name().is_some_and(|n| !n.to_string_lossy().starts_with('.'))
+    };
+    Ok(entries.flatten().map(|e| e.path()).filter(is_entry).collect())
+}
+
+fn is_old(project: &Project, record: &TrashRecord) -> bool {
+    record.at.is_older_than(project.settings.trash_keep)
+}
+
+/// Whether a folder is part of an entry, also when the repository was moved since.
+fn is_inside(path: &Path, dir: &Path) -> bool {
+    path.starts_with(dir)
+        || (path.ends_with("worktree") && path.parent().and_then(Path::file_name) == dir.file_name())
+}
+
+/// Whether a folder has the kind of name that [`beside`] gives.
+fn is_set_aside(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(".trash-"))
+}
+
+/// Empties one entry, unless somebody has taken it back meanwhile.
+pub(super) fn free(project: &Project, dir: &Path, beside: Option<&Path>) -> Result<bool, Error> {
+    // Whoever brings a lane back holds this.
+    let lock = project.store.locks().take(&LockName::Worktrees)?;
+    let record = TrashRecord::find(&dir.join("trash.toml"))?;
+    if record.is_none_or(|record| !is_old(project, &record)) {
+        return Ok(false);
+    }
+    let Some(beside) = beside else {
+        let grave = project.store.layout().take_away(dir)?;
+        drop(lock);
+        return Ok(grave.finish().map(|()| true)?);
+    };
+    // Out of reach at once, and found again by the record, which goes last.
+    let gone = beside.with_extension("gone");
+    match std::fs::rename(beside, &gone) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io("remove", beside)(e)),
+        _ => drop(lock),
+    }
+    remove_tree(&gone)?;
+    Ok(project.store.layout().bury(dir).map(|()| true)?)
+}
+
+/// Names of the refs that entries which stay say they are saved by.
+pub(super) fn saved_by(project: &Project) -> Result<Vec<String>, Error> {
+    let going: Vec<String> = old(project)?.spare.into_iter().map(|spare| spare.name).collect();
+    let mut stay = entries(project)?;
+    stay.retain(|dir| !going.contains(&name_of(dir)));
+    let record = |dir: PathBuf| TrashRecord::find(&dir.join("trash.toml")).ok().flatten()?.saved;
+    Ok(stay.into_iter().filter_map(record).collect())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

@@ -238,7 +238,7 @@ fn clean_up(op: &Operation<'_>, report: &mut Report) {
 
 /// Forgets what is kept for a time only.
 fn empty_old(project: &Project) {
-    if let Err(e) = lane::empty_expired(project).and_then(|_| lane::expire_snaps(project)) {
+    if let Err(e) = lane::expire(project) {
         project.listener.warn(format!("what has expired could not be removed: {e}"));
     }
 }

@@ -32,6 +32,18 @@ impl Moment {
         Moment(self.0.checked_sub(span).unwrap_or(Timestamp::MIN))
     }
 
+    /// Whether it lies that far back. What lies ahead, as when a clock has jumped, does not.
+    pub(crate) fn is_older_than(self, span: Duration) -> bool {
+        let now = now();
+        self <= now && now.since(self) >= span
+    }
+
+    /// Reads the form that [`Moment::compact`] writes.
+    pub(super) fn from_compact(text: &str) -> Option<Moment> {
+        let civil = jiff::civil::DateTime::strptime("%Y%m%d-%H%M%S", text).ok()?;
+        Some(Moment(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp()))
+    }
+
     /// A form that sorts and that is safe in a file name and a ref: `20261121-024457`.
     pub(crate) fn compact(self) -> String {
         self.0.strftime("%Y%m%d-%H%M%S").to_string()
@@ -56,5 +68,16 @@ mod tests {
         assert_eq!(later.since(moment), Duration::from_secs(63));
         assert_eq!(moment.since(later), Duration::ZERO);
         assert_eq!(later.before(Duration::from_secs(63)), moment);
+        assert_eq!(Moment::from_compact("20261121-024457"), Some(moment));
+        assert_eq!(Moment::from_compact("20261321-024457"), None);
+    }
+
+    #[test]
+    fn what_lies_ahead_is_never_old() {
+        let hour = Duration::from_hours(1);
+        assert!(now().before(hour).is_older_than(hour));
+        assert!(!now().before(hour).is_older_than(hour * 2));
+        let ahead = Moment(Timestamp::now().checked_add(hour * 10).unwrap());
+        assert!(!ahead.is_older_than(Duration::ZERO) && !ahead.is_older_than(hour));
     }
 }

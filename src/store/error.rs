@@ -80,6 +80,7 @@ impl Explain for Error {
                 }
                 _ => Vec::new(),
             },
+            Error::Broken { path, .. } if is_open_journal(path) => vec![journal_hint(path).into()],
             Error::Broken { path, .. } => vec![
                 format!("look at it, and set it aside if it is lost: mv '{0}' '{0}.broken'", path.display())
                     .into(),
@@ -99,4 +100,20 @@ impl Explain for Error {
             _ => Exit::Refused,
         }
     }
+}
+
+/// Whether it is the journal of an operation that has not ended.
+fn is_open_journal(path: &Path) -> bool {
+    path.parent().is_some_and(|dir| super::Journal::file_in(dir) == path)
+}
+
+/// The folder goes as a whole: files that were being moved lie beside the journal, and without it nobody knows of them.
+fn journal_hint(path: &Path) -> String {
+    let dir = path.parent().unwrap_or(path);
+    let (id, root) = (dir.file_name().unwrap_or_default(), dir.ancestors().nth(2).unwrap_or(dir));
+    format!(
+        "files of yours may lie beside it; to go on without it: mv '{}' '{}'",
+        dir.display(),
+        root.join(format!("aside-{}", id.to_string_lossy())).display()
+    )
 }

@@ -97,6 +97,11 @@ impl Layout {
         self.root.join("work")
     }
 
+    /// Where a folder of `work/` goes that a person has to look at.
+    pub(crate) fn aside(&self, id: &str) -> PathBuf {
+        self.root.join(format!("aside-{id}"))
+    }
+
     /// The operation log: one file for each operation, by its number.
     pub(crate) fn operations(&self) -> PathBuf {
         self.root.join("ops")

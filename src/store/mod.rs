@@ -10,7 +10,9 @@ mod lock;
 pub(crate) mod path_form;
 mod record;
 pub(crate) mod records;
+mod remains;
 mod scratch;
+mod survey;
 mod tickets;
 
 pub(crate) use atomic::{remove_drafts, sync_dir, write as write_atomically};
@@ -21,7 +23,9 @@ pub(crate) use journal::{Entry, Header, Journal, Line, Status};
 pub(crate) use layout::{Layout, make_private, new_id};
 pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;
+pub(crate) use remains::{remove_tree, size_on_disk};
 pub(crate) use scratch::Scratch;
+pub(crate) use survey::{free_space, made_at, maker_of, try_out};
 pub(crate) use tickets::Ticket;
 
 use std::path::Path;

@@ -54,6 +54,17 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// The folders in `work/` whose process lives.
+    pub(crate) fn at_work(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.work()).into_iter().flatten().flatten();
+        let held = |dir: &PathBuf| {
+            File::open(dir).is_ok_and(|f| matches!(f.try_lock_shared(), Err(TryLockError::WouldBlock)))
+        };
+        entries.map(|e| e.path()).filter(held).collect()
+    }
+}
+
 /// Locks a folder; none when somebody else holds it or it is gone.
 fn claim(layout: &Layout, dir: &Path) -> Result<Option<Scratch>, Error> {
     let Ok(alive) = File::open(dir) else { return Ok(None) };
@@ -113,6 +124,7 @@ mod tests {
         std::fs::create_dir(layout.work().join("left")).unwrap();
         let orphans = layout.orphans().unwrap();
         assert_eq!(orphans.len(), 1);
+        assert_eq!(layout.at_work().len(), 2);
         assert!(layout.orphans().unwrap().is_empty(), "an orphan has one finder");
         drop(orphans);
         let path = mine.path().to_owned();

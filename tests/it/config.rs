@@ -12,7 +12,7 @@ fn every_setting_is_listed_with_its_meaning() {
     lane.prefix        proq     lanes' branches are named PREFIX/NAME
     lock.timeout       30       how long a command waits for another one before it gives up
     merge.uncommitted  refuse   a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
-    op.keep            30       how long a snapshot is kept after it came back
+    op.keep            30       how long operations, and snapshots that came back, are kept
     trash.keep         7        how long removed lanes' folders are kept
     --- code 0
     ");

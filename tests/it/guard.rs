@@ -10,6 +10,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "cli",
         &[
             "swarm",
+            "health",
             "merge",
             "agent",
             "preview",
@@ -30,6 +31,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "facade",
         &["merge", "agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"],
     ),
+    ("health", &["agent", "lane", "config", "store", "git", "process"]),
     ("merge", &["agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"]),
     ("agent", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
     ("preview", &["lane", "event", "config", "store", "git", "process", "interrupt"]),

@@ -198,6 +198,7 @@ fn a_preview_is_the_identity(salt: u64) {
             let _ = sandbox.proq(&["preview", "--back"]).ok();
             same(&before, &Image::of(&sandbox, &sandbox.repo));
             nothing_is_left(&sandbox);
+            sandbox.assert_healthy();
         }
     }
 }
@@ -241,6 +242,7 @@ fn a_landing_leaves_dirt_alone(salt: u64) {
         let (tip, before) = (sandbox.git(&["rev-parse", "main"]), Image::of(&sandbox, &sandbox.repo));
         let out = sandbox.proq(&["merge", "one"]);
         let after = Image::of(&sandbox, &sandbox.repo);
+        sandbox.assert_healthy();
         if wanted == "conflict" {
             let _ = out.fails(3);
             same(&before, &after);

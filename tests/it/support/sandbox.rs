@@ -321,6 +321,16 @@ impl Sandbox {
         out
     }
 
+    /// Insists that the doctor finds nothing wrong or dubious here. How full the disk is says nothing about the test.
+    #[track_caller]
+    pub fn assert_healthy(&self) {
+        let answer = self.proq(&["doctor", "--json"]).json();
+        let findings = answer["findings"].as_array().unwrap();
+        let bad: Vec<&serde_json::Value> =
+            findings.iter().filter(|f| f["severity"] != "info" && f["check"] != "disk-space").collect();
+        assert!(bad.is_empty(), "{bad:#?}");
+    }
+
     /// Makes a lane, runs a shell script in it and waits for its end.
     #[track_caller]
     pub fn lane_with(&self, name: &str, script: &str) {

@@ -1,0 +1,163 @@
+//! Owns `git proq gc`: its arguments, and how it tells what it frees.
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Done, Session, ui};
+use crate::explain::{Exit, Explain};
+use crate::lane::{self, Kind, Old, Project, Spare, Stays};
+use crate::store::{Moment, now};
+
+/// Free what was kept for a time and is old now
+///
+/// Goes: removed lanes' folders after trash.keep days; after op.keep days operations, snapshots that came back, and saved
+/// refs whose commits a branch or tag has too; and what dead processes had begun to write. What is younger, what cannot be
+/// read, and commits that nothing else keeps stay; those are named. cleanup and merge do most of this by themselves.
+///
+/// Examples:
+///     git proq gc --dry-run
+///     git proq gc --json | jq .bytes
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Gc {
+    /// Say what would go, by name, and free nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    freed: Vec<Group>,
+    /// On disk. Objects are git's to free, when nothing keeps them any more.
+    bytes: u64,
+    kept: Vec<Kept>,
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Group {
+    /// trash, snapshots, operations, saved-refs or drafts.
+    kind: &'static str,
+    count: usize,
+    bytes: u64,
+    items: Vec<Item>,
+}
+
+#[derive(Serialize)]
+struct Item {
+    name: String,
+    /// Since when it could be missed.
+    at: Moment,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Kept {
+    kind: &'static str,
+    name: String,
+    why: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    help: Option<String>,
+}
+
+pub(super) fn run(session: &Session, args: &Gc) -> Done {
+    let project = session.project_to_change()?;
+    let mut answer = Answer { freed: Vec::new(), bytes: 0, kept: Vec::new(), dry_run: args.dry_run };
+    let mut failed = false;
+    for kind in Kind::ALL {
+        let Old { spare, stays } = lane::old(&project, kind)?;
+        let mut items = Vec::new();
+        for spare in &spare {
+            crate::interrupt::check()?;
+            match free(&project, spare, args.dry_run) {
+                Ok(item) => items.extend(item),
+                Err(e) => {
+                    failed = true;
+                    let help = e.hints().first().map(ToString::to_string);
+                    answer.kept.push(Kept { kind: key(kind), name: spare.name.clone(), why: said(&e), help });
+                }
+            }
+        }
+        let kept = |Stays { name, why, help }| Kept { kind: key(kind), name, why, help };
+        answer.kept.extend(stays.into_iter().map(kept));
+        if !items.is_empty() {
+            let bytes = items.iter().map(|item| item.bytes).sum();
+            answer.bytes += bytes;
+            show(session, kind, &items, bytes, args.dry_run);
+            answer.freed.push(Group { kind: key(kind), count: items.len(), bytes, items });
+        }
+    }
+    if session.ui.json {
+        session.ui.object(answer);
+    } else {
+        for kept in &answer.kept {
+            let lead = if kept.kind == key(Kind::Saved) { "delete it: " } else { "" };
+            let help = kept.help.as_ref().map_or_else(String::new, |help| format!("; {lead}{help}"));
+            session.ui.say(format!("kept {} {}: {}{help}", word(kept.kind), kept.name, kept.why));
+        }
+        if answer.freed.is_empty() {
+            session.ui.say("nothing is old enough to go");
+        } else if !args.dry_run && answer.freed.iter().any(|group| group.kind != "trash") {
+            session.ui.hint("what git keeps of them goes with its own clean-up: git gc");
+        }
+    }
+    Ok(if failed { Exit::Refused } else { Exit::Done })
+}
+
+/// Lets one thing go; none when it went, or was taken back, meanwhile.
+fn free(project: &Project, spare: &Spare, dry_run: bool) -> Result<Option<Item>, lane::Error> {
+    let item = Item { name: spare.name.clone(), at: spare.at, bytes: spare.size(project) };
+    Ok((dry_run || spare.free(project)?).then_some(item))
+}
+
+fn show(session: &Session, kind: Kind, items: &[Item], bytes: u64, dry_run: bool) {
+    if session.ui.json {
+        return;
+    }
+    let done = if dry_run { "would free" } else { "freed" };
+    let size = if bytes == 0 { String::new() } else { format!(", {}", ui::size(bytes)) };
+    session.ui.answer(format!("{done} {}{size}", counted(kind, items.len())));
+    for item in items.iter().filter(|_| dry_run) {
+        let size = if item.bytes == 0 { String::new() } else { format!(", {}", ui::size(item.bytes)) };
+        session.ui.answer(format!("  {} ({} old{size})", item.name, ui::span(now().since(item.at))));
+    }
+}
+
+fn counted(kind: Kind, n: usize) -> String {
+    match kind {
+        Kind::Trash => format!("{} from the trash", ui::count(n, "removed lane")),
+        Kind::Snapshots => format!("{} that came back", ui::count(n, "snapshot")),
+        Kind::Operations => format!("{} from the log", ui::count(n, "operation")),
+        Kind::Saved => format!("{} whose commits are elsewhere", ui::count(n, "saved ref")),
+        Kind::Drafts => format!("{} of dead processes", ui::count(n, "left-over")),
+    }
+}
+
+/// A kind's name in answers for programs.
+fn key(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Trash => "trash",
+        Kind::Snapshots => "snapshots",
+        Kind::Operations => "operations",
+        Kind::Saved => "saved-refs",
+        Kind::Drafts => "drafts",
+    }
+}
+
+fn word(key: &str) -> &str {
+    match key {
+        "snapshots" => "snapshot",
+        "operations" => "operation",
+        "saved-refs" => "ref",
+        "drafts" => "left-over",
+        other => other,
+    }
+}
+
+/// An error with its cause, in one line.
+fn said(error: &lane::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error} ({cause})"),
+        None => error.to_string(),
+    }
+}

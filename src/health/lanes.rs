@@ -1,0 +1,271 @@
+//! Owns checking each lane: record, branch, folder and git's registration name each other, and its state is true.
+
+use super::finding::Finding;
+use super::repair::Repair;
+use super::scene::{Scene, quoted};
+use crate::git::{Oid, Registration};
+use crate::lane::effective_state;
+use crate::store::Record;
+use crate::store::records::{LaneRecord, LaneState, RunRecord};
+
+/// Every lane on record, and the history.
+pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
+    let mut out = Vec::new();
+    for lane in &scene.lanes {
+        out.extend(name(scene, lane));
+        if !scene.is_in_flux(lane) {
+            out.extend(branch(scene, lane));
+            out.extend(folder(scene, lane));
+            out.extend(state(scene, lane));
+            out.extend(runs(scene, lane));
+            out.extend(edits(scene, lane));
+            out.extend(landed(scene, lane));
+        }
+    }
+    out.extend(half_made(scene));
+    out.extend(history(scene));
+    out
+}
+
+fn of(lane: &LaneRecord) -> String {
+    format!("lane '{}'", lane.name)
+}
+
+fn name(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
+    let mut out = Vec::new();
+    if !scene.has_lane(&lane.name) {
+        let message = format!("the record of lane '{}' lies in a folder of another name", lane.name);
+        out.push(Finding::error("lane-record", of(lane), message).left("it may be a copy made by hand"));
+    }
+    let twins = |other: &&LaneRecord| other.path == lane.path || other.branch == lane.branch;
+    if let Some(other) = scene.lanes.iter().filter(|o| o.name < lane.name).find(twins) {
+        let message = format!("lanes '{}' and '{}' claim the same branch or folder", other.name, lane.name);
+        let why = "which of the two is right is for a person to judge";
+        out.push(
+            Finding::error("lane-record", of(lane), message)
+                .left(why)
+                .help(format!("git proq show {}", lane.name)),
+        );
+    }
+    out
+}
+
+fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let LaneRecord { name, branch, base, .. } = lane;
+    if scene.branch(branch).is_none() {
+        let last = last_commit(scene, lane);
+        let (fate, help) = match last {
+            Some(id) => (
+                format!("its last commit {} is still there", id.short()),
+                format!("git branch {branch} {}", id.short()),
+            ),
+            None => ("its commits cannot be found here".to_owned(), format!("git proq cleanup {name}")),
+        };
+        let message = format!("lane '{name}' has no branch any more; {fate}");
+        out.push(
+            Finding::error("lane-branch", of(lane), message)
+                .help(help)
+                .left("somebody may have deleted it on purpose"),
+        );
+    }
+    if scene.branch(base).is_none() {
+        let message = format!("'{base}', which lane '{name}' was to land on, is gone; it cannot land there");
+        out.push(
+            Finding::warning("lane-base", of(lane), message)
+                .help(format!("git proq merge {name} --onto BRANCH")),
+        );
+    }
+    out
+}
+
+/// The commit that a lane's worktree was at last.
+fn last_commit(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Oid> {
+    let admin = scene.registrations.iter().find(|r| r.id == lane.worktree_id)?;
+    let log = std::fs::read_to_string(admin.admin.join("logs/HEAD")).ok()?;
+    let id = log.lines().last()?.split(' ').nth(1)?.parse().ok()?;
+    scene.project.repo.has_object(id).then_some(id)
+}
+
+fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
+    let name = &lane.name;
+    if !lane.path.exists() {
+        let message = format!("the folder of lane '{name}' is gone, and what was uncommitted in it");
+        let found = Finding::error("lane-folder", of(lane), message);
+        let found = match scene.branch(&lane.branch) {
+            // Its commits are safe, so a new folder makes it whole.
+            Some(_) => found.help(format!("git worktree add -f {} {}", quoted(&lane.path), lane.branch)),
+            None => found.help(format!("git proq cleanup {name}")),
+        };
+        return vec![found.left("it may be on a disk that is not there now")];
+    }
+    let repair = format!("git worktree repair {}", quoted(&lane.path));
+    let wrong = |message: String| {
+        let why = "git's own command puts this right, or refuses";
+        vec![Finding::error("lane-worktree", of(lane), message).help(repair.clone()).left(why)]
+    };
+    let Some(found) = scene.registrations.iter().find(|r| r.path == lane.path) else {
+        return wrong(format!("git does not know the folder of lane '{name}' as a worktree any more"));
+    };
+    if !scene.project.repo.is_own_worktree(&lane.path) {
+        return wrong(format!(
+            "the folder of lane '{name}' is no worktree any more: its .git is gone or another"
+        ));
+    }
+    let git_dir = scene.project.repo.git_dir_of(&lane.path).ok();
+    if git_dir != found.admin.canonicalize().ok() {
+        return wrong(format!("the folder of lane '{name}' and git's record of it name different places"));
+    }
+    registration(scene, lane, found)
+}
+
+fn registration(scene: &Scene<'_>, lane: &LaneRecord, found: &Registration) -> Vec<Finding> {
+    let mut out = Vec::new();
+    let name = &lane.name;
+    if found.id != lane.worktree_id {
+        let message = format!(
+            "git has lane '{name}' on record as '{}', the lane says '{}'",
+            found.id, lane.worktree_id
+        );
+        out.push(
+            Finding::error("lane-worktree", of(lane), message)
+                .help(format!("git proq show {name}"))
+                .left("somebody has made its worktree anew"),
+        );
+    }
+    if let Some(on) = found.branch.as_ref().filter(|on| **on != lane.branch && !scene.is_held(name)) {
+        let message =
+            format!("lane '{name}' has '{on}' checked out, so what is committed there does not land");
+        out.push(Finding::warning("lane-head", of(lane), message).help(format!(
+            "git -C {} switch {}",
+            quoted(&lane.path),
+            lane.branch
+        )));
+    }
+    out
+}
+
+fn state(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
+    let name = &lane.name;
+    match effective_state(scene.project, lane) {
+        Err(e) => Some(Finding::of_error("lane-state", of(lane), &e)),
+        Ok((LaneState::Orphaned, detail)) => {
+            let detail = detail.unwrap_or_default();
+            let message = format!("lane '{name}' is orphaned: {detail}; it can neither land nor go");
+            let stop = format!("git proq stop {name}");
+            Some(
+                Finding::warning("lane-orphan", of(lane), message)
+                    .help(stop)
+                    .left("its agent may be at work"),
+            )
+        }
+        Ok((now, _)) if now != lane.state => {
+            let message =
+                format!("lane '{name}' claims to be {}, but its supervisor ended without a word", lane.state);
+            Some(
+                Finding::error("lane-state", of(lane), message)
+                    .help(format!("git proq logs {name}"))
+                    .repair(Repair::EndRun(name.clone())),
+            )
+        }
+        Ok(_) => None,
+    }
+}
+
+fn runs(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
+    let layout = scene.project.store.layout();
+    let mut out = Vec::new();
+    for attempt in 1..=lane.attempt {
+        match RunRecord::find(&layout.run_record(&lane.name, attempt)) {
+            Ok(Some(_)) => {}
+            // Written when the agent starts: one that is just being started has none yet.
+            Ok(None) if scene.is_held(&lane.name) => {}
+            Ok(None) => {
+                let message = format!("the record of run {attempt} of lane '{}' is gone", lane.name);
+                out.push(Finding::warning("run-record", of(lane), message));
+            }
+            Err(e) => {
+                out.push(Finding::of_error("run-record", of(lane), &e).left("it tells how the run ended"));
+            }
+        }
+    }
+    out
+}
+
+fn edits(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
+    let gone = lane.preview_edits.iter().filter(|id| !scene.has_snap(id));
+    gone.map(|id| {
+        let message = format!(
+            "lane '{}' waits for edits of a preview ({id}) that are nowhere: neither record nor ref is left",
+            lane.name
+        );
+        let (lane_name, snap) = (lane.name.clone(), id.clone());
+        Finding::error("lane-edits", of(lane), message)
+            .help("git proq doctor --fix")
+            .repair(Repair::ForgetEdits { lane: lane_name, snap })
+    })
+    .collect()
+}
+
+fn landed(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
+    let landed = lane.landed.as_ref()?;
+    let repo = &scene.project.repo;
+    let base = scene.branch(&landed.onto)?;
+    let on_base = |id: Oid| repo.has_object(id) && repo.is_ancestor(id, base).unwrap_or(false);
+    if on_base(landed.commit) && on_base(landed.tip) {
+        return None;
+    }
+    let message = format!(
+        "lane '{}' landed on {} as {}, which is not on it any more: the branch was set back or rewritten",
+        lane.name,
+        landed.onto,
+        landed.commit.short()
+    );
+    let help = match scene.branch(&lane.branch) {
+        Some(_) => format!("git proq merge {}", lane.name),
+        None => format!("git branch {} {}", lane.branch, landed.tip.short()),
+    };
+    Some(
+        Finding::error("lane-landed", of(lane), message)
+            .help(help)
+            .left("somebody may have taken it back on purpose"),
+    )
+}
+
+/// Folders of lanes without a record: a process was killed while making one, before or after the rest.
+fn half_made(scene: &Scene<'_>) -> Vec<Finding> {
+    let layout = scene.project.store.layout();
+    let bare = |name: &&String| !scene.is_held(name) && !layout.lane_record(name).exists();
+    let half = scene.lane_names.iter().filter(bare);
+    half.map(|name| {
+        let dir = layout.lane(name);
+        let message = format!("{} belongs to a lane that was never finished", dir.display());
+        Finding::warning("lane-record", format!("lane '{name}'"), message)
+            .help(format!("ls -R {}", quoted(&dir)))
+            .left("it may hold what an agent was asked")
+    })
+    .collect()
+}
+
+fn history(scene: &Scene<'_>) -> Vec<Finding> {
+    let layout = scene.project.store.layout();
+    let mut out = Vec::new();
+    for past in layout.names_in("history") {
+        let (subject, file) = (format!("removed lane {past}"), layout.folder_of("history", &past));
+        match LaneRecord::find(&file.join("lane.toml")) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let message = format!("the record of removed lane {past} is gone; nothing shows it any more");
+                out.push(
+                    Finding::warning("history-record", subject, message)
+                        .help(format!("ls -R {}", quoted(&file))),
+                );
+            }
+            Err(e) => out.push(
+                Finding::of_error("history-record", subject, &e)
+                    .left("what it held is for a person to judge"),
+            ),
+        }
+    }
+    out
+}
