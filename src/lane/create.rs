@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Base, Checkout, Error, Name, Operation, Project, operate, place};
+use super::{Base, Checkout, Error, Name, Operation, Project, half_made, operate, place};
 use crate::event;
 use crate::git::{NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{LaneRecord, LaneState, Step};
@@ -163,7 +163,7 @@ impl Steps<'_, '_> {
             self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
         }
         let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
-        self.op.perform_by(step, |_| self.make_worktree())?;
+        self.op.perform_by(step, |scratch| self.make_worktree(scratch))?;
         let lane = self.record()?;
         let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
         self.op.after(move |project| {
@@ -177,14 +177,9 @@ impl Steps<'_, '_> {
     }
 
     /// Makes the folder in a way that fails where somebody else was faster, and fills it. A failure takes it back.
-    fn make_worktree(&self) -> Result<(), Error> {
+    fn make_worktree(&self, scratch: &Path) -> Result<(), Error> {
         let (project, path) = (self.op.project, &self.plan.path);
-        match std::fs::create_dir(path) {
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-                return Err(Error::PathTaken { path: path.clone() });
-            }
-            other => other.map_err(Error::io("create", path))?,
-        }
+        half_made::make_folder(path, scratch)?;
         let made = self.fill();
         if made.is_err() {
             // The name's lock is held, so nobody else is in it.

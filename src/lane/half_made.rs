@@ -2,11 +2,62 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, trash};
 use crate::git::{Oid, RepoPath, Side, is_beginning_of, tree_files};
-use crate::store::LockName;
+use crate::store::{LockName, rename_new};
+
+/// The name in a step's folder of the note which folder it made.
+const MADE: &str = "made";
+
+/// Makes the folder of a worktree where nothing may stand. Which one it is is noted before it gets its name, so that nobody
+/// else's is ever taken for it.
+pub(super) fn make_folder(dir: &Path, scratch: &Path) -> Result<(), Error> {
+    let new = scratch.join("folder");
+    std::fs::create_dir(&new).map_err(Error::io("create", &new))?;
+    note_made(&new, scratch)?;
+    let taken = || Error::PathTaken { path: dir.to_owned() };
+    match rename_new(&new, dir) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
+        // Lanes may lie on another disk; there the note comes a moment later.
+        Err(e) if e.kind() == std::io::ErrorKind::CrossesDevices => match std::fs::create_dir(dir) {
+            Ok(()) => note_made(dir, scratch),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
+            Err(e) => Err(Error::io("create", dir)(e)),
+        },
+        Err(e) => Err(Error::io("create", dir)(e)),
+    }
+}
+
+fn note_made(dir: &Path, scratch: &Path) -> Result<(), Error> {
+    let note = scratch.join(MADE);
+    let text = identity(dir).unwrap_or_default();
+    std::fs::write(&note, text).map_err(Error::io("write", &note))
+}
+
+fn identity(dir: &Path) -> Option<String> {
+    dir.symlink_metadata().ok().map(|m| format!("{} {}", m.dev(), m.ino()))
+}
+
+/// Takes back what a killed step had made, if it had come to make the folder.
+pub(super) fn settle(
+    project: &Project,
+    dir: &Path,
+    lane: &str,
+    start: Oid,
+    scratch: &Path,
+) -> Result<(), Error> {
+    let made = std::fs::read_to_string(scratch.join(MADE)).ok().filter(|text| !text.is_empty());
+    let there = identity(dir);
+    // Another folder than the one that was made is somebody else's, and so is git's record of it.
+    if made.is_none() || (there.is_some() && there != made) {
+        return keep_task(project, lane);
+    }
+    take_back(project, dir, lane, start)
+}
 
 /// Takes back the worktree of a lane that was being made from `start`. Can itself be cut short and done again.
 pub(super) fn take_back(project: &Project, dir: &Path, lane: &str, start: Oid) -> Result<(), Error> {

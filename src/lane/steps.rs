@@ -170,7 +170,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
         Step::Worktree { dir, lane, start } => {
-            half_made::take_back(project, dir, lane, *start)?;
+            half_made::settle(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
         Step::Tree { dir, from, to, mv } => {

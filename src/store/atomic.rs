@@ -39,6 +39,26 @@ pub(crate) fn remove_drafts(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Gives a file or folder a name that must be free. Only the first of two that want it gets it, on every file system.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
+            // Some file systems cannot refuse to replace in a rename. A link can; a folder only replaces an empty one.
+            if from.is_dir() {
+                return match to.symlink_metadata() {
+                    Ok(_) => Err(std::io::ErrorKind::AlreadyExists.into()),
+                    Err(_) => std::fs::rename(from, to),
+                };
+            }
+            std::fs::hard_link(from, to)?;
+            std::fs::remove_file(from)
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// Makes the names in a folder durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
     File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("sync", dir))

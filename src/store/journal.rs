@@ -326,7 +326,7 @@ impl Journal {
         loop {
             let to = log.operation(number);
             // Two that end at once may have chosen the same number; a name is only ever given once.
-            match rename_new(&self.path, &to) {
+            match atomic::rename_new(&self.path, &to) {
                 Ok(()) => break,
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
                 Err(e) => return Err(Error::io("move to the operation log", &self.path)(e)),
@@ -383,19 +383,6 @@ fn wait_for(file: &File, path: &Path) -> Result<(), Error> {
                 });
             }
         }
-    }
-}
-
-/// Gives a file a name that must be free. Only the first of two that want it gets it, on every file system.
-fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(()),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
-            std::fs::hard_link(from, to)?;
-            std::fs::remove_file(from)
-        }
-        Err(e) => Err(e.into()),
     }
 }
 
