@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::steps::{self, Applied};
 use super::{Checkout, Error, Project, recover};
 use crate::event;
+use crate::fault;
 use crate::git::{Oid, RefMove, Restored, Snapshot};
 use crate::store::records::{LaneRecord, Step};
 use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, now};
@@ -301,7 +302,9 @@ impl<'p> Operation<'p> {
     ) -> Result<Applied, Error> {
         let Some((step, scratch)) = self.at(n) else { unreachable!("it was planned") };
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
+        fault::point("step.before");
         let done = work(&step, &scratch);
+        fault::point("step.after");
         match &done {
             // It went half-way and could not go back: whoever puts things right needs all of it.
             Err(Error::Git(crate::git::Error::Stuck { .. })) => return done,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::operation::Operation;
 use super::{Error, Project, half_made, snaps};
+use crate::fault;
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{PreviewRecord, SnapRecord, Step};
 use crate::store::{LockName, Record, new_id, remove_drafts, write_atomically};
@@ -240,7 +241,9 @@ pub(super) fn write_record(project: &Project, step: &Step) -> Result<(), Error> 
         Some(merged.ok_or_else(|| Error::Changed { path: file.clone() })?)
     };
     if let Some(text) = text {
-        return Ok(write_atomically(&file, text.as_bytes())?);
+        write_atomically(&file, text.as_bytes())?;
+        fault::point("record.written");
+        return Ok(());
     }
     std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
     drop_empty_folder(project, &file);

@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Operation, Project};
+use crate::fault;
 use crate::store::records::TrashRecord;
 use crate::store::{Record, new_id, now};
 
@@ -21,6 +22,7 @@ pub(super) fn put(
         record.worktree = Some(to.clone());
         op.save(&record, &file)?;
         op.rename(&record.path, &to)?;
+        fault::point("trash.moved");
     } else {
         op.save(&record, &file)?;
     }
@@ -53,6 +55,7 @@ pub(super) fn put_half_made(
     record.save(&dir.join("trash.toml"))?;
     if there {
         std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
+        fault::point("trash.moved");
     }
     if let Some(admin) = admin {
         std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;
