@@ -239,6 +239,7 @@ impl<'p> Operation<'p> {
 
     /// Takes one step.
     pub(crate) fn perform(&self, step: Step) -> Result<Applied, Error> {
+        self.stop_if_asked()?;
         let n = self.plan(vec![step], false)?;
         self.take(n, |step, scratch| steps::apply(self, step, scratch))
     }
@@ -249,8 +250,14 @@ impl<'p> Operation<'p> {
         step: Step,
         work: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.stop_if_asked()?;
         let n = self.plan(vec![step], false)?;
         self.take(n, |_, scratch| work(scratch).map(|()| Applied::Done)).map(drop)
+    }
+
+    /// Ctrl-C is obeyed at the border of steps: an error takes everything back. Nothing stops the way back.
+    fn stop_if_asked(&self) -> Result<(), Error> {
+        if self.is_going_back() { Ok(()) } else { Ok(crate::interrupt::check()?) }
     }
 
     /// Takes one step that changes a record, whose lock is held.
@@ -261,6 +268,7 @@ impl<'p> Operation<'p> {
     /// Takes steps that belong together: once the first has happened there is no way back, and the others follow, also
     /// after a crash. What one of them cannot do is said and does not keep the next from being done.
     pub(crate) fn forward(&self, all: Vec<Step>) -> Result<Applied, Error> {
+        self.stop_if_asked()?;
         let count = all.len();
         let first = self.plan(all, true)?;
         let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));
