@@ -63,6 +63,8 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             let checkout = op.checkout(dir)?;
             let how = checkout
                 .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))?;
+            // Empty folders would stand in the way of files that are set aside under this name again.
+            snaps::prune(project, snap);
             return Ok(Applied::Restored(how));
         }
         Step::File { .. } => {
@@ -188,7 +190,10 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             let snapshot = op.snapshot_of(snap)?;
             let aside = project.store.layout().snapshot(snap);
             let checkout = op.checkout(dir)?;
-            checkout.with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside)?))?
+            let settled = checkout
+                .with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside)?))?;
+            snaps::prune(project, snap);
+            settled
         }
     };
     if let Some(saved) = settled.saved {
