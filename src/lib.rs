@@ -19,6 +19,7 @@ mod config;
 mod event;
 mod explain;
 mod facade;
+mod fault;
 mod git;
 mod health;
 mod interrupt;

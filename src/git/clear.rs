@@ -10,6 +10,7 @@ use super::quarantine::{Quarantine, prune_below, prune_parents};
 use super::repair::is_from_git;
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
+use crate::fault;
 
 /// Moves every path that the snapshot holds to `aside`, after comparing it with the snapshot, and puts HEAD's content
 /// in its place. On any failure everything is as it was.
@@ -26,16 +27,19 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Resul
     let aside = Quarantine::at(aside)?;
     let done = held
         .move_aside(tree, &aside)
+        .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
         .and_then(|()| held.fill(tree, snapshot.base, lock.index()));
     if let Err(e) = done {
         held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
     }
+    fault::point("clear.filled");
     if let Err(e) = lock.install(&tree.scratch.join("index")) {
         held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
     }
+    fault::point("clear.installed");
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use super::transition::{
     Moved, Tree, attributes_for, bring_files, note_new_folders, refuse_overlap, remove_new_folders,
 };
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
+use crate::fault;
 
 /// How a snapshot came back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +40,13 @@ pub(crate) fn restore(
     raw_index: &Path,
 ) -> Result<Restored, Error> {
     let work = Work::of(tree, snapshot, aside)?;
-    if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
+    let done = if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
         work.exactly(raw_index, now).map(|()| Restored::Exactly)
     } else {
         work.merged(now, raw_index)
-    }
+    };
+    fault::point("restore.installed");
+    done
 }
 
 /// The name in a step's folder of the list of files that the step puts in place.
@@ -222,6 +225,7 @@ impl<'a> Work<'a> {
             let dir = dir.under(self.tree.dir);
             std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         }
+        fault::point("restore.given");
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use super::ref_move::{self, Head, RefMove};
 use super::repair::{has_moved, is_from_git};
 use super::status::{changed_since, status};
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
+use crate::fault;
 
 /// A working tree that is about to change. The caller holds its transition lock.
 pub(crate) struct Tree<'a> {
@@ -44,6 +45,7 @@ pub(crate) struct Tree<'a> {
 pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why: &str) -> Result<(), Error> {
     let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
     let prepared = ref_move::prepare(tree, mv, (from, to), why)?;
+    fault::point("transition.locked");
     refuse_stale(tree, from, mv)?;
     refuse_open(tree.dir, &tree.git_dir)?;
     let changes = tree_changes(tree.repo, from, to)?;
@@ -62,6 +64,7 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
             return Err(e);
         }
     };
+    fault::point("transition.staged");
     if let Err(e) = prepared.commit() {
         // git may fail over its log after the ref has moved; then there is no way back.
         if !has_moved(tree, from, to, mv).unwrap_or(false) {
@@ -70,11 +73,13 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         }
         (tree.warn)(e.to_string());
     }
+    fault::point("transition.moved");
     let installed = staged.install_whatever().map_err(|source| Error::Stuck {
         dir: tree.dir.to_owned(),
         kept: tree.scratch.to_owned(),
         source: Box::new(source),
     })?;
+    fault::point("transition.installed");
     moved.keep();
     if let Some(kept) = installed {
         (tree.warn)(format!(
@@ -225,6 +230,7 @@ pub(super) fn bring_files<'a>(
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
     }
+    fault::point("transition.linked");
     settle(tree.repo, tree.dir, &next)?;
     let flagged = unflag(tree, &next, &changes)?;
     let moved = Moved { dir: tree.dir, changes, held, next, to };
@@ -241,6 +247,7 @@ pub(super) fn bring_files<'a>(
         moved.undo(tree)?;
         return Err(e);
     }
+    fault::point("transition.brought");
     let paths = moved.edited(tree, from)?;
     if paths.is_empty() {
         return Ok(moved);

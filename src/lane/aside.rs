@@ -45,7 +45,8 @@ impl Operation<'_> {
                 return self.put_snap(record, raw, false);
             }
             self.make_room(&old)?;
-            self.put_snap(SnapRecord { restored: None, snapshot, ..old.clone() }, raw, true)
+            // Whether it waits is its record's to say: some only keep for a time what a merge had made.
+            self.put_snap(SnapRecord { snapshot, ..old.clone() }, raw, true)
         })?;
         match taken {
             Some(id) => self.clear(dir, &id),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Base, Checkout, Error, Name, Operation, Project, half_made, operate, place};
 use crate::event;
+use crate::fault;
 use crate::git::{NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{LaneRecord, LaneState, Step};
 use crate::store::{Guard, LockName, make_private, now, write_atomically};
@@ -197,6 +198,7 @@ impl Steps<'_, '_> {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             project.repo.add_worktree(&plan.path, &plan.branch)?;
         }
+        fault::point("worktree.added");
         crate::interrupt::check()?;
         project.repo.fill_worktree(&plan.path)?;
         crate::interrupt::check()?;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::steps::{self, Applied};
 use super::{Checkout, Error, Project, recover};
 use crate::event;
+use crate::fault;
 use crate::git::{Oid, RefMove, Restored, Snapshot};
 use crate::store::records::{LaneRecord, Step};
 use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, now};
@@ -264,6 +265,7 @@ impl<'p> Operation<'p> {
 
     /// Takes one step.
     pub(crate) fn perform(&self, step: Step) -> Result<Applied, Error> {
+        self.stop_if_asked()?;
         let n = self.plan(vec![step], false)?;
         self.take(n, |step, scratch| steps::apply(self, step, scratch))
     }
@@ -274,8 +276,14 @@ impl<'p> Operation<'p> {
         step: Step,
         work: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.stop_if_asked()?;
         let n = self.plan(vec![step], false)?;
         self.take(n, |_, scratch| work(scratch).map(|()| Applied::Done)).map(drop)
+    }
+
+    /// Ctrl-C is obeyed at the border of steps: an error takes everything back. Nothing stops the way back.
+    fn stop_if_asked(&self) -> Result<(), Error> {
+        if self.is_going_back() { Ok(()) } else { Ok(crate::interrupt::check()?) }
     }
 
     /// Takes one step that changes a record, whose lock is held.
@@ -286,6 +294,7 @@ impl<'p> Operation<'p> {
     /// Takes steps that belong together: once the first has happened there is no way back, and the others follow, also
     /// after a crash. What one of them cannot do is said and does not keep the next from being done.
     pub(crate) fn forward(&self, all: Vec<Step>) -> Result<Applied, Error> {
+        self.stop_if_asked()?;
         let count = all.len();
         let first = self.plan(all, true)?;
         let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));
@@ -332,7 +341,9 @@ impl<'p> Operation<'p> {
     ) -> Result<Applied, Error> {
         let Some((step, scratch)) = self.at(n) else { unreachable!("it was planned") };
         std::fs::create_dir_all(&scratch).map_err(Error::io("create", &scratch))?;
+        fault::point("step.before");
         let done = work(&step, &scratch);
+        fault::point("step.after");
         let happened = match &done {
             // It went half-way and could not go back: whoever puts things right needs all of it.
             Err(Error::Git(crate::git::Error::Stuck { .. })) => return done,

@@ -68,9 +68,9 @@ fn end(project: &Project, journal: Journal) -> Result<(), Error> {
         return Err(Error::Unfinished { command, source: Box::new(e) });
     }
     let entry = op.entry();
-    op.finish(true)?;
+    let number = op.finish(true)?;
     if let Some(entry) = entry.filter(|_| !ended) {
-        report(project, &entry);
+        report(project, &entry, number);
     }
     Ok(())
 }
@@ -160,13 +160,16 @@ fn shown(op: &Operation<'_>) -> String {
 }
 
 /// What became of it, for the person whose command came next.
-fn report(project: &Project, entry: &Entry) {
-    let became = if entry.standing().next().is_none() {
-        "everything it had begun was taken back; run it again"
-    } else if no_way_back(entry) > 0 {
-        "what it had landed stands and is written down; run it again for the rest"
-    } else {
-        "what is left of it stands; see `git proq op show`"
+fn report(project: &Project, entry: &Entry, number: Option<u64>) {
+    let became = match number {
+        _ if entry.standing().next().is_none() => {
+            "everything it had begun was taken back; run it again".to_owned()
+        }
+        _ if no_way_back(entry) > 0 => {
+            "what it had landed stands and is written down; run it again for the rest".to_owned()
+        }
+        Some(number) => format!("what is left of it stands; see: git proq op show {number}"),
+        None => "what is left of it stands".to_owned(),
     };
     project.listener.warn(format!(
         "`{}` (process {}, begun {}) was cut short: {became}",

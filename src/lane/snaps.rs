@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Project};
+use crate::fault;
 use crate::git::{self, Snapshot};
 use crate::store::records::SnapRecord;
 use crate::store::{LockName, Record, make_private, now, sync_dir};
@@ -17,6 +18,7 @@ pub(super) fn put(project: &Project, record: &SnapRecord, raw: &Path) -> Result<
     std::fs::File::open(&kept).and_then(|f| f.sync_all()).map_err(Error::io("sync", &kept))?;
     sync_dir(&dir)?;
     record.save(&dir.join("snap.toml"))?;
+    fault::point("snap.put");
     // Last: a snapshot whose ref exists is whole.
     point(project, record)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::operation::Operation;
 use super::{Error, Project, half_made, snaps};
+use crate::fault;
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{PreviewRecord, SnapRecord, Step};
 use crate::store::{Record, new_id, remove_drafts, write_atomically};
@@ -62,6 +63,8 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             let checkout = op.checkout(dir)?;
             let how = checkout
                 .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))?;
+            // Empty folders would stand in the way of files that are set aside under this name again.
+            snaps::prune(project, snap);
             return Ok(Applied::Restored(how));
         }
         Step::File { .. } => {
@@ -187,7 +190,10 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             let snapshot = op.snapshot_of(snap)?;
             let aside = project.store.layout().snapshot(snap);
             let checkout = op.checkout(dir)?;
-            checkout.with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside)?))?
+            let settled = checkout
+                .with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside)?))?;
+            snaps::prune(project, snap);
+            settled
         }
     };
     if let Some(saved) = settled.saved {
@@ -241,7 +247,9 @@ pub(super) fn write_record(project: &Project, step: &Step) -> Result<(), Error> 
         Some(merged.ok_or_else(|| Error::Changed { path: file.clone() })?)
     };
     if let Some(text) = text {
-        return Ok(write_atomically(&file, text.as_bytes())?);
+        write_atomically(&file, text.as_bytes())?;
+        fault::point("record.written");
+        return Ok(());
     }
     std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
     drop_empty_folder(project, &file);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::drafts::is_hollow;
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project};
+use crate::fault;
 use crate::store::records::TrashRecord;
 use crate::store::{LockName, Record, made_at, new_id, now, remove_tree};
 
@@ -23,6 +24,7 @@ pub(super) fn put(
         record.worktree = Some(to.clone());
         op.save(&record, &file)?;
         op.rename(&record.path, &to)?;
+        fault::point("trash.moved");
     } else {
         op.save(&record, &file)?;
     }
@@ -55,6 +57,7 @@ pub(super) fn put_half_made(
     record.save(&dir.join("trash.toml"))?;
     if there {
         std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
+        fault::point("trash.moved");
     }
     if let Some(admin) = admin {
         std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;

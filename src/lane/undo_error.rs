@@ -30,7 +30,7 @@ pub enum UndoError {
         last: Option<u64>,
     },
     /// Why an operation cannot be taken back.
-    #[error("operation {number} cannot be undone: {source}; nothing was changed")]
+    #[error("operation {number} cannot be undone: {}; nothing was changed", bare(source))]
     CannotUndo {
         /// The operation.
         number: u64,
@@ -70,6 +70,14 @@ pub enum UndoError {
     },
 }
 
+/// Why, without the assurance that is given for the whole.
+fn bare(e: &Error) -> String {
+    let text = e.to_string();
+    let short =
+        text.strip_suffix("; nothing was changed").or_else(|| text.strip_suffix("; nothing was made"));
+    short.unwrap_or(&text).to_owned()
+}
+
 impl Explain for UndoError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -91,6 +99,10 @@ impl Explain for UndoError {
                     vec![
                         "remove the lane all the same, saving everything first: git proq undo --force".into(),
                     ]
+                }
+                // A commit would be built on what is to be taken back.
+                Error::Git(git::Error::Overlap { dir, .. }) => {
+                    vec![format!("set them aside first: git -C '{}' stash push", dir.display()).into()]
                 }
                 Error::Expired { .. } => {
                     vec![format!("see what of it is still there: git proq op show {number}").into()]

@@ -11,13 +11,16 @@ use crate::{git, lane, preview, store};
 pub enum Error {
     /// The base moved again and again.
     #[error(
-        "'{base}' could not be moved in {tries} tries: it, a lane or its worktree kept changing; nothing was moved"
+        "'{base}' could not be moved in {tries} tries: it, a lane or its worktree kept changing{}; nothing was moved",
+        last.as_ref().map_or_else(String::new, |why| format!(", or is locked ({why})"))
     )]
     Restless {
         /// The base.
         base: String,
         /// How often it was tried.
         tries: u32,
+        /// What git said last, if it was git that refused.
+        last: Option<String>,
     },
     /// A worktree is in the middle of something that will move the base.
     #[error("a {what} of '{base}' is under way in {dir}; nothing was moved")]
@@ -61,7 +64,7 @@ impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Restless { .. } => vec![
-                "try again; a HEAD.lock that nobody holds any more also does this: git status tells".into(),
+                "try again; a lock file that nobody holds any more also does this: git status tells".into(),
             ],
             Error::InUse { what, .. } => {
                 vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]

@@ -10,13 +10,13 @@ use crate::store::LockName;
 use crate::store::records::Step;
 
 /// What came of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub(super) enum Landing {
     /// The base is at the stack's tip.
     Done,
-    /// The base or a lane moved meanwhile: stack again.
-    Moved,
+    /// The base or a lane moved meanwhile, or a ref was locked, as git says then: stack again.
+    Moved(Option<String>),
 }
 
 /// Moves the base of a stack to its tip, if base and lanes are where they were when it was made. `rest` is what is written
@@ -28,16 +28,16 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>) -> Result
     let project = op.project;
     let _lock = project.store.locks().take(&LockName::Merge)?;
     if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
-        return Ok(Landing::Moved);
+        return Ok(Landing::Moved(None));
     }
     for step in &stack.steps {
         let lane = &step.candidate.lane;
         if project.repo.branch_tip(&lane.branch)? != Some(step.candidate.tip) {
-            return Ok(Landing::Moved);
+            return Ok(Landing::Moved(None));
         }
         let (state, _) = effective_state(project, &project.lane(&lane.name)?)?;
         if state.is_busy() {
-            return Ok(Landing::Moved);
+            return Ok(Landing::Moved(None));
         }
     }
     let worktrees = WorktreeList::read(&project.repo)?;
@@ -51,8 +51,8 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>) -> Result
     op.set_why(why(stack));
     match op.forward(steps(stack, &on_base, rest)) {
         // That worktree is on something else by now, or somebody holds its HEAD: look again.
-        Err(lane::Error::Git(git::Error::RefMoved { .. })) if !on_base.is_empty() => {
-            return Ok(Landing::Moved);
+        Err(lane::Error::Git(git::Error::RefMoved { why, .. })) if !on_base.is_empty() => {
+            return Ok(Landing::Moved(Some(why)));
         }
         other => drop(other?),
     }

@@ -123,6 +123,7 @@ fn land_group(
         true => Some(ThrowAway::new(&project.repo, &scratch.path().join("objects"))?),
         false => None,
     };
+    let mut last = None;
     for _ in 0..TRIES {
         let base = project
             .repo
@@ -141,7 +142,7 @@ fn land_group(
             return Ok(outcomes(&stack, false));
         }
         match land::land(op, &stack, rest)? {
-            Landing::Moved => {}
+            Landing::Moved(why) => last = why,
             Landing::Done => {
                 tell(op, &stack);
                 if let Err(e) = land::audit(project, &stack) {
@@ -153,7 +154,7 @@ fn land_group(
         // Whoever moved it may be in the middle of something; a moment later it is done.
         std::thread::sleep(PAUSE);
     }
-    Err(Error::Restless { base: onto.to_owned(), tries: TRIES })
+    Err(Error::Restless { base: onto.to_owned(), tries: TRIES, last })
 }
 
 /// The candidates with their tips as they are now; a lane whose agent has been started again is left out.

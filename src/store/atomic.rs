@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::{Error, layout};
+use crate::fault;
 
 /// Writes `bytes` beside `path`, makes them durable, and renames them into place.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
@@ -20,6 +21,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         drop(std::fs::remove_file(&beside));
         return Err(Error::io("write", path)(e));
     }
+    fault::point("record.drafted");
     if let Err(e) = std::fs::rename(&beside, path) {
         drop(std::fs::remove_file(&beside));
         return Err(Error::io("replace", path)(e));

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::records::Step;
 use super::{Error, Moment, Scratch, atomic};
+use crate::fault;
 
 /// The newest form of the lines that is written and understood.
 const FORMAT: u32 = 1;
@@ -239,6 +240,7 @@ impl Journal {
         if let Some(work) = journal.scratch.path().parent() {
             atomic::sync_dir(work)?;
         }
+        fault::point("journal.planned");
         Ok(journal)
     }
 
@@ -285,6 +287,7 @@ impl Journal {
         let first = self.entry.steps.len();
         self.write(&[line])?;
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        fault::point("journal.planned");
         Ok(first)
     }
 
@@ -304,6 +307,7 @@ impl Journal {
             self.write(&[Line::End { at, recovered }])?;
             self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         }
+        fault::point("journal.ended");
         let number = self.file_away()?;
         drop(std::fs::remove_dir_all(self.scratch.path()));
         Ok(number)

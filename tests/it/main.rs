@@ -32,6 +32,8 @@ mod preview_edges;
 mod preview_identity;
 mod property;
 mod readme;
+#[cfg(debug_assertions)]
+mod recovery;
 mod show;
 mod snap;
 mod snap_keep;

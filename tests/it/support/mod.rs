@@ -3,7 +3,10 @@
 mod image;
 mod output;
 mod sandbox;
+pub mod scenes;
+mod state;
 
 pub use image::Image;
 pub use output::Output;
 pub use sandbox::Sandbox;
+pub use state::{State, names};

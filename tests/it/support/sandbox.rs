@@ -98,7 +98,11 @@ impl Sandbox {
     /// test starts something, would make the script "busy".
     pub fn program(&self, name: &str, script: &str) {
         let mut command = self.command("sh", &self.root());
-        command.args(["-ec", "mkdir -p bin; cat > \"bin/$0\"; chmod +x \"bin/$0\"", name]);
+        command.args([
+            "-ec",
+            "mkdir -p \"$(dirname \"bin/$0\")\"; cat > \"bin/$0\"; chmod +x \"bin/$0\"",
+            name,
+        ]);
         let out = self.output_with(command, format!("#!/bin/sh\n{script}\n").as_bytes());
         assert_eq!(out.code, 0, "{}", out.stderr);
     }
@@ -174,7 +178,7 @@ impl Sandbox {
     }
 
     /// Output with the sandbox's own path and the ids that hold a process number replaced.
-    fn plain(&self, bytes: &[u8]) -> String {
+    pub fn plain(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes).replace(&self.root().display().to_string(), "[ROOT]");
         without_ids(&text)
     }

@@ -1,0 +1,87 @@
+//! Owns the tests of who is at work still: a living command, the git of a dead one, and one that is asked to stop.
+
+use std::process::Stdio;
+
+use super::kit::{is_tidy, recovers, with_git};
+use crate::support::{State, scenes};
+
+#[test]
+fn a_living_commands_operation_is_left_alone() {
+    let sandbox = scenes::dirty();
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let act = "echo here > \"$ROOT/here\"; cat \"$ROOT/go\" > /dev/null";
+    let mut command = with_git(&sandbox, "read-tree -m -u", act, &["preview", "one"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sandbox.hear("here");
+    let out = sandbox.proq(&["list"]);
+    assert_eq!((out.code, out.stderr.contains("cut short")), (0, false), "{}", out.shown());
+    assert!(sandbox.repo.join(".git/index.lock").exists());
+    sandbox.tell("go");
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    assert_eq!(sandbox.git(&["branch", "--show-current"]), "proq/one-preview");
+    is_tidy(&sandbox);
+}
+
+#[test]
+fn recovery_waits_for_the_git_of_a_dead_command() {
+    let sandbox = scenes::dirty();
+    let before = State::of(&sandbox);
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let act = "kill -9 $PPID; echo here > \"$ROOT/here\"; cat \"$ROOT/go\" > /dev/null";
+    let mut command = with_git(&sandbox, "read-tree -m -u", act, &["preview", "one"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    sandbox.hear("here");
+    assert!(!child.wait().unwrap().success());
+    let mut next = sandbox.command("timeout", &sandbox.repo);
+    next.args(["0.5", env!("CARGO_BIN_EXE_git-proq"), "list"]);
+    let out = sandbox.output(next);
+    assert_eq!(out.code, 124, "it did not wait: {}", out.shown());
+    let mut next = sandbox.proq_command(&sandbox.repo, &["list"]);
+    let next = next.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // The real git comes now, and brings files over.
+    sandbox.tell("go");
+    let said = next.wait_with_output().unwrap();
+    assert!(String::from_utf8_lossy(&said.stderr).contains("was cut short"), "{said:?}");
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "after recovery");
+}
+
+#[test]
+fn an_interrupted_command_takes_everything_back_before_it_ends() {
+    let cases: [(fn() -> crate::support::Sandbox, &[&str], &str); 5] = [
+        (scenes::dirty, &["preview", "one"], "checkout-index"),
+        (scenes::edited, &["preview", "two"], "checkout-index"),
+        (scenes::edited, &["preview", "--back"], "read-tree -m -u"),
+        (scenes::unfinished, &["discard", "--force", "one"], "update-ref"),
+        (scenes::clean, &["spawn", "--empty", "-n", "new"], "worktree add"),
+    ];
+    for (scene, args, moment) in cases {
+        for signal in ["INT", "TERM"] {
+            let sandbox = scene();
+            let before = State::of(&sandbox);
+            let out = sandbox.output(with_git(&sandbox, moment, &format!("kill -{signal} $PPID"), args));
+            assert_eq!(out.code, if signal == "INT" { 130 } else { 143 }, "{args:?}: {}", out.shown());
+            is_tidy(&sandbox);
+            State::of(&sandbox).is(&before, &format!("{args:?}, {moment}, {signal}"));
+            assert_eq!(sandbox.proq(&["list"]).stderr.contains("cut short"), false);
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_command_that_was_at_its_end_stands() {
+    let sandbox = scenes::dirty();
+    let out = sandbox.output(with_git(&sandbox, "read-tree -m -u", "kill -INT $PPID", &["merge", "one"]));
+    insta::assert_snapshot!(out.shown(), @r"
+    landed one on main (cc6dcaf6); interrupted; nothing was left half-done
+    --- code 0
+    ");
+    is_tidy(&sandbox);
+    assert_eq!(sandbox.git(&["show", "main:one.txt"]), "one");
+    assert_eq!(sandbox.row("one")["state"], "landed");
+    let _ = sandbox.proq(&["cleanup"]).ok();
+    assert!(!sandbox.lane("one").exists());
+}

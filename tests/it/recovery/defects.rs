@@ -1,0 +1,209 @@
+//! Owns one test for each way in which a kill once left something over or lost something, named after it.
+
+use super::kit::{dies, dies_in_git, is_tidy, recovers};
+use crate::snap::ids;
+use crate::support::{Sandbox, State, names, scenes};
+
+/// What is in a folder of the store.
+fn proq(sandbox: &Sandbox, folder: &str) -> Vec<String> {
+    names(&sandbox.repo.join(".git/proq").join(folder))
+}
+
+#[test]
+fn a_killed_spawn_leaves_nothing() {
+    for at in ["worktree.added", "step.after:2", "record.drafted:2", "record.written"] {
+        let sandbox = Sandbox::new();
+        dies(&sandbox, at, &["spawn", "--empty", "-n", "new"]);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(recovers(&sandbox), @r#"
+            warning: `git proq spawn --empty -n new` (process [PID], begun 2026-01-02T03:04:05Z) was cut short: everything it had begun was taken back; run it again
+            no lanes yet
+            hint: git proq spawn claude "what to do"
+            "#);
+        }
+        assert_eq!(sandbox.traces(), [""; 0], "{at}");
+        assert_eq!((proq(&sandbox, "trash"), proq(&sandbox, "history")), (vec![], vec![]), "{at}");
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+    }
+}
+
+#[test]
+fn a_file_put_into_a_killed_spawn_is_in_the_trash() {
+    let sandbox = Sandbox::new();
+    dies(&sandbox, "step.after:2", &["spawn", "--empty", "-n", "new"]);
+    sandbox.write_in(&sandbox.lane("new"), "mine.txt", "mine\n");
+    recovers(&sandbox);
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let [entry] = &proq(&sandbox, "trash")[..] else { panic!("one entry") };
+    assert_eq!(sandbox.read(&format!(".git/proq/trash/{entry}/worktree/mine.txt")), "mine\n");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+}
+
+#[test]
+fn what_a_killed_spawn_was_to_ask_is_kept() {
+    let sandbox = Sandbox::new();
+    sandbox.write("../task.md", "many words\n");
+    dies(&sandbox, "step.after:2", &["spawn", "--empty", "-n", "new", "-f", "../task.md"]);
+    insta::assert_snapshot!(recovers(&sandbox), @r#"
+    warning: what lane 'new' was to be asked is kept: [ROOT]/repo/.git/proq/trash/new-[ID]/worktree/task.md
+    warning: `git proq spawn --empty -n new -f ../task.md` (process [PID], begun 2026-01-02T03:04:05Z) was cut short: everything it had begun was taken back; run it again
+    no lanes yet
+    hint: git proq spawn claude "what to do"
+    "#);
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let [entry] = &proq(&sandbox, "trash")[..] else { panic!("one entry") };
+    assert_eq!(sandbox.read(&format!(".git/proq/trash/{entry}/worktree/task.md")), "many words\n");
+}
+
+#[test]
+fn a_registration_that_git_had_not_named_yet_goes() {
+    let sandbox = Sandbox::new();
+    let act = "mkdir -p .git/worktrees/new";
+    dies_in_git(&sandbox, "worktree add", act, &["spawn", "--empty", "-n", "new"]);
+    recovers(&sandbox);
+    assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn a_snapshot_that_was_never_needed_goes_with_its_operation() {
+    for at in ["record.drafted", "snap.put", "step.after", "clear.moved", "transition.moved"] {
+        let sandbox = scenes::dirty();
+        dies(&sandbox, at, &["preview", "one"]);
+        recovers(&sandbox);
+        assert_eq!((ids(&sandbox), proq(&sandbox, "snaps")), (vec![], vec![]), "{at}");
+    }
+}
+
+#[test]
+fn folders_for_files_that_were_never_written_go() {
+    // Git makes the folder, and dies before the file.
+    for (own, there) in [("true", false), ("mkdir deep", true)] {
+        let sandbox = scenes::dirty();
+        sandbox.sh(own);
+        let before = State::of(&sandbox);
+        dies_in_git(&sandbox, "read-tree -m -u", "mkdir -p deep", &["preview", "one"]);
+        recovers(&sandbox);
+        State::of(&sandbox).is(&before, own);
+        assert_eq!(sandbox.repo.join("deep").exists(), there);
+    }
+}
+
+#[test]
+fn folders_for_files_that_come_back_go_again() {
+    for (own, there) in [("true", false), ("mkdir 'new dir'", true)] {
+        let sandbox = scenes::edited();
+        sandbox.sh(own);
+        let before = State::of(&sandbox);
+        dies(&sandbox, "restore.given", &["preview", "--back"]);
+        assert!(sandbox.repo.join("new dir/with space.txt").exists());
+        recovers(&sandbox);
+        State::of(&sandbox).is(&before, own);
+        assert_eq!(sandbox.repo.join("new dir").exists(), there);
+    }
+}
+
+#[test]
+fn an_empty_entry_of_the_trash_and_the_draft_in_it_go() {
+    let sandbox = scenes::unfinished();
+    // The draft of the snapshot's record is the first.
+    dies(&sandbox, "record.drafted:2", &["discard", "--force", "one"]);
+    assert_eq!(proq(&sandbox, "trash").len(), 1);
+    recovers(&sandbox);
+    assert_eq!(proq(&sandbox, "trash"), [""; 0]);
+}
+
+#[test]
+fn the_undo_of_a_landing_is_not_taken_for_done_before_its_ref_moved() {
+    for at in ["transition.linked", "transition.brought", "transition.staged"] {
+        let sandbox = scenes::dirty();
+        let before = State::of(&sandbox);
+        let _ = sandbox.proq(&["merge", "--no-cleanup", "one"]).ok();
+        let landed = State::of(&sandbox);
+        dies(&sandbox, at, &["undo"]);
+        recovers(&sandbox);
+        // The index is an index: this reads it.
+        State::of(&sandbox).is(&landed, at);
+        let _ = sandbox.proq(&["undo"]).ok();
+        State::of(&sandbox).is(&before, at);
+    }
+}
+
+#[test]
+fn the_undo_of_a_way_back_that_was_merged_has_the_former_snapshot_wait() {
+    let sandbox = scenes::moved();
+    let (before, waited) = (State::of(&sandbox), ids(&sandbox));
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), " M long.txt\n?? made/");
+    let _ = sandbox.proq(&["undo"]).ok();
+    State::of(&sandbox).is(&before, "undone");
+    assert!(ids(&sandbox).contains(&waited[0]));
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), " M long.txt\n?? made/");
+}
+
+#[test]
+fn a_merged_restore_is_not_half_taken_back() {
+    let before = State::of(&scenes::moved());
+    let whole = scenes::moved();
+    let _ = whole.proq(&["preview", "--back"]).ok();
+    let after = State::of(&whole);
+    for n in 1.. {
+        let sandbox = scenes::moved();
+        let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
+        command.env("PROQ_TEST_DIE_AT", format!("step.after:{n}"));
+        let out = sandbox.output(command);
+        if out.code == 0 {
+            assert!(n > 4, "{n}");
+            break;
+        }
+        recovers(&sandbox);
+        let now = State::of(&sandbox);
+        if now != before {
+            now.is(&after, &format!("step {n}"));
+        }
+    }
+}
+
+#[test]
+fn edits_between_the_crash_and_the_next_command_are_kept_and_named() {
+    for (at, path) in [("clear.filled", "b.txt"), ("transition.brought", "shared.txt")] {
+        let sandbox = scenes::dirty();
+        let before = State::of(&sandbox);
+        dies(&sandbox, at, &["preview", "one"]);
+        sandbox.write(path, "after the crash\n");
+        let said = recovers(&sandbox);
+        State::of(&sandbox).is(&before, at);
+        let refs = ["for-each-ref", "--format=%(refname)", "refs/proq/saved"];
+        let saved = sandbox.git(&refs);
+        let kept = String::from_utf8(sandbox.raw(&sandbox.repo, &refs)).unwrap();
+        assert_eq!(sandbox.git(&["show", &format!("{}:{path}", kept.trim())]), "after the crash");
+        assert!(said.contains(&format!("git checkout {saved} -- .")), "{said}");
+    }
+}
+
+#[test]
+fn edits_of_a_file_that_was_coming_back_come_with_it() {
+    let sandbox = scenes::edited();
+    let before = State::of(&sandbox);
+    dies(&sandbox, "restore.given", &["preview", "--back"]);
+    sandbox.write("notes.txt", "after the crash\n");
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "after recovery");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.read("notes.txt"), "after the crash\n");
+}
+
+#[test]
+fn a_landing_is_finished_once_its_base_has_moved() {
+    let sandbox = scenes::all_lanes();
+    dies(&sandbox, "transition.moved", &["merge", "--all"]);
+    insta::assert_snapshot!(recovers(&sandbox), @"warning: `git proq merge --all` (process [PID], begun 2026-01-02T03:04:05Z) was cut short: what it had landed stands and is written down; run it again for the rest");
+    let states: Vec<_> =
+        ["clash", "one", "two"].iter().map(|lane| sandbox.row(lane)["state"].clone()).collect();
+    assert_eq!(states, ["landed", "conflict", "landed"]);
+    assert_eq!(sandbox.git(&["status", "--short", "two.txt", "shared.txt"]), "");
+    assert!(sandbox.repo.join(".git/proq/lanes/one/conflict.toml").exists());
+    assert_eq!(sandbox.git(&["cat-file", "-t", "refs/proq/conflict/one"]), "commit");
+    let _ = sandbox.proq(&["cleanup"]).ok();
+    is_tidy(&sandbox);
+}

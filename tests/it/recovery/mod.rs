@@ -1,0 +1,7 @@
+//! Owns the tests of what the next command finds, and makes of it, after a command was killed at a named point.
+
+mod alive;
+mod defects;
+mod kit;
+mod locks;
+mod points;
