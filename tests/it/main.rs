@@ -37,3 +37,4 @@ mod snapshots;
 mod spawn;
 mod stop;
 mod support;
+mod undo;
