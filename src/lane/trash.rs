@@ -8,7 +8,7 @@ use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project};
 use crate::fault;
 use crate::store::records::TrashRecord;
-use crate::store::{LockName, Record, made_at, new_id, now, remove_tree};
+use crate::store::{LockName, Record, made_at, new_id, now, remove_drafts, remove_tree};
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
 pub(super) fn put(
@@ -41,6 +41,7 @@ pub(super) fn put_half_made(
     lane: &str,
     admin: Option<&Path>,
 ) -> Result<PathBuf, Error> {
+    remove_unwritten(project, lane)?;
     let dir = new_entry(project, lane);
     let there = path.symlink_metadata().is_ok();
     let to = if is_other_disk(path, project) { beside(path) } else { dir.join("worktree") };
@@ -63,6 +64,25 @@ pub(super) fn put_half_made(
         std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;
     }
     Ok(dir)
+}
+
+/// Removes entries that a repair of this lane had begun when it was killed itself, before their record was written.
+fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
+    let Ok(entries) = std::fs::read_dir(project.store.layout().trash()) else { return Ok(()) };
+    for entry in entries.flatten() {
+        let (dir, name) = (entry.path(), entry.file_name());
+        let id = name.to_str().and_then(|name| name.strip_prefix(lane)?.strip_prefix('-'));
+        // Another lane's name may begin as this one's does.
+        let is_id =
+            |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
+        let record = dir.join("trash.toml");
+        if id.is_some_and(is_id) && !record.exists() {
+            remove_drafts(&record).map_err(Error::io("remove", &record))?;
+            // Not when anything else is in it.
+            drop(std::fs::remove_dir(&dir));
+        }
+    }
+    Ok(())
 }
 
 /// The folder of a new entry; its record makes it.

@@ -42,3 +42,4 @@ mod snapshots;
 mod spawn;
 mod stop;
 mod support;
+mod undo;

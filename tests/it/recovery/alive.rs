@@ -3,7 +3,10 @@
 use std::process::Stdio;
 
 use super::kit::{is_tidy, recovers, with_git};
-use crate::support::{State, scenes};
+use crate::support::{Sandbox, State, scenes};
+
+/// A scene, a command, and the call of git at which it is interrupted.
+type Case = (fn() -> Sandbox, &'static [&'static str], &'static str);
 
 #[test]
 fn a_living_commands_operation_is_left_alone() {
@@ -51,7 +54,7 @@ fn recovery_waits_for_the_git_of_a_dead_command() {
 
 #[test]
 fn an_interrupted_command_takes_everything_back_before_it_ends() {
-    let cases: [(fn() -> crate::support::Sandbox, &[&str], &str); 5] = [
+    let cases: [Case; 5] = [
         (scenes::dirty, &["preview", "one"], "checkout-index"),
         (scenes::edited, &["preview", "two"], "checkout-index"),
         (scenes::edited, &["preview", "--back"], "read-tree -m -u"),
@@ -66,7 +69,7 @@ fn an_interrupted_command_takes_everything_back_before_it_ends() {
             assert_eq!(out.code, if signal == "INT" { 130 } else { 143 }, "{args:?}: {}", out.shown());
             is_tidy(&sandbox);
             State::of(&sandbox).is(&before, &format!("{args:?}, {moment}, {signal}"));
-            assert_eq!(sandbox.proq(&["list"]).stderr.contains("cut short"), false);
+            assert!(!sandbox.proq(&["list"]).stderr.contains("cut short"));
         }
     }
 }

@@ -207,3 +207,34 @@ fn a_landing_is_finished_once_its_base_has_moved() {
     let _ = sandbox.proq(&["cleanup"]).ok();
     is_tidy(&sandbox);
 }
+
+#[test]
+fn a_recovery_that_is_killed_is_gone_on_with() {
+    for at in
+        ["journal.planned", "step.before", "step.after", "step.after:2", "restore.given", "restore.installed"]
+    {
+        let sandbox = scenes::dirty();
+        let before = State::of(&sandbox);
+        dies(&sandbox, "transition.moved", &["preview", "one"]);
+        dies(&sandbox, at, &["list"]);
+        recovers(&sandbox);
+        State::of(&sandbox).is(&before, at);
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+    }
+}
+
+#[test]
+fn a_recovery_that_is_killed_while_it_moves_to_the_trash_loses_nothing() {
+    for at in ["record.drafted:2", "trash.moved"] {
+        let sandbox = Sandbox::new();
+        dies(&sandbox, "worktree.added", &["spawn", "--empty", "-n", "new"]);
+        sandbox.write_in(&sandbox.lane("new"), "mine.txt", "mine\n");
+        dies(&sandbox, at, &["list"]);
+        recovers(&sandbox);
+        assert_eq!(sandbox.traces(), [""; 0], "{at}");
+        let entries = proq(&sandbox, "trash");
+        let file = |entry: &String| sandbox.repo.join(format!(".git/proq/trash/{entry}/worktree/mine.txt"));
+        assert_eq!(entries.iter().filter(|entry| file(entry).exists()).count(), 1, "{at}: {entries:?}");
+        assert_eq!(entries.len(), 1, "{at}: {entries:?}");
+    }
+}

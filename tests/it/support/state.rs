@@ -78,9 +78,12 @@ impl State {
 }
 
 fn worktrees(sandbox: &Sandbox) -> Vec<PathBuf> {
-    let list = sandbox.git(&["worktree", "list", "--porcelain"]);
+    let list = sandbox.raw(&sandbox.repo, &["worktree", "list", "--porcelain"]);
+    let list = String::from_utf8(list).unwrap();
     let paths = list.lines().filter_map(|line| line.strip_prefix("worktree "));
-    paths.map(PathBuf::from).filter(|path| path.exists()).collect()
+    let paths: Vec<PathBuf> = paths.map(PathBuf::from).filter(|path| path.exists()).collect();
+    assert!(paths.contains(&sandbox.repo));
+    paths
 }
 
 /// The names in a folder, in order; none when there is no folder.

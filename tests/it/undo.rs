@@ -1,0 +1,243 @@
+//! Owns the tests of undo and redo: each kind of operation is taken back bit for bit, and what undo refuses.
+
+use super::support::{Output, Sandbox, State, names, scenes};
+
+/// Runs a command, takes it back and does it again: each time everything is as it was.
+#[track_caller]
+fn there_and_back(scene: fn() -> Sandbox, args: &[&str], force: bool) {
+    let sandbox = scene();
+    let before = State::of(&sandbox).without_remains();
+    let out = sandbox.proq(args);
+    assert!([0, 3].contains(&out.code), "{}", out.shown());
+    let after = State::of(&sandbox).without_remains();
+    assert_ne!(before, after);
+    let undo: &[&str] = if force { &["undo", "--force"] } else { &["undo"] };
+    for _ in 0..2 {
+        let _ = sandbox.proq(undo).ok();
+        State::of(&sandbox).without_remains().is(&before, "undone");
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        State::of(&sandbox).without_remains().is(&after, "redone");
+    }
+    let left = names(&sandbox.repo.join(".git/proq/work"));
+    assert_eq!(left, [""; 0]);
+    sandbox.git(&["fsck", "--connectivity-only", "--no-dangling", "--no-progress"]);
+}
+
+macro_rules! there_and_back {
+    ($($name:ident: $scene:ident, [$($arg:expr),*] $(, $force:ident)?;)*) => {
+        $(#[test]
+        fn $name() {
+            let force: &[&str] = &[$(stringify!($force))?];
+            there_and_back(scenes::$scene, &[$($arg),*], !force.is_empty());
+        })*
+    };
+}
+
+there_and_back! {
+    spawn: clean, ["spawn", "--empty", "-n", "new"];
+    spawn_with_what_it_carries: carried, ["spawn", "--empty", "--carry", "-n", "new"], force;
+    preview_of_a_clean_checkout: two_lanes, ["preview", "one"];
+    preview: dirty, ["preview", "one"];
+    switch: edited, ["preview", "two"];
+    refresh: outdated, ["preview", "--refresh"];
+    back: shown, ["preview", "--back"];
+    back_with_edits: edited, ["preview", "--back"];
+    back_with_a_commit: committed, ["preview", "--back"];
+    back_onto_a_moved_base: moved, ["preview", "--back"];
+    landing: two_lanes, ["merge", "one"];
+    landing_over_a_dirty_checkout: dirty, ["merge", "one"];
+    landing_that_conflicts: conflicting, ["merge", "clash"];
+    landing_of_all: all_lanes, ["merge", "--all"];
+    landing_on_a_base_elsewhere: elsewhere, ["merge", "one"];
+    landing_without_cleanup: dirty, ["merge", "--no-cleanup", "one"];
+    landing_of_the_lane_on_show: shown, ["merge", "one"];
+    discard: unfinished, ["discard", "--force", "one"];
+    discard_of_the_lane_on_show: edited, ["discard", "--force", "one"];
+    cleanup: landed, ["cleanup"];
+}
+
+#[test]
+fn restored_snapshot() {
+    let sandbox = scenes::thrown_away();
+    let before = State::of(&sandbox);
+    let id = super::snap::ids(&sandbox).pop().unwrap();
+    let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+    let after = State::of(&sandbox);
+    assert_ne!(before, after);
+    let _ = sandbox.proq(&["undo"]).ok();
+    State::of(&sandbox).is(&before, "undone");
+    let _ = sandbox.proq(&["op", "redo"]).ok();
+    State::of(&sandbox).is(&after, "redone");
+}
+
+/// What a refused undo says; nothing may have changed.
+#[track_caller]
+fn refused(sandbox: &Sandbox, args: &[&str]) -> String {
+    let before = State::of(sandbox);
+    let out: Output = sandbox.proq(args);
+    assert_ne!(out.code, 0, "{}", out.shown());
+    State::of(sandbox).is(&before, "refused");
+    out.shown()
+}
+
+#[test]
+fn a_base_that_somebody_built_on_is_not_moved_back() {
+    let sandbox = scenes::dirty();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh("echo more > more.txt; git add more.txt; git commit -qm more more.txt");
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: 'main' has moved on to d0cd48fc since; nothing was changed
+    hint: undo it all the same, keeping what came after under a ref: git proq undo --force
+    --- code 1
+    ");
+    let tip = sandbox.git(&["rev-parse", "main"]);
+    let _ = sandbox.proq(&["undo", "--force"]).ok();
+    assert_eq!(sandbox.git(&["log", "--format=%s", "-1", "main"]), "base");
+    assert!(sandbox.git(&["for-each-ref", "refs/proq/saved"]).contains(&tip), "what came after is kept");
+}
+
+#[test]
+fn a_base_that_was_pushed_is_not_moved_back() {
+    let sandbox = scenes::two_lanes();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh("git init -q --bare ../hub.git; git remote add origin ../hub.git; git push -q origin main");
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: 'main' was pushed: origin/main has it; nothing was changed
+    hint: undo it all the same, keeping what came after under a ref: git proq undo --force
+    --- code 1
+    ");
+    let _ = sandbox.proq(&["undo", "--force"]).ok();
+}
+
+#[test]
+fn changes_in_the_way_refuse_an_undo_also_with_force() {
+    let sandbox = scenes::two_lanes();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.write("shared.txt", "mine\n");
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: local changes in [ROOT]/repo stand in the way: shared.txt; nothing was changed
+    hint: set them aside first: git -C '[ROOT]/repo' stash push
+    --- code 1
+    ");
+    insta::assert_snapshot!(refused(&sandbox, &["undo", "--force"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: local changes in [ROOT]/repo stand in the way: shared.txt; nothing was changed
+    hint: set them aside first: git -C '[ROOT]/repo' stash push
+    --- code 1
+    ");
+    sandbox.sh("git checkout -q shared.txt");
+    let _ = sandbox.proq(&["undo"]).ok();
+}
+
+#[test]
+fn edits_in_a_preview_refuse_the_undo_of_entering_it() {
+    let sandbox = scenes::shown();
+    sandbox.write("one.txt", "edited\n");
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: there are uncommitted changes in [ROOT]/repo: one.txt; nothing was changed
+    hint: set them aside for its next preview: git proq preview --back
+    --- code 1
+    ");
+    insta::assert_snapshot!(refused(&sandbox, &["undo", "--force"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: there are uncommitted changes in [ROOT]/repo: one.txt; nothing was changed
+    hint: set them aside for its next preview: git proq preview --back
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_lane_whose_trash_was_emptied_does_not_come_back() {
+    let sandbox = scenes::unfinished();
+    let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+    let trash = sandbox.repo.join(".git/proq/trash");
+    std::fs::remove_dir_all(&trash).unwrap();
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: operation 3 cannot be undone: [ROOT]/repo/.git/proq/trash/one-[ID]/admin is not there any more; nothing was changed
+    hint: see what of it is still there: git proq op show 3
+    --- code 1
+    ");
+}
+
+#[test]
+fn only_the_last_operation_is_undone() {
+    let sandbox = scenes::two_lanes();
+    insta::assert_snapshot!(refused(&sandbox, &["undo", "1"]), @r"
+    --- stderr
+    error: operation 1 is not the last one that stands, 2 is; nothing was changed
+    hint: undo it and all that came after it: git proq op restore 0
+    --- code 1
+    ");
+    insta::assert_snapshot!(refused(&sandbox, &["undo", "9"]), @r"
+    --- stderr
+    error: there is no operation 9 in the log
+    hint: see what there is: git proq op log
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["undo", "2", "--dry-run"]).shown(), @r"
+    would undo operation 2: git proq spawn --empty -n two
+    --- code 0
+    ");
+}
+
+#[test]
+fn an_operation_of_another_session_is_undone_only_by_its_number() {
+    let sandbox = scenes::two_lanes();
+    let mut elsewhere = sandbox.command("setsid", &sandbox.repo);
+    elsewhere.args(["--wait", env!("CARGO_BIN_EXE_git-proq"), "preview", "one"]);
+    let _ = sandbox.output(elsewhere).ok();
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: operation 3 was begun elsewhere: git proq preview one; nothing was changed
+    hint: look at it: git proq op show 3
+    hint: undo it all the same: git proq undo 3
+    --- code 1
+    ");
+    insta::assert_snapshot!(refused(&sandbox, &["undo", "--json"]), @r#"
+    {
+      "causes": [],
+      "error": "operation 3 was begun elsewhere: git proq preview one; nothing was changed",
+      "exit": 1,
+      "hints": [
+        "look at it: git proq op show 3",
+        "undo it all the same: git proq undo 3"
+      ],
+      "schema": 1
+    }
+    --- code 1
+    "#);
+    insta::assert_snapshot!(sandbox.proq(&["undo", "3"]).shown(), @r"
+    undid operation 3: git proq preview one
+    --- stderr
+    hint: go forward again: git proq op redo
+    --- code 0
+    ");
+}
+
+#[test]
+fn nothing_to_undo_and_nothing_to_do_again() {
+    let sandbox = Sandbox::new();
+    insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
+    --- stderr
+    error: there is nothing to undo
+    --- code 1
+    ");
+    insta::assert_snapshot!(refused(&sandbox, &["op", "redo"]), @r"
+    --- stderr
+    error: there is no undo that could be taken back
+    --- code 1
+    ");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "other"]).ok();
+    insta::assert_snapshot!(refused(&sandbox, &["op", "redo"]), @r"
+    --- stderr
+    error: there is no undo that could be taken back
+    --- code 1
+    ");
+}
