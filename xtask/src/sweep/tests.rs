@@ -55,7 +55,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        drop(copy::remove(&self.0));
+        drop(crate::copy::remove(&self.0));
     }
 }
 
