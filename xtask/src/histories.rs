@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::copy;
-use crate::history::{Bench, Outcome, choose, play, shrink};
+use crate::history::{Bench, Outcome, Tally, choose, play, shrink};
 
 /// Play random histories against a model
 ///
@@ -58,6 +59,7 @@ struct Work<'a> {
     next: AtomicUsize,
     done: AtomicUsize,
     differ: AtomicUsize,
+    tally: Mutex<Tally>,
 }
 
 fn start(args: &Args) -> Outcome<bool> {
@@ -76,6 +78,7 @@ fn start(args: &Args) -> Outcome<bool> {
         next: AtomicUsize::new(0),
         done: AtomicUsize::new(0),
         differ: AtomicUsize::new(0),
+        tally: Mutex::default(),
     };
     let begin = Instant::now();
     let failures: Vec<String> = std::thread::scope(|scope| {
@@ -90,6 +93,10 @@ fn start(args: &Args) -> Outcome<bool> {
     copy::remove(&folder)?;
     if let Some(failure) = failures.into_iter().next() {
         return Err(failure.into());
+    }
+    let tally = work.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (command, [done, refused]) in tally {
+        println!("  {command:<16} {done:>8} done {refused:>8} refused");
     }
     let differ = work.differ.into_inner();
     let (done, wall) = (work.done.into_inner(), begin.elapsed().as_secs_f64());
@@ -126,6 +133,7 @@ impl Work<'_> {
             let number = self.args.only.unwrap_or(n);
             let end = if self.args.only.is_some() { 1 } else { self.args.count };
             if n >= end || self.differ.load(Ordering::Relaxed) >= self.args.most {
+                self.add(bench.tally());
                 return Ok(());
             }
             self.one(&mut bench, number).map_err(|e| format!("history {number}: {e}"))?;
@@ -133,6 +141,15 @@ impl Work<'_> {
             if done.is_multiple_of(500) {
                 println!("{done} done");
             }
+        }
+    }
+
+    fn add(&self, tally: Tally) {
+        let mut sum = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        for (command, [done, refused]) in tally {
+            let both = sum.entry(command).or_default();
+            both[0] += done;
+            both[1] += refused;
         }
     }
 

@@ -1,5 +1,7 @@
 //! Owns the folder that histories are played in: a repository at a path that never changes, made from a template.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -44,6 +46,9 @@ pub(super) struct Answer {
     pub(super) stderr: String,
 }
 
+/// How often each command was done, and how often refused.
+pub(crate) type Tally = BTreeMap<&'static str, [usize; 2]>;
+
 /// A folder for one history after the other.
 #[derive(Debug)]
 pub(crate) struct Bench {
@@ -52,6 +57,7 @@ pub(crate) struct Bench {
     path: String,
     objects: Option<Objects>,
     played: usize,
+    tally: RefCell<Tally>,
 }
 
 impl Bench {
@@ -65,6 +71,7 @@ impl Bench {
             path: path.to_owned(),
             objects: None,
             played: 0,
+            tally: RefCell::default(),
         };
         bench.make_template()?;
         Ok(bench)
@@ -77,7 +84,7 @@ impl Bench {
         remove(&self.repo().join(".git/hooks"))?;
         self.git_ok(MAIN, &["config", "gc.auto", "0"])?;
         for name in FILES {
-            let text: String = (1..=8).map(|n| format!("{name} {n}\n")).collect();
+            let text = (1..=8).fold(String::new(), |text, n| format!("{text}{name} {n}\n"));
             let path = self.repo().join(name);
             std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
             std::fs::write(path, text)?;
@@ -109,6 +116,16 @@ impl Bench {
         }
         self.played += 1;
         Ok(())
+    }
+
+    /// Counts a command.
+    pub(super) fn count(&self, command: &'static str, done: bool) {
+        self.tally.borrow_mut().entry(command).or_default()[usize::from(!done)] += 1;
+    }
+
+    /// What was counted so far.
+    pub(crate) fn tally(&self) -> Tally {
+        self.tally.borrow().clone()
     }
 
     /// The model's way to commits.

@@ -86,7 +86,14 @@ impl Oracle<'_> {
             ["discard", "--force", lane] => self.discard(now, lane, true),
             ["discard", lane] => self.discard(now, lane, false),
             ["cleanup"] => self.cleanup(now),
-            ["undo"] => Ok(log.undo(now)),
+            ["undo"] => match log.made(now) {
+                // It goes as any lane does, by what is in it now; not while it is shown.
+                Some(lane) if now.open.as_ref().is_some_and(|open| open.lane == lane) => {
+                    Ok(Forecast::refused())
+                }
+                Some(lane) => self.discard(now, lane, false),
+                None => Ok(log.undo(now)),
+            },
             ["op", "redo"] => Ok(log.redo(now)),
             _ => Ok(Forecast::done(self.fork(now))),
         }

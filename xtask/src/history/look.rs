@@ -167,7 +167,7 @@ fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
 
 fn lane(text: &str) -> Lane {
     let of = |key: &str| value(text, key).unwrap_or_default().to_owned();
-    let edits = value(text, "preview_edits").map_or(0, |list| list.matches("\"").count().div_ceil(2));
+    let edits = value(text, "preview_edits").map_or(0, |list| list.matches('"').count().div_ceil(2));
     Lane {
         state: of("state"),
         base: of("base"),

@@ -15,7 +15,7 @@ mod step;
 mod undo;
 mod visit;
 
-pub(crate) use bench::Bench;
+pub(crate) use bench::{Bench, Tally};
 pub(crate) use choose::choose;
 pub(crate) use play::play;
 pub(crate) use shrink::shrink;

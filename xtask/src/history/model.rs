@@ -102,7 +102,7 @@ impl Model {
             }
         }
         if let Some(open) = &self.open {
-            let waits = if open.waiting.is_some() { ", changes wait" } else { "" };
+            let waits = if open.waiting.is_some() && !blind.contains(MAIN) { ", changes wait" } else { "" };
             let text = format!("{} at {} from {}{waits}", open.lane, open.tip, open.came_from);
             out.insert("preview".to_owned(), text);
         }
@@ -167,7 +167,9 @@ pub(super) fn tokens_in(text: &str, out: &mut BTreeSet<String>) {
 }
 
 fn collect(files: &Files, out: &mut BTreeSet<String>) {
-    files.values().for_each(|file| tokens_in(&file.text, out));
+    for file in files.values() {
+        tokens_in(&file.text, out);
+    }
 }
 
 fn tell(out: &mut Image, what: &str, files: &Files) {

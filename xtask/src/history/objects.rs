@@ -193,7 +193,9 @@ impl Objects {
     /// Makes a commit.
     pub(super) fn make(&self, tree: &str, parents: &[&str]) -> Outcome<String> {
         let mut args = vec!["commit-tree", tree, "-m", "the model's"];
-        parents.iter().for_each(|parent| args.extend(["-p", parent]));
+        for parent in parents {
+            args.extend(["-p", parent]);
+        }
         let out = self.git(&args, "")?;
         Ok(String::from_utf8_lossy(&out.stdout).trim().to_owned())
     }
@@ -240,5 +242,5 @@ impl Objects {
 
 /// An id as git writes it.
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
+    bytes.iter().fold(String::new(), |text, b| format!("{text}{b:02x}"))
 }

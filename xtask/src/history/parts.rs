@@ -1,6 +1,7 @@
 //! Owns the parts that a moment of a repository is made of, and how files change together.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::rc::Rc;
 
 /// A file's content and whether it is a program.
@@ -61,7 +62,7 @@ impl Snap {
 
 /// Whether `.gitignore` names a path.
 pub(super) fn is_ignored(path: &str) -> bool {
-    path.ends_with(".log")
+    Path::new(path).extension().is_some_and(|e| e == "log")
 }
 
 /// Whether a path lies below another.

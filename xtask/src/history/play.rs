@@ -105,7 +105,7 @@ impl Stage<'_> {
     }
 
     /// The program under test does something.
-    fn command(&mut self, args: &[&str]) -> Outcome<Option<String>> {
+    fn command(&mut self, args: &[&'static str]) -> Outcome<Option<String>> {
         self.precious.extend(self.tokens()?);
         let oracle = Oracle { objects: self.bench.objects()? };
         let forecast = oracle.foresee(&self.model, &self.log, args)?;
@@ -118,6 +118,8 @@ impl Stage<'_> {
                 answer.code, answer.stdout, answer.stderr
             )));
         }
+        let word = if args.contains(&"--back") { "preview --back" } else { args[0] };
+        self.bench.count(word, answer.good || self.model != before);
         if seen.operations > self.seen.operations {
             self.log.add(args, before, self.model.clone());
         } else if self.model != before {
@@ -164,6 +166,11 @@ impl Stage<'_> {
             for (name, lane) in &mut then.model.lanes {
                 let count = seen.model.lanes.get(name).map_or(0, |l| l.edits.len());
                 lane.edits.resize(count, Snap { unsure: true, ..Snap::default() });
+            }
+            if let (Some(open), Some(real)) = (&mut then.model.open, &seen.model.open)
+                && open.waiting.is_some() != real.waiting.is_some()
+            {
+                open.waiting = real.waiting.as_ref().map(|_| Snap { unsure: true, ..Snap::default() });
             }
         }
         self.model = then.model;
@@ -247,8 +254,8 @@ fn change(dir: &Path, edit: &Edit) -> Outcome<()> {
         }
         Change::Whole(n) => format!("{}\n", token(n)),
         Change::Line(line, n) => {
-            let fresh = || (1..=LINES).map(|n| format!("{} {n}\n", edit.path)).collect();
-            let text: String = old.unwrap_or_else(fresh);
+            let fresh = || (1..=LINES).fold(String::new(), |text, n| format!("{text}{} {n}\n", edit.path));
+            let text = old.unwrap_or_else(fresh);
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             let at = line.min(lines.len().saturating_sub(1));
             match lines.get_mut(at) {

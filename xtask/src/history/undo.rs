@@ -21,6 +21,8 @@ enum Kind {
 struct Logged {
     kind: Kind,
     undone: bool,
+    /// The lane that it made.
+    made: Option<String>,
     before: Model,
     after: Model,
 }
@@ -53,7 +55,11 @@ impl Log {
             }
             Kind::Original => {}
         }
-        self.all.push(Logged { kind, undone: false, before, after });
+        let made = match (kind, args) {
+            (Kind::Original, ["spawn", .., lane]) => Some((*lane).to_owned()),
+            _ => None,
+        };
+        self.all.push(Logged { kind, undone: false, made, before, after });
     }
 
     fn last(&self) -> Option<usize> {
@@ -66,9 +72,19 @@ impl Log {
         self.all[since..].iter().rposition(is_undo).map(|n| n + since)
     }
 
+    fn target(&self) -> Option<usize> {
+        self.last().map(|n| self.performer.get(&n).copied().unwrap_or(n))
+    }
+
+    /// The lane whose making an undo would take back, when things have changed since.
+    pub(super) fn made(&self, now: &Model) -> Option<&str> {
+        let op = self.all.get(self.target()?)?;
+        op.made.as_deref().filter(|_| *now != op.after)
+    }
+
     /// `git proq undo`.
     pub(super) fn undo(&self, now: &Model) -> Forecast {
-        self.back(now, self.last().map(|n| self.performer.get(&n).copied().unwrap_or(n)))
+        self.back(now, self.target())
     }
 
     /// `git proq op redo`.
@@ -122,9 +138,9 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
     let mut trees = BTreeMap::new();
     for name in now.trees.keys().chain(after.trees.keys()).chain(before.trees.keys()) {
         match three_trees(now.trees.get(name), after.trees.get(name), before.trees.get(name)) {
-            Some(Some(tree)) => drop(trees.insert(name.clone(), tree)),
-            Some(None) => {}
-            None => {
+            Ok(Some(tree)) => drop(trees.insert(name.clone(), tree)),
+            Ok(None) => {}
+            Err(Unclear) => {
                 blind.insert(name.clone());
                 let head = before.trees.get(name).map(|t| t.head.clone())?;
                 trees.insert(name.clone(), Tree { head, ..now.trees.get(name).cloned().unwrap_or_default() });
@@ -137,7 +153,8 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
         lanes: three_lanes(now, after, before)?,
         open: three(&now.open, &after.open, &before.open)?,
     };
-    if now.trees.get(MAIN) != after.trees.get(MAIN) {
+    let main = |model: &Model| model.trees.get(MAIN).cloned();
+    if main(now) != main(after) && (main(before) != main(after) || before.open != after.open) {
         // What was changed since may have gone along into what is set aside again.
         blind.insert(MAIN.to_owned());
         let unsure = |snap: &mut Snap| snap.unsure = true;
@@ -147,8 +164,15 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
     Some(Fork { model, blind, may_refuse: true })
 }
 
-/// A worktree with a change taken back, path by path. `None` when that cannot be said.
-fn three_trees(now: Option<&Tree>, after: Option<&Tree>, before: Option<&Tree>) -> Option<Option<Tree>> {
+/// The same was changed by an operation and since.
+struct Unclear;
+
+/// A worktree with a change taken back, path by path.
+fn three_trees(
+    now: Option<&Tree>,
+    after: Option<&Tree>,
+    before: Option<&Tree>,
+) -> Result<Option<Tree>, Unclear> {
     let (Some(now), Some(after), Some(before)) = (now, after, before) else {
         let same = match (now, after) {
             // A worktree that goes takes ignored files along; nothing else may have come to it.
@@ -158,12 +182,15 @@ fn three_trees(now: Option<&Tree>, after: Option<&Tree>, before: Option<&Tree>) 
             }
             (now, after) => now == after,
         };
-        return if same { Some(before.cloned()) } else { three(&now, &after, &before).map(|t| t.cloned()) };
+        if same {
+            return Ok(before.cloned());
+        }
+        return three(&now, &after, &before).map(Option::<&Tree>::cloned).ok_or(Unclear);
     };
-    Some(Some(Tree {
-        head: three(&now.head, &after.head, &before.head)?,
-        files: three_maps(&now.files, &after.files, &before.files)?,
-        index: three_maps(&now.index, &after.index, &before.index)?,
+    Ok(Some(Tree {
+        head: three(&now.head, &after.head, &before.head).ok_or(Unclear)?,
+        files: three_maps(&now.files, &after.files, &before.files).ok_or(Unclear)?,
+        index: three_maps(&now.index, &after.index, &before.index).ok_or(Unclear)?,
     }))
 }
 

@@ -146,8 +146,10 @@ impl Oracle<'_> {
     pub(super) fn made_in_preview(&self, now: &Model, lane: &str) -> Outcome<bool> {
         let Some(open) = now.open.as_ref().filter(|o| o.lane == lane) else { return Ok(false) };
         let Some(at) = now.commit_of(MAIN) else { return Ok(false) };
-        let shown = reality(now, open) == Reality::Shown;
-        Ok(shown && (at != open.tip || !now.main().is_clean(&*self.objects.files(&at)?)))
+        Ok(match reality(now, open) {
+            Reality::Shown => at != open.tip || !now.main().is_clean(&*self.objects.files(&at)?),
+            _ => now.refs.get(&preview_branch(lane)).is_some_and(|tip| *tip != open.tip),
+        })
     }
 
     fn come_home(&self, then: &mut Fork, open: &Open) -> Outcome<Back> {
