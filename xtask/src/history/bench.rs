@@ -83,6 +83,8 @@ impl Bench {
         self.git_ok(MAIN, &["init", "-q", "-b", "main"])?;
         remove(&self.repo().join(".git/hooks"))?;
         self.git_ok(MAIN, &["config", "gc.auto", "0"])?;
+        // It outlives the commit that starts it, and a lane stays as long as somebody is in its folder.
+        self.git_ok(MAIN, &["config", "maintenance.auto", "false"])?;
         for name in FILES {
             let text = (1..=8).fold(String::new(), |text, n| format!("{text}{name} {n}\n"));
             let path = self.repo().join(name);

@@ -37,7 +37,14 @@ struct Sketch {
 pub(crate) fn choose(seed: u64, number: usize, length: usize) -> Vec<Step> {
     let dice = Dice::new(seed, &format!("history {number}"));
     let mut sketch = Sketch { dice, tokens: 0, shown: false, fresh: false, undone: false };
-    (0..length).map(|_| sketch.step()).collect()
+    // Most begin with something to show and to land.
+    let first = [("one", 4), ("two", 2)].into_iter().filter(|(_, nth)| !number.is_multiple_of(*nth));
+    let mut steps: Vec<Step> =
+        first.map(|(at, _)| Step::Commit { at, edits: sketch.edits(), amend: false }).take(length).collect();
+    while steps.len() < length {
+        steps.push(sketch.step());
+    }
+    steps
 }
 
 impl Sketch {
@@ -73,11 +80,11 @@ impl Sketch {
         Step::Proq(match self.dice.below(20) {
             0..2 => vec!["spawn", "--empty", "-n", "three"],
             2 => vec!["spawn", "--empty", "-n", lane],
-            3..6 if self.shown => {
+            3..8 if self.shown => {
                 self.shown = false;
                 vec!["preview", "--back"]
             }
-            6 if self.shown => vec!["preview", "--refresh"],
+            8 if self.shown => vec!["preview", "--refresh"],
             3..11 => {
                 self.shown = true;
                 vec!["preview", lane]
