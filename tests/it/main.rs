@@ -14,6 +14,7 @@ mod discard;
 mod discovery;
 mod events;
 mod guard;
+mod histories;
 mod hooks;
 mod library;
 mod list;
