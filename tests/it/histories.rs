@@ -91,3 +91,19 @@ fn a_forced_discard_is_done_again_over_the_work_that_it_kept() {
     let said = sandbox.proq(&["op", "redo"]).fails(1);
     assert!(said.contains("lane 'one' has uncommitted work"), "{said}");
 }
+
+#[test]
+fn a_preview_is_undone_and_done_again_any_number_of_times() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one"]).ok();
+    sandbox.write("a.txt", "mine\n");
+    sandbox.write("deep/er/new.txt", "mine too\n");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    for _ in 0..4 {
+        let _ = sandbox.proq(&["undo"]).ok();
+        assert_eq!(sandbox.read("a.txt"), "mine\n");
+        assert_eq!(sandbox.read("deep/er/new.txt"), "mine too\n");
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        assert_eq!(sandbox.read("a.txt"), "a\n");
+    }
+}
