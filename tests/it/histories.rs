@@ -107,3 +107,16 @@ fn a_preview_is_undone_and_done_again_any_number_of_times() {
         assert_eq!(sandbox.read("a.txt"), "a\n");
     }
 }
+
+#[test]
+fn a_lane_whose_preview_was_left_by_hand_is_kept_for_the_commits_made_in_it() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.write("new.txt", "new\n");
+    sandbox.commit_all("in the preview");
+    sandbox.git(&["switch", "-q", "main"]);
+    let said = sandbox.proq(&["discard", "one"]).fails(1);
+    assert!(said.contains("commits made in its preview"), "{said}");
+    assert!(!said.contains("are in lane 'one' now"), "{said}");
+}
