@@ -12,7 +12,7 @@ mod copy;
 #[allow(dead_code, reason = "the sweep takes samples, a history does not")]
 mod dice;
 #[path = "../../xtask/src/history/mod.rs"]
-#[allow(dead_code, reason = "what a long run counts, a short one does not ask for")]
+#[allow(dead_code, unused_imports, reason = "what a long run counts, a short one does not ask for")]
 mod history;
 
 /// How many histories one test plays.

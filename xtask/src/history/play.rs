@@ -27,7 +27,14 @@ pub(crate) fn play(bench: &mut Bench, steps: &[Step]) -> Outcome<Option<Fault>> 
     bench.reset()?;
     let seen = look(bench)?;
     let model = Model { ..seen.model.clone() };
-    let mut stage = Stage { bench, seen, model, log: Log::default(), precious: BTreeSet::new() };
+    let mut stage = Stage {
+        bench,
+        seen,
+        model,
+        log: Log::default(),
+        precious: BTreeSet::new(),
+        amended: BTreeSet::new(),
+    };
     for (n, step) in steps.iter().enumerate() {
         let wrong = match step {
             Step::Proq(args) => stage.command(args)?,
@@ -46,12 +53,18 @@ struct Stage<'b> {
     model: Model,
     log: Log,
     precious: BTreeSet<String>,
+    /// What was amended away. A preview may show it for a while.
+    amended: BTreeSet<String>,
 }
 
 impl Stage<'_> {
     /// Somebody does something without git-proq.
     fn user(&mut self, step: &Step) -> Outcome<Option<String>> {
         let before = self.tokens()?;
+        let before_commit = match step {
+            Step::Commit { at, amend: true, .. } => self.committed(at)?,
+            _ => BTreeSet::new(),
+        };
         match step {
             Step::Edit { at, edits } => self.edit(at, edits)?,
             Step::Stage { at, path } => self.git(at, &["add", "-A", "--", path])?,
@@ -68,6 +81,9 @@ impl Stage<'_> {
         let seen = look(self.bench)?;
         self.model.trees.clone_from(&seen.model.trees);
         self.model.refs.clone_from(&seen.model.refs);
+        if let Step::Commit { at, amend: true, .. } = step {
+            self.amended.extend(before_commit.difference(&self.committed(at)?).cloned());
+        }
         self.seen = seen;
         let none = BTreeSet::new();
         let wrong = difference(&self.seen.model.image(&none), &self.model.image(&none));
@@ -93,6 +109,17 @@ impl Stage<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The tokens of the commit that a worktree is at.
+    fn committed(&self, at: At) -> Outcome<BTreeSet<String>> {
+        let mut out = BTreeSet::new();
+        if let Some(id) = self.model.commit_of(at) {
+            for file in self.bench.objects()?.files(&id)?.values() {
+                tokens_in(&file.text, &mut out);
+            }
+        }
+        Ok(out)
     }
 
     /// Every token there is now, in files, indexes, snapshots and at the tips of branches.
@@ -211,6 +238,7 @@ impl Stage<'_> {
                 tokens_in(&String::from_utf8_lossy(&self.bench.objects()?.read(id)?), &mut found);
             }
         }
+        found.append(&mut self.amended);
         let lost: Vec<&str> = self.precious.difference(&found).map(String::as_str).collect();
         Ok((!lost.is_empty()).then(|| format!("LOST: {}", lost.join(", "))))
     }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::Outcome;
 use super::args::Args;
-use super::copy;
 use super::place::Place;
 use super::points::{Share, sweep};
 use super::report::{Tally, Violation};
