@@ -65,6 +65,7 @@ impl Operation<'_> {
     /// Where a snapshot came back by a merge its own files stayed behind; what is set aside now has its own.
     fn make_room(&self, old: &SnapRecord) -> Result<(), Error> {
         let aside = self.project.store.layout().snapshot(&old.id);
+        snaps::prune(self.project, &old.id);
         if aside.join("files").exists() {
             self.rename(&aside.join("files"), &aside.join(format!("files-{}", new_id())))?;
         }

@@ -104,7 +104,11 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
             let snapshot = op.snapshot_of(snap)?;
             let head = op.project.repo.head_of(dir)?.unwrap_or(snapshot.base);
             match op.restore(dir, snap, head)? {
-                Restored::Exactly | Restored::Merged => Ok(()),
+                Restored::Exactly | Restored::Merged => {
+                    // Older files may have had to make room, and come back to this place.
+                    snaps::prune(op.project, snap);
+                    Ok(())
+                }
                 Restored::Conflict(paths) => {
                     Err(Error::DoesNotFit { dir: dir.clone(), paths, snapshot: snapshot.commit })
                 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate_as};
 use super::{Error, Project, UndoError, Why, remove, steps};
-use crate::git::{self, Oid, RefMove, RepoPath, WorktreeList};
+use crate::git::{self, Oid, RefMove, RepoPath, Snapshot, WorktreeList};
 use crate::store::records::{LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Header, LockName, Record, new_id};
 
@@ -111,6 +111,7 @@ impl TakeBack<'_, '_> {
             // Whatever happened in it since is looked at as for any removal.
             return self.remove_lane(&lane);
         }
+        self.refuse_new_work()?;
         for step in self.entry.standing().rev() {
             match (step, moved_branch(step)) {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
@@ -124,6 +125,37 @@ impl TakeBack<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// A lane that goes once more may hold what was not in it when it went before.
+    fn refuse_new_work(&self) -> Result<(), Error> {
+        let project = self.op.project;
+        let goes = |lane: &LaneRecord, step: &Step| matches!(step, Step::Move { to, .. } if *to == lane.path);
+        for lane in project.lanes()? {
+            if !self.entry.standing().any(|step| goes(&lane, step)) || !lane.path.exists() {
+                continue;
+            }
+            let paths = git::status(&project.repo, &lane.path, true)?.paths();
+            if !paths.is_empty() && !self.is_kept(&lane.path)? {
+                return Err(UndoError::Uncommitted { name: lane.name, paths }.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a snapshot that is there already holds everything uncommitted in a worktree.
+    fn is_kept(&self, dir: &Path) -> Result<bool, Error> {
+        let project = self.op.project;
+        let Some(head) = project.repo.head_of(dir)? else { return Ok(false) };
+        let same = |a: &Snapshot, b: &Snapshot| {
+            let trees = |s: &Snapshot| (s.base, s.index_tree, s.work_tree, s.untracked_tree, s.stages);
+            trees(a) == trees(b) && a.intent_to_add == b.intent_to_add
+        };
+        let kept = self.op.checkout(dir)?.describe(head, "uncommitted work", &[], |there, _| {
+            let all = project.snap_ids()?;
+            Ok(all.iter().filter_map(|id| project.snap(id).ok()).any(|snap| same(&snap.snapshot, &there)))
+        })?;
+        Ok(kept.unwrap_or(true))
     }
 
     /// Edits that were made since would go along to another branch and be mixed with what is there.

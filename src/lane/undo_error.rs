@@ -62,6 +62,14 @@ pub enum UndoError {
         /// The changed paths.
         paths: Vec<git::RepoPath>,
     },
+    /// A lane would go with work that was not in it when it went before.
+    #[error("lane '{name}' has uncommitted work: {}", git::names(paths))]
+    Uncommitted {
+        /// The lane.
+        name: String,
+        /// The changed paths.
+        paths: Vec<git::RepoPath>,
+    },
     /// The main checkout shows the lane.
     #[error("the main checkout shows lane '{name}'")]
     Shown {
@@ -114,6 +122,9 @@ impl Explain for UndoError {
             }
             UndoError::Edits { .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
+            }
+            UndoError::Uncommitted { name, .. } => {
+                vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
             }
             UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
         }

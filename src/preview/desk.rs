@@ -93,13 +93,16 @@ pub(super) fn made_in_preview(project: &Project, lane: &str) -> Result<Vec<Strin
         return Ok(out);
     };
     let desk = Desk::look(project, main)?;
-    if open.lane != lane || reality(&open, &desk) != Reality::Shown {
+    if open.lane != lane {
         return Ok(out);
     }
-    if desk.commit != open.tip {
+    let shown = reality(&open, &desk) == Reality::Shown;
+    // Where somebody switched back by hand, its branch still has them.
+    let tip = if shown { Some(desk.commit) } else { project.repo.branch_tip(&open.branch)? };
+    if tip.is_some_and(|tip| tip != open.tip) {
         out.push("commits made in its preview".to_owned());
     }
-    if !crate::git::status(&project.repo, main, true)?.is_clean() {
+    if shown && !crate::git::status(&project.repo, main, true)?.is_clean() {
         out.push("uncommitted edits in its preview".to_owned());
     }
     Ok(out)

@@ -19,6 +19,7 @@ mod doctor_operations;
 mod events;
 mod gc;
 mod guard;
+mod histories;
 mod hooks;
 mod library;
 mod list;

@@ -5,6 +5,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod copy;
+mod dice;
+mod histories;
+mod history;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sweep;
 
@@ -25,16 +29,16 @@ enum Task {
     /// Kill git-proq at every system call that changes something (Linux on x86_64 only)
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     CrashSweep,
+    Histories(histories::Args),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     match cli.task {
+        Task::Histories(args) => histories::main(&args),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
-    }
-    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-    match cli.task {
+        #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
         Task::CrashSweep => {
             eprintln!(
                 "error: the crash sweep stops programs at system calls, which works on Linux on x86_64 only"

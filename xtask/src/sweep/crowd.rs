@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::Outcome;
 use super::crowd_model;
-use super::dice::Dice;
 use super::place::{Answer, Place};
+use crate::dice::Dice;
 
 /// What one member of the crowd needs to work.
 struct Member<'a> {

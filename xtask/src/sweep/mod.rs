@@ -2,10 +2,8 @@
 
 pub(crate) mod args;
 mod calls;
-mod copy;
 mod crowd;
 mod crowd_model;
-mod dice;
 mod image;
 mod judge;
 mod place;
@@ -25,6 +23,7 @@ use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use crate::copy;
 use args::Args;
 use place::Place;
 use points::{Share, sweep};

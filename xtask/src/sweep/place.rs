@@ -6,9 +6,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::copy::{copy, remove};
 use super::trace::{Plan, Run, run};
 use super::{Outcome, fail};
+use crate::copy::{copy, remove};
 
 /// The clock of every run that is not told another time.
 const NOW: &str = "2026-01-02T03:04:05Z";

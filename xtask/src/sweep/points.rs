@@ -3,11 +3,11 @@
 use super::Outcome;
 use super::args::Args;
 use super::calls::Call;
-use super::dice::Dice;
 use super::judge::RECOVER;
 use super::report::{Tally, Violation};
 use super::scene::Stage;
 use super::trace::{Plan, Run};
+use crate::dice::Dice;
 
 /// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
 const SHORT: usize = 40;

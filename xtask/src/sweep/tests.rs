@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::Outcome;
 use super::args::Args;
-use super::copy;
 use super::place::Place;
 use super::points::{Share, sweep};
 use super::report::{Tally, Violation};
@@ -55,7 +54,7 @@ struct Folder(PathBuf);
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        drop(copy::remove(&self.0));
+        drop(crate::copy::remove(&self.0));
     }
 }
 

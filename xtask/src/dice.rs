@@ -2,11 +2,11 @@
 
 /// A sequence of numbers that look random and are the same for the same seed (splitmix64).
 #[derive(Debug, Clone)]
-pub(super) struct Dice(u64);
+pub(crate) struct Dice(u64);
 
 impl Dice {
     /// A sequence of its own for each seed and name.
-    pub(super) fn new(seed: u64, name: &str) -> Dice {
+    pub(crate) fn new(seed: u64, name: &str) -> Dice {
         let mut dice = Dice(seed);
         for byte in name.bytes() {
             dice.0 = dice.next() ^ u64::from(byte);
@@ -15,7 +15,7 @@ impl Dice {
     }
 
     /// The next number.
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -24,13 +24,13 @@ impl Dice {
     }
 
     /// A number below `end`, which is not zero.
-    pub(super) fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         let end = u64::try_from(end.max(1)).unwrap_or(1);
         usize::try_from(self.next() % end).unwrap_or(0)
     }
 
     /// `count` of the numbers from 1 to `last`, in order; all of them when there are not more.
-    pub(super) fn sample(&mut self, last: usize, count: usize) -> Vec<usize> {
+    pub(crate) fn sample(&mut self, last: usize, count: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (1..=last).collect();
         while all.len() > count {
             all.swap_remove(self.below(all.len()));

@@ -1,0 +1,171 @@
+//! Owns `cargo xtask histories`: many random histories, by many workers, each held against the model.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::copy;
+use crate::history::{Bench, Outcome, Tally, choose, play, shrink};
+
+/// Play random histories against a model
+///
+/// A history is a row of steps in a random order: files are edited, staged and committed in the main checkout and in
+/// lanes, lanes are made, previewed, left, landed, discarded, cleaned up, and all of that is undone and done again, with
+/// plain git by hand in between. A model in memory says what must come of each step. Ends with 1 when it differs.
+#[derive(Debug, Clone, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// How many histories
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    count: usize,
+    /// Chooses them; printed by every run
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Only this one of them
+    #[arg(long, value_name = "N", requires = "seed")]
+    only: Option<usize>,
+    /// How many steps each has
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    length: usize,
+    /// How many at once; as many as there are processors by default
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Stop after so many that differ
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    most: usize,
+    /// The program; by default it is built here first
+    #[arg(long, value_name = "PATH")]
+    proq: Option<PathBuf>,
+}
+
+/// Runs them.
+pub(crate) fn main(args: &Args) -> ExitCode {
+    match start(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+struct Work<'a> {
+    args: &'a Args,
+    seed: u64,
+    proq: PathBuf,
+    next: AtomicUsize,
+    done: AtomicUsize,
+    differ: AtomicUsize,
+    tally: Mutex<Tally>,
+}
+
+fn start(args: &Args) -> Outcome<bool> {
+    let proq = program(args)?;
+    let seed = args.seed.unwrap_or_else(now);
+    println!("seed {seed}");
+    let memory = PathBuf::from("/dev/shm");
+    let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
+    let folder = above.join(format!("proq-histories-{}", std::process::id()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
+    let work = Work {
+        args,
+        seed,
+        proq,
+        next: AtomicUsize::new(0),
+        done: AtomicUsize::new(0),
+        differ: AtomicUsize::new(0),
+        tally: Mutex::default(),
+    };
+    let begin = Instant::now();
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let work = &work;
+        let worker = |n: usize| {
+            let folder = folder.join(format!("w{n}"));
+            scope.spawn(move || work.work(&folder).err().map(|e| e.to_string()))
+        };
+        let workers: Vec<_> = (0..jobs).map(worker).collect();
+        workers.into_iter().filter_map(|w| w.join().unwrap_or(Some("a worker panicked".to_owned()))).collect()
+    });
+    copy::remove(&folder)?;
+    if let Some(failure) = failures.into_iter().next() {
+        return Err(failure.into());
+    }
+    let tally = work.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for (command, [done, refused]) in tally {
+        println!("  {command:<16} {done:>8} done {refused:>8} refused");
+    }
+    let differ = work.differ.into_inner();
+    let (done, wall) = (work.done.into_inner(), begin.elapsed().as_secs_f64());
+    println!("{done} histories of {} steps in {wall:.0} s: {differ} differ (seed {seed})", args.length);
+    Ok(differ == 0)
+}
+
+fn now() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    now.as_secs() * 1000 + u64::from(now.subsec_millis())
+}
+
+/// The program under test: the one that was named, or this checkout's, built now.
+fn program(args: &Args) -> Outcome<PathBuf> {
+    if let Some(path) = &args.proq {
+        return Ok(path.canonicalize()?);
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let build = ["build", "--quiet", "--release", "--locked"];
+    if !Command::new(cargo).args(build).current_dir(root).status()?.success() {
+        return Err("git-proq could not be built".into());
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    Ok(target.join("release/git-proq").canonicalize()?)
+}
+
+impl Work<'_> {
+    fn work(&self, folder: &Path) -> Outcome<()> {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut bench = Bench::new(folder, &self.proq, &path)?;
+        loop {
+            let n = self.next.fetch_add(1, Ordering::Relaxed);
+            let number = self.args.only.unwrap_or(n);
+            let end = if self.args.only.is_some() { 1 } else { self.args.count };
+            if n >= end || self.differ.load(Ordering::Relaxed) >= self.args.most {
+                self.add(bench.tally());
+                return Ok(());
+            }
+            self.one(&mut bench, number).map_err(|e| format!("history {number}: {e}"))?;
+            let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+            if done.is_multiple_of(500) {
+                println!("{done} done");
+            }
+        }
+    }
+
+    fn add(&self, tally: Tally) {
+        let mut sum = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        for (command, [done, refused]) in tally {
+            let both = sum.entry(command).or_default();
+            both[0] += done;
+            both[1] += refused;
+        }
+    }
+
+    fn one(&self, bench: &mut Bench, number: usize) -> Outcome<()> {
+        let steps = choose(self.seed, number, self.args.length);
+        let Some(fault) = play(bench, &steps)? else { return Ok(()) };
+        self.differ.fetch_add(1, Ordering::Relaxed);
+        let (steps, fault) = shrink(bench, &steps, fault)?;
+        let mut text = format!("history {number} differs:\n");
+        for step in &steps {
+            text.push_str(&format!("  {step}\n"));
+        }
+        println!(
+            "{text}  => {}\n  again: cargo xtask histories --seed {} --only {number} --length {}\n",
+            fault.text, self.seed, self.args.length
+        );
+        Ok(())
+    }
+}

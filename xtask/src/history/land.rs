@@ -1,0 +1,200 @@
+//! Owns what landings and removals do to the model.
+
+use super::Outcome;
+use super::expect::{Ending, Forecast, Fork, Oracle};
+use super::model::{Model, branch, preview_branch};
+use super::step::MAIN;
+use super::visit::Back;
+
+/// What becomes of a lane that is to land.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Landed,
+    Already,
+    Conflict,
+    Refused,
+}
+
+impl Oracle<'_> {
+    /// `git proq merge`; every lane when none is named.
+    pub(super) fn merge(&self, now: &Model, named: Option<&[&str]>) -> Outcome<Forecast> {
+        let mut then = self.fork(now);
+        if named.is_some_and(|names| names.iter().any(|n| !now.lanes.contains_key(*n))) {
+            return Ok(Forecast::refused());
+        }
+        let every = || now.lanes.keys().map(String::as_str).collect();
+        let names: Vec<&str> = named.map_or_else(every, <[&str]>::to_vec);
+        let commits =
+            |o: &&super::model::Open| now.refs.get(&preview_branch(&o.lane)).is_some_and(|t| *t != o.tip);
+        let made = now.open.as_ref().filter(commits).is_some_and(|o| names.contains(&o.lane.as_str()));
+        if made && self.leave(&mut then)? == Back::Refused {
+            return Ok(Forecast::refused());
+        }
+        let mut verdicts = Vec::new();
+        let mut ready: Vec<(String, Vec<&str>)> = Vec::new();
+        for name in names {
+            match self.sort(&then.model, name, named.is_none())? {
+                Some(Verdict::Landed) => {
+                    let onto = then.model.lanes[name].base.clone();
+                    match ready.iter_mut().find(|(base, _)| *base == onto) {
+                        Some((_, group)) => group.push(name),
+                        None => ready.push((onto, vec![name])),
+                    }
+                }
+                Some(verdict) => verdicts.push((name, verdict)),
+                None => {}
+            }
+        }
+        let shown = then.model.open.as_ref().map(|open| open.lane.clone());
+        let goes = |shown: &String| {
+            let already = verdicts.iter().any(|(n, v)| n == shown && *v == Verdict::Already);
+            already || ready.iter().any(|(_, group)| group.contains(&shown.as_str()))
+        };
+        if shown.as_ref().is_some_and(goes) && self.leave(&mut then)? == Back::Refused {
+            return Ok(Forecast::refused());
+        }
+        for (onto, group) in ready {
+            verdicts.extend(self.land(&mut then, &onto, &group)?);
+        }
+        for (name, verdict) in &verdicts {
+            if matches!(verdict, Verdict::Landed | Verdict::Already) {
+                self.retire(&mut then, name, false)?;
+            }
+        }
+        let bad = verdicts.iter().any(|(_, v)| matches!(v, Verdict::Conflict | Verdict::Refused));
+        let forecast = Forecast::done(then);
+        Ok(if bad { forecast.complaining() } else { forecast })
+    }
+
+    /// Whether a lane may land; none when it is passed over.
+    fn sort(&self, now: &Model, name: &str, all: bool) -> Outcome<Option<Verdict>> {
+        let lane = &now.lanes[name];
+        let Some(base) = now.refs.get(&format!("refs/heads/{}", lane.base)) else {
+            return Ok(Some(Verdict::Refused));
+        };
+        let Some(tip) = now.refs.get(&branch(name)) else { return Ok(Some(Verdict::Refused)) };
+        if all && lane.state == "idle" && *tip == lane.start {
+            return Ok(None);
+        }
+        let known = lane.conflict.as_ref().is_some_and(|(theirs, ours)| theirs == tip && ours == base);
+        if all && lane.state == "conflict" && known {
+            return Ok(None);
+        }
+        if !now.trees[name].is_clean(&*self.objects.files(tip)?) {
+            return Ok(Some(Verdict::Refused));
+        }
+        Ok(Some(if !self.objects.is_ancestor(tip, base)? {
+            Verdict::Landed
+        } else if *tip == lane.start && !lane.landed {
+            Verdict::Refused
+        } else {
+            Verdict::Already
+        }))
+    }
+
+    /// Lands lanes on one branch, all that fit, or none when its checkout is in the way.
+    fn land<'n>(&self, then: &mut Fork, onto: &str, group: &[&'n str]) -> Outcome<Vec<(&'n str, Verdict)>> {
+        let full = format!("refs/heads/{onto}");
+        let base = then.model.refs[&full].clone();
+        let mut top = base.clone();
+        let mut verdicts = Vec::new();
+        for name in group {
+            let tip = then.model.refs[&branch(name)].clone();
+            let verdict = match self.objects.merge(&top, &tip)? {
+                None => Verdict::Conflict,
+                Some(tree) if tree == self.objects.commit(&top)?.tree => Verdict::Already,
+                Some(tree) => {
+                    top = self.objects.make(&tree, &[&top, &tip])?;
+                    Verdict::Landed
+                }
+            };
+            verdicts.push((*name, verdict));
+        }
+        if then.model.main().head == full && top != base {
+            let (from, to) = (self.objects.files(&base)?, self.objects.files(&top)?);
+            let mut main = then.model.main();
+            if main.refuses(&from, &to) {
+                return Ok(group.iter().map(|name| (*name, Verdict::Refused)).collect());
+            }
+            main.bring(&from, &to);
+            then.model.trees.insert(MAIN.to_owned(), main);
+        }
+        then.model.refs.insert(full, top);
+        for (name, verdict) in &verdicts {
+            let tip = then.model.refs[&branch(name)].clone();
+            let Some(lane) = then.model.lanes.get_mut(*name) else { continue };
+            match verdict {
+                Verdict::Landed => {
+                    "landed".clone_into(&mut lane.state);
+                    lane.landed = true;
+                    lane.conflict = None;
+                }
+                Verdict::Conflict => {
+                    "conflict".clone_into(&mut lane.state);
+                    lane.conflict = Some((tip, base.clone()));
+                }
+                _ => {}
+            }
+        }
+        Ok(verdicts)
+    }
+
+    /// What in a lane would be missed.
+    fn missed(&self, now: &Model, name: &str) -> Outcome<bool> {
+        let lane = &now.lanes[name];
+        let Some(tip) = now.refs.get(&branch(name)) else { return Ok(true) };
+        if !lane.edits.is_empty() || !now.trees[name].is_clean(&*self.objects.files(tip)?) {
+            return Ok(true);
+        }
+        let Some(base) = now.refs.get(&format!("refs/heads/{}", lane.base)) else {
+            return Ok(*tip != lane.start);
+        };
+        if self.objects.is_ancestor(tip, base)? {
+            return Ok(false);
+        }
+        Ok(self
+            .objects
+            .merge(base, tip)?
+            .is_none_or(|tree| self.objects.commit(base).is_ok_and(|commit| commit.tree != tree)))
+    }
+
+    /// Removes a lane, and says whether it went.
+    fn retire(&self, then: &mut Fork, name: &str, force: bool) -> Outcome<bool> {
+        if !force && (self.missed(&then.model, name)? || self.made_in_preview(&then.model, name)?) {
+            return Ok(false);
+        }
+        if then.model.open.as_ref().is_some_and(|open| open.lane == name) {
+            let before = then.clone();
+            if self.leave(then)? == Back::Refused {
+                *then = before;
+                return Ok(false);
+            }
+        }
+        then.model.lanes.remove(name);
+        then.model.trees.remove(name);
+        then.model.refs.remove(&branch(name));
+        Ok(true)
+    }
+
+    /// `git proq discard`.
+    pub(super) fn discard(&self, now: &Model, name: &str, force: bool) -> Outcome<Forecast> {
+        let mut then = self.fork(now);
+        if !now.lanes.contains_key(name) || !self.retire(&mut then, name, force)? {
+            return Ok(Forecast::refused());
+        }
+        Ok(Forecast::done(then))
+    }
+
+    /// `git proq cleanup`.
+    pub(super) fn cleanup(&self, now: &Model) -> Outcome<Forecast> {
+        let mut then = self.fork(now);
+        for (name, lane) in &now.lanes {
+            if lane.state == "landed" {
+                self.retire(&mut then, name, false)?;
+            }
+        }
+        let unsure = !then.blind.is_empty();
+        let forecast = Forecast::done(then);
+        Ok(if unsure { Forecast { ending: Ending::Any, ..forecast } } else { forecast })
+    }
+}
