@@ -218,9 +218,9 @@ fn a_lane_without_its_git_file_is_not_the_main_checkout() {
 #[test]
 fn a_process_that_the_agent_left_in_a_session_of_its_own_keeps_its_lane() {
     let sandbox = Sandbox::new();
-    // It reads from a FIFO that nobody writes to; its working folder is elsewhere.
-    let script =
-        "echo w > w; mkfifo \"$ROOT/fifo\"; setsid sh -c 'cd /; cat \"$ROOT/fifo\"' >/dev/null 2>&1 &";
+    // It reads from a FIFO that nobody writes to; its working folder is elsewhere. The agent ends once it is in its session.
+    let script = "echo w > w; mkfifo \"$ROOT/fifo\" \"$ROOT/up\"; \
+        setsid sh -c 'cd /; echo > \"$ROOT/up\"; cat \"$ROOT/fifo\"' >/dev/null 2>&1 & read up < \"$ROOT/up\"";
     let mut spawn =
         sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]);
     spawn.env("ROOT", sandbox.root());
