@@ -52,6 +52,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
+/// How the folder of a run is called; the number of its process follows.
+const FOLDER: &str = "proq-histories-";
+
 struct Work<'a> {
     args: &'a Args,
     seed: u64,
@@ -68,7 +71,14 @@ fn start(args: &Args) -> Outcome<bool> {
     println!("seed {seed}");
     let memory = PathBuf::from("/dev/shm");
     let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    let folder = above.join(format!("proq-histories-{}", std::process::id()));
+    // Those of runs that were killed.
+    for entry in std::fs::read_dir(&above)?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name.strip_prefix(FOLDER).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
+            copy::remove(&entry.path())?;
+        }
+    }
+    let folder = above.join(format!("{FOLDER}{}", std::process::id()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
     let work = Work {

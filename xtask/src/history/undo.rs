@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::expect::{Forecast, Fork};
-use super::model::{Lane, Model};
+use super::model::{Lane, Model, Open};
 use super::parts::{Snap, Tree, differing, is_ignored};
 use super::step::MAIN;
 
@@ -151,8 +151,18 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
         trees,
         refs: three_maps(&now.refs, &after.refs, &before.refs)?,
         lanes: three_lanes(now, after, before)?,
-        open: three(&now.open, &after.open, &before.open)?,
+        open: three_previews(now, after, before).ok()?,
     };
+    if waits_unsure(now) && now.open != model.open {
+        blind.insert(MAIN.to_owned());
+    }
+    for (name, tree) in &now.trees {
+        let came = after.trees.get(name).is_none_or(|t| t.head != tree.head);
+        if came && now.refs.get(&tree.head) != model.refs.get(&tree.head) {
+            // Somebody came to a branch that goes back: its checkout goes along, or is in the way.
+            blind.insert(name.clone());
+        }
+    }
     let main = |model: &Model| model.trees.get(MAIN).cloned();
     if main(now) != main(after) && (main(before) != main(after) || before.open != after.open) {
         // What was changed since may have gone along into what is set aside again.
@@ -162,6 +172,20 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
         model.lanes.values_mut().flat_map(|lane| &mut lane.edits).for_each(unsure);
     }
     Some(Fork { model, blind, may_refuse: true })
+}
+
+/// Whether nobody but git-proq knows what waits.
+fn waits_unsure(now: &Model) -> bool {
+    now.open.as_ref().and_then(|open| open.waiting.as_ref()).is_some_and(|snap| snap.unsure)
+}
+
+/// The open preview with a change taken back. What waits may have taken in what was changed since.
+fn three_previews(now: &Model, after: &Model, before: &Model) -> Result<Option<Open>, Unclear> {
+    let rest = |open: &Option<Open>| open.clone().map(|open| Open { waiting: None, ..open });
+    if waits_unsure(now) && rest(&now.open) == rest(&after.open) {
+        return Ok(before.open.clone());
+    }
+    three(&now.open, &after.open, &before.open).ok_or(Unclear)
 }
 
 /// The same was changed by an operation and since.
