@@ -87,3 +87,37 @@ fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with(['T', 't']))
 }
+
+/// The number of the session that this process belongs to. None where it cannot be told: a process in a container whose
+/// session was begun outside of it is in session 0, which is no number of a process (and which rustix's `getsid` must
+/// not meet), so it is read where the system shows it.
+#[cfg(target_os = "linux")]
+pub(super) fn terminal_session() -> Option<i32> {
+    session_in(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn terminal_session() -> Option<i32> {
+    rustix::process::getsid(None).ok().map(rustix::process::Pid::as_raw_nonzero).map(i32::from)
+}
+
+/// The session in a line of `/proc/PID/stat`: the fourth field after the name, which may hold anything, in brackets.
+#[cfg(target_os = "linux")]
+fn session_in(stat: &str) -> Option<i32> {
+    let (_, rest) = stat.rsplit_once(')')?;
+    let number = rest.split_whitespace().nth(3)?.parse().ok()?;
+    (number != 0).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_session_from_outside_of_a_container_is_none() {
+        assert_eq!(session_in("7 (a) b) c) S 1 7 4711 0 -1 4194560"), Some(4711));
+        assert_eq!(session_in("2 (cat) R 1 0 0 0 -1 4194304"), None);
+        assert_eq!(session_in(""), None);
+    }
+}

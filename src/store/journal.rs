@@ -60,10 +60,7 @@ impl Header {
             kind: kind.to_owned(),
             pid: me.pid,
             host: me.host,
-            session: rustix::process::getsid(None)
-                .ok()
-                .map(rustix::process::Pid::as_raw_nonzero)
-                .map(i32::from),
+            session: super::holder::terminal_session(),
             undoes: Vec::new(),
             redoes: None,
         }
