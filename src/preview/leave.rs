@@ -225,6 +225,12 @@ enum Carried {
 
 fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carried, Error> {
     let project = op.project;
+    if let Ok(home) = home_commit(project, open)
+        && project.repo.is_ancestor(made, home)?
+    {
+        // The preview was reset by hand to what the base has anyway.
+        return Ok(Carried::Nothing);
+    }
     let Ok(lane) = project.lane(&open.lane) else { return Ok(Carried::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let busy = state.is_busy();

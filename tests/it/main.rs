@@ -29,6 +29,7 @@ mod manual;
 mod merge;
 mod merge_edges;
 mod preview;
+mod preview_by_hand;
 mod preview_edges;
 mod preview_identity;
 mod property;

@@ -1,0 +1,122 @@
+//! Owns the tests of a preview during which somebody uses git by hand in the main checkout.
+
+use super::preview_identity::{nothing_is_left, same, waiting_snaps};
+use super::support::{Image, Sandbox};
+
+/// A lane, and a checkout with a staged change, another on top of it, and an untracked file.
+fn sandbox() -> (Sandbox, Image) {
+    let sandbox = Sandbox::new();
+    sandbox.sh("seq 1 20 > long.txt; echo k > keep.txt");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo lane > lane.txt; echo lane > keep.txt");
+    sandbox.sh("echo s > a.txt; git add a.txt; echo u > a.txt; echo mine > mine.txt");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    (sandbox, before)
+}
+
+#[test]
+fn edits_stashed_in_a_preview_stay_in_the_stash() {
+    let (sandbox, before) = sandbox();
+    sandbox.sh("echo idea > lane.txt; git stash -q");
+    let stash = sandbox.git(&["rev-parse", "refs/stash"]);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_eq!(sandbox.git(&["rev-parse", "refs/stash"]), stash);
+    assert_eq!(sandbox.git(&["show", "stash:lane.txt"]), "idea");
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn the_users_own_changes_are_not_in_reach_of_a_stash_or_reset_in_a_preview() {
+    let (sandbox, before) = sandbox();
+    sandbox.sh("git reset -q --hard; git clean -fdxq -e .proq-worktrees; git stash -q --include-untracked");
+    assert!(!sandbox.repo.join("mine.txt").exists());
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn a_commit_taken_back_by_hand_in_a_preview_goes_to_nobody() {
+    let (sandbox, before) = sandbox();
+    let lane = sandbox.git(&["rev-parse", "proq/one"]);
+    sandbox.sh("echo x > x.txt; git add x.txt; git commit -qm x; git reset -q --hard HEAD~1");
+    let out = sandbox.proq(&["preview", "--back"]);
+    assert!(!out.stderr.contains("kept"), "{}", out.stderr);
+    let _ = out.ok();
+    assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), lane);
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn a_preview_reset_to_its_base_by_hand_has_made_nothing() {
+    let (sandbox, before) = sandbox();
+    let lane = sandbox.git(&["rev-parse", "proq/one"]);
+    sandbox.git(&["reset", "-q", "--hard", "main"]);
+    let out = sandbox.proq(&["preview", "--back"]);
+    assert!(!out.stderr.contains("could not go to lane"), "{}", out.stderr);
+    let _ = out.ok();
+    assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), lane);
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn a_preview_branch_made_anew_elsewhere_by_hand_keeps_what_was_made_there() {
+    let (sandbox, before) = sandbox();
+    sandbox.sh("branch=$(git symbolic-ref --short HEAD); git checkout -qB $branch main
+         echo other > other.txt; git add other.txt; git commit -qm other");
+    let made = sandbox.git(&["rev-parse", "HEAD"]);
+    let out = sandbox.proq(&["preview", "--back"]);
+    assert!(
+        out.stderr.contains("could not go to lane 'one'; they are kept as refs/proq/saved/"),
+        "{}",
+        out.stderr
+    );
+    let _ = out.ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), made);
+}
+
+#[test]
+fn a_base_moved_onto_the_lane_by_hand_takes_the_changes_on_top() {
+    let (sandbox, _) = sandbox();
+    let lane = sandbox.git(&["rev-parse", "proq/one"]);
+    sandbox.git(&["checkout", "-qB", "main"]);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), lane);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "MM a.txt\n?? mine.txt");
+    assert_eq!((sandbox.read("a.txt"), sandbox.read("lane.txt")), ("u\n".into(), "lane\n".into()));
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn a_base_moved_against_the_changes_by_hand_keeps_them_and_says_how_to_go_on() {
+    let (sandbox, _) = sandbox();
+    sandbox.sh("git checkout -qB main; echo theirs > a.txt; git commit -qam theirs");
+    let out = sandbox.proq(&["preview", "--back"]);
+    let at = out.stderr.find("git stash apply ").unwrap_or_else(|| panic!("{}", out.stderr));
+    let id = out.stderr[at + 16..].split_whitespace().next().unwrap().to_owned();
+    let _ = out.fails(3);
+    assert_eq!(sandbox.read("a.txt"), "theirs\n");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git(&["show", &format!("{id}:a.txt")]), "u");
+    assert_eq!(waiting_snaps(&sandbox).len(), 1);
+}
+
+#[test]
+fn a_lane_rewritten_while_it_is_shown_keeps_the_edits_for_its_next_preview() {
+    let (sandbox, before) = sandbox();
+    sandbox.sh("echo edit >> long.txt");
+    sandbox.sh_in(&sandbox.lane("one"), "echo again > again.txt; git add -A; git commit -q --amend -m again");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert!(sandbox.read("long.txt").ends_with("20\nedit\n"));
+    assert_eq!(sandbox.read("again.txt"), "again\n");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
