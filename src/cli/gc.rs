@@ -129,6 +129,7 @@ fn counted(kind: Kind, n: usize) -> String {
         Kind::Snapshots => format!("{} that came back", ui::count(n, "snapshot")),
         Kind::Operations => format!("{} from the log", ui::count(n, "operation")),
         Kind::Saved => format!("{} whose commits are elsewhere", ui::count(n, "saved ref")),
+        Kind::Keepers => format!("{} of operations that are gone", ui::count(n, "ref")),
         Kind::Drafts => format!("{} of dead processes", ui::count(n, "left-over")),
     }
 }
@@ -140,6 +141,7 @@ fn key(kind: Kind) -> &'static str {
         Kind::Snapshots => "snapshots",
         Kind::Operations => "operations",
         Kind::Saved => "saved-refs",
+        Kind::Keepers => "operation-refs",
         Kind::Drafts => "drafts",
     }
 }
@@ -148,7 +150,7 @@ fn word(key: &str) -> &str {
     match key {
         "snapshots" => "snapshot",
         "operations" => "operation",
-        "saved-refs" => "ref",
+        "saved-refs" | "operation-refs" => "ref",
         "drafts" => "left-over",
         other => other,
     }

@@ -21,14 +21,16 @@ pub(crate) enum Kind {
     Operations,
     /// Refs that keep commits which other refs keep too.
     Saved,
+    /// Refs that kept objects for operations which are gone.
+    Keepers,
     /// What dead processes had begun to write.
     Drafts,
 }
 
 impl Kind {
     /// All, in the order in which they are looked at.
-    pub(crate) const ALL: [Kind; 5] =
-        [Kind::Trash, Kind::Snapshots, Kind::Operations, Kind::Saved, Kind::Drafts];
+    pub(crate) const ALL: [Kind; 6] =
+        [Kind::Trash, Kind::Snapshots, Kind::Operations, Kind::Saved, Kind::Keepers, Kind::Drafts];
 }
 
 /// Something that is old enough to go.
@@ -50,8 +52,10 @@ pub(super) enum What {
     Snapshot,
     /// An operation.
     Operation(u64),
-    /// A ref.
+    /// A ref that keeps commits which other refs keep too.
     Ref(Oid),
+    /// A ref of an operation that is gone.
+    Keeper(Oid),
     /// A file or folder.
     Draft(PathBuf),
 }
@@ -91,6 +95,7 @@ pub(crate) fn old(project: &Project, kind: Kind) -> Result<Old, Error> {
         Kind::Snapshots => snaps::old(project),
         Kind::Operations => Ok(op_log::old(project)),
         Kind::Saved => saved::old(project),
+        Kind::Keepers => Ok(Old { spare: op_log::ownerless(project)?, stays: Vec::new() }),
         Kind::Drafts => Ok(drafts::old(project)),
     }
 }
@@ -103,7 +108,7 @@ impl Spare {
             What::Trash { dir, beside } => size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk),
             What::Snapshot => size_on_disk(&layout.snapshot(&self.name)),
             What::Operation(number) => size_on_disk(&layout.operation(*number)),
-            What::Ref(_) => 0,
+            What::Ref(_) | What::Keeper(_) => 0,
             What::Draft(path) => size_on_disk(path),
         }
     }
@@ -115,6 +120,7 @@ impl Spare {
             What::Snapshot => snaps::free(project, &self.name),
             What::Operation(number) => op_log::free(project, *number),
             What::Ref(tip) => saved::free(project, &self.name, *tip),
+            What::Keeper(tip) => op_log::free_ownerless(project, &self.name, *tip),
             What::Draft(path) => Ok(project.store.layout().bury(path).map(|()| true)?),
         }
     }

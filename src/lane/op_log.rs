@@ -1,9 +1,13 @@
 //! Owns how long operations stay in the log: the oldest go first, so that what is left can be taken back one by one.
 
+use std::collections::HashSet;
+use std::path::Path;
+
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Project};
+use crate::git::Oid;
 use crate::store::records::Step;
-use crate::store::{Entry, LockName};
+use crate::store::{Entry, Journal, LockName, made_at};
 
 /// Below this are the refs that keep the objects of operations, each named after its own.
 const KEEPERS: &str = "refs/proq/op/";
@@ -58,4 +62,57 @@ pub(super) fn free(project: &Project, number: u64) -> Result<bool, Error> {
     let path = layout.operation(number);
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     Ok(true)
+}
+
+/// The refs of operations that are neither in the log nor under way, because nothing of them stands, once they are older
+/// than the setting `op.keep`.
+pub(super) fn ownerless(project: &Project) -> Result<Vec<Spare>, Error> {
+    let mut spare = Vec::new();
+    for (name, tip) in project.repo.refs_below(KEEPERS)? {
+        if let Some(at) = owner(&name).and_then(made_at)
+            && at.is_older_than(project.settings.op_keep)
+        {
+            spare.push(Spare { name, at, what: What::Keeper(tip) });
+        }
+    }
+    if !spare.is_empty() {
+        let owners = owners(project)?;
+        spare.retain(|s| owner(&s.name).is_some_and(|id| !owners.contains(id)));
+    }
+    Ok(spare)
+}
+
+/// Deletes one of those, unless it has got an owner or has moved.
+pub(super) fn free_ownerless(project: &Project, name: &str, tip: Oid) -> Result<bool, Error> {
+    let _lock = project.store.locks().take(&LockName::Store)?;
+    let Some(id) = owner(name) else { return Ok(false) };
+    if owners(project)?.contains(id) {
+        return Ok(false);
+    }
+    project.repo.delete_ref(name, tip, "git-proq: its operation is gone")?;
+    Ok(true)
+}
+
+/// The id of the operation that a ref is named after: what comes before its number there.
+fn owner(name: &str) -> Option<&str> {
+    let (id, _number) = name.strip_prefix(KEEPERS)?.rsplit_once('-')?;
+    Some(id)
+}
+
+/// The ids of all operations in the log, under way, and put aside for a person. One that cannot be read may own any.
+fn owners(project: &Project) -> Result<HashSet<String>, Error> {
+    let layout = project.store.layout();
+    let below = |dir: &Path| std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let journals = below(&layout.work())
+        .chain(below(layout.root()))
+        .filter(|path| path.is_dir())
+        .map(|dir| Journal::file_in(&dir));
+    let log = layout.operation_numbers().into_iter().map(|n| layout.operation(n));
+    let mut ids = HashSet::new();
+    for file in journals.chain(log) {
+        if let Some(entry) = Entry::read(&file)? {
+            ids.insert(entry.header.id);
+        }
+    }
+    Ok(ids)
 }

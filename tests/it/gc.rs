@@ -306,3 +306,30 @@ fn size_is_counted_on_disk_and_links_are_not_followed() {
     assert!((1_000_000..2_000_000).contains(&bytes), "{answer:#}");
     assert!(sandbox.root().join("big").exists());
 }
+
+#[test]
+fn refs_of_operations_that_are_gone_go_at_the_age_of_operations() {
+    let sandbox = used();
+    let kept = sandbox.git(&["rev-parse", "HEAD"]);
+    let gone = "refs/proq/op/20260102-030405-4711-0-1";
+    let nameless = "refs/proq/op/mine";
+    sandbox.sh(&format!("git update-ref {gone} {kept}; git update-ref {nameless} {kept}"));
+    let at_work = sandbox.repo.join(".git/proq/aside-x");
+    std::fs::create_dir(&at_work).unwrap();
+    let owned = "refs/proq/op/20260102-030405-4712-0-1";
+    sandbox.git(&["update-ref", owned, &kept]);
+    let log = sandbox.repo.join(".git/proq/ops");
+    let first = std::fs::read_dir(log).unwrap().next().unwrap().unwrap().path();
+    let text = std::fs::read_to_string(first).unwrap();
+    let header = text.lines().next().unwrap();
+    let id = header.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap();
+    std::fs::write(at_work.join("journal"), format!("{}\n", header.replace(id, "20260102-030405-4712-0")))
+        .unwrap();
+    let list = ["for-each-ref", "--format=%(refname)", "refs/proq/op/"];
+    let refs = || String::from_utf8(sandbox.raw(&sandbox.repo, &list)).unwrap();
+    assert!(!goes(&sandbox, &day(20)).iter().any(|(kind, _)| kind == "operation-refs"));
+    assert!(refs().contains(gone), "{}", refs());
+    assert!(goes(&sandbox, &day(31)).contains(&("operation-refs".to_owned(), 1)));
+    assert!(!refs().contains(gone), "{}", refs());
+    assert!(refs().contains(nameless) && refs().contains(owned), "{}", refs());
+}
