@@ -46,6 +46,11 @@ pub trait Explain: std::error::Error {
         Vec::new()
     }
 
+    /// Whether this is a decision about what was found, rather than something that could not be done.
+    fn is_decision(&self) -> bool {
+        false
+    }
+
     /// The exit code this error ends the command with.
     fn exit(&self) -> Exit {
         Exit::Refused

@@ -3,7 +3,7 @@
 use super::args::Cleanup;
 use super::discard::{Answer, Gone, kept, stop_if_forced, take_away};
 use super::{Done, Failure, Session, report};
-use crate::explain::Exit;
+use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Why, effective_state, operate};
 use crate::store::records::{LaneRecord, LaneState};
@@ -29,8 +29,9 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
         Ok(gone) => answers.extend(gone),
         Err(failure) => {
             answers.push(kept(name, &failure));
-            // What was not named is only reported: keeping a lane with work in it is what cleanup is for.
-            if named {
+            // What was not named is only reported: keeping a lane with work in it is what cleanup is for. What could not be
+            // done is another matter.
+            if named || !failure.0.is_decision() {
                 exit = if session.ui.json { Exit::Refused } else { report::show(&failure, false) };
             } else if !session.ui.json {
                 session.ui.say(failure.0.to_string());
@@ -52,7 +53,7 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
             Ok::<_, Failure>(())
         })?;
     }
-    let strays = if named { 0 } else { take_strays(session, &project, args)? };
+    let (strays, stray_exit) = if named { (0, Exit::Done) } else { take_strays(session, &project, args)? };
     if session.ui.json {
         session.ui.object(Answer { lanes: answers, dry_run: args.dry_run });
     } else if lanes.is_empty() && strays == 0 {
@@ -61,7 +62,7 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     if !args.dry_run {
         lane::expire(&project)?;
     }
-    Ok(exit)
+    Ok(if exit == Exit::Done { stray_exit } else { exit })
 }
 
 /// Whether a lane that was not named is a candidate. Evidence decides afterwards.
@@ -89,16 +90,18 @@ fn foresee(
 }
 
 /// Worktrees that a killed process left without a record become lanes nobody asked for; those without work go.
-/// Returns how many there were.
-fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<usize, Failure> {
+/// Returns how many there were, and how it ended.
+fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<(usize, Exit), Failure> {
     let worktrees = WorktreeList::read(&project.repo)?;
     let strays = lane::stray_worktrees(project, &project.lanes()?, &worktrees)?;
     let done = if args.dry_run { "would clean up" } else { "cleaned up" };
+    let mut exit = Exit::Done;
     for path in &strays {
         match lane::remove_stray(project, path, args.dry_run) {
             Ok(()) => session.ui.say(format!("{done} {}, which no lane has on record", path.display())),
-            Err(e) => session.ui.say(e.to_string()),
+            Err(e) if e.is_decision() => session.ui.say(e.to_string()),
+            Err(e) => exit = report::show(&e.into(), false),
         }
     }
-    Ok(strays.len())
+    Ok((strays.len(), exit))
 }

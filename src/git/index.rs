@@ -207,7 +207,8 @@ impl IndexLock {
         // Without a second name (not every file system has them) there is nothing to tell it by.
         let marked = std::fs::rename(&mark, &ready).is_ok();
         std::fs::rename(&self.lock, &self.index).map_err(|e| {
-            if marked && std::fs::rename(&ready, &mark).is_err() {
+            // A lock that stays keeps its second name too: that tells whoever puts things right that it is to go in.
+            if marked && !self.stays.get() && std::fs::rename(&ready, &mark).is_err() {
                 drop(std::fs::remove_file(&ready));
             }
             Error::io("replace", &self.index)(e)
@@ -331,5 +332,20 @@ mod tests {
         assert_eq!(std::fs::metadata(&next).unwrap().modified().unwrap(), past);
         IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().install(&next).unwrap();
         assert_eq!(std::fs::metadata(&index).unwrap().modified().unwrap(), past);
+    }
+
+    #[test]
+    fn an_index_that_must_go_in_and_cannot_yet_is_known_to_whoever_comes_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let (index, next) = (dir.path().join("index"), dir.path().join("next"));
+        std::fs::write(&next, "DIRC new").unwrap();
+        // No file can go to where a folder is.
+        std::fs::create_dir(&index).unwrap();
+        let staged = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().stage(&next).unwrap();
+        assert!(staged.install_whatever().is_err());
+        assert_eq!(lock_fate(dir.path(), dir.path()), LockFate::Ready);
+        std::fs::remove_dir(&index).unwrap();
+        assert!(settle_lock(dir.path(), dir.path()).unwrap());
+        assert_eq!(std::fs::read(&index).unwrap(), b"DIRC new");
     }
 }

@@ -11,7 +11,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::path::nul_separated;
 use super::transition::Tree;
-use super::{Error, Oid, Repo, RepoPath, Side, flags};
+use super::{Change, Error, Oid, Repo, RepoPath, Side, flags};
 
 /// A folder below `proq/` that mirrors the paths of one worktree.
 pub(super) struct Quarantine {
@@ -78,6 +78,19 @@ impl Quarantine {
             Err(e) if e.kind() == ErrorKind::CrossesDevices => copy_file(&from, &to),
             Err(e) => Err(Error::io("put back", &to)(e)),
         }
+    }
+
+    /// Removes files that `changes` take away and that git left, with the folders this empties: `read-tree` ends well when
+    /// it cannot remove something. A file that somebody else put there meanwhile stays.
+    pub(super) fn finish_removals(&self, worktree: &Path, changes: &[Change]) -> Result<(), Error> {
+        for Change { path, .. } in changes.iter().filter(|c| c.new.is_none()) {
+            if self.is_same_file(worktree, path) {
+                let file = path.under(worktree);
+                std::fs::remove_file(&file).map_err(Error::io("remove", &file))?;
+            }
+            prune_parents(worktree, path);
+        }
+        Ok(())
     }
 
     /// The paths whose file here is no longer what `expected` says, compared as git would add them.

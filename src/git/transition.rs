@@ -242,7 +242,8 @@ pub(super) fn bring_files<'a>(
         .index(&moved.next)
         .changes()
         .run()
-        .and_then(|_| flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged));
+        .and_then(|_| moved.held.finish_removals(tree.dir, &moved.changes))
+        .and_then(|()| flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged));
     if let Err(e) = brought {
         moved.undo(tree)?;
         return Err(e);

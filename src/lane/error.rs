@@ -239,7 +239,41 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether somebody's own changes are in the way, rather than that something could not be done now.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Error::Git(e) => matches!(
+                e,
+                git::Error::Overlap { .. }
+                    | git::Error::Obstructed { .. }
+                    | git::Error::OpenOperation { .. }
+                    | git::Error::Raced { .. }
+                    | git::Error::RefMoved { .. }
+                    | git::Error::Unmerged { .. }
+            ),
+            Error::Changed { .. }
+            | Error::DoesNotFit { .. }
+            | Error::Expired { .. }
+            | Error::PathTaken { .. } => true,
+            _ => false,
+        }
+    }
+}
+
 impl Explain for Error {
+    fn is_decision(&self) -> bool {
+        match self {
+            // Somebody else removed it meanwhile.
+            Error::Unknown { .. } | Error::Kept { .. } | Error::Leftover { .. } => true,
+            Error::Git(e) => matches!(
+                e,
+                git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. }
+            ),
+            _ => false,
+        }
+    }
+
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Name { .. } => vec![

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::steps::{self, Applied};
-use super::{Checkout, Error, Project, recover};
+use super::{Checkout, Error, Project};
 use crate::event;
 use crate::fault;
 use crate::git::{Oid, RefMove, Restored, Snapshot};
@@ -445,7 +445,7 @@ impl<'p> Operation<'p> {
         let back = if stuck { Ok(()) } else { self.take_back(0) };
         let ended = match back {
             // Somebody's own changes are in the way of going back: what is left stands, and is in the log.
-            Err(e) if recover::is_refusal(&e) => {
+            Err(e) if e.is_refusal() => {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));
                 self.finish(false)
             }

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use super::operation::{Operation, no_way_back};
 use super::{Error, Project, steps};
-use crate::git;
 use crate::store::records::Step;
 use crate::store::{self, Entry, Journal, Line, Scratch, Status};
 
@@ -91,7 +90,7 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
     mark_taken_back(op);
     finish_forward(op);
     match op.take_back(0) {
-        Err(e) if is_refusal(&e) => {
+        Err(e) if e.is_refusal() => {
             op.project.listener.warn(format!(
                 "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
                 shown(op)
@@ -132,26 +131,6 @@ fn finish_forward(op: &Operation<'_>) {
         if planned.status != Status::Done && planned.forward.is_some_and(happened) {
             op.follow(n);
         }
-    }
-}
-
-/// Whether an error means that somebody's own changes are in the way, rather than that something could not be done now.
-pub(super) fn is_refusal(e: &Error) -> bool {
-    match e {
-        Error::Git(e) => matches!(
-            e,
-            git::Error::Overlap { .. }
-                | git::Error::Obstructed { .. }
-                | git::Error::OpenOperation { .. }
-                | git::Error::Raced { .. }
-                | git::Error::RefMoved { .. }
-                | git::Error::Unmerged { .. }
-        ),
-        Error::Changed { .. }
-        | Error::DoesNotFit { .. }
-        | Error::Expired { .. }
-        | Error::PathTaken { .. } => true,
-        _ => false,
     }
 }
 

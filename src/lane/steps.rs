@@ -264,8 +264,8 @@ pub(super) fn write_record(project: &Project, step: &Step) -> Result<(), Error> 
 fn drop_empty_folder(project: &Project, file: &Path) {
     let layout = project.store.layout();
     if let Some(dir) = file.parent().filter(|dir| *dir != layout.root()) {
-        // Not when anything else is in it.
-        drop(std::fs::remove_dir(dir));
+        // Not when anything else is in it. What fails for once is worth a second try: nobody comes back to it.
+        drop(std::fs::remove_dir(dir).or_else(|_| std::fs::remove_dir(dir)));
     }
 }
 

@@ -64,6 +64,14 @@ pub enum Error {
 }
 
 impl Explain for Error {
+    fn is_decision(&self) -> bool {
+        match self {
+            Error::Lane(e) => e.is_decision(),
+            Error::Git(_) | Error::Store(_) => false,
+            _ => true,
+        }
+    }
+
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::NotOpen => vec!["open one: git proq preview LANE".into()],

@@ -242,7 +242,9 @@ fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carr
     if busy || !lane.path.exists() || !project.repo.is_ancestor(tip, made)? {
         return Ok(Carried::Impossible);
     }
-    let moved = op.transition(&lane.path, tip, made, RefMove::Branch(lane.branch.clone()));
+    let carry = || op.transition(&lane.path, tip, made, RefMove::Branch(lane.branch.clone()));
+    // What failed for once, and not because something of the lane's is in the way, may work now.
+    let moved = carry().or_else(|e| if e.is_refusal() { Err(e) } else { carry() });
     Ok(if moved.is_ok() { Carried::To(lane.name) } else { Carried::Impossible })
 }
 

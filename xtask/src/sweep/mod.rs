@@ -66,10 +66,6 @@ fn start(args: &Args) -> Outcome<bool> {
     let folder = folder(if args.point.is_some() { "proq-look-" } else { SWEPT })?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
-    let (scenes, skipped) = if can_undo(&proq)? { (scenes, 0) } else { without_undo(scenes) };
-    if skipped > 0 && args.crowd.is_none() {
-        println!("SKIPPED {skipped} scenarios of undo: there is no `git proq undo` yet");
-    }
     let good = match args.crowd {
         Some(seconds) => crowd::crowd(&folder, &proq, seed, seconds, args.processes),
         None => all(args, &scenes, &proq, &folder, seed),
@@ -92,15 +88,6 @@ fn chosen(args: &Args) -> Outcome<Vec<Scene>> {
     }
     let named = |s: &Scene| args.scenario.is_empty() || args.scenario.contains(&s.title());
     Ok(all.into_iter().filter(named).collect())
-}
-
-fn without_undo(scenes: Vec<Scene>) -> (Vec<Scene>, usize) {
-    let (undo, rest): (Vec<Scene>, Vec<Scene>) = scenes.into_iter().partition(|s| s.undone);
-    (rest, undo.len())
-}
-
-fn can_undo(proq: &Path) -> Outcome<bool> {
-    Ok(Command::new(proq).args(["undo", "-h"]).output()?.status.success())
 }
 
 /// The program under test: the one that was named, or this checkout's, built now.

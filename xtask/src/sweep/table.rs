@@ -25,6 +25,16 @@ const LANDED_HALF_CLEANED: Also = Also {
     by: &[&["merge", "--no-cleanup", "--all"], &["cleanup", "clash"]],
     finish: &["cleanup"],
 };
+const LANDED_OTHER_CLEANED: Also = Also {
+    why: "landed, and only the second lane could be cleaned up",
+    by: &[&["merge", "--no-cleanup", "--all"], &["cleanup", "two"]],
+    finish: &["cleanup"],
+};
+const LANDED_WITHOUT_ONE: Also = Also {
+    why: "landed, but for a lane that could not be tried",
+    by: &[&["merge", "clash", "two"]],
+    finish: &["merge", "one"],
+};
 
 /// All scenarios, without their undoing.
 const SCENES: &[Scene] = &[
@@ -62,7 +72,7 @@ const SCENES: &[Scene] = &[
         prepare: all_lanes,
         command: &["merge", "--all"],
         code: 3,
-        also: &[LANDED_ALL, LANDED_HALF_CLEANED],
+        also: &[LANDED_ALL, LANDED_HALF_CLEANED, LANDED_OTHER_CLEANED, LANDED_WITHOUT_ONE],
         ..PLAIN
     },
     Scene {
