@@ -106,11 +106,16 @@ pub(crate) fn require(log: &OpLog, number: u64) -> Result<&Logged, Error> {
 
 /// What an operation did, in a few words.
 pub(crate) fn summary(entry: &Entry, prefix: &str) -> String {
+    in_words(entry.standing(), prefix).unwrap_or_else(|| "records only".to_owned())
+}
+
+/// What steps do that a person would notice, in a few words; none when that is nothing.
+pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) -> Option<String> {
     let mut made = Vec::new();
     let mut gone = Vec::new();
     let mut back = Vec::new();
     let mut rest = Vec::new();
-    for step in entry.standing() {
+    for step in steps {
         match step {
             Step::Worktree { lane, .. } => made.push(lane.clone()),
             Step::Move { from, to } => {
@@ -147,7 +152,7 @@ pub(crate) fn summary(entry: &Entry, prefix: &str) -> String {
     parts.extend(lanes("removed", gone));
     parts.extend(lanes("back", back));
     parts.dedup();
-    if parts.is_empty() { "records only".to_owned() } else { parts.join("; ") }
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn switched(from: &Head, to: &Head, prefix: &str) -> String {

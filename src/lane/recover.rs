@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::operation::{Operation, no_way_back};
-use super::{Error, Project, steps};
+use super::{Error, Project, history, steps};
 use crate::store::records::Step;
-use crate::store::{self, Entry, Journal, Line, Scratch, Status};
+use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs one look into one folder when there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
@@ -138,20 +138,23 @@ fn shown(op: &Operation<'_>) -> String {
     op.entry().map_or_else(String::new, |e| e.header.command)
 }
 
-/// What became of it, for the person whose command came next.
+/// What became of it, for the person whose command came next, in three lines: what was cut short, what came of it, and what
+/// to do now.
 fn report(project: &Project, entry: &Entry, number: Option<u64>) {
-    let became = match number {
-        _ if entry.standing().next().is_none() => {
-            "everything it had begun was taken back; run it again".to_owned()
-        }
-        _ if no_way_back(entry) > 0 => {
-            "what it had landed stands and is written down; run it again for the rest".to_owned()
-        }
-        Some(number) => format!("what is left of it stands; see: git proq op show {number}"),
-        None => "what is left of it stands".to_owned(),
+    let prefix = &project.settings.prefix;
+    let back = entry.steps.iter().filter(|p| p.status == Status::Back && p.of.is_none()).map(|p| &p.step);
+    let (became, now) = if entry.standing().next().is_none() {
+        let what = history::in_words(back, prefix).unwrap_or_else(|| "what it had begun".to_owned());
+        (format!("taken back: {what}"), "everything is as it was before; run it again".to_owned())
+    } else {
+        let what = format!("done: {}", history::summary(entry, prefix));
+        let undo = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));
+        let now =
+            if no_way_back(entry) > 0 { "run it again for the rest" } else { "the rest was taken back" };
+        (what, if undo.is_empty() { now.to_owned() } else { format!("{now}, or {undo}") })
     };
-    project.listener.warn(format!(
-        "`{}` (process {}, begun {}) was cut short: {became}",
-        entry.header.command, entry.header.pid, entry.header.at
-    ));
+    let Header { command, pid, at, .. } = &entry.header;
+    project
+        .listener
+        .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {became}\n  {now}"));
 }

@@ -16,7 +16,9 @@ fn a_killed_spawn_leaves_nothing() {
         dies(&sandbox, at, &["spawn", "--empty", "-n", "new"]);
         insta::allow_duplicates! {
             insta::assert_snapshot!(recovers(&sandbox), @r#"
-            warning: `git proq spawn --empty -n new` (process [PID], begun 2026-01-02T03:04:05Z) was cut short: everything it had begun was taken back; run it again
+            warning: `git proq spawn --empty -n new` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+              taken back: lane new made
+              everything is as it was before; run it again
             no lanes yet
             hint: git proq spawn claude "what to do"
             "#);
@@ -46,7 +48,9 @@ fn what_a_killed_spawn_was_to_ask_is_kept() {
     dies(&sandbox, "step.after:2", &["spawn", "--empty", "-n", "new", "-f", "../task.md"]);
     insta::assert_snapshot!(recovers(&sandbox), @r#"
     warning: what lane 'new' was to be asked is kept: [ROOT]/repo/.git/proq/trash/new-[ID]/worktree/task.md
-    warning: `git proq spawn --empty -n new -f ../task.md` (process [PID], begun 2026-01-02T03:04:05Z) was cut short: everything it had begun was taken back; run it again
+    warning: `git proq spawn --empty -n new -f ../task.md` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+      taken back: lane new made
+      everything is as it was before; run it again
     no lanes yet
     hint: git proq spawn claude "what to do"
     "#);
@@ -197,7 +201,11 @@ fn edits_of_a_file_that_was_coming_back_come_with_it() {
 fn a_landing_is_finished_once_its_base_has_moved() {
     let sandbox = scenes::all_lanes();
     dies(&sandbox, "transition.moved", &["merge", "--all"]);
-    insta::assert_snapshot!(recovers(&sandbox), @"warning: `git proq merge --all` (process [PID], begun 2026-01-02T03:04:05Z) was cut short: what it had landed stands and is written down; run it again for the rest");
+    insta::assert_snapshot!(recovers(&sandbox), @r"
+    warning: `git proq merge --all` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+      done: main 5c8c75d9 -> 7dfc51e6
+      run it again for the rest, or take it back: git proq undo 4
+    ");
     let states: Vec<_> =
         ["clash", "one", "two"].iter().map(|lane| sandbox.row(lane)["state"].clone()).collect();
     assert_eq!(states, ["landed", "conflict", "landed"]);

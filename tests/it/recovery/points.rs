@@ -43,7 +43,7 @@ fn killed(scene: fn() -> Sandbox, args: &[&str], at: &str, ends: Ends) {
     dies(&sandbox, at, args);
     let said = recovers(&sandbox);
     let told = match ends {
-        Before => "was cut short: everything it had begun was taken back; run it again",
+        Before => "\n  everything is as it was before; run it again",
         After | As(..) => "",
     };
     assert!(said.contains(told), "{said}");

@@ -82,14 +82,20 @@ const SCENES: &[Scene] = &[
         also: &[LANDED_ONE],
         ..PLAIN
     },
+    Scene { name: "redo", prepare: taken_back, command: &["op", "redo"], ..PLAIN },
+    // The clock stands still, so that this is how every snapshot's name begins; there is one.
+    Scene { name: "snap-restore", prepare: waiting, command: &["snap", "restore", "20260102"], ..PLAIN },
     Scene { name: "discard", prepare: unfinished, command: &["discard", "--force", "one"], ..PLAIN },
     Scene { name: "cleanup", prepare: landed, command: &["cleanup"], ..PLAIN },
 ];
 
+/// Scenarios that cannot be undone: what is old goes for good.
+const FINAL: &[Scene] = &[Scene { name: "gc", prepare: outlived, command: &["gc"], ..PLAIN }];
+
 /// All scenarios: each command, then the undoing of each.
 pub(super) fn all() -> Vec<Scene> {
     let undone = SCENES.iter().map(|scene| Scene { undone: true, ..*scene });
-    SCENES.iter().copied().chain(undone).collect()
+    SCENES.iter().chain(FINAL).copied().chain(undone).collect()
 }
 
 fn nothing(_: &Place) -> Outcome<()> {
@@ -236,4 +242,30 @@ fn unfinished(place: &Place) -> Outcome<()> {
 fn landed(place: &Place) -> Outcome<()> {
     two_lanes(place)?;
     place.proq_ok(&["merge", "--no-cleanup", "one"])
+}
+
+/// A landing that was undone.
+fn taken_back(place: &Place) -> Outcome<()> {
+    dirty_with_lanes(place)?;
+    place.proq_ok(&["merge", "one"])?;
+    place.proq_ok(&["undo"])
+}
+
+/// A snapshot that conflicted with the base where it was to come back, and that fits again.
+fn waiting(place: &Place) -> Outcome<()> {
+    two_lanes(place)?;
+    place.sh_in(&place.lane("two"), "sed -i '1s/.*/first/' long.txt; git commit -qam first-line")?;
+    place.keep("long.txt", "long, changed")?;
+    place.keep("notes.txt", "untracked")?;
+    place.proq_ok(&["preview", "one"])?;
+    place.proq_ok(&["merge", "--no-cleanup", "two"])?;
+    let _conflict = place.proq(&["preview", "--back"])?;
+    place.sh("git reset -q --hard HEAD~1")
+}
+
+/// A lane that landed and was removed, in a trash that keeps nothing.
+fn outlived(place: &Place) -> Outcome<()> {
+    landed(place)?;
+    place.proq_ok(&["cleanup"])?;
+    place.git(&["config", "proq.trash.keep", "0"])
 }
