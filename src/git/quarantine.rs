@@ -281,7 +281,7 @@ pub(super) fn prune_parents(root: &Path, path: &RepoPath) {
         if parent.as_bytes() == OsStr::new("").as_encoded_bytes() {
             break;
         }
-        if std::fs::remove_dir(parent.under(root)).is_err() {
+        if remove_empty(&parent.under(root)).is_err() {
             break;
         }
     }
@@ -295,5 +295,13 @@ pub(super) fn prune_below(dir: &Path) {
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
         prune_below(&entry.path());
     }
-    drop(std::fs::remove_dir(dir));
+    drop(remove_empty(dir));
+}
+
+/// Removes a folder if it is empty. What fails for once is worth a second try: nobody comes back to it.
+pub(super) fn remove_empty(dir: &Path) -> std::io::Result<()> {
+    std::fs::remove_dir(dir).or_else(|e| match e.kind() {
+        ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound | ErrorKind::NotADirectory => Err(e),
+        _ => std::fs::remove_dir(dir),
+    })
 }

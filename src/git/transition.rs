@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
-use super::quarantine::{Quarantine, differing, is_blob, settle};
+use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle};
 use super::ref_move::{self, Head, RefMove};
 use super::repair::{has_moved, is_from_git};
 use super::status::{changed_since, status};
@@ -281,7 +281,7 @@ pub(super) fn remove_new_folders(tree: &Tree<'_>) {
     // The deepest first.
     folders.sort_by(|a, b| b.cmp(a));
     for folder in folders {
-        drop(std::fs::remove_dir(folder.under(tree.dir)));
+        drop(remove_empty(&folder.under(tree.dir)));
     }
 }
 

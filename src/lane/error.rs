@@ -179,6 +179,9 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// A step has gone half-way.
+    #[error("something could neither be ended nor be taken back; nothing more was begun")]
+    Halfway,
     /// From an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
@@ -230,6 +233,7 @@ impl Error {
                 hints.push("nothing is lost; any git proq command tries again".into());
                 hints
             }
+            Error::Halfway => vec!["have it put right, or see why it cannot be: git proq doctor".into()],
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Config(e) => e.hints(),
@@ -240,6 +244,11 @@ impl Error {
 }
 
 impl Error {
+    /// Whether a step has gone half-way and could not go back.
+    pub(crate) fn is_stuck(&self) -> bool {
+        matches!(self, Error::Halfway | Error::Git(git::Error::Stuck { .. }))
+    }
+
     /// Whether somebody's own changes are in the way, rather than that something could not be done now.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {

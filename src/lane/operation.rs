@@ -283,7 +283,17 @@ impl<'p> Operation<'p> {
 
     /// Ctrl-C is obeyed at the border of steps: an error takes everything back. Nothing stops the way back.
     fn stop_if_asked(&self) -> Result<(), Error> {
-        if self.is_going_back() { Ok(()) } else { Ok(crate::interrupt::check()?) }
+        if self.is_going_back() {
+            return Ok(());
+        }
+        crate::interrupt::check()?;
+        // Whoever puts that right takes back what came after it too.
+        if self.is_half_way() { Err(Error::Halfway) } else { Ok(()) }
+    }
+
+    /// Whether a step could neither be done nor be taken back.
+    fn is_half_way(&self) -> bool {
+        self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open))
     }
 
     /// Takes one step that changes a record, whose lock is held.
@@ -419,11 +429,17 @@ impl<'p> Operation<'p> {
 
     /// Ends it: everything stands. A step that could neither be done nor be taken back is left to the next command, and with
     /// it all that is needed for that.
+    ///
+    /// # Errors
+    /// [`Error::Halfway`] when that command will take back what was done.
     pub(super) fn finish(&self, recovered: bool) -> Result<Option<u64>, Error> {
-        if self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open)) {
+        if self.is_half_way() {
+            let stands = self.entry().is_some_and(|e| {
+                e.steps.iter().rposition(|p| p.status == Status::Open) < Some(no_way_back(&e))
+            });
             self.project.listener.warn("what was begun could not all be ended; the next command tries again");
             self.leave();
-            return Ok(None);
+            return if stands { Ok(None) } else { Err(Error::Halfway) };
         }
         let Some(mut journal) = self.journal.borrow_mut().take() else { return Ok(None) };
         self.project.repo.carry(None);
@@ -441,9 +457,13 @@ impl<'p> Operation<'p> {
 
     /// Ends it: nothing stands, apart from what there was no way back from.
     fn fail(&self) {
-        let stuck = self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open));
-        let back = if stuck { Ok(()) } else { self.take_back(0) };
-        let ended = match back {
+        if self.is_half_way() {
+            self.project
+                .listener
+                .warn("what was begun could not all be taken back; the next command tries again");
+            return self.leave();
+        }
+        let ended = match self.take_back(0) {
             // Somebody's own changes are in the way of going back: what is left stands, and is in the log.
             Err(e) if e.is_refusal() => {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));

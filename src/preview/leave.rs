@@ -243,9 +243,12 @@ fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carr
         return Ok(Carried::Impossible);
     }
     let carry = || op.transition(&lane.path, tip, made, RefMove::Branch(lane.branch.clone()));
-    // What failed for once, and not because something of the lane's is in the way, may work now.
-    let moved = carry().or_else(|e| if e.is_refusal() { Err(e) } else { carry() });
-    Ok(if moved.is_ok() { Carried::To(lane.name) } else { Carried::Impossible })
+    // What failed for once may work now; what is in the way is in the way still.
+    match carry().or_else(|e| if e.is_stuck() { Err(e) } else { carry() }) {
+        Ok(()) => Ok(Carried::To(lane.name)),
+        Err(e) if e.is_stuck() => Err(e.into()),
+        Err(_) => Ok(Carried::Impossible),
+    }
 }
 
 /// Takes the hidden branch away; what it led to was carried or kept before.

@@ -24,7 +24,10 @@ fn header(command: &str) -> String {
 #[track_caller]
 fn tells_of_recovery(sandbox: &Sandbox) {
     let out = sandbox.proq(&["doctor"]);
-    assert!(out.code == 0 && out.stderr.contains("note: `git proq merge x` (process 4999999"), "{out:?}");
+    assert!(
+        out.code == 0 && out.stderr.contains("note: `git proq merge x` was cut short (process 4999999"),
+        "{out:?}"
+    );
     sandbox.assert_healthy();
 }
 

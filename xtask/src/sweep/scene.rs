@@ -14,7 +14,7 @@ pub(super) struct Also {
     pub(super) why: &'static str,
     /// The commands that lead there.
     pub(super) by: &'static [Words],
-    /// The command that makes it the state after.
+    /// The command that makes it the state after; nothing where that cannot be had exactly.
     pub(super) finish: Words,
 }
 
