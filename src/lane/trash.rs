@@ -163,10 +163,12 @@ fn is_set_aside(path: &Path) -> bool {
 
 /// Empties one entry, unless somebody has taken it back meanwhile.
 pub(super) fn free(project: &Project, dir: &Path, beside: Option<&Path>) -> Result<bool, Error> {
+    let record =
+        || Ok::<_, Error>(TrashRecord::find(&dir.join("trash.toml"))?.filter(|r| is_old(project, r)));
+    let Some(found) = record()? else { return Ok(false) };
     // Whoever brings a lane back holds this.
-    let lock = project.store.locks().take(&LockName::Worktrees)?;
-    let record = TrashRecord::find(&dir.join("trash.toml"))?;
-    if record.is_none_or(|record| !is_old(project, &record)) {
+    let Some(lock) = project.store.locks().try_take(&LockName::Run(found.lane))? else { return Ok(false) };
+    if record()?.is_none() {
         return Ok(false);
     }
     let Some(beside) = beside else {

@@ -111,6 +111,9 @@ impl TakeBack<'_, '_> {
             // Whatever happened in it since is looked at as for any removal.
             return self.remove_lane(&lane);
         }
+        for name in self.lanes_that_move() {
+            self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
+        }
         self.refuse_new_work()?;
         for step in self.entry.standing().rev() {
             match (step, moved_branch(step)) {
@@ -125,6 +128,20 @@ impl TakeBack<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// The names of lanes whose records come back or go: neither a run nor the emptying of the trash may meet that.
+    fn lanes_that_move(&self) -> Vec<String> {
+        let lanes = self.op.project.store.layout().lanes();
+        let name = |path: &Path| {
+            let lane = path.parent() == Some(&lanes);
+            path.file_name().filter(|_| lane).map(|name| name.to_string_lossy().into_owned())
+        };
+        let of_step = |step: &Step| match step {
+            Step::Move { from, to } => name(from).or_else(|| name(to)),
+            _ => None,
+        };
+        self.entry.standing().filter_map(of_step).collect()
     }
 
     /// A lane that goes once more may hold what was not in it when it went before.

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use super::support::{Output, Sandbox};
+use super::support::{Image, Output, Sandbox};
 
 /// Runs the program with `act`, a shell script, happening in the main checkout right before the first call of git whose
 /// arguments hold `moment`.
@@ -85,6 +85,38 @@ fn a_deleted_index_lock_leaves_no_half_state() {
     let _ = out.fails(1);
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
     assert_eq!(sandbox.git(&["status", "--short"]), "?? mine.txt");
+}
+
+#[test]
+fn a_deleted_head_lock_takes_everything_back() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > a.txt; echo lane > lane.txt");
+    sandbox.sh("echo u > untracked");
+    let state = |sandbox: &Sandbox| {
+        let refs = sandbox.git(&["for-each-ref", "refs/heads"]);
+        (Image::of(sandbox, &sandbox.repo), refs)
+    };
+    let before = state(&sandbox);
+    let out = with_race(&sandbox, "read-tree -m -u", "rm .git/HEAD.lock", &["preview", "one"]);
+    assert_eq!(out.code, 1, "{}", out.shown());
+    assert_eq!(before, state(&sandbox));
+    assert!(!sandbox.repo.join(".git/index.lock").exists());
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+}
+
+#[test]
+fn a_lane_on_its_way_back_is_not_emptied_out_of_the_trash() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo x > x.txt");
+    sandbox.write_in(&sandbox.lane("x"), "new.txt", "new\n");
+    let before = Image::of(&sandbox, &sandbox.lane("x"));
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    let proq = env!("CARGO_BIN_EXE_git-proq");
+    let gc = format!("PROQ_TEST_NOW=2026-02-01T00:00:00Z '{proq}' gc && : > \"$ROOT/emptied\"");
+    let _ = with_race(&sandbox, "refs/heads/proq/x", &gc, &["undo"]).ok();
+    assert!(sandbox.root().join("emptied").exists());
+    assert_eq!(before, Image::of(&sandbox, &sandbox.lane("x")));
+    sandbox.assert_healthy();
 }
 
 #[test]

@@ -88,3 +88,24 @@ fn an_interrupted_command_that_was_at_its_end_stands() {
     let _ = sandbox.proq(&["cleanup"]).ok();
     assert!(!sandbox.lane("one").exists());
 }
+
+#[test]
+fn a_stopped_command_is_named_to_whoever_waits_for_it() {
+    let sandbox = scenes::dirty();
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let act = "kill -STOP $PPID; echo here > \"$ROOT/here\"; cat \"$ROOT/go\" > /dev/null";
+    let mut command = with_git(&sandbox, "read-tree -m -u", act, &["preview", "one"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    sandbox.hear("here");
+    let mut other = sandbox.proq_command(&sandbox.repo, &["preview", "two"]);
+    other.env("PROQ_LOCK_TIMEOUT", "0");
+    let text = sandbox.output(other).fails(5);
+    let pid = child.id();
+    assert!(text.contains(&format!("process {pid}")) && text.contains("which is stopped (Ctrl-Z)"), "{text}");
+    sandbox.tell("go");
+    sandbox.sh(&format!("kill -CONT {pid}"));
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    is_tidy(&sandbox);
+}
