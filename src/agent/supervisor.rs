@@ -15,7 +15,7 @@ use super::Error;
 use super::launch::STARTED;
 use crate::config::Autocommit;
 use crate::event;
-use crate::lane::{self, Leftovers, Project, commit_leftovers};
+use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::process::{self, Spawned, Start};
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record, now};
@@ -186,6 +186,9 @@ impl Watch<'_> {
             Ok(verdict) => verdict,
             Err(e) => (LaneState::Failed, Some(format!("its result could not be looked at: {e}"))),
         };
+        let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
+        // Only a second place for what is in the lane: a conflict, say, has to do without.
+        let _kept = copy_leftovers(self.project, &self.lane, &why);
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
         let mut run = RunRecord::load(&path)?;
         run.ended = Some(now());

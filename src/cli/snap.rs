@@ -13,8 +13,8 @@ use crate::store::{Moment, now};
 
 /// Look at snapshots of uncommitted changes, and bring them back
 ///
-/// One is taken whenever changes are set aside: before a preview, when a lane with uncommitted work goes. ID may be the
-/// beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
+/// One is taken whenever changes are set aside: before a preview, when a lane with uncommitted work goes. A copy is taken
+/// of what an agent left uncommitted in its lane. ID may be the beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
 ///
 /// Examples:
 ///     git proq snap list
@@ -236,6 +236,7 @@ fn row(view: &SnapView) -> Row {
         SnapState::Edits(lane) => ("edits", Some(lane.clone())),
         SnapState::Kept => ("kept", None),
         SnapState::Restored => ("restored", None),
+        SnapState::Copy => ("copy", None),
     };
     Row {
         id: snap.id.clone(),
@@ -243,7 +244,7 @@ fn row(view: &SnapView) -> Row {
         at: snap.at,
         state,
         lane,
-        restored: snap.restored,
+        restored: snap.restored.filter(|_| !snap.copy),
         files: snap.snapshot.files,
         commit: snap.snapshot.commit,
         base: snap.snapshot.base,
@@ -256,5 +257,6 @@ fn state(view: &SnapView) -> String {
         SnapState::Edits(lane) => format!("edits of {lane}"),
         SnapState::Kept => "kept".to_owned(),
         SnapState::Restored => "restored".to_owned(),
+        SnapState::Copy => "copy".to_owned(),
     }
 }

@@ -25,8 +25,8 @@ impl Operation<'_> {
         spare: &[RepoPath],
     ) -> Result<Option<SnapRecord>, Error> {
         let keep = |snapshot: Snapshot, raw: &Path| {
-            let record =
-                SnapRecord { id: new_id(), why: why.to_owned(), at: now(), restored: None, snapshot };
+            let (id, at) = (new_id(), now());
+            let record = SnapRecord { id, why: why.to_owned(), at, restored: None, copy: false, snapshot };
             self.put_snap(record.clone(), raw, false)?;
             Ok(record)
         };
@@ -41,7 +41,7 @@ impl Operation<'_> {
             if self.is_what_came_back(&old.snapshot, base, &snapshot)? {
                 // The snapshot is as good as before; what its merge had made is kept for a time.
                 let (id, at) = (new_id(), now());
-                let record = SnapRecord { id, why: old.why.clone(), at, restored: Some(at), snapshot };
+                let record = SnapRecord { id, at, restored: Some(at), snapshot, ..old.clone() };
                 return self.put_snap(record, raw, false);
             }
             self.make_room(&old)?;
@@ -117,7 +117,7 @@ impl Operation<'_> {
     pub(super) fn wake(&self, id: &str) -> Result<(), Error> {
         let path = self.project.store.layout().snapshot(id).join("snap.toml");
         let snap = SnapRecord::load(&path)?;
-        self.save(&SnapRecord { restored: None, ..snap }, &path)
+        self.save(&SnapRecord { restored: None, copy: false, ..snap }, &path)
     }
 
     /// Brings a snapshot back onto a worktree that is at `head`. What was written into its files while they were set aside

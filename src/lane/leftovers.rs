@@ -1,10 +1,12 @@
-//! Owns committing what was left uncommitted in a lane, from an explicit list of paths and never blindly.
+//! Owns what was left uncommitted in a lane: committing it, from an explicit list of paths and never blindly, or keeping a
+//! copy of it.
 
 use std::io::Read;
 
-use super::{Error, Project};
+use super::{Checkout, Error, Project, snaps};
 use crate::git::{Entry, RepoPath, stage_and_commit, status};
-use crate::store::records::LaneRecord;
+use crate::store::records::{LaneRecord, SnapRecord};
+use crate::store::{new_id, now};
 
 /// Files longer than this are not searched for conflict markers.
 const SEARCHED: u64 = 4 * 1024 * 1024;
@@ -51,6 +53,22 @@ pub(crate) fn commit_leftovers(
     }
     stage_and_commit(&project.repo, &lane.path, &paths, message)?;
     Ok(Leftovers::Committed(paths.len()))
+}
+
+/// Keeps a copy of what differs from HEAD in a lane's worktree, as a snapshot that goes `op.keep` days later: a
+/// `git clean -ffdx` in the main checkout, which takes whole lanes, takes only ignored files then. Returns whether there was
+/// anything.
+///
+/// # Errors
+/// [`Error::Git`] for an open conflict, which no snapshot can hold.
+pub(crate) fn copy_leftovers(project: &Project, lane: &LaneRecord, why: &str) -> Result<bool, Error> {
+    let Some(head) = project.repo.head_of(&lane.path)? else { return Ok(false) };
+    let taken = Checkout::lock(project, &lane.path)?.describe(head, why, &[], |snapshot, raw| {
+        let (id, at) = (new_id(), now());
+        let record = SnapRecord { id, why: why.to_owned(), at, restored: Some(at), copy: true, snapshot };
+        snaps::put(project, &record, raw)
+    })?;
+    Ok(taken.is_some())
 }
 
 fn has_markers(lane: &LaneRecord, path: &RepoPath) -> bool {

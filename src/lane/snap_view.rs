@@ -16,6 +16,8 @@ pub(crate) enum SnapState {
     Kept,
     /// Nothing: it came back.
     Restored,
+    /// Nothing: what it holds stayed where it was.
+    Copy,
 }
 
 /// One snapshot.
@@ -93,7 +95,7 @@ impl Known {
 
     fn state(&self, snap: &SnapRecord) -> SnapState {
         if snap.restored.is_some() {
-            return SnapState::Restored;
+            return if snap.copy { SnapState::Copy } else { SnapState::Restored };
         }
         if let Some(open) = self.open.as_ref().filter(|open| open.snapshot.as_ref() == Some(&snap.id)) {
             return SnapState::Waiting(open.lane.clone());

@@ -1,6 +1,7 @@
 //! Owns the tests of what is made of a run's end: left-over work, commits that went astray, processes left behind.
 
-use super::support::Sandbox;
+use super::snap::ids;
+use super::support::{Image, Sandbox};
 
 #[test]
 fn left_over_work_is_committed_when_the_agent_ended_well() {
@@ -177,4 +178,39 @@ fn what_the_agent_left_running_is_ended() {
     let pid = std::fs::read_to_string(sandbox.root().join("pid")).unwrap();
     assert!(!sandbox.lives(pid.trim()), "process {pid}");
     assert_eq!(sandbox.row("x")["state"], "done");
+}
+
+#[test]
+fn what_an_agent_leaves_uncommitted_outlives_a_clean_of_the_main_checkout() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.commit_all("ignore");
+    let work =
+        "echo half >> a.txt; git add a.txt; echo more >> a.txt; echo new > new; echo log > x.log; exit 1";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", work]).fails(4);
+    let before = Image::of(&sandbox, &sandbox.lane("x"));
+    let snaps = sandbox.proq(&["snap", "list", "--json"]).json();
+    assert_eq!(snaps["snapshots"].as_array().unwrap().len(), 1, "{snaps:#}");
+    let snap = &snaps["snapshots"][0];
+    assert_eq!((&snap["state"], &snap["restored"]), (&"copy".into(), &serde_json::Value::Null));
+    assert_eq!(snap["why"], "left uncommitted in lane x by its run 1");
+    sandbox.assert_healthy();
+
+    sandbox.sh("git clean -ffdxq; git worktree prune; git worktree add -q .proq-worktrees/x proq/x");
+    let id = ids(&sandbox).pop().unwrap();
+    let _ = sandbox.proq_in(&sandbox.lane("x"), &["snap", "restore", &id]).ok();
+    let after = Image::of(&sandbox, &sandbox.lane("x"));
+    assert_eq!(before.index, after.index);
+    let mut files = before.files;
+    files.retain(|path, _| !format!("{path:?}").contains("x.log"));
+    assert_eq!(files, after.files);
+}
+
+#[test]
+fn of_a_clean_lane_and_of_an_open_conflict_there_is_no_copy() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("clean", "echo new > new");
+    sandbox.lane_with("torn", "git switch -qc o; echo 1 > f; git add f; git commit -qm 1; git switch -q -; echo 2 > f; git add f; git commit -qm 2; git merge -q o || :");
+    assert_eq!(ids(&sandbox), [""; 0]);
+    assert_eq!(sandbox.row("clean")["state"], "done");
 }

@@ -17,6 +17,9 @@ pub(crate) struct SnapRecord {
     /// When its content came back to a worktree; none while it is the only place that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) restored: Option<Moment>,
+    /// Whether it is only a copy: what it holds was never taken out of its worktree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) copy: bool,
     /// What it holds.
     pub(crate) snapshot: Snapshot,
 }
