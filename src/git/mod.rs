@@ -25,6 +25,7 @@ mod snapshot;
 mod special;
 mod stale;
 mod status;
+mod submodule;
 mod survey;
 mod transition;
 mod tree_merge;
@@ -52,7 +53,7 @@ pub(crate) use repo::Repo;
 pub(crate) use restore::{Restored, restore};
 pub(crate) use restore_plan::foresee;
 pub(crate) use snapshot::{
-    Snapshot, empty_folders, ignored, prune_folders, take as take_snapshot, tracked_tree,
+    Snapshot, empty_folders, ignored, keep_index, prune_folders, take as take_snapshot, tracked_tree,
 };
 pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, status_of};

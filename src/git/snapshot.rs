@@ -68,9 +68,7 @@ pub(crate) fn take(
     }
     let hidden = flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let loose = dirt.untracked().any(|e| !e.nested);
-    // What differs inside a submodule, or which of its commits is checked out, stays there with its folder.
-    let inside = |e: &Entry| e.submodule && !matches!(e.kind, Kind::Tracked { staged: true, .. });
-    if hidden.is_empty() && !loose && dirt.tracked().all(inside) {
+    if hidden.is_empty() && !loose && dirt.tracked().all(Entry::is_inside_submodule) {
         return Ok(None);
     }
     let raw = tree.scratch.join("raw-index");
@@ -80,7 +78,7 @@ pub(crate) fn take(
     let index_tree = keeper.index_tree()?;
     let work_tree = keeper.work_tree(&dirt, &hidden)?;
     let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
-    if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(inside) {
+    if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
         return Ok(None);
     }
     let (empty_dirs, left) = keeper.rest(&dirt, &hidden, unread)?;
@@ -159,6 +157,15 @@ pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
     Keeper { tree, raw: &raw }.work_tree(&dirt, &hidden)
 }
 
+/// A commit that keeps whatever a worktree's index names, at all stages: of an index with conflicts there is no snapshot.
+/// None when it names nothing.
+pub(crate) fn keep_index(tree: &Tree<'_>, message: &str) -> Result<Option<Oid>, Error> {
+    let raw = tree.git_dir.join("index");
+    let kept = Keeper { tree, raw: &raw }.by_stage(&["--stage", "--resolve-undo"])?;
+    kept.map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_keeper(tree.repo))
+        .transpose()
+}
+
 /// Removes a folder of set-aside files if none of them is left in it.
 pub(crate) fn prune_folders(dir: &Path) {
     super::quarantine::prune_below(dir);
@@ -207,18 +214,27 @@ impl Keeper<'_> {
         if !bytes.windows(4).any(|w| w == b"REUC") {
             return Ok(None);
         }
+        self.by_stage(&["--resolve-undo"])
+    }
+
+    /// A tree with what the lists of `ls-files` name, each blob at `STAGE/PATH`. None when they name nothing.
+    fn by_stage(&self, lists: &[&str]) -> Result<Option<Oid>, Error> {
         let call = || self.repo().git_in(self.tree.dir);
-        let out = call().args(["ls-files", "--resolve-undo", "-z"]).index(self.raw).run()?;
         let mut entries = Vec::new();
-        // `<mode> <id> <stage>\t<path>`
-        for field in out.fields() {
-            let Some(tab) = field.iter().position(|b| *b == b'\t').filter(|tab| *tab > 0) else { continue };
-            entries.extend_from_slice(&field[..tab - 1]);
-            entries.extend_from_slice(b"0\t");
-            entries.push(field[tab - 1]);
-            entries.push(b'/');
-            entries.extend_from_slice(&field[tab + 1..]);
-            entries.push(0);
+        for list in lists {
+            let out = call().args(["ls-files", list, "-z"]).index(self.raw).run()?;
+            // `<mode> <id> <stage>\t<path>`
+            for field in out.fields() {
+                let Some(tab) = field.iter().position(|b| *b == b'\t').filter(|tab| *tab > 0) else {
+                    continue;
+                };
+                entries.extend_from_slice(&field[..tab - 1]);
+                entries.extend_from_slice(b"0\t");
+                entries.push(field[tab - 1]);
+                entries.push(b'/');
+                entries.extend_from_slice(&field[tab + 1..]);
+                entries.push(0);
+            }
         }
         if entries.is_empty() {
             return Ok(None);

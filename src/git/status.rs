@@ -35,6 +35,14 @@ pub(crate) struct Entry {
     pub(crate) submodule: bool,
 }
 
+impl Entry {
+    /// Whether only something inside a submodule differs, or which of its commits is checked out: that stays there with its
+    /// folder, whatever the index says of it.
+    pub(super) fn is_inside_submodule(&self) -> bool {
+        self.submodule && !matches!(self.kind, Kind::Tracked { staged: true, .. })
+    }
+}
+
 /// All that differs in one worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Dirt {

@@ -17,6 +17,7 @@ use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle};
 use super::ref_move::{self, Head, RefMove};
 use super::repair::{has_moved, is_from_git};
 use super::status::{changed_since, status};
+use super::submodule::tell_left_behind;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
 use crate::fault;
 
@@ -80,6 +81,7 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         source: Box::new(source),
     })?;
     fault::point("transition.installed");
+    tell_left_behind(tree, &moved.changes);
     moved.keep();
     if let Some(kept) = installed {
         (tree.warn)(format!(
@@ -132,8 +134,14 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<O
         return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
     }
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
+    let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
     let dirt = match base {
-        None => status(tree.repo, tree.dir, false)?.paths(),
+        // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
+        None => {
+            let mut dirt = status(tree.repo, tree.dir, false)?;
+            dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
+            dirt.paths()
+        }
         Some(base) => changed_since(tree.repo, tree.dir, base)?,
     };
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;

@@ -106,6 +106,11 @@ impl<'a> Checkout<'a> {
         self.look("hidden", |tree| Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?))
     }
 
+    /// A commit that keeps whatever the index names, conflicts and all.
+    pub(crate) fn keep_index(&self, message: &str) -> Result<Option<Oid>, Error> {
+        self.look("index", |tree| Ok(git::keep_index(tree, message)?))
+    }
+
     /// The tree of the tracked files as they are now.
     pub(crate) fn tracked_tree(&self) -> Result<Oid, Error> {
         self.look("tracked", |tree| Ok(git::tracked_tree(tree)?))

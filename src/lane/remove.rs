@@ -98,9 +98,12 @@ fn keep_everything(
         && let Some(head) = repo.head_of(&lane.path)?
     {
         let why = format!("uncommitted work of lane {}", lane.name);
-        // Unmerged paths have no single tree to keep; the folder with its index goes to the trash whole.
+        // Unmerged paths have no single tree to keep. The folder goes to the trash whole, and its index with it, whose
+        // blobs git would clean up.
         if found.dirt.unmerged().is_empty() {
             uncommitted = op.snapshot(&lane.path, head, &why, &[])?.map(|snap| snap.snapshot.commit);
+        } else {
+            tips.extend(checkout.keep_index(&format!("git-proq: index of lane {}", lane.name))?);
         }
     }
     tips.extend(uncommitted);

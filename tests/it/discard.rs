@@ -1,6 +1,9 @@
 //! Owns the tests of `git proq discard`: what keeps a lane, what force saves, and bringing it back as the answer says.
 
-use super::support::{Output, Sandbox};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::support::{Image, Output, Sandbox};
 
 /// The rest of the line that starts with `head`, in what a command said.
 fn said<'a>(out: &'a Output, head: &str) -> &'a str {
@@ -240,4 +243,65 @@ fn the_lane_one_stands_in_is_named_as_in_use() {
     sandbox.tell("go");
     shell.wait().unwrap();
     let _ = sandbox.proq_in(&sandbox.lane("x"), &["discard", "x"]).ok();
+}
+
+#[test]
+fn what_only_an_old_head_a_rebase_or_the_index_leads_to_outlives_its_lane_and_a_gc() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "seq 1 9 > f");
+    let lane = sandbox.lane("x");
+    let dropped = {
+        sandbox.commit_in_lane("x", "echo dropped > dropped");
+        let tip = sandbox.git_in(&lane, &["rev-parse", "HEAD"]);
+        sandbox.git_in(&lane, &["reset", "-q", "--hard", "HEAD~1"]);
+        tip
+    };
+    // A rebase that stopped, with uncommitted changes put away as its autostash.
+    sandbox.sh_in(
+        &lane,
+        "git branch side; echo mine > f; git commit -qam mine; git switch -q side; echo theirs > f
+         git commit -qam theirs; git switch -q proq/x; echo stashed > a.txt
+         ! git -c rebase.autoStash=true rebase -q side 2>/dev/null",
+    );
+    let stash = sandbox.sh_in(&lane, "cat \"$(git rev-parse --git-path rebase-merge/autostash)\"");
+    let staged = sandbox.sh_in(&lane, "echo staged > s; git add s; git rev-parse :s; echo later > s");
+    let theirs = sandbox.sh_in(&lane, "git rev-parse :2:f");
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    sandbox.sh("git branch -qD side; git reflog expire --expire=now --all; git gc -q --prune=now");
+    for (what, object) in [("dropped", &dropped), ("stash", &stash), ("staged", &staged), ("theirs", &theirs)]
+    {
+        let found = sandbox.sh(&format!("git cat-file -t {object} 2>&1 || :"));
+        assert!(["commit", "blob"].contains(&found.as_str()), "{what}: {found}");
+    }
+}
+
+/// A folder on another file system than the sandbox; none on a machine that has only one.
+fn elsewhere(sandbox: &Sandbox) -> Option<tempfile::TempDir> {
+    let disk = |dir: &Path| dir.metadata().ok().map(|m| m.dev());
+    let places = [Path::new("/dev/shm"), Path::new("/var/tmp"), Path::new(env!("CARGO_TARGET_TMPDIR"))];
+    let other = places.into_iter().find(|dir| disk(dir).is_some() && disk(dir) != disk(&sandbox.root()))?;
+    tempfile::tempdir_in(other).ok()
+}
+
+#[test]
+fn a_lane_on_another_disk_than_the_repository_comes_back_whole() {
+    let sandbox = Sandbox::new();
+    let Some(other) = elsewhere(&sandbox) else { return };
+    let home = other.path().join("git");
+    sandbox.sh(&format!("mv .git '{0}'; echo 'gitdir: {0}' > .git", home.display()));
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.commit_all("ignore");
+    sandbox.lane_of("x", "echo x > x.txt");
+    sandbox.sh_in(&sandbox.lane("x"), "echo log > x.log; echo new > new; echo more >> x.txt; git add x.txt");
+    let before = Image::of(&sandbox, &sandbox.lane("x"));
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    assert!(!sandbox.lane("x").exists());
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(before, Image::of(&sandbox, &sandbox.lane("x")));
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    let _ = sandbox.sh("git config proq.trash.keep 0");
+    let _ = sandbox.proq(&["gc"]).ok();
+    let left = std::fs::read_dir(sandbox.repo.join(".proq-worktrees")).unwrap();
+    let left: Vec<_> = left.map(|e| e.unwrap().file_name()).filter(|n| n != ".gitignore").collect();
+    assert_eq!(left, [""; 0]);
 }

@@ -347,3 +347,46 @@ fn commits_made_in_a_preview_land_with_their_lane() {
         assert_eq!(sandbox.git(&["log", "-1", "--format=%P", "main"]).split(' ').count(), 2);
     }
 }
+
+#[test]
+fn hooks_run_when_the_locks_are_gone() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    let hook = "#!/bin/sh\nset -e\ntest ! -e .git/index.lock; test ! -e .git/HEAD.lock\n\
+                git proq list -q > /dev/null; git commit -q --allow-empty -m \"by the $1 hook\" < /dev/null\n\
+                echo ran >> \"$ROOT/ran\"\n";
+    for name in ["post-checkout", "post-merge"] {
+        let path = format!(".git/hooks/{name}");
+        sandbox.write(&path, hook);
+        sandbox.sh(&format!("chmod +x {path}"));
+    }
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.read("../ran"), "ran\nran\nran\n");
+}
+
+#[test]
+fn submodules_stay_where_they_are_also_where_git_is_told_to_take_them_along() {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "git init -q ../lib; cd ../lib; echo 1 > f; git add f; git commit -qm 1; echo 2 > f; git commit -qam 2
+         cd \"$OLDPWD\"; git -c protocol.file.allow=always submodule add -q ../lib lib
+         git -C lib checkout -q HEAD~1; git add lib; git config submodule.recurse true",
+    );
+    sandbox.commit_all("lib at 1");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one"]).ok();
+    let lane = sandbox.lane("one");
+    let second = sandbox.git_in(&sandbox.root().join("lib"), &["rev-parse", "HEAD"]);
+    sandbox.git_in(&lane, &["update-index", "--cacheinfo", &format!("160000,{second},lib")]);
+    sandbox.git_in(&lane, &["commit", "-qm", "lib at 2"]);
+    let before = Image::of(&sandbox, &sandbox.repo);
+    for (args, told) in [(&["preview", "one"][..], true), (&["preview", "--back"], false)] {
+        let out = sandbox.proq(args);
+        assert_eq!(out.stderr.contains("the folder of submodule lib stays as it is"), told, "{}", out.stderr);
+        let _ = out.ok();
+        assert_eq!(sandbox.read("lib/f"), "1\n");
+        assert_eq!(sandbox.git_in(&sandbox.repo.join("lib"), &["log", "--format=%s", "HEAD"]), "1");
+    }
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    assert!(sandbox.proq(&["snap", "list"]).ok().is_empty(), "no edits were made");
+}
