@@ -152,10 +152,52 @@ fn what_is_linked_is_there() {
     for (folder, page) in [
         ("", README),
         ("", include_str!("../../ARCHITECTURE.md")),
+        ("", include_str!("../../SAFETY.md")),
         ("hooks", include_str!("../../hooks/README.md")),
     ] {
         for link in page.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             assert!(link.starts_with("https://") || root.join(folder).join(link).exists(), "{link}");
+        }
+    }
+}
+
+/// All of the library's own code.
+fn sources(dir: &Path) -> String {
+    let mut all = String::new();
+    for entry in std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            all += &sources(&entry);
+        } else {
+            all += &std::fs::read_to_string(&entry).unwrap();
+        }
+    }
+    all
+}
+
+#[test]
+fn every_promise_has_a_test() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let units = sources(&root.join("src"));
+    let page = include_str!("../../SAFETY.md");
+    let rows: Vec<&str> = page.lines().filter(|l| l.starts_with("| ") && !l.starts_with("| rule ")).collect();
+    assert!(rows.len() > 50, "{}", rows.len());
+    for row in rows {
+        let tests: Vec<&str> = row.split('`').skip(1).step_by(2).filter(|name| name.contains('_')).collect();
+        assert!(!tests.is_empty(), "{row}");
+        for test in tests {
+            let code = match test.rsplit_once("::") {
+                Some((module, _)) => {
+                    let file = root.join("tests/it").join(module.replace("::", "/")).with_extension("rs");
+                    std::fs::read_to_string(&file).unwrap_or_else(|_| panic!("{test}"))
+                }
+                None => units.clone(),
+            };
+            let name = test.rsplit("::").next().unwrap();
+            assert!(
+                code.contains(&format!("#[test]\nfn {name}()"))
+                    || code.contains(&format!("#[test]\n    fn {name}()")),
+                "{test}"
+            );
         }
     }
 }

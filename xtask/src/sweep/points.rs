@@ -10,8 +10,8 @@ use super::trace::{Plan, Run};
 use crate::dice::Dice;
 
 /// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
-const SHORT: usize = 40;
-const SHORT_NESTED: usize = 14;
+const SHORT: usize = 20;
+const SHORT_NESTED: usize = 8;
 
 /// A way to disturb.
 type Way = (&'static str, fn(usize) -> Plan);

@@ -27,6 +27,16 @@ litter) cp a.txt b.tmp; mv a.txt b.txt; rm b.tmp ;;
 esac
 "#;
 
+/// Ends a test where nothing can be traced.
+macro_rules! needs_tracing {
+    () => {
+        if !super::trace::is_possible() {
+            eprintln!("skipped: this system does not let a process be traced");
+            return;
+        }
+    };
+}
+
 fn toy(place: &Place) -> Outcome<()> {
     place.keep("a.txt", "toy")
 }
@@ -75,6 +85,7 @@ fn swept(test: &str, command: &'static [&'static str], args: &Args) -> Tally {
 
 #[test]
 fn one_rename_is_found_good_at_every_point() {
+    needs_tracing!();
     let tally = swept("good", &["rename"], &args());
     assert_eq!((tally.points, tally.runs, tally.losses), (1, 1, 0));
     assert!(tally.violations.is_empty(), "{:?}", tally.violations);
@@ -82,6 +93,7 @@ fn one_rename_is_found_good_at_every_point() {
 
 #[test]
 fn a_file_that_is_nowhere_half_way_is_a_loss() {
+    needs_tracing!();
     let tally = swept("lose", &["lose"], &args());
     // Killed when the file is gone: before the new one is opened, and before it is written.
     assert_eq!((tally.points, tally.losses), (3, 2), "{:?}", tally.violations);
@@ -92,6 +104,7 @@ fn a_file_that_is_nowhere_half_way_is_a_loss() {
 
 #[test]
 fn what_is_left_over_is_a_violation_but_no_loss() {
+    needs_tracing!();
     let tally = swept("litter", &["litter"], &args());
     assert_eq!(tally.losses, 0);
     assert!(!tally.violations.is_empty());
@@ -100,6 +113,7 @@ fn what_is_left_over_is_a_violation_but_no_loss() {
 
 #[test]
 fn a_call_that_fails_is_a_loss_too_when_nobody_notices() {
+    needs_tracing!();
     let tally = swept("errors", &["lose"], &Args { errors: true, ..args() });
     assert!(tally.losses > 0);
     assert!(tally.violations.iter().any(|v| v.way == "disk full from"), "{:?}", tally.violations);
@@ -107,12 +121,14 @@ fn a_call_that_fails_is_a_loss_too_when_nobody_notices() {
 
 #[test]
 fn a_signal_is_like_a_kill_to_who_does_not_care() {
+    needs_tracing!();
     let tally = swept("signals", &["lose"], &Args { signals: true, ..args() });
     assert!(tally.losses > 0, "{:?}", tally.violations);
 }
 
 #[test]
 fn a_recovery_that_can_be_killed_anywhere_is_good() {
+    needs_tracing!();
     let tally = swept("journal", &["journal"], &args());
     assert!(tally.violations.is_empty(), "{:?}", tally.violations);
     assert_eq!((tally.points, tally.nested), (4, 4));
@@ -121,6 +137,7 @@ fn a_recovery_that_can_be_killed_anywhere_is_good() {
 
 #[test]
 fn a_recovery_that_loses_something_when_it_is_killed_is_caught() {
+    needs_tracing!();
     let tally = swept("careless", &["careless"], &args());
     let caught = |v: &Violation| v.nested.is_some() && v.faults[0].contains("LOST");
     assert!(tally.violations.iter().any(caught), "{:?}", tally.violations);

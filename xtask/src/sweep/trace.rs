@@ -79,6 +79,11 @@ pub(super) fn run(command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run
     })
 }
 
+/// Whether this system lets a process be traced by its parent; some containers do not.
+pub(super) fn is_possible() -> bool {
+    run(Command::new("true"), Plan::Watch, &[]).is_ok_and(|run| run.code == 0)
+}
+
 /// All processes that a thread traces.
 fn traced_by(tracer: pid_t) -> Vec<pid_t> {
     let line = format!("TracerPid:\t{tracer}");
