@@ -29,6 +29,9 @@ pub(crate) struct Args {
     /// With --point: kill recovery at this point of its own too
     #[arg(long, value_name = "J", requires = "point")]
     pub(super) nested: Option<usize>,
+    /// Kill recovery at N of its points, chosen anew for each point, instead of at all of them
+    #[arg(long, value_name = "N", conflicts_with_all = ["short", "no_nested"])]
+    pub(super) some_nested: Option<usize>,
     /// Leave recovery alone
     #[arg(long, conflicts_with = "nested")]
     pub(super) no_nested: bool,

@@ -32,16 +32,29 @@ impl Stage<'_> {
 
     /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded.
     pub(super) fn judge(&self, done: bool) -> Outcome<Faults> {
+        let (mut faults, as_before) = self.state()?;
+        if as_before && done {
+            faults.push("it claimed to be done, and everything is as before".to_owned());
+        }
+        if as_before {
+            faults.extend(self.once_more()?);
+        }
+        Ok(faults)
+    }
+
+    /// What there is to say about the state alone, and whether it is the one before. From that state the command was run
+    /// again often enough where recovery was not killed.
+    pub(super) fn state(&self) -> Outcome<(Faults, bool)> {
         let mut faults = self.lost("after recovery");
         let image = look(self.place)?;
         faults.extend(self.second_recovery()?);
         let same = |other: &Image| difference(&image, other).is_none();
         if same(&self.after) {
-            return Ok(faults);
+            return Ok((faults, false));
         }
         if let Some((_, finish)) = self.also.iter().find(|(state, _)| same(state)) {
             if finish.is_empty() {
-                return Ok(faults);
+                return Ok((faults, false));
             }
             let answer = self.place.proq(finish)?;
             if let Some(what) = difference(&look(self.place)?, &self.after) {
@@ -51,7 +64,7 @@ impl Stage<'_> {
                     answer.code
                 ));
             }
-            return Ok(faults);
+            return Ok((faults, false));
         }
         if !same(&self.before) {
             let from_before = difference(&image, &self.before).unwrap_or_default();
@@ -61,13 +74,9 @@ impl Stage<'_> {
             } else {
                 format!("neither before nor after; from after: {from_after}")
             });
-            return Ok(faults);
+            return Ok((faults, false));
         }
-        if done {
-            faults.push("it claimed to be done, and everything is as before".to_owned());
-        }
-        faults.extend(self.once_more()?);
-        Ok(faults)
+        Ok((faults, true))
     }
 
     /// A second recovery has nothing to do.

@@ -148,12 +148,11 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Kills recovery at each of its own points; in a short sweep, at one of them.
+    /// Kills recovery at each of its own points, or at as many as were asked for; in a short sweep, at one.
     fn nested_points(&mut self, point: usize, last: usize) -> Outcome<()> {
         self.tally.nested += last;
-        if self.args.short {
-            if last > 0 {
-                let nested = 1 + self.dice.below(last);
+        if let Some(some) = self.args.some_nested.or(self.args.short.then_some(1)) {
+            for nested in self.dice.sample(last, some) {
                 let _ = self.nested(point, nested)?;
             }
             return Ok(());
@@ -176,7 +175,7 @@ impl Sweep<'_> {
         self.save("disturbed")?;
         faults.extend(stage.recover()?);
         self.save("recovered")?;
-        faults.extend(stage.judge(false)?);
+        faults.extend(stage.state()?.0);
         self.violation("recovery killed", point, Some(nested), Some(call), faults);
         Ok(true)
     }

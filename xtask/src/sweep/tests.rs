@@ -49,6 +49,7 @@ fn args() -> Args {
         seed: None,
         point: None,
         nested: None,
+        some_nested: None,
         no_nested: false,
         errors: false,
         signals: false,
