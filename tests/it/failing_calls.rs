@@ -89,3 +89,26 @@ fn a_cleanup_that_could_not_do_its_work_says_so_in_its_exit_code() {
     sandbox.sh("rm .git/proq/history");
     let _ = sandbox.proq(&["cleanup"]).ok();
 }
+
+#[test]
+fn after_a_step_that_is_stuck_nothing_is_begun_and_the_next_command_puts_it_right() {
+    // A folder where the lane's index is to go, when its branch has moved already.
+    let sandbox = with_git(
+        "case \"$PWD\" in */.proq-worktrees/one) $GIT \"$@\"; rc=$?; cd \"$($GIT rev-parse --git-dir)\"; \
+         mv index ../../was; mkdir -p index/x; exit $rc;; esac",
+    );
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo fix > fix.txt; git add fix.txt; git commit -qm fix; echo edit > a.txt");
+    let before = (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "proq/one"]));
+    let text = at(&sandbox, "update-ref --stdin", &["preview", "--back"]).fails(1);
+    assert!(text.contains("could not all be taken back; the next command tries again"), "{text}");
+    assert!(text.contains("fix.txt") || text.contains("index"), "{text}");
+    sandbox.sh("cd .git/worktrees/one; rm -r index; mv ../../was index");
+    let said = sandbox.proq(&["list"]);
+    assert!(said.stderr.contains("everything is as it was before; run it again"), "{}", said.shown());
+    assert_eq!(before, (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "proq/one"])));
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/one"]), "fix");
+    sandbox.assert_healthy();
+}
