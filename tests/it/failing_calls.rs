@@ -112,3 +112,36 @@ fn after_a_step_that_is_stuck_nothing_is_begun_and_the_next_command_puts_it_righ
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/one"]), "fix");
     sandbox.assert_healthy();
 }
+
+#[test]
+fn a_move_that_git_calls_failed_and_that_has_happened_stands() {
+    let sandbox = with_git(
+        "$GIT \"$@\" | while read -r line; do \
+         case $line in commit*) echo 'fatal: no room for the log';; *) echo \"$line\";; esac; done; exit 128",
+    );
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    sandbox.sh("echo mine > a.txt");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let out = at(&sandbox, "update-ref --stdin", &["preview", "one"]);
+    if sandbox.git_version() >= (2, 46) {
+        // Older ones do not switch HEAD themselves.
+        assert!(out.stderr.contains("warning: "), "{}", out.shown());
+    }
+    let _ = out.ok();
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    assert_eq!(sandbox.read("lane.txt"), "lane\n");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn a_ref_that_git_made_before_it_failed_is_taken_back() {
+    let sandbox = with_git("$GIT \"$@\"; echo 'fatal: input/output error' >&2; exit 128");
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    sandbox.sh("echo mine > a.txt");
+    let state = || (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"]));
+    let before = state();
+    let _ = at(&sandbox, "update-ref --no-deref", &["preview", "one"]).fails(1);
+    assert_eq!(before, state());
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+}
