@@ -69,16 +69,7 @@ fn start(args: &Args) -> Outcome<bool> {
     let proq = program(args)?;
     let seed = args.seed.unwrap_or_else(now);
     println!("seed {seed}");
-    let memory = PathBuf::from("/dev/shm");
-    let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    // Those of runs that were killed.
-    for entry in std::fs::read_dir(&above)?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if name.strip_prefix(FOLDER).is_some_and(|pid| !Path::new("/proc").join(pid).exists()) {
-            copy::remove(&entry.path())?;
-        }
-    }
-    let folder = above.join(format!("{FOLDER}{}", std::process::id()));
+    let folder = crate::place::folder(FOLDER, FOLDER)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
     let work = Work {

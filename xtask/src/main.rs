@@ -9,6 +9,7 @@ mod copy;
 mod dice;
 mod histories;
 mod history;
+mod place;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sweep;
 

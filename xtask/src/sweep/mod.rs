@@ -70,7 +70,7 @@ fn start(args: &Args) -> Outcome<bool> {
         return Ok(true);
     }
     let proq = program(args)?;
-    let folder = folder(if args.point.is_some() { "proq-look-" } else { SWEPT })?;
+    let folder = crate::place::folder(if args.point.is_some() { "proq-look-" } else { SWEPT }, SWEPT)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
     let good = match args.crowd {
@@ -114,22 +114,6 @@ fn program(args: &Args) -> Outcome<PathBuf> {
 
 /// How the folder of a sweep is called; the number of its process follows.
 const SWEPT: &str = "proq-sweep-";
-
-/// A folder for everything, in memory where that is possible. Those of sweeps that were killed are removed.
-fn folder(kind: &str) -> Outcome<PathBuf> {
-    let memory = PathBuf::from("/dev/shm");
-    let above = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    for entry in std::fs::read_dir(&above)?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let dead = name.strip_prefix(SWEPT).is_some_and(|pid| !Path::new("/proc").join(pid).exists());
-        if dead {
-            copy::remove(&entry.path())?;
-        }
-    }
-    let folder = above.join(format!("{kind}{}", std::process::id()));
-    std::fs::create_dir_all(&folder)?;
-    Ok(folder)
-}
 
 fn now_millis() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
