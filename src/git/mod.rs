@@ -16,6 +16,7 @@ mod path;
 mod quarantine;
 mod ref_move;
 mod refs;
+mod refusal;
 mod repair;
 mod repo;
 mod restore;
@@ -46,6 +47,7 @@ pub(crate) use open_op::open_operation;
 pub use path::RepoPath;
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
+pub(crate) use refusal::require_free;
 pub(crate) use repair::{
     is_beginning_of, settle_clear, settle_own_ref, settle_ref, settle_restore, settle_transition,
 };
@@ -58,6 +60,6 @@ pub(crate) use snapshot::{
 pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
-pub(crate) use transition::{Tree, require_free, transition};
+pub(crate) use transition::{Tree, transition};
 pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};
 pub(crate) use worktree::{Worktree, WorktreeList};

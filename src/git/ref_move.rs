@@ -95,6 +95,14 @@ fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<
 }
 
 impl RefMove {
+    /// What moves, as a person calls it.
+    pub(super) fn name(&self) -> String {
+        match self {
+            RefMove::Branch(name) => name.clone(),
+            RefMove::Nothing | RefMove::Switch { .. } => "HEAD".to_owned(),
+        }
+    }
+
     /// The move that goes back.
     pub(crate) fn inverse(&self) -> RefMove {
         match self {

@@ -34,9 +34,24 @@ impl Settled {
     }
 }
 
+/// The name in a step's folder of the mark of a transition that was refused before it had touched anything.
+const UNTOUCHED: &str = "untouched";
+
+/// Notes that a transition ends before it has touched anything: where the ref is already where it was to go, by somebody
+/// else's doing, it must not be taken for this one's.
+pub(super) fn note_untouched(tree: &Tree<'_>) -> Result<(), Error> {
+    let mark = tree.scratch.join(UNTOUCHED);
+    let written = std::fs::File::create(&mark).and_then(|file| file.sync_all());
+    written.and_then(|()| std::fs::File::open(tree.scratch)?.sync_all()).map_err(Error::io("write", &mark))
+}
+
 /// Settles a transition: where the ref has moved, its index goes into place; where it has not, its files go back.
 pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<Settled, Error> {
     clear_locks(tree, to, mv)?;
+    if tree.scratch.join(UNTOUCHED).exists() {
+        index::settle_lock(&tree.git_dir, tree.scratch)?;
+        return Ok(Settled::taken_back(None));
+    }
     let fate = index::lock_fate(&tree.git_dir, tree.scratch);
     let moved = match mv {
         RefMove::Nothing => matches!(fate, LockFate::Ready | LockFate::Installed),

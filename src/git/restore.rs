@@ -7,11 +7,10 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents};
+use super::refusal::refuse_overlap;
 use super::repair::save;
 use super::status::{Entry, Kind, status};
-use super::transition::{
-    Moved, Tree, attributes_for, bring_files, note_new_folders, refuse_overlap, remove_new_folders,
-};
+use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 use crate::fault;
 

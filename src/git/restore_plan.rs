@@ -5,8 +5,9 @@ use std::path::Path;
 use super::clear::Held;
 use super::open_op::refuse_open;
 use super::quarantine::is_blob;
+use super::refusal::refuse_overlap;
 use super::status::{Entry, Kind, status};
-use super::transition::{Tree, refuse_overlap};
+use super::transition::Tree;
 use super::{Change, Error, Oid, Restored, Snapshot, merge_trees, tree_changes};
 
 /// How `restore` would bring `snapshot` back to a worktree whose HEAD is at `now`.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate_as};
 use super::{Error, Project, UndoError, Why, remove, steps};
-use crate::git::{self, Oid, RefMove, RepoPath, Snapshot, WorktreeList};
+use crate::git::{self, Head, Oid, RefMove, RepoPath, Snapshot, WorktreeList};
 use crate::store::records::{LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Header, LockName, Record, new_id};
 
@@ -120,9 +120,12 @@ impl TakeBack<'_, '_> {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
                 // They follow their branch.
                 (Step::Tree { mv: RefMove::Nothing, .. }, _) => {}
-                (Step::Tree { dir, mv: RefMove::Switch { .. }, .. }, _) => {
+                (Step::Tree { dir, mv: RefMove::Switch { from, .. }, .. }, _) => {
                     self.refuse_edits(dir)?;
-                    steps::invert(self.op, step)?;
+                    // Somebody may have gone back there by hand.
+                    if !self.is_on(dir, from)? {
+                        steps::invert(self.op, step)?;
+                    }
                 }
                 _ => steps::invert(self.op, step)?,
             }
@@ -142,6 +145,14 @@ impl TakeBack<'_, '_> {
             _ => None,
         };
         self.entry.standing().filter_map(of_step).collect()
+    }
+
+    fn is_on(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
+        let worktrees = WorktreeList::read(&self.op.project.repo)?;
+        Ok(worktrees.at(dir).is_some_and(|worktree| match head {
+            Head::Branch(name) => worktree.branch.as_ref() == Some(name),
+            Head::Detached(id) => worktree.branch.is_none() && worktree.head == Some(*id),
+        }))
     }
 
     /// A lane that goes once more may hold what was not in it when it went before.

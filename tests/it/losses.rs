@@ -9,7 +9,7 @@ use super::support::{Image, Output, Sandbox};
 
 /// Runs the program with `act`, a shell script, happening in the main checkout right before the first call of git whose
 /// arguments hold `moment`.
-fn with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Output {
+pub fn with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Output {
     let bin = sandbox.root().join("racing");
     std::fs::create_dir_all(&bin).unwrap();
     let path = std::env::var("PATH").unwrap();

@@ -1,5 +1,6 @@
 //! Owns the tests of a preview during which somebody uses git by hand in the main checkout.
 
+use super::losses::with_race;
 use super::preview_identity::{nothing_is_left, same, waiting_snaps};
 use super::support::{Image, Sandbox};
 
@@ -119,4 +120,30 @@ fn a_lane_rewritten_while_it_is_shown_keeps_the_edits_for_its_next_preview() {
     assert_eq!(sandbox.read("again.txt"), "again\n");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn a_preview_that_was_left_by_hand_is_undone_like_any_other() {
+    let (sandbox, before) = sandbox();
+    sandbox.git(&["switch", "-q", "main"]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn a_head_that_somebody_moved_meanwhile_is_not_taken_for_moved_by_the_command() {
+    let (sandbox, _) = sandbox();
+    if sandbox.git_version() < (2, 46) {
+        eprintln!("skipped: HEAD is not switched by git itself");
+        return;
+    }
+    let preview = sandbox.git(&["rev-parse", "proq/one-preview"]);
+    let act = "git symbolic-ref HEAD refs/heads/main";
+    let text = with_race(&sandbox, "update-ref --stdin", act, &["preview", "--back"]).fails(1);
+    assert!(text.contains("could not be moved"), "{text}");
+    assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(sandbox.git(&["rev-parse", "proq/one-preview"]), preview);
+    assert_eq!(sandbox.read("lane.txt"), "lane\n");
+    assert_eq!(waiting_snaps(&sandbox).len(), 1);
 }

@@ -142,7 +142,10 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
             Ok(None) => {}
             Err(Unclear) => {
                 blind.insert(name.clone());
-                let head = before.trees.get(name).map(|t| t.head.clone())?;
+                let head = match (now.trees.get(name), after.trees.get(name), before.trees.get(name)) {
+                    (Some(now), Some(after), Some(before)) => three(&now.head, &after.head, &before.head)?,
+                    (.., before) => before?.head.clone(),
+                };
                 trees.insert(name.clone(), Tree { head, ..now.trees.get(name).cloned().unwrap_or_default() });
             }
         }

@@ -1,0 +1,195 @@
+//! Owns what a transition refuses before anything is touched: work of others on the ref, changes and files in the way.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use super::open_op::refuse_open;
+use super::ref_move::{Head, RefMove};
+use super::repair::{has_moved, note_untouched};
+use super::status::{changed_since, status};
+use super::transition::Tree;
+use super::{Change, Error, Oid, RepoPath, flags, tree_changes};
+
+/// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing.
+///
+/// # Errors
+/// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`].
+pub(crate) fn require_free(tree: &Tree<'_>, from: Oid, to: Oid) -> Result<(), Error> {
+    refuse_open(tree.dir, &tree.git_dir)?;
+    refuse_overlap(tree, &tree_changes(tree.repo, from, to)?, None)
+}
+
+/// Refuses when the ref is where it is to go already: somebody else's work is nobody's to take back.
+pub(super) fn refuse_done(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<(), Error> {
+    if !has_moved(tree, from, to, mv)? {
+        return Ok(());
+    }
+    note_untouched(tree)?;
+    Err(Error::RefMoved { name: mv.name(), why: "it has moved meanwhile".to_owned() })
+}
+
+/// What the transaction itself does not check. One that switches HEAD checks what HEAD names, not where that branch is;
+/// one that moves a branch does not check that HEAD is on it. Both hold HEAD.lock by now, if HEAD is what it should be.
+pub(super) fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(), Error> {
+    let moved = |name: &str, why: &str| Err(Error::RefMoved { name: name.to_owned(), why: why.to_owned() });
+    match mv {
+        RefMove::Switch { from: Head::Branch(branch), .. } => {
+            if tree.repo.branch_tip(branch)? == Some(from) {
+                return Ok(());
+            }
+            moved(branch, "it has moved meanwhile")
+        }
+        RefMove::Branch(branch) => {
+            if tree.repo.head_branch(tree.dir, &tree.git_dir)?.as_deref() == Some(branch) {
+                return Ok(());
+            }
+            moved(branch, "the worktree is on something else now")
+        }
+        RefMove::Switch { from: Head::Detached(_), .. } | RefMove::Nothing => Ok(()),
+    }
+}
+
+/// Refuses when a local change, staged or not, shown by git or hidden by a flag, meets a path of `changes`. A change is
+/// what differs from HEAD, or from `base` where HEAD has moved on already.
+pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<Oid>) -> Result<(), Error> {
+    let forbidden = |c: &&Change| {
+        tree.off_limits.as_ref().is_some_and(|off| c.path == *off || c.path.parents().any(|up| up == *off))
+    };
+    let paths: Vec<RepoPath> = changes.iter().filter(forbidden).map(|c| c.path.clone()).collect();
+    if !paths.is_empty() {
+        return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
+    }
+    let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
+    let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
+    let dirt = match base {
+        // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
+        None => {
+            let mut dirt = status(tree.repo, tree.dir, false)?;
+            dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
+            dirt.paths()
+        }
+        Some(base) => changed_since(tree.repo, tree.dir, base)?,
+    };
+    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let mut met: Vec<RepoPath> = dirt
+        .into_iter()
+        .chain(hidden)
+        .filter(|p| touched.contains(p) || p.parents().any(|up| touched.contains(&up)))
+        .collect();
+    if !met.is_empty() {
+        met.sort();
+        met.dedup();
+        return Err(Error::Overlap { dir: tree.dir.to_owned(), paths: met });
+    }
+    let paths = obstructions(tree.dir, changes, tree.repo.setting_bool("core.ignoreCase") == Some(true));
+    if paths.is_empty() {
+        return Ok(());
+    }
+    Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
+}
+
+/// Files that git does not track, ignored ones included, standing where `changes` wants to put something.
+/// (`read-tree` overwrites an ignored file and deletes an ignored folder without a word.)
+fn obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPath> {
+    let leaving: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
+    let folded: HashSet<Vec<u8>> = if ignore_case {
+        leaving.iter().map(|p| p.as_bytes().to_ascii_lowercase()).collect()
+    } else {
+        HashSet::new()
+    };
+    let mut out = Vec::new();
+    let arriving = changes.iter().filter(|c| c.old.is_none() && c.new.is_some_and(|n| !n.is_gitlink()));
+    for change in arriving {
+        let blocked =
+            change.path.parents().find(|up| up.under(dir).symlink_metadata().is_ok_and(|m| !m.is_dir()));
+        match blocked {
+            Some(up) if leaving.contains(&up) => continue,
+            Some(up) => {
+                out.push(up);
+                continue;
+            }
+            None => {}
+        }
+        let Ok(meta) = change.path.under(dir).symlink_metadata() else { continue };
+        if meta.is_dir() {
+            strangers(dir, &change.path, &leaving, &mut out);
+        } else if !folded.contains(&change.path.as_bytes().to_ascii_lowercase()) {
+            out.push(change.path.clone());
+        }
+    }
+    out.sort();
+    out.dedup();
+    out
+}
+
+/// Files below a folder that are not among those that go away.
+fn strangers(dir: &Path, folder: &RepoPath, leaving: &HashSet<&RepoPath>, out: &mut Vec<RepoPath>) {
+    use std::os::unix::ffi::OsStrExt;
+    let Ok(entries) = std::fs::read_dir(folder.under(dir)) else {
+        out.push(folder.clone());
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = folder.join(entry.file_name().as_bytes());
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            strangers(dir, &path, leaving, out);
+        } else if !leaving.contains(&path) {
+            out.push(path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Side;
+    use super::*;
+
+    fn change(path: &str, old: bool, new: bool) -> Change {
+        let oid: Oid = "1".repeat(40).parse().unwrap();
+        let side = |there: bool| there.then_some(Side { mode: 0o100_644, oid });
+        Change { path: RepoPath::new(path), old: side(old), new: side(new) }
+    }
+
+    #[test]
+    fn ignored_files_and_folders_in_the_way_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        std::fs::create_dir_all(root.join("build/deep")).unwrap();
+        std::fs::write(root.join("build/deep/out"), "").unwrap();
+        std::fs::write(root.join(".env"), "").unwrap();
+        std::fs::write(root.join("file"), "").unwrap();
+        let changes = [
+            change(".env", false, true),
+            change("build", false, true),
+            change("file/below", false, true),
+            change("new", false, true),
+        ];
+        let found: Vec<String> =
+            obstructions(root, &changes, false).iter().map(ToString::to_string).collect();
+        assert_eq!(found, [".env", "build/deep/out", "file"]);
+    }
+
+    #[test]
+    fn what_the_change_itself_removes_does_not_stand_in_the_way() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("d")).unwrap();
+        std::fs::write(dir.path().join("d/x"), "").unwrap();
+        std::fs::write(dir.path().join("f"), "").unwrap();
+        let changes = [
+            change("d/x", true, false),
+            change("d", false, true),
+            change("f", true, false),
+            change("f/y", false, true),
+        ];
+        assert_eq!(obstructions(dir.path(), &changes, false), []);
+    }
+
+    #[test]
+    fn a_rename_in_case_only_is_no_obstruction_where_case_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("README"), "").unwrap();
+        let changes = [change("readme", true, false), change("README", false, true)];
+        assert_eq!(obstructions(dir.path(), &changes, true), []);
+        assert_eq!(obstructions(dir.path(), &changes, false).len(), 1);
+    }
+}
