@@ -11,7 +11,7 @@ use super::quarantine::{Quarantine, is_blob};
 use super::ref_move::{self, Head, RefMove};
 use super::restore::Work;
 use super::stale::Stale;
-use super::transition::{Moved, Tree};
+use super::transition::{Moved, REPLACED, Tree};
 use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes};
 
 /// What became of a step.
@@ -60,6 +60,11 @@ pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMov
     if moved {
         finish_index(tree, fate)?;
         return Ok(Settled::done());
+    }
+    if !tree.scratch.join(REPLACED).exists() {
+        // No file was brought over yet; what looks like it was there before.
+        index::settle_lock(&tree.git_dir, tree.scratch)?;
+        return Ok(Settled::taken_back(None));
     }
     let changes = tree_changes(tree.repo, from, to)?;
     let moved = Moved::found(tree, changes, to)?;

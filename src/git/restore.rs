@@ -69,7 +69,7 @@ impl<'a> Work<'a> {
     /// somebody wrote since and that had to make way.
     pub(super) fn take_back(&self, now: Oid) -> Result<Option<Oid>, Error> {
         let given = self.given()?;
-        if !self.tree.scratch.join("replaced").exists() {
+        if !self.tree.scratch.join(super::transition::REPLACED).exists() {
             let leaving: Vec<Change> =
                 self.held.tracked.iter().filter(|c| c.old.is_some()).cloned().collect();
             let current = Quarantine::at(&self.tree.scratch.join("current"))?;

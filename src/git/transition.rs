@@ -116,7 +116,7 @@ pub(super) fn bring_files<'a>(
     let next = tree.scratch.join("index");
     index::copy(index, &next)?;
     note_new_folders(tree, changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path))?;
-    let held = Quarantine::at(&tree.scratch.join("replaced"))?;
+    let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
     }
@@ -146,6 +146,9 @@ pub(super) fn bring_files<'a>(
     moved.undo(tree)?;
     Err(Error::Raced { dir: tree.dir.to_owned(), paths })
 }
+
+/// The name in a step's folder of the second names of files that are replaced; it is there from before the first one is.
+pub(super) const REPLACED: &str = "replaced";
 
 /// The name in a step's folder of the list of folders that git will have to make.
 const NEW_FOLDERS: &str = "new-folders";
@@ -198,7 +201,7 @@ fn is_replaced(change: &Change) -> bool {
 impl<'a> Moved<'a> {
     /// What a killed process had brought over, found from its scratch folder.
     pub(super) fn found(tree: &Tree<'a>, changes: Vec<Change>, to: Oid) -> Result<Moved<'a>, Error> {
-        let held = Quarantine::at(&tree.scratch.join("replaced"))?;
+        let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
         Ok(Moved { dir: tree.dir, changes, held, next: tree.scratch.join("index"), to })
     }
 

@@ -147,3 +147,14 @@ fn a_head_that_somebody_moved_meanwhile_is_not_taken_for_moved_by_the_command() 
     assert_eq!(sandbox.read("lane.txt"), "lane\n");
     assert_eq!(waiting_snaps(&sandbox).len(), 1);
 }
+
+#[test]
+fn an_undo_that_is_refused_takes_no_file_for_one_that_it_has_brought() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "git rm -q a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.git(&["reset", "-q", "--hard", "main"]);
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["undo"]).fails(1);
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}

@@ -188,6 +188,12 @@ impl Oracle<'_> {
     }
 
     fn carry(&self, then: &mut Fork, open: &Open, made: &str) -> Outcome<()> {
+        if let Some(home) = then.model.refs.get(&open.came_from).cloned()
+            && self.objects.is_ancestor(made, &home)?
+        {
+            // Nothing was made: the preview was set back to what its base has.
+            return Ok(());
+        }
         let name = branch(&open.lane);
         let (Some(tip), Some(tree)) = (then.model.tip(&name), then.model.trees.get_mut(&open.lane)) else {
             return Ok(());
