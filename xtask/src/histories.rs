@@ -1,7 +1,7 @@
 //! Owns `cargo xtask histories`: many random histories, by many workers, each held against the model.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -66,7 +66,7 @@ struct Work<'a> {
 }
 
 fn start(args: &Args) -> Outcome<bool> {
-    let proq = program(args)?;
+    let proq = crate::place::program(args.proq.as_deref(), true)?;
     let seed = args.seed.unwrap_or_else(now);
     println!("seed {seed}");
     let folder = crate::place::folder(FOLDER, FOLDER)?;
@@ -108,21 +108,6 @@ fn start(args: &Args) -> Outcome<bool> {
 fn now() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     now.as_secs() * 1000 + u64::from(now.subsec_millis())
-}
-
-/// The program under test: the one that was named, or this checkout's, built now.
-fn program(args: &Args) -> Outcome<PathBuf> {
-    if let Some(path) = &args.proq {
-        return Ok(path.canonicalize()?);
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let build = ["build", "--quiet", "--release", "--locked"];
-    if !Command::new(cargo).args(build).current_dir(root).status()?.success() {
-        return Err("git-proq could not be built".into());
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(target.join("release/git-proq").canonicalize()?)
 }
 
 impl Work<'_> {

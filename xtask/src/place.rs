@@ -1,9 +1,25 @@
-//! Owns where tasks make their repositories: in memory where that can be written to, else where temporary files go.
+//! Owns what all tasks start from: the program under test, and a folder in memory where that can be had.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::copy;
+
+/// The program under test: the one that was named, or this checkout's, built now.
+pub(crate) fn program(named: Option<&Path>, release: bool) -> io::Result<PathBuf> {
+    if let Some(path) = named {
+        return path.canonicalize();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    build.args(["build", "--quiet", "--locked"]).args(release.then_some("--release")).current_dir(root);
+    if !build.status()?.success() {
+        return Err(io::Error::other("git-proq could not be built"));
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    target.join(if release { "release" } else { "debug" }).join("git-proq").canonicalize()
+}
 
 /// A new folder, `kind` with this process's number behind it. Those of processes that are gone are removed, if their name
 /// begins with `swept`.

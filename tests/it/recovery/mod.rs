@@ -2,6 +2,6 @@
 
 mod alive;
 mod defects;
-mod kit;
+pub mod kit;
 mod locks;
 mod points;

@@ -18,8 +18,8 @@ mod tests;
 mod trace;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -69,7 +69,7 @@ fn start(args: &Args) -> Outcome<bool> {
         }
         return Ok(true);
     }
-    let proq = program(args)?;
+    let proq = crate::place::program(args.proq.as_deref(), false)?;
     let folder = crate::place::folder(if args.point.is_some() { "proq-look-" } else { SWEPT }, SWEPT)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
@@ -95,21 +95,6 @@ fn chosen(args: &Args) -> Outcome<Vec<Scene>> {
     }
     let named = |s: &Scene| args.scenario.is_empty() || args.scenario.contains(&s.title());
     Ok(all.into_iter().filter(named).collect())
-}
-
-/// The program under test: the one that was named, or this checkout's, built now.
-fn program(args: &Args) -> Outcome<PathBuf> {
-    if let Some(path) = &args.proq {
-        return Ok(path.canonicalize()?);
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let done = Command::new(cargo).args(["build", "--quiet", "--locked"]).current_dir(root).status()?;
-    if !done.success() {
-        return fail("git-proq could not be built");
-    }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
-    Ok(target.join("debug/git-proq").canonicalize()?)
 }
 
 /// How the folder of a sweep is called; the number of its process follows.
