@@ -68,7 +68,9 @@ impl Step<'_, '_> {
             Reality::Shown => self.start_from_preview(&open, desk),
             Reality::Home => {
                 leave::finish_at_home(self.op, self.checkout, &open, desk)?.tell_conflict(self.op.project);
-                self.start_from_own_branch(desk)
+                // Commits made in that preview may just have gone to the lane.
+                let tip = tip_of(self.op.project, self.lane)?;
+                Step { tip, ..*self }.start_from_own_branch(desk)
             }
             Reality::Elsewhere => {
                 Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })

@@ -158,3 +158,17 @@ fn an_undo_that_is_refused_takes_no_file_for_one_that_it_has_brought() {
     let _ = sandbox.proq(&["undo"]).fails(1);
     same(&before, &Image::of(&sandbox, &sandbox.repo));
 }
+
+#[test]
+fn a_preview_entered_again_after_leaving_by_hand_shows_what_was_committed_in_it() {
+    let (sandbox, before) = sandbox();
+    sandbox.sh("echo fix > fix.txt; git add fix.txt; git commit -qm fix; git switch -q main");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert_eq!(sandbox.read("fix.txt"), "fix\n");
+    let tips = sandbox.git(&["rev-parse", "proq/one", "proq/one-preview"]);
+    let (lane, shown) = tips.split_once('\n').unwrap();
+    assert_eq!(lane, shown);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    nothing_is_left(&sandbox);
+}
