@@ -300,8 +300,30 @@ pub(super) fn prune_below(dir: &Path) {
 
 /// Removes a folder if it is empty. What fails for once is worth a second try: nobody comes back to it.
 pub(super) fn remove_empty(dir: &Path) -> std::io::Result<()> {
-    std::fs::remove_dir(dir).or_else(|e| match e.kind() {
+    in_two_tries(|| std::fs::remove_dir(dir))
+}
+
+/// Removes, once more if the first try failed for a reason that can pass.
+fn in_two_tries(mut remove: impl FnMut() -> std::io::Result<()>) -> std::io::Result<()> {
+    remove().or_else(|e| match e.kind() {
         ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound | ErrorKind::NotADirectory => Err(e),
-        _ => std::fs::remove_dir(dir),
+        _ => remove(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::in_two_tries;
+
+    #[test]
+    fn a_folder_that_could_not_be_removed_once_is_tried_again() {
+        let mut answers = vec![Ok(()), Err(Error::other("input/output error"))];
+        assert!(in_two_tries(|| answers.pop().unwrap()).is_ok());
+        assert!(answers.is_empty());
+        let mut answers = vec![Ok(()), Err(Error::from(ErrorKind::DirectoryNotEmpty))];
+        assert!(in_two_tries(|| answers.pop().unwrap()).is_err());
+        assert_eq!(answers.len(), 1);
+    }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::open_op::refuse_open;
 use super::ref_move::{Head, RefMove};
-use super::repair::{has_moved, note_untouched};
+use super::repair::{forget_untouched, has_moved, note_untouched};
 use super::status::{changed_since, status};
 use super::transition::Tree;
 use super::{Change, Error, Oid, RepoPath, flags, tree_changes};
@@ -22,7 +22,7 @@ pub(crate) fn require_free(tree: &Tree<'_>, from: Oid, to: Oid) -> Result<(), Er
 /// Refuses when the ref is where it is to go already: somebody else's work is nobody's to take back.
 pub(super) fn refuse_done(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<(), Error> {
     if !has_moved(tree, from, to, mv)? {
-        return Ok(());
+        return forget_untouched(tree);
     }
     note_untouched(tree)?;
     Err(Error::RefMoved { name: mv.name(), why: "it has moved meanwhile".to_owned() })

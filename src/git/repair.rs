@@ -45,6 +45,15 @@ pub(super) fn note_untouched(tree: &Tree<'_>) -> Result<(), Error> {
     written.and_then(|()| std::fs::File::open(tree.scratch)?.sync_all()).map_err(Error::io("write", &mark))
 }
 
+/// Forgets that mark, which an earlier try of the same step may have left.
+pub(super) fn forget_untouched(tree: &Tree<'_>) -> Result<(), Error> {
+    let mark = tree.scratch.join(UNTOUCHED);
+    match std::fs::remove_file(&mark) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &mark)(e)),
+        _ => Ok(()),
+    }
+}
+
 /// Settles a transition: where the ref has moved, its index goes into place; where it has not, its files go back.
 pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<Settled, Error> {
     clear_locks(tree, to, mv)?;

@@ -293,7 +293,8 @@ impl<'p> Operation<'p> {
 
     /// Whether a step could neither be done nor be taken back.
     fn is_half_way(&self) -> bool {
-        self.entry().is_some_and(|e| e.steps.iter().any(|p| p.status == Status::Open))
+        let journal = self.journal.borrow();
+        journal.as_ref().is_some_and(|j| j.entry().steps.iter().any(|p| p.status == Status::Open))
     }
 
     /// Takes one step that changes a record, whose lock is held.
