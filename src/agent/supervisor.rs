@@ -14,11 +14,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use super::Error;
 use super::launch::STARTED;
 use crate::config::Autocommit;
-use crate::event;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::process::{self, Spawned, Start};
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record, now};
+use crate::{event, git};
 
 /// Supervises one run to its end. Standard input carries the run lock; on standard output the starter waits for a word.
 pub(crate) fn supervise(
@@ -182,13 +182,15 @@ impl Watch<'_> {
         if process::group_lives(ended.group) {
             process::end_group(ended.group, self.project.settings.stop_grace);
         }
-        let (state, detail) = match self.judge(ended) {
+        let (state, mut detail) = match self.judge(ended) {
             Ok(verdict) => verdict,
             Err(e) => (LaneState::Failed, Some(format!("its result could not be looked at: {e}"))),
         };
-        let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
-        // Only a second place for what is in the lane: a conflict, say, has to do without.
-        let _kept = copy_leftovers(self.project, &self.lane, &why);
+        if let Some(e) = self.keep_leftovers() {
+            let uncopied =
+                format!("what it left uncommitted is in the lane only, it could not be copied: {e}");
+            detail = Some(detail.map_or_else(|| uncopied.clone(), |d| format!("{d}; {uncopied}")));
+        }
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
         let mut run = RunRecord::load(&path)?;
         run.ended = Some(now());
@@ -208,6 +210,18 @@ impl Watch<'_> {
             format!("lane '{}': {state}{more}", self.lane.name),
         );
         Ok(())
+    }
+
+    /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
+    fn keep_leftovers(&self) -> Option<Error> {
+        if !self.project.repo.is_own_worktree(&self.lane.path) {
+            return None;
+        }
+        let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
+        match copy_leftovers(self.project, &self.lane, &why) {
+            Ok(_) | Err(lane::Error::Git(git::Error::Unmerged { .. })) => None,
+            Err(e) => Some(e.into()),
+        }
     }
 
     /// The state and why. `done` needs evidence: the agent ended well and there is something to show.

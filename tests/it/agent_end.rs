@@ -53,6 +53,39 @@ fn ignored_files_are_no_work() {
 }
 
 #[test]
+fn ignored_files_are_never_objects() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.commit_all("ignore");
+    let work = "echo noise > build.log; echo half > half; exit 1";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", work]).fails(4);
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    sandbox.sh("echo noise > mine.log; echo half > mine");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["discard", "x", "--force"]).ok();
+    let kept = sandbox.git(&["cat-file", "--batch-all-objects", "--batch-check"]);
+    sandbox.write("half.probe", "half\n");
+    sandbox.write("noise.probe", "noise\n");
+    assert!(kept.contains(&sandbox.git(&["hash-object", "half.probe"])));
+    assert!(!kept.contains(&sandbox.git(&["hash-object", "noise.probe"])));
+}
+
+#[test]
+fn work_that_could_not_be_copied_is_told_with_the_run() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.agent.autocommit", "never"]);
+    // A filter that works for the agent only.
+    sandbox.sh("echo '*.odd filter=odd' > .gitattributes; git add .; git commit -qm odd; \
+                git config filter.odd.clean 'test -e \"$ROOT/gone\" && exit 1; cat'; git config filter.odd.required true");
+    sandbox.lane_with("x", "echo half > half.odd; : > \"$ROOT/gone\"");
+    let row = sandbox.row("x");
+    let detail = row["detail"].as_str().unwrap();
+    assert!(detail.contains("is in the lane only, it could not be copied"), "{detail}");
+    assert!(sandbox.lane("x").join("half.odd").exists());
+}
+
+#[test]
 fn conflict_markers_are_never_committed() {
     let sandbox = Sandbox::new();
     sandbox.lane_with("x", "printf '<<<<<<< a\\n1\\n=======\\n2\\n>>>>>>> b\\n' > a.txt; echo fine > fine");
