@@ -2,17 +2,22 @@
 
 use std::path::Path;
 
+use gix::actor::Signature;
+
 use super::path::nul_separated;
 use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
 /// What tells the commits of git-proq's own from a person's.
 pub(super) const KEEPER_EMAIL: &str = "git-proq@localhost";
 
+/// Their name.
+const KEEPER_NAME: &str = "git-proq";
+
 /// Who signs commits that are only a way to keep things, so that no identity needs to be configured.
 const KEEPER: [(&str, &str); 4] = [
-    ("GIT_AUTHOR_NAME", "git-proq"),
+    ("GIT_AUTHOR_NAME", KEEPER_NAME),
     ("GIT_AUTHOR_EMAIL", KEEPER_EMAIL),
-    ("GIT_COMMITTER_NAME", "git-proq"),
+    ("GIT_COMMITTER_NAME", KEEPER_NAME),
     ("GIT_COMMITTER_EMAIL", KEEPER_EMAIL),
 ];
 
@@ -31,6 +36,9 @@ impl NewCommit<'_> {
     /// Writes it in the user's name, signed when `commit.gpgSign` asks for it.
     pub(crate) fn write(&self, repo: &Repo, into: Option<&ThrowAway>) -> Result<Oid, Error> {
         let sign = repo.setting_bool("commit.gpgSign") == Some(true);
+        if let (false, None, Some((author, committer))) = (sign, into, repo.people()) {
+            return self.write_as(repo, author, committer);
+        }
         let call = ThrowAway::apply(into, repo.git()).args(["commit-tree"]);
         let call = if sign && into.is_none() { call.arg("-S") } else { call };
         self.finish(call)
@@ -38,11 +46,27 @@ impl NewCommit<'_> {
 
     /// Writes it in git-proq's own name: for snapshots and anchors.
     pub(crate) fn write_as_keeper(&self, repo: &Repo) -> Result<Oid, Error> {
-        let mut call = repo.git().args(["commit-tree"]);
-        for (key, value) in KEEPER {
-            call = call.env(key, value);
+        match repo.people_named(KEEPER_NAME, KEEPER_EMAIL) {
+            Some((author, committer)) => self.write_as(repo, author, committer),
+            None => self.finish(
+                KEEPER
+                    .iter()
+                    .fold(repo.git().args(["commit-tree"]), |call, (key, value)| call.env(key, value)),
+            ),
         }
-        self.finish(call)
+    }
+
+    /// Writes it in process, as `git commit-tree` would.
+    fn write_as(&self, repo: &Repo, author: Signature, committer: Signature) -> Result<Oid, Error> {
+        repo.write_durably(&gix::objs::Commit {
+            tree: self.tree.0,
+            parents: self.parents.iter().map(|id| id.0).collect(),
+            author,
+            committer,
+            encoding: None,
+            message: self.message.into(),
+            extra_headers: Vec::new(),
+        })
     }
 
     fn finish(&self, mut call: super::Command) -> Result<Oid, Error> {

@@ -42,6 +42,20 @@ impl Repo {
         Ok(Oid::from_hex(out.line().as_bytes()))
     }
 
+    /// Whether git sees another history here than the commits tell: shallow, grafted, or with replacements.
+    pub(super) fn has_made_up_history(&self) -> Result<bool, Error> {
+        let shallow = self.gix.is_shallow().map_err(Error::object("the shallow file"))?;
+        if shallow || self.common_dir().join("info/grafts").exists() {
+            return Ok(true);
+        }
+        if self.is_reftable() {
+            return Ok(!self.refs_below("refs/replace/")?.is_empty());
+        }
+        let platform = self.gix.references().map_err(Error::object("refs"))?;
+        let mut replaced = platform.prefixed("refs/replace/").map_err(Error::object("refs"))?;
+        Ok(replaced.next().is_some())
+    }
+
     /// Commits reachable from `tip` and not from `from`.
     pub(crate) fn distance(&self, tip: Oid, from: Oid) -> Result<Distance, Error> {
         if tip == from {

@@ -1,8 +1,36 @@
-//! Owns a throw-away object directory, so that looking ahead leaves nothing behind in the repository.
+//! Owns where new objects go: into the repository for good, or into a throw-away folder, so that looking ahead leaves
+//! nothing behind.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::{Command, Error, Repo};
+use gix::objs::WriteTo;
+
+use super::{Command, Error, Oid, Repo};
+
+impl Repo {
+    /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. One that was there
+    /// before is left alone.
+    pub(super) fn write_durably(&self, object: &impl WriteTo) -> Result<Oid, Error> {
+        let what = "a new object";
+        let mut bytes = Vec::new();
+        object.write_to(&mut bytes).map_err(Error::object(what))?;
+        let kind = object.kind();
+        let id =
+            gix::objs::compute_hash(self.gix.object_hash(), kind, &bytes).map_err(Error::object(what))?;
+        if self.has_object(Oid(id)) {
+            return Ok(Oid(id));
+        }
+        let written = gix::objs::Write::write_buf(&self.gix.objects, kind, &bytes);
+        let id = written.map_err(Error::object(what))?;
+        let hex = id.to_string();
+        let folder = self.common_dir().join("objects").join(&hex[..2]);
+        for path in [folder.join(&hex[2..]), folder.clone()] {
+            File::open(&path).and_then(|f| f.sync_all()).map_err(Error::io("write", &path))?;
+        }
+        Ok(Oid(id))
+    }
+}
 
 /// A folder that new objects go to and that is removed when dropped. Nothing made in it may ever land.
 #[derive(Debug)]

@@ -1,8 +1,8 @@
-//! Owns merging two commits in memory, by the program whose verdict counts.
+//! Owns merging two commits in memory: in process where nothing needs a decision, else by git, whose verdict counts.
 
 use std::path::Path;
 
-use super::{Error, NewCommit, Oid, Repo, RepoPath, Side, ThrowAway, diff};
+use super::{Error, NewCommit, Oid, Repo, RepoPath, Side, ThrowAway, diff, exact};
 
 /// One side of one conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,11 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
+    /// A merge in which nobody had to decide anything.
+    fn without_decisions(tree: Oid) -> Merged {
+        Merged { tree, clean: true, stages: Vec::new(), messages: Vec::new() }
+    }
+
     /// The conflicted paths, each once.
     pub(crate) fn paths(&self) -> Vec<RepoPath> {
         let mut out: Vec<RepoPath> = self.stages.iter().map(|s| s.path.clone()).collect();
@@ -41,6 +46,21 @@ impl Merged {
 /// Merges `theirs` into `ours`. Attributes come from `ours`, not from whatever is checked out; on git before 2.41
 /// they are laid out in `scratch` for that. The merge base is always git's to find: it may be several commits.
 pub(crate) fn merge_commits(
+    repo: &Repo,
+    ours: Oid,
+    theirs: Oid,
+    scratch: &Path,
+    into: Option<&ThrowAway>,
+) -> Result<Merged, Error> {
+    // Objects that a throw-away folder holds are not seen in process. What cannot be read is git's to explain.
+    if let (None, Ok(Some(exact))) = (into, exact::merge_commits(repo, ours, theirs)) {
+        return exact.write(repo).map(Merged::without_decisions);
+    }
+    merge_by_git(repo, ours, theirs, scratch, into)
+}
+
+/// The same by git, for which `exact` has no answer.
+fn merge_by_git(
     repo: &Repo,
     ours: Oid,
     theirs: Oid,
@@ -75,10 +95,13 @@ pub(crate) fn merge_trees(
     after: Oid,
     scratch: &Path,
 ) -> Result<Merged, Error> {
+    if let Ok(Some(exact)) = exact::merge_trees(repo, before, ours, after) {
+        return exact.write(repo).map(Merged::without_decisions);
+    }
     let write =
         |tree, parents: &[Oid]| NewCommit { tree, parents, message: "git-proq: merge" }.write_as_keeper(repo);
     let root = write(before, &[])?;
-    merge_commits(repo, write(ours, &[root])?, write(after, &[root])?, scratch, None)
+    merge_by_git(repo, write(ours, &[root])?, write(after, &[root])?, scratch, None)
 }
 
 /// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.

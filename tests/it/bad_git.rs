@@ -79,12 +79,14 @@ fn a_record_that_cannot_be_written_leaves_nothing() {
 #[test]
 fn a_failed_carry_leaves_nothing() {
     let sandbox = full_disk_at("commit-tree");
+    // Signing is git's.
+    sandbox.git(&["config", "commit.gpgSign", "true"]);
     sandbox.write("a.txt", "mine\n");
     let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "--carry", "-n", "x"]);
     command.env("FULL", "before");
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
     --- stderr
-    error: `git commit-tree -p 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b -F - a8305634c3ce7e8bf76b2870887319b9a6b6345b` failed: could not write file: No space left on device
+    error: `git commit-tree -S -p 7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b -F - a8305634c3ce7e8bf76b2870887319b9a6b6345b` failed: could not write file: No space left on device
     hint: make room on the disk, then run the command again
     --- code 1
     ");

@@ -17,6 +17,7 @@ mod doctor_disk;
 mod doctor_kept;
 mod doctor_operations;
 mod events;
+mod exact_merge;
 mod failing_calls;
 mod gc;
 mod guard;

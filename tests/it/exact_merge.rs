@@ -1,0 +1,68 @@
+//! Owns the tests of merges that need no decision: made in process, and the tree that git would make.
+
+use super::recovery::kit::with_git;
+use super::support::Sandbox;
+
+/// Lands lane `x` and says whether git was asked to merge. The tree that landed is git's, whoever made it.
+fn lands_with_git(sandbox: &Sandbox) -> bool {
+    let wanted = sandbox.git(&["merge-tree", "--write-tree", "main", "proq/x"]);
+    let command = with_git(sandbox, "merge-tree", ": > \"$ROOT/asked\"; exec $REAL \"$@\"", &["merge", "x"]);
+    let _ = sandbox.output(command).ok();
+    assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), wanted);
+    sandbox.root().join("asked").exists()
+}
+
+fn moved_base(lane: &str, base: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "mkdir -p d/e; echo 1 > d/e/one; echo 2 > d/two; echo 3 > three; git add .; git commit -qm files",
+    );
+    sandbox.lane_of("x", lane);
+    sandbox.sh(&format!("{base}; git add -A; git commit -qm base"));
+    sandbox
+}
+
+#[test]
+fn changes_in_other_files_need_no_git() {
+    let sandbox =
+        moved_base("echo lane > d/e/new; echo lane > d/two", "echo base >> d/e/one; chmod +x three");
+    assert!(!lands_with_git(&sandbox));
+}
+
+#[test]
+fn the_same_change_on_both_sides_needs_no_git() {
+    let sandbox = moved_base("echo same > d/e/new; echo lane > three", "echo same > d/e/new");
+    assert!(!lands_with_git(&sandbox));
+}
+
+#[test]
+fn a_file_that_both_changed_is_gits() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("seq 40 > long; git add .; git commit -qm long");
+    sandbox.lane_of("x", "sed -i 's/^40$/forty/' long");
+    sandbox.sh("sed -i 's/^1$/one/' long; git commit -qam base");
+    assert!(lands_with_git(&sandbox));
+}
+
+#[test]
+fn what_both_removed_is_gits() {
+    let sandbox = moved_base("git rm -q d/two; echo lane > new", "git rm -q d/two");
+    assert!(lands_with_git(&sandbox));
+}
+
+#[test]
+fn a_renamed_file_that_the_other_side_changed_is_gits() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("seq 40 > long; git add .; git commit -qm long");
+    sandbox.lane_of("x", "sed -i 's/^40$/forty/' long");
+    sandbox.sh("git mv long moved; git commit -qm move");
+    assert!(lands_with_git(&sandbox));
+    assert!(sandbox.read("moved").ends_with("forty\n"));
+}
+
+#[test]
+fn a_replaced_commit_is_gits() {
+    let sandbox = moved_base("echo lane > new", "echo base > other");
+    sandbox.sh("git replace main^ $(git commit-tree -m other main^^{tree})");
+    assert!(lands_with_git(&sandbox));
+}
