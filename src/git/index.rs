@@ -24,6 +24,14 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
         .map_err(Error::io("set the time of", to))
 }
 
+/// Removes an index of our own that an earlier try may have left, and with it the lock of a git that was killed over it.
+pub(super) fn forget(index: &Path) {
+    let mut lock = index.as_os_str().to_owned();
+    lock.push(".lock");
+    drop(std::fs::remove_file(index));
+    drop(std::fs::remove_file(lock));
+}
+
 /// What identifies one version of a file. Content hashes do not: under `index.skipHash` the trailer is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
+use super::index;
 use super::path::nul_separated;
 use super::transition::Tree;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, flags};
@@ -111,6 +112,7 @@ impl Quarantine {
             return Ok(old);
         }
         let index = tree.scratch.join(format!("retree-{old}"));
+        index::forget(&index);
         let call = || {
             tree.repo
                 .git_in(&self.files)
@@ -156,7 +158,7 @@ pub(super) fn differing(
     if expected.is_empty() {
         return Ok(Vec::new());
     }
-    drop(std::fs::remove_file(index));
+    index::forget(index);
     let mut input = Vec::new();
     for (path, side) in attributes()?.iter().chain(expected.iter().copied()) {
         input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
@@ -170,7 +172,7 @@ pub(super) fn differing(
         call().args(["diff-files", "-z", "--name-only", "--no-renames", "--ignore-submodules=all"]).run()?;
     let wanted: HashSet<&RepoPath> = expected.iter().map(|(p, _)| p).collect();
     let all = out.fields().map(RepoPath::new).filter(|p| wanted.contains(p)).collect();
-    drop(std::fs::remove_file(index));
+    index::forget(index);
     Ok(all)
 }
 

@@ -195,7 +195,7 @@ pub(super) fn save(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Option<Oid>, E
         return Ok(None);
     }
     let index = tree.scratch.join("strange");
-    drop(std::fs::remove_file(&index));
+    index::forget(&index);
     let call = || tree.repo.git_in(tree.dir).index(&index);
     call()
         .args(["update-index", "--add", "-z", "--stdin"])

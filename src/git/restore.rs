@@ -244,6 +244,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let index = self.tree.scratch.join(format!("from-{from}"));
+        index::forget(&index);
         let call = || self.tree.repo.git_in(self.tree.dir).index(&index);
         call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).changes().run()?;
         call()
@@ -305,7 +306,7 @@ impl<'a> Work<'a> {
     fn merge(&self, now: Oid, theirs: Oid) -> Result<Result<Oid, Vec<RepoPath>>, Error> {
         let repo = self.tree.repo;
         let before = repo.tree_of(self.snapshot.base)?;
-        let merged = merge_trees(repo, before, repo.tree_of(now)?, theirs, self.tree.scratch)?;
+        let merged = merge_trees(repo, (before, repo.tree_of(now)?, theirs), self.tree.scratch, None)?;
         Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
     }
 

@@ -246,3 +246,14 @@ fn a_recovery_that_is_killed_while_it_moves_to_the_trash_loses_nothing() {
         assert_eq!(entries.len(), 1, "{at}: {entries:?}");
     }
 }
+
+#[test]
+fn a_recovery_that_is_killed_while_git_compares_files_leaves_no_lock_in_its_own_way() {
+    let sandbox = scenes::two_lanes();
+    let before = State::of(&sandbox);
+    dies_in_git(&sandbox, "read-tree -m -u", "printf o > one.txt", &["preview", "one"]);
+    let act = ": > \"$GIT_INDEX_FILE.lock\"";
+    dies_in_git(&sandbox, "update-index -z --index-info", act, &["list"]);
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "killed twice");
+}
