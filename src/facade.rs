@@ -262,6 +262,8 @@ impl Proq {
             keep: false,
             dry_run: false,
             patience: Limit::Forever,
+            strategy: None,
+            no_verify: false,
         };
         Ok(merge::run(&self.project, &request)?)
     }

@@ -33,7 +33,7 @@ mod store;
 pub use facade::{Error, Lane, Proq, Spawn};
 pub use git::{Oid, RepoPath};
 pub use merge::{Outcome, Report, Verdict};
-pub use store::records::LaneState;
+pub use store::records::{LaneState, Strategy};
 
 /// Runs the program with the arguments it was started with, and returns its exit code.
 #[must_use]

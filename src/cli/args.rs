@@ -357,6 +357,12 @@ pub(crate) struct Merge {
     /// Also lanes that failed or were stopped, when named
     #[arg(long, short, requires = "lanes", conflicts_with = "all")]
     pub(crate) force: bool,
+    /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
+    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
+    pub(crate) strategy: Option<String>,
+    /// Skip the repository's commit-msg hook
+    #[arg(long)]
+    pub(crate) no_verify: bool,
     /// Keep landed lanes
     #[arg(long)]
     pub(crate) no_cleanup: bool,

@@ -8,6 +8,7 @@ use super::args::Merge;
 use super::{Done, Session, ui};
 use crate::merge::{self, Outcome, Report, Request, Verdict};
 use crate::store::Limit;
+use crate::store::records::Strategy;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -24,6 +25,8 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         onto: args.onto.as_deref(),
         force: args.force,
         keep: args.no_cleanup,
+        strategy: args.strategy.as_deref().and_then(Strategy::named),
+        no_verify: args.no_verify,
         dry_run: args.dry_run,
         patience: args.lock_timeout.map_or(Limit::Forever, |s| Limit::For(Duration::from_secs(s))),
     };

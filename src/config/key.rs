@@ -89,6 +89,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how long a command waits for another one before it gives up",
     },
     Key {
+        name: "merge.strategy",
+        form: Form::OneOf(&["merge", "rebase", "squash"]),
+        default: "merge",
+        by_repository: true,
+        about: "how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit",
+    },
+    Key {
         name: "merge.uncommitted",
         form: Form::OneOf(&["refuse", "commit", "snapshot"]),
         default: "refuse",

@@ -37,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) prefix: String,
     /// `lock.timeout`.
     pub(crate) lock_timeout: Duration,
+    /// `merge.strategy`: one of the names in the table.
+    pub(crate) strategy: String,
     /// `merge.uncommitted`.
     pub(crate) uncommitted: Uncommitted,
     /// `op.keep`.
@@ -60,6 +62,7 @@ impl Settings {
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
+            strategy: text("merge.strategy"),
             uncommitted: match text("merge.uncommitted").as_str() {
                 "commit" => Uncommitted::Commit,
                 "snapshot" => Uncommitted::Snapshot,

@@ -45,15 +45,12 @@ impl NewCommit<'_> {
     }
 
     /// Writes it in git-proq's own name: for snapshots and anchors.
-    pub(crate) fn write_as_keeper(&self, repo: &Repo) -> Result<Oid, Error> {
-        match repo.people_named(KEEPER_NAME, KEEPER_EMAIL) {
-            Some((author, committer)) => self.write_as(repo, author, committer),
-            None => self.finish(
-                KEEPER
-                    .iter()
-                    .fold(repo.git().args(["commit-tree"]), |call, (key, value)| call.env(key, value)),
-            ),
+    pub(crate) fn write_as_keeper(&self, repo: &Repo, into: Option<&ThrowAway>) -> Result<Oid, Error> {
+        if let (None, Some((author, committer))) = (into, repo.people_named(KEEPER_NAME, KEEPER_EMAIL)) {
+            return self.write_as(repo, author, committer);
         }
+        let call = ThrowAway::apply(into, repo.git()).args(["commit-tree"]);
+        self.finish(KEEPER.iter().fold(call, |call, (key, value)| call.env(key, value)))
     }
 
     /// Writes it in process, as `git commit-tree` would.
@@ -102,6 +99,6 @@ impl Repo {
     pub(crate) fn keeper_of(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {
         let none = || Error::Answer { args: "commit-tree".into(), what: "nothing to keep".into() };
         let tree = self.tree_of(*tips.first().ok_or_else(none)?)?;
-        NewCommit { tree, parents: tips, message }.write_as_keeper(self)
+        NewCommit { tree, parents: tips, message }.write_as_keeper(self, None)
     }
 }

@@ -17,6 +17,15 @@ pub(crate) struct Distance {
     pub(crate) behind: usize,
 }
 
+/// What a commit says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CommitText {
+    /// `Name <address>`.
+    pub(crate) author: String,
+    /// All of it.
+    pub(crate) message: String,
+}
+
 impl Repo {
     /// Whether everything in `older` is contained in `newer`.
     pub(crate) fn is_ancestor(&self, older: Oid, newer: Oid) -> Result<bool, Error> {
@@ -119,6 +128,15 @@ impl Repo {
         let found = self.gix.find_commit(commit.0).map_err(Error::object(what()))?;
         let message = found.message().map_err(Error::object(what()))?;
         Ok(message.summary().to_string())
+    }
+
+    /// What a commit says, and who wrote it. What is not UTF-8 is shown as such.
+    pub(crate) fn text_of(&self, commit: Oid) -> Result<CommitText, Error> {
+        let what = || format!("commit {}", commit.short());
+        let found = self.gix.find_commit(commit.0).map_err(Error::object(what()))?;
+        let author = found.author().map_err(Error::object(what()))?;
+        let message = found.message_raw().map_err(Error::object(what()))?.to_string();
+        Ok(CommitText { author: format!("{} <{}>", author.name, author.email), message })
     }
 
     /// Refuses when an object of `tip` that `base` lacks cannot be read.

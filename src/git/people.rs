@@ -15,6 +15,12 @@ impl Repo {
         self.stamp(author, committer)
     }
 
+    /// The user, as an author is written: `Name <address>`. None when nobody is configured.
+    pub(crate) fn user(&self) -> Option<String> {
+        let author = self.gix.author()?.ok()?;
+        Some(format!("{} <{}>", author.name, author.email))
+    }
+
     /// Both with this name and address, and the time that the user's own would have.
     pub(super) fn people_named(&self, name: &str, email: &str) -> Option<(Signature, Signature)> {
         let named = SignatureRef { name: name.into(), email: email.into(), time: "" };

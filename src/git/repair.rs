@@ -206,7 +206,7 @@ pub(super) fn save(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Option<Oid>, E
     let line = call().arg("write-tree").changes().durable().run()?.line();
     let id = line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })?;
     let message = "git-proq: files that were written before a crash was put right\n";
-    NewCommit { tree: id, parents: &[], message }.write_as_keeper(tree.repo).map(Some)
+    NewCommit { tree: id, parents: &[], message }.write_as_keeper(tree.repo, None).map(Some)
 }
 
 /// Whether a file can be what git was about to write for `side`, or the beginning of it.

@@ -47,7 +47,7 @@ pub(crate) fn foresee(
     }
     let before = tree.repo.tree_of(snapshot.base)?;
     let ours = tree.repo.tree_of(now)?;
-    let merge = |theirs| merge_trees(tree.repo, before, ours, theirs, tree.scratch);
+    let merge = |theirs| merge_trees(tree.repo, (before, ours, theirs), tree.scratch, None);
     let (work, staged) = (merge(snapshot.work_tree)?, merge(snapshot.index_tree)?);
     for merged in [&work, &staged] {
         if !merged.clean {

@@ -110,8 +110,9 @@ impl Snapshot {
     /// The stash shape: the worktree's tree on top of HEAD, the index's commit, the untracked files' commit. What only
     /// has to be kept hangs on the index's commit, of which git reads nothing but the tree.
     fn stash_commit(&self, repo: &Repo, message: &str) -> Result<Oid, Error> {
-        let write =
-            |tree, parents: &[Oid], message: &str| NewCommit { tree, parents, message }.write_as_keeper(repo);
+        let write = |tree, parents: &[Oid], message: &str| {
+            NewCommit { tree, parents, message }.write_as_keeper(repo, None)
+        };
         let mut below = vec![self.base];
         if let Some(tree) = self.stages {
             below.push(write(tree, &[], &format!("sides of resolved conflicts on {message}"))?);
@@ -162,7 +163,7 @@ pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
 pub(crate) fn keep_index(tree: &Tree<'_>, message: &str) -> Result<Option<Oid>, Error> {
     let raw = tree.git_dir.join("index");
     let kept = Keeper { tree, raw: &raw }.by_stage(&["--stage", "--resolve-undo"])?;
-    kept.map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_keeper(tree.repo))
+    kept.map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_keeper(tree.repo, None))
         .transpose()
 }
 

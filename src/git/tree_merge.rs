@@ -86,22 +86,22 @@ fn merge_by_git(
         .ok_or_else(|| Error::Answer { args: shown, what: "a field of another form".into() })
 }
 
-/// Applies what changed between two trees, `before` and `after`, to a third. Histories are made up for it, in which
-/// `before` is the only merge base.
+/// Applies what changed between two trees to a third: `(before, ours, after)`. Where git has to decide, histories are made
+/// up for it, in which `before` is the only merge base.
 pub(crate) fn merge_trees(
     repo: &Repo,
-    before: Oid,
-    ours: Oid,
-    after: Oid,
+    (before, ours, after): (Oid, Oid, Oid),
     scratch: &Path,
+    into: Option<&ThrowAway>,
 ) -> Result<Merged, Error> {
-    if let Ok(Some(exact)) = exact::merge_trees(repo, before, ours, after) {
+    if let (None, Ok(Some(exact))) = (into, exact::merge_trees(repo, before, ours, after)) {
         return exact.write(repo).map(Merged::without_decisions);
     }
-    let write =
-        |tree, parents: &[Oid]| NewCommit { tree, parents, message: "git-proq: merge" }.write_as_keeper(repo);
+    let write = |tree, parents: &[Oid]| {
+        NewCommit { tree, parents, message: "git-proq: merge" }.write_as_keeper(repo, into)
+    };
     let root = write(before, &[])?;
-    merge_by_git(repo, write(ours, &[root])?, write(after, &[root])?, scratch, None)
+    merge_by_git(repo, write(ours, &[root])?, write(after, &[root])?, scratch, into)
 }
 
 /// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.

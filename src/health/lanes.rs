@@ -6,7 +6,7 @@ use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
 use crate::lane::effective_state;
 use crate::store::Record;
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::records::{LaneRecord, LaneState, RunRecord, Strategy};
 
 /// Every lane on record, and the history.
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
@@ -212,7 +212,7 @@ fn landed(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
     let repo = &scene.project.repo;
     let base = scene.branch(&landed.onto)?;
     let on_base = |id: Oid| repo.has_object(id) && repo.is_ancestor(id, base).unwrap_or(false);
-    if on_base(landed.commit) && on_base(landed.tip) {
+    if on_base(landed.commit) && (landed.method != Strategy::Merge || on_base(landed.tip)) {
         return None;
     }
     let message = format!(

@@ -81,7 +81,7 @@ impl Operation<'_> {
         }
         let scratch = self.project.store.layout().scratch()?;
         for (then, is) in [(old.work_tree, there.work_tree), (old.index_tree, there.index_tree)] {
-            let merged = merge_trees(repo, before, now, then, scratch.path())?;
+            let merged = merge_trees(repo, (before, now, then), scratch.path(), None)?;
             if !merged.clean || merged.tree != is {
                 return Ok(false);
             }

@@ -232,7 +232,7 @@ impl Steps<'_, '_> {
         let mut tree = after;
         if before != ours {
             let scratch = project.store.layout().scratch()?;
-            let merged = merge_trees(repo, before, ours, after, scratch.path())?;
+            let merged = merge_trees(repo, (before, ours, after), scratch.path(), None)?;
             if !merged.clean {
                 let base = self.plan.asked.base.branch.clone();
                 return Err(Error::Carry { base, paths: merged.paths() });

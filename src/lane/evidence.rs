@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Checkout, Error, Project, effective_state};
 use crate::git::{
-    Dirt, Oid, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, open_operation, status,
+    Dirt, Oid, Repo, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, open_operation, status,
 };
 use crate::store::records::{LaneRecord, LaneState};
 
@@ -106,6 +106,7 @@ pub(crate) fn gather(
     let mut evidence = look(project, lane, worktrees)?;
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
     evidence.unlanded = match (evidence.tip, project.repo.branch_tip(base)?) {
+        (Some(tip), Some(base)) if lane.landed_on(&project.repo, tip, base)? => 0,
         (Some(tip), Some(base)) => unlanded(project, tip, base)?,
         (Some(tip), None) => project.repo.distance(tip, lane.start)?.ahead,
         (None, _) => 0,
@@ -167,6 +168,19 @@ pub(crate) fn look(
         evidence.hidden = Checkout::lock(project, &lane.path)?.hidden_edits()?;
     }
     Ok(evidence)
+}
+
+impl LaneRecord {
+    /// Whether all of `tip` is on `base`: as such, or because that is how the lane landed there.
+    pub(crate) fn landed_on(&self, repo: &Repo, tip: Oid, base: Oid) -> Result<bool, Error> {
+        if repo.is_ancestor(tip, base)? {
+            return Ok(true);
+        }
+        Ok(match &self.landed {
+            Some(landed) if landed.tip == tip => repo.is_ancestor(landed.commit, base)?,
+            _ => false,
+        })
+    }
 }
 
 /// The commit that a lane's worktree is at, where that is on neither its branch nor its base.

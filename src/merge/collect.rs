@@ -136,7 +136,7 @@ impl Look<'_, '_> {
         }
         found.tip = project.repo.branch_tip(&lane.branch)?;
         let Some(tip) = found.tip else { return refused(format!("its branch {} is gone", lane.branch)) };
-        if project.repo.is_ancestor(tip, base)? {
+        if lane.landed_on(&project.repo, tip, base)? {
             if tip == lane.start && lane.landed.is_none() {
                 return refused("it has no commits".to_owned());
             }

@@ -20,7 +20,7 @@ pub(super) fn capture(op: &Operation<'_>, stack: &Stack, clash: &Clash) -> Resul
         parents: &[clash.ours, clash.candidate.tip],
         message: &format!("git-proq: conflict of lane {} with {}", lane.name, stack.onto),
     };
-    let keeper = keeper.write_as_keeper(repo)?;
+    let keeper = keeper.write_as_keeper(repo, None)?;
     let stages = clash.merged.stages.iter().map(|stage| ConflictStage {
         path: stage.path.clone(),
         stage: stage.number,

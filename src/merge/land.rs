@@ -137,7 +137,8 @@ pub(super) fn audit(project: &Project, stack: &Stack) -> Result<(), Error> {
     let now = project.repo.branch_tip(&stack.onto)?;
     for step in &stack.steps {
         let contained = match now {
-            Some(now) => project.repo.is_ancestor(step.candidate.tip, now)?,
+            // All of the lane is in that commit: the stack was made of it.
+            Some(now) => project.repo.is_ancestor(step.commit, now)?,
             None => false,
         };
         if !contained {

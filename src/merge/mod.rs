@@ -3,7 +3,10 @@
 mod collect;
 mod conflict;
 mod error;
+mod fit;
+mod hooks;
 mod land;
+mod message;
 mod outcome;
 mod request;
 mod run;

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::explain::Exit;
 use crate::git::{Oid, RepoPath};
+use crate::store::records::Strategy;
 
 /// What became of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -28,7 +29,10 @@ pub struct Outcome {
     pub onto: String,
     /// What became of it.
     pub result: Verdict,
-    /// The merge commit.
+    /// How its commits came there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<Strategy>,
+    /// The commit with which all of it was there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<Oid>,
     /// Conflicted files.
@@ -54,6 +58,7 @@ impl Outcome {
             lane: lane.to_owned(),
             onto: onto.to_owned(),
             result,
+            method: None,
             commit: None,
             files: Vec::new(),
             message: None,

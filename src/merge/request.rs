@@ -1,8 +1,9 @@
 //! Owns what a landing is asked for with, and what it has to work with.
 
+use crate::config::Settings;
 use crate::git::Oid;
 use crate::store::Limit;
-use crate::store::records::LaneRecord;
+use crate::store::records::{LaneRecord, Strategy};
 
 /// What a landing is asked for with.
 #[derive(Debug, Clone, Copy)]
@@ -17,10 +18,21 @@ pub(crate) struct Request<'a> {
     pub(crate) force: bool,
     /// Keep landed lanes.
     pub(crate) keep: bool,
+    /// Another strategy than the settings say.
+    pub(crate) strategy: Option<Strategy>,
+    /// Without the repository's hooks that could refuse it.
+    pub(crate) no_verify: bool,
     /// Only say what would happen.
     pub(crate) dry_run: bool,
     /// How long to wait in the queue.
     pub(crate) patience: Limit,
+}
+
+impl Request<'_> {
+    /// How lanes land.
+    pub(super) fn strategy(&self, settings: &Settings) -> Strategy {
+        self.strategy.or_else(|| Strategy::named(&settings.strategy)).unwrap_or(Strategy::Merge)
+    }
 }
 
 /// A lane that may land.

@@ -6,7 +6,7 @@ use super::collect::{Collected, collect};
 use super::land::{self, Landing};
 use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
-use super::stack::{self, Stack};
+use super::stack::{self, Ground, Stack};
 use super::{Error, conflict};
 use crate::event;
 use crate::explain::Explain;
@@ -130,7 +130,15 @@ fn land_group(
             .branch_tip(onto)?
             .ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
         let fresh = still_ready(project, group)?;
-        let stack = stack::build(project, onto, base, &fresh, scratch.path(), aside.as_ref())?;
+        let ground = Ground {
+            project,
+            onto,
+            strategy: request.strategy(&project.settings),
+            hooks: !request.no_verify,
+            scratch: scratch.path(),
+            into: aside.as_ref(),
+        };
+        let stack = stack::build(ground, base, &fresh)?;
         if request.dry_run {
             return Ok(outcomes(&stack, true));
         }
@@ -177,8 +185,8 @@ fn follow_ups(op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
     for step in &stack.steps {
         let lane = &step.candidate.lane;
         steps.extend(conflict::forget(op, &lane.name)?);
-        let landed =
-            Landed { commit: step.commit, onto: stack.onto.clone(), tip: step.candidate.tip, at: now() };
+        let (commit, tip) = (step.commit, step.candidate.tip);
+        let landed = Landed { commit, onto: stack.onto.clone(), tip, at: now(), method: stack.strategy };
         steps.extend(op.lane_step(&lane.name, |record| {
             record.state = LaneState::Landed;
             record.detail = None;
@@ -210,6 +218,7 @@ fn outcomes(stack: &Stack, dry_run: bool) -> Vec<Outcome> {
     let mut out = stack.decided.clone();
     for step in &stack.steps {
         let mut line = Outcome::new(&step.candidate.lane.name, &stack.onto, Verdict::Landed);
+        line.method = Some(stack.strategy);
         // What a dry run merged was thrown away.
         line.commit = (!dry_run).then_some(step.commit);
         out.push(line);

@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use super::Error;
+use super::fit::{self, Fit};
 use super::outcome::{Outcome, Verdict};
 use super::request::Candidate;
-use crate::git::{self, Merged, NewCommit, Oid, ThrowAway};
+use crate::git::{Merged, Oid, ThrowAway};
 use crate::lane::Project;
-use crate::store::records::LaneRecord;
+use crate::store::records::Strategy;
 
 /// A lane that merged cleanly.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
     /// The lane and the tip that was merged.
     pub(super) candidate: Candidate,
-    /// The merge commit.
+    /// The commit with which all of it is on the base.
     pub(super) commit: Oid,
 }
 
@@ -34,6 +35,8 @@ pub(super) struct Clash {
 pub(super) struct Stack {
     /// The branch.
     pub(super) onto: String,
+    /// How the lanes' commits come to it.
+    pub(super) strategy: Strategy,
     /// Its tip when the stack was made.
     pub(super) base: Oid,
     /// The lanes that merged, bottom first.
@@ -51,63 +54,51 @@ impl Stack {
     }
 }
 
-/// Merges the candidates, one after the other, on top of `base`. With `into`, nothing is written to the repository.
-pub(super) fn build(
-    project: &Project,
-    onto: &str,
-    base: Oid,
-    candidates: &[Candidate],
-    scratch: &Path,
-    into: Option<&ThrowAway>,
-) -> Result<Stack, Error> {
-    let repo = &project.repo;
-    let mut stack =
-        Stack { onto: onto.to_owned(), base, steps: Vec::new(), clashes: Vec::new(), decided: Vec::new() };
-    let mut tree = repo.tree_of(base)?;
-    for candidate in candidates {
-        crate::interrupt::check()?;
-        let ours = stack.tip();
-        let lane = &candidate.lane;
-        let merged = match git::merge_commits(repo, ours, candidate.tip, scratch, into) {
-            Ok(merged) => merged,
-            // A merge that git refuses is this lane's affair; the others go on.
-            Err(e @ git::Error::Command { .. }) => {
-                stack.decided.push(Outcome::refused(&lane.name, onto, e.to_string()));
-                continue;
-            }
-            Err(e) => return Err(e.into()),
-        };
-        if !merged.clean {
-            stack.clashes.push(Clash { candidate: candidate.clone(), ours, merged });
-            continue;
-        }
-        if merged.tree == tree {
-            stack.decided.push(Outcome::new(&lane.name, onto, Verdict::AlreadyLanded));
-            continue;
-        }
-        let message = message(lane);
-        let commit = NewCommit { tree: merged.tree, parents: &[ours, candidate.tip], message: &message };
-        let commit = commit.write(repo, into)?;
-        tree = merged.tree;
-        stack.steps.push(Step { candidate: candidate.clone(), commit });
-    }
-    Ok(stack)
+/// What lanes are stacked with.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    /// The repository.
+    pub(super) project: &'a Project,
+    /// The branch they are to land on.
+    pub(super) onto: &'a str,
+    /// How their commits come to it.
+    pub(super) strategy: Strategy,
+    /// Whether the repository's hooks have a say in messages.
+    pub(super) hooks: bool,
+    /// A folder for what is on its way.
+    pub(super) scratch: &'a Path,
+    /// Where new objects go if nothing is to be written to the repository.
+    pub(super) into: Option<&'a ThrowAway>,
 }
 
-/// The message of a merge commit: it names the lane and the task.
-fn message(lane: &LaneRecord) -> String {
-    let mut text = format!("Merge lane {}", lane.name);
-    if lane.title != lane.name {
-        text.push_str(": ");
-        text.push_str(&lane.title);
+/// Merges the candidates, one after the other, on top of `base`.
+pub(super) fn build(ground: Ground<'_>, base: Oid, candidates: &[Candidate]) -> Result<Stack, Error> {
+    let onto = ground.onto;
+    let mut stack = Stack {
+        onto: onto.to_owned(),
+        strategy: ground.strategy,
+        base,
+        steps: Vec::new(),
+        clashes: Vec::new(),
+        decided: Vec::new(),
+    };
+    let mut tree = ground.project.repo.tree_of(base)?;
+    for candidate in candidates {
+        crate::interrupt::check()?;
+        let (ours, candidate) = (stack.tip(), candidate.clone());
+        match fit::fit(ground, (ours, tree), &candidate)? {
+            Fit::Lands(commit, new) => {
+                tree = new;
+                stack.steps.push(Step { candidate, commit });
+            }
+            Fit::Nothing => {
+                stack.decided.push(Outcome::new(&candidate.lane.name, onto, Verdict::AlreadyLanded));
+            }
+            Fit::Clash(merged) => stack.clashes.push(Clash { candidate, ours, merged }),
+            Fit::Refused(why, hints) => {
+                stack.decided.push(Outcome { hints, ..Outcome::refused(&candidate.lane.name, onto, why) });
+            }
+        }
     }
-    // A first line that is too long for lists moves to the body.
-    if text.chars().count() > 72 {
-        text = format!("Merge lane {}\n\n{}", lane.name, lane.title);
-    }
-    text.push_str(&format!("\n\nProq-Lane: {}\n", lane.name));
-    if let Some(agent) = &lane.agent {
-        text.push_str(&format!("Proq-Agent: {agent}\n"));
-    }
-    text
+    Ok(stack)
 }

@@ -45,5 +45,6 @@ mod snapshot_setups;
 mod snapshots;
 mod spawn;
 mod stop;
+mod strategies;
 mod support;
 mod undo;

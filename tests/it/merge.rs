@@ -156,6 +156,7 @@ fn json_has_a_line_for_each_lane() {
           "cleaned_up": true,
           "commit": "[COMMIT]",
           "lane": "good",
+          "method": "merge",
           "onto": "main",
           "result": "landed"
         },

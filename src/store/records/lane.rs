@@ -67,10 +67,35 @@ impl fmt::Display for LaneState {
     }
 }
 
+/// How a lane's commits come to its base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Strategy {
+    /// As they are, with a merge commit.
+    Merge,
+    /// Each anew on top of the base, without a merge commit.
+    Rebase,
+    /// As one commit.
+    Squash,
+}
+
+impl Strategy {
+    /// The strategy of this name.
+    pub(crate) fn named(name: &str) -> Option<Strategy> {
+        match name {
+            "merge" => Some(Strategy::Merge),
+            "rebase" => Some(Strategy::Rebase),
+            "squash" => Some(Strategy::Squash),
+            _ => None,
+        }
+    }
+}
+
 /// How a lane landed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Landed {
-    /// The merge commit.
+    /// The commit with which all of it was there.
     pub(crate) commit: Oid,
     /// The branch.
     pub(crate) onto: String,
@@ -78,6 +103,14 @@ pub(crate) struct Landed {
     pub(crate) tip: Oid,
     /// When.
     pub(crate) at: Moment,
+    /// How its commits came there.
+    #[serde(default = "by_merge")]
+    pub(crate) method: Strategy,
+}
+
+/// How all lanes landed when records did not say.
+fn by_merge() -> Strategy {
+    Strategy::Merge
 }
 
 /// A lane, as it is kept.

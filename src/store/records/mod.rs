@@ -9,8 +9,8 @@ mod step;
 mod trash;
 
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
-pub use lane::LaneState;
 pub(crate) use lane::{Landed, LaneRecord};
+pub use lane::{LaneState, Strategy};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use run::RunRecord;
 pub(crate) use snap::SnapRecord;

@@ -1,0 +1,95 @@
+//! Owns fitting one lane on top of a stack: as a merge, commit by commit, or as one commit.
+
+use super::request::Candidate;
+use super::stack::Ground;
+use super::{Error, hooks, message};
+use crate::git::{self, Ancestry, Merged, NewCommit, Oid, Picked};
+use crate::store::records::Strategy;
+
+/// How a lane fits.
+#[derive(Debug)]
+pub(super) enum Fit {
+    /// It lands with this commit, whose tree is the second.
+    Lands(Oid, Oid),
+    /// All of it is there already.
+    Nothing,
+    /// It conflicts.
+    Clash(Merged),
+    /// It is not to land like this: why, and what helps.
+    Refused(String, Vec<String>),
+}
+
+/// Fits a lane on top of a commit and its tree.
+pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result<Fit, Error> {
+    let repo = &ground.project.repo;
+    let merged = match git::merge_commits(repo, ours.0, candidate.tip, ground.scratch, ground.into) {
+        Ok(merged) => merged,
+        // A merge that git refuses is this lane's affair; the others go on.
+        Err(e @ git::Error::Command { .. }) => return Ok(Fit::Refused(e.to_string(), Vec::new())),
+        Err(e) => return Err(e.into()),
+    };
+    if !merged.clean {
+        return Ok(Fit::Clash(merged));
+    }
+    if merged.tree == ours.1 {
+        return Ok(Fit::Nothing);
+    }
+    match ground.strategy {
+        Strategy::Merge => {
+            let text = message::of_merge(&candidate.lane);
+            commit(ground, merged.tree, &[ours.0, candidate.tip], &text, "merge")
+        }
+        Strategy::Squash => {
+            let commits = repo.commits_since(ours.0, candidate.tip)?;
+            let text = message::of_squash(repo, &candidate.lane, &commits)?;
+            commit(ground, merged.tree, &[ours.0], &text, "squash")
+        }
+        Strategy::Rebase => rebase(ground, ours, candidate),
+    }
+}
+
+/// One new commit, in whose message the repository's hooks have a say.
+fn commit(ground: Ground<'_>, tree: Oid, parents: &[Oid], text: &str, kind: &str) -> Result<Fit, Error> {
+    let text = match hooks::message(ground, text, kind)? {
+        Ok(text) => text,
+        Err(why) => return Ok(Fit::Refused(why, vec!["to land it without that hook: --no-verify".into()])),
+    };
+    let new = NewCommit { tree, parents, message: &text };
+    Ok(Fit::Lands(new.write(&ground.project.repo, ground.into)?, tree))
+}
+
+/// Puts the lane's own commits on top, one after the other. Those of which nothing is left are dropped.
+fn rebase(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result<Fit, Error> {
+    let repo = &ground.project.repo;
+    if repo.is_ancestor(ours.0, candidate.tip)? {
+        return Ok(Fit::Lands(candidate.tip, repo.tree_of(candidate.tip)?));
+    }
+    let other_way = || vec![format!("git proq merge --strategy merge {}", candidate.lane.name)];
+    let commits = repo.commits_since(ours.0, candidate.tip)?;
+    if let Some(merge) = commits.iter().find(|c| c.parents.len() != 1) {
+        let why = format!("it has a merge commit ({}), which a rebase would lose", merge.id.short());
+        return Ok(Fit::Refused(why, other_way()));
+    }
+    let mut at = ours;
+    for one in &commits {
+        crate::interrupt::check()?;
+        match git::pick(repo, one, at, ground.scratch, ground.into)? {
+            Picked::Commit(commit, tree) => at = (commit, tree),
+            Picked::Empty => {}
+            Picked::Conflict(paths) => {
+                let why = format!(
+                    "its commit {} conflicts in {} when it is put on top of {}, though all of it together does not",
+                    called(ground, one)?,
+                    git::names(&paths),
+                    ground.onto
+                );
+                return Ok(Fit::Refused(why, other_way()));
+            }
+        }
+    }
+    Ok(if at == ours { Fit::Nothing } else { Fit::Lands(at.0, at.1) })
+}
+
+fn called(ground: Ground<'_>, commit: &Ancestry) -> Result<String, Error> {
+    Ok(format!("{} ({})", commit.id.short(), ground.project.repo.subject_of(commit.id)?))
+}
