@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::trees::{Item, Items, read};
 use super::{Error, Oid, Repo, RepoPath};
 
 /// A path on one side of a difference.
@@ -47,11 +48,86 @@ impl Change {
     }
 }
 
-/// Compares two trees or commits.
+/// Compares two trees or commits. In the order of paths.
 pub(crate) fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
     if from == to {
         return Ok(Vec::new());
     }
+    match compare(repo, from, to) {
+        Ok(all) => Ok(all),
+        // What cannot be read is git's to explain.
+        Err(_) => changes_by_git(repo, from, to),
+    }
+}
+
+fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+    let top = |id: Oid| {
+        let what = || format!("object {}", id.short());
+        let found = repo.gix.find_object(id.0).map_err(Error::object(what()))?;
+        found.peel_to_tree().map(|tree| tree.id).map_err(Error::object(what()))
+    };
+    let (from, to) = (top(from)?, top(to)?);
+    let mut walk = Walk { repo, out: Vec::new() };
+    if from != to {
+        walk.trees(b"", Some(from), Some(to))?;
+    }
+    walk.out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(walk.out)
+}
+
+/// A comparison of two trees as far as it has come.
+struct Walk<'a> {
+    repo: &'a Repo,
+    out: Vec<Change>,
+}
+
+impl Walk<'_> {
+    fn trees(
+        &mut self,
+        below: &[u8],
+        from: Option<gix::ObjectId>,
+        to: Option<gix::ObjectId>,
+    ) -> Result<(), Error> {
+        let items = |id: Option<gix::ObjectId>| id.map_or_else(|| Ok(Items::new()), |id| read(self.repo, id));
+        let (before, after) = (items(from)?, items(to)?);
+        for (name, old) in &before {
+            self.entry(below, name, Some(*old), after.get(name).copied())?;
+        }
+        for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
+            self.entry(below, name, None, Some(*new))?;
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        below: &[u8],
+        name: &[u8],
+        old: Option<Item>,
+        new: Option<Item>,
+    ) -> Result<(), Error> {
+        if old == new {
+            return Ok(());
+        }
+        let mut path = below.to_vec();
+        path.extend_from_slice(name);
+        let file = |item: Option<Item>| item.filter(|i| !i.is_tree());
+        let side = |item: Item| Side { mode: u32::from(item.mode.value()), oid: Oid(item.id) };
+        let (old_file, new_file) = (file(old).map(side), file(new).map(side));
+        if old_file.is_some() || new_file.is_some() {
+            self.out.push(Change { path: RepoPath::new(path.clone()), old: old_file, new: new_file });
+        }
+        let tree = |item: Option<Item>| item.filter(|i| i.is_tree()).map(|i| i.id);
+        let (old, new) = (tree(old), tree(new));
+        if old.is_none() && new.is_none() {
+            return Ok(());
+        }
+        path.push(b'/');
+        self.trees(&path, old, new)
+    }
+}
+
+fn changes_by_git(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
     let call = repo
         .git()
         .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev"])

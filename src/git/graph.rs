@@ -47,6 +47,9 @@ impl Repo {
 
     /// The best common ancestor of two commits; none when they share no history.
     pub(crate) fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
+        if let (Ok(false), Ok(base)) = (self.has_made_up_history(), self.gix.merge_base(one.0, two.0)) {
+            return Ok(base.map(|base| Oid(base.detach())));
+        }
         let out = self.git().arg("merge-base").args([one.to_string(), two.to_string()]).accept(&[1]).run()?;
         Ok(Oid::from_hex(out.line().as_bytes()))
     }

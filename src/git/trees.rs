@@ -26,7 +26,8 @@ impl Item {
 /// What a tree holds, by name.
 pub(super) type Items = BTreeMap<BString, Item>;
 
-/// Reads one tree, without what lies below its folders.
+/// Reads one tree, without what lies below its folders. Modes that old programs wrote are given the form that git gives
+/// them.
 ///
 /// # Errors
 /// When it is not there, or cannot be read.
@@ -34,6 +35,6 @@ pub(super) fn read(repo: &Repo, id: gix::ObjectId) -> Result<Items, Error> {
     let what = || format!("tree {}", Oid(id).short());
     let found = repo.gix.find_tree(id).map_err(Error::object(what()))?;
     let tree = found.decode().map_err(Error::object(what()))?;
-    let item = |mode, id: &gix::oid| Item { mode, id: id.to_owned() };
+    let item = |mode: EntryMode, id: &gix::oid| Item { mode: mode.kind().into(), id: id.to_owned() };
     Ok(tree.entries.iter().map(|e| (e.filename.to_owned(), item(e.mode, e.oid))).collect())
 }
