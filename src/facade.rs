@@ -264,6 +264,9 @@ impl Proq {
             patience: Limit::Forever,
             strategy: None,
             no_verify: false,
+            order: merge::Order::Best,
+            atomic: false,
+            plan: &|_| {},
         };
         Ok(merge::run(&self.project, &request)?)
     }

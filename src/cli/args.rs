@@ -331,8 +331,9 @@ pub(crate) struct Events {
 
 /// Land lanes on the branch they were cut from
 ///
-/// Merges in memory: no checkout is touched before everything is decided, and then only files that change. A lane that
-/// conflicts is put aside with its conflict kept, and the others land. Landed lanes are cleaned up.
+/// Merges in memory: no checkout is touched before everything is decided, and then only files that change. Lanes are tried
+/// in the order in which most of them land; one that conflicts is put aside with its conflict kept. Landed lanes are
+/// cleaned up.
 ///
 /// Exits with 3 when a conflict was captured, 1 when a lane was refused.
 ///
@@ -345,12 +346,19 @@ pub(crate) struct Events {
 #[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
 #[command(override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all")]
 pub(crate) struct Merge {
-    /// The lanes, landed in this order
+    /// The lanes
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lanes: Vec<String>,
-    /// Every lane that is done, oldest first
+    /// Every lane that is done
     #[arg(long)]
     pub(crate) all: bool,
+    /// In which order: best (most of them land), given, fewest-files, oldest
+    #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,
+          value_parser = ["best", "given", "fewest-files", "oldest"])]
+    pub(crate) order: String,
+    /// Land all of them or none
+    #[arg(long)]
+    pub(crate) atomic: bool,
     /// Land on BRANCH instead of each lane's own base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
     pub(crate) onto: Option<String>,

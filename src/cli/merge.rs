@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::args::Merge;
-use super::{Done, Session, ui};
-use crate::merge::{self, Outcome, Report, Request, Verdict};
+use super::{Done, Session, table, ui};
+use crate::merge::{self, Line, Order, Outcome, Plan, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::Strategy;
 
@@ -27,6 +27,9 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         keep: args.no_cleanup,
         strategy: args.strategy.as_deref().and_then(Strategy::named),
         no_verify: args.no_verify,
+        order: Order::named(&args.order).unwrap_or_default(),
+        atomic: args.atomic,
+        plan: &|plan| show(session, plan),
         dry_run: args.dry_run,
         patience: args.lock_timeout.map_or(Limit::Forever, |s| Limit::For(Duration::from_secs(s))),
     };
@@ -39,6 +42,22 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
     Ok(report.exit())
 }
 
+/// What will be tried, for a person at a terminal to read before anything moves.
+fn show(session: &Session, plan: &Plan) {
+    if session.ui.json || session.ui.quiet || plan.lanes.len() < 2 || !ui::stderr_is_terminal() {
+        return;
+    }
+    let row = |line: &Line| {
+        let (commits, files) =
+            line.size.map_or_else(Default::default, |(c, f)| (c.to_string(), f.to_string()));
+        let what = line.why.as_ref().map_or_else(|| plan.strategy.to_string(), |why| format!("not: {why}"));
+        vec![line.lane.clone(), line.onto.clone(), commits, files, what]
+    };
+    let head = ["LANE", "ONTO", "COMMITS", "FILES", "PLAN"];
+    session.ui.say(table::render(&head, plan.lanes.iter().map(row).collect()));
+    session.ui.say("");
+}
+
 fn print(session: &Session, args: &Merge, report: &Report) {
     for line in &report.lanes {
         session.ui.answer(sentence(line, args.dry_run));
@@ -48,6 +67,9 @@ fn print(session: &Session, args: &Merge, report: &Report) {
         for hint in &line.hints {
             session.ui.hint(hint);
         }
+    }
+    for why in &report.order {
+        session.ui.say(format!("{}", console::style(format!("order: {why}")).dim().for_stderr()));
     }
     for (lane, why) in &report.left_out {
         session.ui.say(format!("{}", console::style(format!("left out {lane}: {why}")).dim().for_stderr()));
@@ -68,7 +90,11 @@ fn print(session: &Session, args: &Merge, report: &Report) {
 fn sentence(line: &Outcome, dry_run: bool) -> String {
     let lane = &line.lane;
     match line.result {
-        Verdict::Landed if dry_run => format!("{} {lane} on {}", good("would land"), line.onto),
+        Verdict::Landed if dry_run => {
+            let how =
+                line.method.filter(|m| *m != Strategy::Merge).map(|m| format!(" ({m})")).unwrap_or_default();
+            format!("{} {lane} on {}{how}", good("would land"), line.onto)
+        }
         Verdict::Landed => {
             let commit = line.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();
             let kept = match (&line.message, line.cleaned_up) {

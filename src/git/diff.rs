@@ -18,6 +18,11 @@ pub(crate) struct Side {
 }
 
 impl Side {
+    /// Whether this is a regular file.
+    pub(crate) fn is_file(self) -> bool {
+        self.mode & 0o170_000 == 0o100_000
+    }
+
     /// Whether this is a submodule's commit and not a file.
     pub(crate) fn is_gitlink(self) -> bool {
         self.mode == 0o160_000

@@ -66,5 +66,5 @@ pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use transition::{Tree, transition};
-pub(crate) use tree_merge::{Merged, merge_commits, merge_trees};
+pub(crate) use tree_merge::{Merged, merge_commits, merge_trees, would_conflict};
 pub(crate) use worktree::{Worktree, WorktreeList};

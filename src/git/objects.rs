@@ -9,6 +9,12 @@ use gix::objs::WriteTo;
 use super::{Command, Error, Oid, Repo};
 
 impl Repo {
+    /// The bytes of a blob that is no longer than `most`; none when it is longer, or not there.
+    pub(crate) fn small_blob(&self, id: Oid, most: u64) -> Option<Vec<u8>> {
+        let header = self.gix.find_header(id.0).ok().filter(|h| h.kind().is_blob() && h.size() <= most);
+        header.and_then(|_| Some(self.gix.find_object(id.0).ok()?.detach().data))
+    }
+
     /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. One that was there
     /// before is left alone.
     pub(super) fn write_durably(&self, object: &impl WriteTo) -> Result<Oid, Error> {

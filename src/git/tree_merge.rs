@@ -59,6 +59,20 @@ pub(crate) fn merge_commits(
     merge_by_git(repo, ours, theirs, scratch, into)
 }
 
+/// Whether two commits conflict. What git writes to find out goes to `aside`.
+pub(crate) fn would_conflict(
+    repo: &Repo,
+    ours: Oid,
+    theirs: Oid,
+    scratch: &Path,
+    aside: &ThrowAway,
+) -> Result<bool, Error> {
+    if let Ok(Some(_)) = exact::merge_commits(repo, ours, theirs) {
+        return Ok(false);
+    }
+    merge_by_git(repo, ours, theirs, scratch, Some(aside)).map(|merged| !merged.clean)
+}
+
 /// The same by git, for which `exact` has no answer.
 fn merge_by_git(
     repo: &Repo,

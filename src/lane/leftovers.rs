@@ -82,7 +82,7 @@ fn has_markers(lane: &LaneRecord, path: &RepoPath) -> bool {
 }
 
 /// Whether a text has the three marker lines of a conflict, in order.
-fn holds_conflict(text: &[u8]) -> bool {
+pub(crate) fn holds_conflict(text: &[u8]) -> bool {
     let mut wanted = [&b"<<<<<<< "[..], b"=======", b">>>>>>> "].into_iter().peekable();
     for line in text.split(|b| *b == b'\n') {
         match wanted.peek() {

@@ -36,7 +36,7 @@ pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
 pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
-pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers};
+pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, stray_worktrees, views};
 pub(crate) use name::Name;
 pub(crate) use operation::{Operation, operate};

@@ -5,8 +5,8 @@ use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request};
 use crate::config::Uncommitted;
 use crate::explain::Explain;
-use crate::git::{self, Oid, RepoPath, WorktreeList};
-use crate::lane::{Evidence, Operation, Project, commit_leftovers, effective_state, look_at};
+use crate::git::{self, Change, Oid, Repo, RepoPath, Side, WorktreeList};
+use crate::lane::{Evidence, Operation, Project, commit_leftovers, effective_state, holds_conflict, look_at};
 use crate::store::Record;
 use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
 
@@ -65,11 +65,38 @@ impl Look<'_, '_> {
             }
             return Ok(());
         }
-        match self.examine()? {
-            Ok(tip) => out.ready.push(Candidate { lane: self.lane, tip, onto: self.onto }),
+        let found = match self.examine()? {
+            Ok((tip, base)) => self.measure(tip, base)?,
+            Err(outcome) => Err(outcome),
+        };
+        match found {
+            Ok(candidate) => out.ready.push(candidate),
             Err(outcome) => out.decided.push(*outcome),
         }
         Ok(())
+    }
+
+    /// The lane with its size; or why what it changes is not fit to land.
+    fn measure(&self, tip: Oid, base: Oid) -> Result<Result<Candidate, Box<Outcome>>, Error> {
+        let (repo, lane) = (&self.project.repo, &self.lane);
+        let from = repo.merge_base(base, tip)?.unwrap_or(lane.start);
+        let changes = git::tree_changes(repo, from, tip)?;
+        if !self.request.force
+            && let Some(path) = changes.iter().find(|c| brings_markers(repo, c)).map(|c| c.path.clone())
+        {
+            let why = format!("{path} holds conflict markers; land it all the same by name with --force");
+            let files = vec![path];
+            return Ok(Err(Box::new(Outcome { files, ..Outcome::refused(&lane.name, &self.onto, why) })));
+        }
+        let record = ConflictRecord::find(&self.project.store.layout().conflict(&lane.name))?;
+        Ok(Ok(Candidate {
+            lane: lane.clone(),
+            tip,
+            onto: self.onto.clone(),
+            waited: record.map_or(0, |r| r.attempts),
+            commits: repo.distance(tip, base)?.ahead,
+            files: changes.len(),
+        }))
     }
 
     /// Why the lane's state keeps it from landing.
@@ -109,8 +136,8 @@ impl Look<'_, '_> {
         Ok(tip != Some(conflict.theirs) || base != Some(conflict.base_tip) || self.onto != conflict.onto)
     }
 
-    /// The tip that may land, or the outcome that says why none may.
-    fn examine(&self) -> Result<Result<Oid, Box<Outcome>>, Error> {
+    /// The tip that may land and the base's, or the outcome that says why none may.
+    fn examine(&self) -> Result<Result<(Oid, Oid), Box<Outcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(Outcome::refused(&lane.name, &self.onto, why))));
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
@@ -129,6 +156,9 @@ impl Look<'_, '_> {
         if let Some(what) = found.open {
             return refused(format!("a {what} is under way in it"));
         }
+        if let Some(name) = found.submodules.first() {
+            return refused(format!("its submodule {name} has commits that no remote has; push them first"));
+        }
         if !found.dirt.is_clean()
             && let Err(outcome) = self.settle_uncommitted(&found)?
         {
@@ -142,7 +172,7 @@ impl Look<'_, '_> {
             }
             return Ok(Err(Box::new(Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded))));
         }
-        Ok(Ok(tip))
+        Ok(Ok((tip, base)))
     }
 
     /// Deals with uncommitted work as `merge.uncommitted` says.
@@ -188,6 +218,18 @@ impl Look<'_, '_> {
             }
         }
     }
+}
+
+/// Files longer than this are not searched for conflict markers.
+const SEARCHED: u64 = 4 * 1024 * 1024;
+
+/// Whether a file has conflict markers that were not in it before.
+fn brings_markers(repo: &Repo, change: &Change) -> bool {
+    let marked = |side: Option<Side>| {
+        let blob = side.filter(|s| s.is_file()).and_then(|s| repo.small_blob(s.oid, SEARCHED));
+        blob.is_some_and(|text| holds_conflict(&text))
+    };
+    marked(change.new) && !marked(change.old)
 }
 
 fn past(state: LaneState) -> &'static str {

@@ -19,12 +19,21 @@ pub(super) enum Landing {
     Moved(Option<String>),
 }
 
+/// Whether there is a way back once the base has moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// None: what follows from it follows whatever comes.
+    Forward,
+    /// As long as the operation goes on: another base may not be able to.
+    Back,
+}
+
 /// Moves the base of a stack to its tip, if base and lanes are where they were when it was made. `rest` is what is written
 /// down then, whatever comes.
 ///
 /// # Errors
 /// When a worktree on the base has changes in the way, or is in the middle of a rebase of it: nothing was moved.
-pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>) -> Result<Landing, Error> {
+pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way) -> Result<Landing, Error> {
     let project = op.project;
     let _lock = project.store.locks().take(&LockName::Merge)?;
     if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
@@ -49,12 +58,17 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>) -> Result
         op.checkout(path)?.require_free(stack.base, stack.tip())?;
     }
     op.set_why(why(stack));
-    match op.forward(steps(stack, &on_base, rest)) {
+    let all = steps(stack, &on_base, rest);
+    let moved = match way {
+        Way::Forward => op.forward(all).map(drop),
+        Way::Back => all.into_iter().try_for_each(|step| op.perform(step).map(drop)),
+    };
+    match moved {
         // That worktree is on something else by now, or somebody holds its HEAD: look again.
         Err(lane::Error::Git(git::Error::RefMoved { why, .. })) if !on_base.is_empty() => {
             return Ok(Landing::Moved(Some(why)));
         }
-        other => drop(other?),
+        other => other?,
     }
     if let Err(e) = follow(op, stack, &on_base) {
         project.listener.warn(format!("other worktrees on '{}' could not be looked at: {e}", stack.onto));

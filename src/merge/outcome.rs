@@ -81,12 +81,17 @@ pub struct Report {
     pub lanes: Vec<Outcome>,
     /// Lanes that `--all` left out: `(lane, why)`.
     pub left_out: Vec<(String, String)>,
+    /// Why lanes were not stacked by size and age: `b before a: 1 conflict less`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<String>,
 }
 
 impl Report {
     /// The exit code: the first that applies of a lock, a refusal, a conflict, done.
     pub(crate) fn exit(&self) -> Exit {
-        let refused = || self.lanes.iter().filter(|l| l.result == Verdict::Refused);
+        // What was held back by a conflict elsewhere was not refused itself.
+        let of_itself = |l: &&Outcome| l.result == Verdict::Refused && l.exit != Some(Exit::Conflicts);
+        let refused = || self.lanes.iter().filter(of_itself);
         if refused().any(|l| l.exit == Some(Exit::Locked)) {
             Exit::Locked
         } else if refused().next().is_some() {

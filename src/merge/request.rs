@@ -1,16 +1,18 @@
 //! Owns what a landing is asked for with, and what it has to work with.
 
+use super::order::Order;
+use super::plan::Plan;
 use crate::config::Settings;
 use crate::git::Oid;
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
 
 /// What a landing is asked for with.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct Request<'a> {
-    /// Lanes by name, in this order.
+    /// Lanes by name.
     pub(crate) lanes: &'a [String],
-    /// Every eligible lane, oldest first.
+    /// Every eligible lane.
     pub(crate) all: bool,
     /// Another branch than each lane's own base.
     pub(crate) onto: Option<&'a str>,
@@ -22,6 +24,12 @@ pub(crate) struct Request<'a> {
     pub(crate) strategy: Option<Strategy>,
     /// Without the repository's hooks that could refuse it.
     pub(crate) no_verify: bool,
+    /// In which order lanes are stacked.
+    pub(crate) order: Order,
+    /// All of them, or none.
+    pub(crate) atomic: bool,
+    /// Is shown what will be tried, before anything moves.
+    pub(crate) plan: &'a dyn Fn(&Plan),
     /// Only say what would happen.
     pub(crate) dry_run: bool,
     /// How long to wait in the queue.
@@ -44,4 +52,10 @@ pub(super) struct Candidate {
     pub(super) tip: Oid,
     /// The branch it lands on.
     pub(super) onto: String,
+    /// How often a conflict kept it from landing.
+    pub(super) waited: u32,
+    /// How many commits of its own it has.
+    pub(super) commits: usize,
+    /// How many files they change.
+    pub(super) files: usize,
 }

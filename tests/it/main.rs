@@ -30,6 +30,7 @@ mod losses;
 mod manual;
 mod merge;
 mod merge_edges;
+mod order;
 mod preview;
 mod preview_by_hand;
 mod preview_edges;

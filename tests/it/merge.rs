@@ -300,7 +300,7 @@ fn a_conflict_is_kept_whole_and_the_others_land() {
     sandbox.sh("echo main > a.txt; echo main > both.txt");
     sandbox.commit_all("main");
     let (base, tip) = (sandbox.git(&["rev-parse", "main"]), sandbox.git(&["rev-parse", "proq/clash"]));
-    let out = sandbox.proq(&["merge", "clash", "good"]);
+    let out = sandbox.proq(&["merge", "clash", "good", "--order", "given"]);
     let landed = sandbox.git(&["rev-parse", "--short=8", "main"]);
     insta::assert_snapshot!(out.shown().replace(&landed, "[COMMIT]"), @r"
     landed good on main ([COMMIT])

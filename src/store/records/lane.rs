@@ -80,6 +80,16 @@ pub enum Strategy {
     Squash,
 }
 
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Strategy::Merge => "merge",
+            Strategy::Rebase => "rebase",
+            Strategy::Squash => "squash",
+        })
+    }
+}
+
 impl Strategy {
     /// The strategy of this name.
     pub(crate) fn named(name: &str) -> Option<Strategy> {

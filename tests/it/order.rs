@@ -1,0 +1,114 @@
+//! Owns the tests of which lanes land first, of landing all or none, and of what is not fit to land.
+
+use super::support::{Image, Sandbox};
+
+/// Lane `hub` conflicts with lanes `a` and `b`, is smaller than both, and came first.
+fn hub() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo 1 > one; echo 2 > two; git add .; git commit -qm files");
+    sandbox.lane_of("hub", "echo hub > one; echo hub > two");
+    sandbox.lane_of("a", "echo a > one; echo a > a1; echo a > a2");
+    sandbox.lane_of("b", "echo b > two; echo b > b1; echo b > b2");
+    sandbox
+}
+
+fn landed(sandbox: &Sandbox) -> String {
+    sandbox.git(&["log", "--first-parent", "--reverse", "--format=%s", "main", "--grep=^Merge lane"])
+}
+
+#[test]
+fn the_order_in_which_most_lanes_land_is_found_and_explained() {
+    let sandbox = hub();
+    let out = sandbox.proq(&["merge", "--all"]);
+    assert_eq!(out.code, 3, "{}", out.shown());
+    assert!(out.stderr.contains("order: a, b before hub: 1 conflict less"), "{}", out.shown());
+    assert_eq!(landed(&sandbox), "Merge lane a\nMerge lane b");
+    assert_eq!(sandbox.row("hub")["state"], "conflict");
+}
+
+#[test]
+fn a_dry_run_finds_the_same_order() {
+    let sandbox = hub();
+    let out = sandbox.proq(&["merge", "--all", "--dry-run", "--json"]);
+    let lanes = out.json()["lanes"].clone();
+    let lines: Vec<String> =
+        lanes.as_array().unwrap().iter().map(|l| format!("{} {}", l["lane"], l["result"])).collect();
+    assert_eq!(lines, ["\"a\" \"landed\"", "\"b\" \"landed\"", "\"hub\" \"conflict\""]);
+    assert_eq!(out.json()["order"][0], "a, b before hub: 1 conflict less");
+}
+
+#[test]
+fn an_order_that_is_asked_for_is_kept() {
+    for (order, first) in [("given", "b"), ("fewest-files", "hub"), ("oldest", "old")] {
+        let sandbox = hub();
+        let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "old"]);
+        command.env("PROQ_TEST_NOW", "2025-01-02T03:04:05Z");
+        let _ = sandbox.output(command).ok();
+        sandbox.commit_in_lane("old", "seq 5 | while read n; do echo $n > o$n; done");
+        let _ = sandbox.proq(&["merge", "b", "hub", "old", "--order", order]);
+        assert_eq!(landed(&sandbox).lines().next().unwrap(), format!("Merge lane {first}"), "{order}");
+    }
+}
+
+#[test]
+fn a_lane_that_had_to_wait_goes_first_among_equals() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("old", "echo old > a.txt; echo more > more");
+    sandbox.sh("echo base > a.txt; git commit -qam base");
+    let _ = sandbox.proq(&["merge", "old"]).fails(3);
+    sandbox.sh("git reset -q --hard HEAD^");
+    sandbox.lane_of("new", "echo new > a.txt");
+    let _ = sandbox.proq(&["merge", "new", "old"]).fails(3);
+    assert_eq!(landed(&sandbox), "Merge lane old");
+}
+
+#[test]
+fn all_or_none_lands_none_when_one_conflicts_and_keeps_the_conflict() {
+    let sandbox = hub();
+    let before = (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "main"]));
+    let out = sandbox.proq(&["merge", "--all", "--atomic"]);
+    assert_eq!(out.code, 3, "{}", out.shown());
+    assert!(out.stdout.contains("--atomic lands all or none, and 'hub' does not"), "{}", out.shown());
+    assert_eq!(before, (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "main"])));
+    assert_eq!(sandbox.row("hub")["state"], "conflict");
+    let _ = sandbox.proq(&["discard", "hub", "--force"]).ok();
+    let _ = sandbox.proq(&["merge", "--all", "--atomic"]).ok();
+    assert_eq!(landed(&sandbox), "Merge lane a\nMerge lane b");
+}
+
+#[test]
+fn all_or_none_takes_the_first_base_back_when_the_second_cannot_move() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "other"]);
+    sandbox.git(&["worktree", "add", "-q", "../other", "other"]);
+    sandbox.lane_of("one", "echo one > one.txt");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "two", "--base", "other"]).ok();
+    sandbox.commit_in_lane("two", "echo two > a.txt");
+    let other = sandbox.root().join("other");
+    sandbox.write_in(&other, "a.txt", "mine\n");
+    let state = || {
+        let refs = sandbox.git(&["for-each-ref", "refs/heads", "refs/remotes"]);
+        (refs, Image::of(&sandbox, &sandbox.repo), Image::of(&sandbox, &other))
+    };
+    let before = state();
+    let text = sandbox.proq(&["merge", "--all", "--atomic"]).fails(1);
+    assert!(text.contains("a.txt"), "{text}");
+    assert_eq!(before, state());
+    sandbox.git_in(&other, &["checkout", "-q", "a.txt"]);
+    let _ = sandbox.proq(&["merge", "--all", "--atomic"]).ok();
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "Merge lane one");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "other"]), "Merge lane two");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_lane_that_brings_conflict_markers_lands_by_force_only() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "printf '<<<<<<< a\\n1\\n=======\\n2\\n>>>>>>> b\\n' > bad.txt");
+    let text = sandbox.proq(&["merge", "x"]).fails(1);
+    assert!(text.contains("bad.txt holds conflict markers"), "{text}");
+    let _ = sandbox.proq(&["merge", "x", "--force"]).ok();
+    // A file that had such lines before is somebody's text about conflicts.
+    sandbox.lane_of("y", "echo more >> bad.txt");
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+}
