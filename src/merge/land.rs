@@ -49,6 +49,9 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way)
             return Ok(Landing::Moved(None));
         }
     }
+    // A preview that came or went between the look at who is on the base and the last of them having followed would take
+    // an index that is still behind for the user's own changes.
+    let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
     let worktrees = WorktreeList::read(&project.repo)?;
     refuse_in_use(project, &stack.onto, &worktrees)?;
     project.repo.require_connected(stack.tip(), stack.base)?;

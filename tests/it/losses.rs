@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use super::recovery::kit::with_git;
 use super::support::{Image, Output, Sandbox};
 
 /// Runs the program with `act`, a shell script, happening in the main checkout right before the first call of git whose
@@ -297,4 +298,25 @@ fn commits_in_a_lanes_submodule_keep_the_lane() {
     let text = sandbox.proq(&["merge", "one"]).ok();
     assert!(text.contains("commits in its submodule sub that no remote has"), "{text}");
     assert_eq!(sandbox.git_in(&lane.join("sub"), &["log", "-1", "--format=%s"]), "only here");
+}
+
+#[test]
+fn a_preview_that_comes_and_goes_while_a_base_moves_takes_no_landing_for_the_users_own() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("shown", "echo shown > shown.txt");
+    sandbox.lane_of("lands", "echo lands > lands.txt");
+    sandbox.sh("echo mine >> a.txt; echo new > new.txt");
+    let before = sandbox.git(&["status", "--short"]);
+    let _ = sandbox.proq(&["preview", "shown"]).ok();
+    let proq = env!("CARGO_BIN_EXE_git-proq");
+    let act = format!(
+        "export PROQ_LOCK_TIMEOUT=0; {proq} preview --back; \"$REAL\" \"$@\"; rc=$?; {proq} preview shown; \
+         : > \"$ROOT/met\"; exit $rc"
+    );
+    let command = with_git(&sandbox, "-m git-proq merge", &act, &["merge", "lands"]);
+    let _ = sandbox.output(command).ok();
+    assert!(sandbox.root().join("met").exists());
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), before);
+    assert_eq!(sandbox.read("lands.txt"), "lands\n");
 }
