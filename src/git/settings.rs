@@ -50,7 +50,13 @@ impl Repo {
         let mut out = Vec::new();
         for section in snapshot.sections_by_name("proq").into_iter().flatten() {
             let sub = section.header().subsection_name().map(ToString::to_string);
+            let mut seen = Vec::new();
             for name in section.body().value_names() {
+                // A name that is there twice is given twice, each time with all its values.
+                if seen.contains(&name.to_lowercase()) {
+                    continue;
+                }
+                seen.push(name.to_lowercase());
                 let key = match &sub {
                     Some(sub) => format!("{sub}.{}", name.to_lowercase()),
                     None => name.to_lowercase(),
