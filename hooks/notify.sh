@@ -8,7 +8,7 @@
 # Needs nothing but a POSIX shell and sed; takes notify-send or osascript where there is one, else rings the bell.
 
 set -u
-wanted=${PROQ_NOTIFY:-run.ended merge.landed merge.conflict}
+wanted=${PROQ_NOTIFY:-run.ended merge.landed merge.conflict merge.check-failed}
 
 # A field of the event in $line, as plain text; empty when it has none.
 field() {

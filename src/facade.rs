@@ -228,7 +228,7 @@ impl Proq {
         Ok(back.snapshot.map(|id| id.to_string()))
     }
 
-    /// Lands lanes, in this order, each on its base.
+    /// Lands lanes, in this order, each on its base, once the checks of the settings succeed.
     pub fn merge(&self, lanes: &[String]) -> Result<merge::Report, Error> {
         self.land(lanes, false)
     }
@@ -261,6 +261,9 @@ impl Proq {
             force: false,
             keep: false,
             dry_run: false,
+            verify: &[],
+            no_checks: false,
+            jobs: None,
             patience: Limit::Forever,
             strategy: None,
             no_verify: false,

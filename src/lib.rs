@@ -32,7 +32,8 @@ mod store;
 
 pub use facade::{Error, Lane, Proq, Spawn};
 pub use git::{Oid, RepoPath};
-pub use merge::{Outcome, Report, Verdict};
+pub use merge::{Check, Checks, Outcome, Report, Verdict};
+pub use process::Ended;
 pub use store::records::{LaneState, Strategy};
 
 /// Runs the program with the arguments it was started with, and returns its exit code.

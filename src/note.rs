@@ -11,6 +11,8 @@ pub enum Note {
     Waiting(String),
     /// A step that was done.
     Step(String),
+    /// What is being done right now, in place of the last remark of this kind; empty when that is over.
+    Progress(String),
 }
 
 /// Where remarks go. Cloning shares the listener.
@@ -36,6 +38,11 @@ impl Listener {
     /// Says whom the command waits for.
     pub fn waiting(&self, text: impl Into<String>) {
         (self.0)(&Note::Waiting(text.into()));
+    }
+
+    /// Says what is being done right now; nothing when it is over.
+    pub fn progress(&self, text: impl Into<String>) {
+        (self.0)(&Note::Progress(text.into()));
     }
 
     /// Says that a step was done.

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::{agent_names, branch_names, lane_names};
+use super::merge::Merge;
 use super::op::Op;
 use super::snap::Snap;
 use super::undo::Undo;
@@ -74,6 +75,7 @@ pub(crate) enum Command {
     ///     git proq agents
     #[command(verbatim_doc_comment)]
     Agents,
+    Approve(super::approve::Approve),
     Config(Config),
     Setup(Setup),
     Completions(Completions),
@@ -278,6 +280,9 @@ pub(crate) struct Logs {
     /// Go on until the agent ends
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Print what the check wrote that the lane failed in a landing
+    #[arg(long, conflicts_with_all = ["follow", "run"])]
+    pub(crate) check: bool,
     /// Print the N-th run instead of the last
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
@@ -327,59 +332,6 @@ pub(crate) struct Events {
     /// Print only the last N; with --follow, begin with them
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
-}
-
-/// Land lanes on the branch they were cut from
-///
-/// Merges in memory: no checkout is touched before everything is decided, and then only files that change. Lanes are tried
-/// in the order in which most of them land; one that conflicts is put aside with its conflict kept. Landed lanes are
-/// cleaned up.
-///
-/// Exits with 3 when a conflict was captured, 1 when a lane was refused.
-///
-/// Examples:
-///     git proq merge payments
-///     git proq merge --all
-///     git proq merge --all --dry-run
-#[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
-#[command(override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all")]
-pub(crate) struct Merge {
-    /// The lanes
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
-    pub(crate) lanes: Vec<String>,
-    /// Every lane that is done
-    #[arg(long)]
-    pub(crate) all: bool,
-    /// In which order: best (most of them land), given, fewest-files, oldest
-    #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,
-          value_parser = ["best", "given", "fewest-files", "oldest"])]
-    pub(crate) order: String,
-    /// Land all of them or none
-    #[arg(long)]
-    pub(crate) atomic: bool,
-    /// Land on BRANCH instead of each lane's own base
-    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
-    pub(crate) onto: Option<String>,
-    /// Also lanes that failed or were stopped, when named
-    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
-    pub(crate) force: bool,
-    /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
-    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
-    pub(crate) strategy: Option<String>,
-    /// Skip the repository's commit-msg hook
-    #[arg(long)]
-    pub(crate) no_verify: bool,
-    /// Keep landed lanes
-    #[arg(long)]
-    pub(crate) no_cleanup: bool,
-    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) lock_timeout: Option<u64>,
-    /// Say what would land and what would conflict, and land nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 /// Look at the settings

@@ -46,13 +46,21 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
         return Ok(Exit::Done);
     }
     let (last, rows): (&str, Vec<Vec<String>>) = if show_origin {
-        ("ORIGIN", settings.iter().map(|r| vec![r.key.into(), r.value.clone(), r.origin.clone()]).collect())
+        (
+            "ORIGIN",
+            settings.iter().map(|r| vec![r.key.into(), one_line(&r.value), r.origin.clone()]).collect(),
+        )
     } else {
         (
             "WHAT IT DOES",
-            settings.iter().map(|r| vec![r.key.into(), r.value.clone(), r.about.into()]).collect(),
+            settings.iter().map(|r| vec![r.key.into(), one_line(&r.value), r.about.into()]).collect(),
         )
     };
     session.ui.answer(table::render(&["SETTING", "VALUE", last], rows));
     Ok(Exit::Done)
+}
+
+/// A list on one line, for the table.
+fn one_line(value: &str) -> String {
+    value.replace('\n', "; ")
 }

@@ -11,8 +11,9 @@ use crate::store::{Moment, now};
 /// Free what was kept for a time and is old now
 ///
 /// Goes: removed lanes' folders after trash.keep days; after op.keep days operations, snapshots that came back, and saved
-/// refs whose commits a branch or tag has too; and what dead processes had begun to write. What is younger, what cannot be
-/// read, and commits that nothing else keeps stay; those are named. cleanup and merge do most of this by themselves.
+/// refs whose commits a branch or tag has too; results of checks after 30 days; and what dead processes had begun to
+/// write. What is younger, what cannot be read, and commits that nothing else keeps stay; those are named. cleanup and merge
+/// do most of this by themselves.
 ///
 /// Examples:
 ///     git proq gc --dry-run
@@ -36,7 +37,7 @@ struct Answer {
 
 #[derive(Serialize)]
 struct Group {
-    /// trash, snapshots, operations, saved-refs or drafts.
+    /// trash, snapshots, operations, saved-refs, operation-refs, checks or drafts.
     kind: &'static str,
     count: usize,
     bytes: u64,
@@ -130,6 +131,7 @@ fn counted(kind: Kind, n: usize) -> String {
         Kind::Operations => format!("{} from the log", ui::count(n, "operation")),
         Kind::Saved => format!("{} whose commits are elsewhere", ui::count(n, "saved ref")),
         Kind::Keepers => format!("{} of operations that are gone", ui::count(n, "ref")),
+        Kind::Checks => format!("{} of checks", ui::count(n, "result")),
         Kind::Drafts => format!("{} of dead processes", ui::count(n, "left-over")),
     }
 }
@@ -142,6 +144,7 @@ fn key(kind: Kind) -> &'static str {
         Kind::Operations => "operations",
         Kind::Saved => "saved-refs",
         Kind::Keepers => "operation-refs",
+        Kind::Checks => "checks",
         Kind::Drafts => "drafts",
     }
 }
@@ -151,6 +154,7 @@ fn word(key: &str) -> &str {
         "snapshots" => "snapshot",
         "operations" => "operation",
         "saved-refs" | "operation-refs" => "ref",
+        "checks" => "result",
         "drafts" => "left-over",
         other => other,
     }

@@ -265,7 +265,8 @@ fn next_steps(board: &Board) -> Vec<String> {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));
     }
-    if let Some(first) = named(&[LaneState::Failed, LaneState::Conflict, LaneState::Orphaned]).first() {
+    let wrong = [LaneState::Failed, LaneState::Conflict, LaneState::CheckFailed, LaneState::Orphaned];
+    if let Some(first) = named(&wrong).first() {
         out.push(format!("git proq show {first} tells what went wrong"));
     }
     if !named(&[LaneState::Landed]).is_empty() {

@@ -11,8 +11,8 @@ use super::args::Logs;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::explain::Exit;
 use crate::lane::{Project, effective_state};
-use crate::store::path_form;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{CheckRecord, LaneRecord, LaneState};
+use crate::store::{Record, path_form};
 
 /// How often a growing log is looked at. It is for a person's eyes.
 const GLANCE: Duration = Duration::from_millis(80);
@@ -29,6 +29,9 @@ struct Answer<'a> {
 pub(super) fn run(session: &Session, args: &Logs) -> Done {
     let project = session.project()?;
     let (lane, dir) = find(&project, &args.lane)?;
+    if args.check {
+        return print_check(session, &lane, &dir);
+    }
     let run = args.run.unwrap_or(lane.attempt);
     let path = dir.join(format!("runs/{run}.log"));
     if run == 0 || !path.exists() {
@@ -46,6 +49,31 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     }
     let (lane, state) = pour(&project, &lane.name, &path, &mut |bytes| session.ui.raw(bytes))?;
     session.ui.say(wait::line(&lane, state));
+    Ok(Exit::Done)
+}
+
+#[derive(Serialize)]
+struct CheckAnswer<'a> {
+    #[serde(flatten)]
+    check: &'a CheckRecord,
+    #[serde(serialize_with = "path_form::serialize")]
+    path: &'a Path,
+    text: String,
+}
+
+/// Prints what the check wrote that a lane failed.
+fn print_check(session: &Session, lane: &LaneRecord, dir: &Path) -> Done {
+    let Some(check) = CheckRecord::find(&dir.join("check.toml"))? else {
+        return Err(Mistake::NoCheck { lane: lane.name.clone() }.into());
+    };
+    let path = dir.join(&check.log);
+    let bytes = read_from(&path, &mut 0)?;
+    if session.ui.json {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        session.ui.object(CheckAnswer { check: &check, path: &path, text });
+    } else {
+        session.ui.raw(&bytes);
+    }
     Ok(Exit::Done)
 }
 

@@ -17,7 +17,7 @@ const CODES: &[(&str, &str)] = &[
     ("1", "Refused or failed; nothing was half-made."),
     ("2", "The command line was wrong."),
     ("3", "Conflicts were captured."),
-    ("4", "An agent or a command in a lane failed."),
+    ("4", "An agent, a command in a lane or a check of a landing failed."),
     ("5", "A lock could not be had in time."),
     ("70", "A mistake in git-proq itself."),
     ("130", "Interrupted with Ctrl-C; 128 + N for any signal N."),

@@ -1,14 +1,83 @@
-//! Owns `git proq merge`.
+//! Owns `git proq merge`: its arguments, and how its answer looks.
 
 use std::time::Duration;
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Merge;
-use super::{Done, Session, table, ui};
+use super::complete::{branch_names, lane_names};
+
+use super::{Done, Session, approve, table, ui};
 use crate::merge::{self, Line, Order, Outcome, Plan, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::Strategy;
+
+/// Land lanes on the branch they were cut from
+///
+/// Merges in memory: no checkout is touched before everything is decided, and then only files that change. Lanes are tried
+/// in the order in which most of them land; one that conflicts is put aside with its conflict kept. Landed lanes are
+/// cleaned up.
+///
+/// With verify.commands or --verify, what will land is checked first, in a worktree of its own. A lane with which a
+/// check fails that succeeds without it is put aside, and the others land.
+///
+/// Exits with 4 when checks failed, 3 when a conflict was captured, 1 when a lane was refused.
+///
+/// Examples:
+///     git proq merge payments
+///     git proq merge --all
+///     git proq merge --all --verify 'make test'
+///     git proq merge --all --dry-run
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
+#[command(override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all")]
+pub(crate) struct Merge {
+    /// The lanes
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Every lane that is done
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// In which order: best (most of them land), given, fewest-files, oldest
+    #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,
+          value_parser = ["best", "given", "fewest-files", "oldest"])]
+    pub(crate) order: String,
+    /// Land all of them or none
+    #[arg(long)]
+    pub(crate) atomic: bool,
+    /// Land on BRANCH instead of each lane's own base
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) onto: Option<String>,
+    /// Also lanes that failed or were stopped, when named
+    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
+    pub(crate) force: bool,
+    /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
+    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
+    pub(crate) strategy: Option<String>,
+    /// Skip the repository's commit-msg hook
+    #[arg(long)]
+    pub(crate) no_verify: bool,
+    /// Keep landed lanes
+    #[arg(long)]
+    pub(crate) no_cleanup: bool,
+    /// Check what will land with CMD, a line for the shell, after the verify.commands; may be given again
+    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub(crate) verify: Vec<String>,
+    /// Land without the verify.commands
+    #[arg(long, conflicts_with = "verify")]
+    pub(crate) no_checks: bool,
+    /// Check up to N states of the landing at the same time
+    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) jobs: Option<u16>,
+    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) lock_timeout: Option<u64>,
+    /// Say what would land and what would conflict, and land nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -19,6 +88,9 @@ struct Answer<'a> {
 
 pub(super) fn run(session: &Session, args: &Merge) -> Done {
     let project = session.project_to_change()?;
+    if !args.dry_run && !args.no_checks {
+        approve::before_landing(session, &project)?;
+    }
     let request = Request {
         lanes: &args.lanes,
         all: args.all,
@@ -31,6 +103,9 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         atomic: args.atomic,
         plan: &|plan| show(session, plan),
         dry_run: args.dry_run,
+        verify: &args.verify,
+        no_checks: args.no_checks,
+        jobs: args.jobs.map(usize::from),
         patience: args.lock_timeout.map_or(Limit::Forever, |s| Limit::For(Duration::from_secs(s))),
     };
     let report = merge::run(&project, &request)?;
@@ -64,12 +139,24 @@ fn print(session: &Session, args: &Merge, report: &Report) {
         for file in line.files.iter().filter(|_| line.result == Verdict::Conflict).take(10) {
             session.ui.answer(format!("    {file}"));
         }
+        if let Some(check) = &line.check {
+            for text in &check.tail {
+                session.ui.answer(format!("    {}", console::strip_ansi_codes(text)));
+            }
+            session.ui.hint(format!("all that it wrote: git proq logs {} --check", line.lane));
+        }
         for hint in &line.hints {
             session.ui.hint(hint);
         }
     }
     for why in &report.order {
         session.ui.say(format!("{}", console::style(format!("order: {why}")).dim().for_stderr()));
+    }
+    if let (Some(checks), true) = (&report.checks, args.dry_run) {
+        for command in &checks.commands {
+            let no = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
+            session.ui.answer(format!("would check with: {command}{no}"));
+        }
     }
     for (lane, why) in &report.left_out {
         session.ui.say(format!("{}", console::style(format!("left out {lane}: {why}")).dim().for_stderr()));
@@ -116,6 +203,19 @@ fn sentence(line: &Outcome, dry_run: bool) -> String {
                 ui::count(line.files.len(), "file"),
                 line.onto
             )
+        }
+        Verdict::CheckFailed => {
+            let why = line.message.as_deref().unwrap_or("a check failed");
+            let with = line.check.as_ref().map_or_else(String::new, |check| match check.with.as_slice() {
+                [] => format!(" with it on {}", line.onto),
+                [one] => format!(" with it on {} and {one}", line.onto),
+                [.., last] => {
+                    let others = ui::count(check.with.len() - 1, "other lane");
+                    format!(" with it on {}, {last} and {others}", line.onto)
+                }
+            });
+            let word = console::style("check failed").red();
+            format!("{word} {lane}: {why}{with}, but not without it; {} does not have it", line.onto)
         }
         Verdict::Refused => {
             let why = line.message.as_deref().unwrap_or("it may not land");

@@ -51,6 +51,12 @@ pub enum Mistake {
         /// What was asked for.
         run: u32,
     },
+    /// No check of a lane has failed.
+    #[error("lane '{lane}' has failed no check")]
+    NoCheck {
+        /// The lane.
+        lane: String,
+    },
     /// Something that should be asked about, and nobody to ask.
     #[error("{what}; nothing was changed")]
     Unsure {
@@ -59,6 +65,9 @@ pub enum Mistake {
         /// The operation.
         number: u64,
     },
+    /// Commands of the repository's, and nobody to ask about them.
+    #[error("nobody can be asked about the commands of this repository's proq.toml; nothing was approved")]
+    Unapproved,
     /// Somebody was asked and said no.
     #[error("nothing was changed")]
     Declined,
@@ -91,7 +100,11 @@ impl Explain for Mistake {
         match self {
             Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
             Mistake::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
+            Mistake::NoCheck { lane } => {
+                vec![format!("see what is known of it: git proq show {lane}").into()]
+            }
             Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
+            Mistake::Unapproved => vec!["approve them as they are: git proq approve --yes".into()],
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
             Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],
             Mistake::Unreadable { .. } | Mistake::Unwritable { .. } | Mistake::Declined => Vec::new(),

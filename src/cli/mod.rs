@@ -1,6 +1,7 @@
 //! Owns the command line: its grammar, one file per command, and the way from arguments to an exit code.
 
 mod agents;
+mod approve;
 mod args;
 mod cleanup;
 mod complete;
@@ -93,6 +94,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Gc(args) => gc::run(&session, &args),
         Command::Doctor(args) => doctor::run(&session, &args),
         Command::Agents => agents::run(&session),
+        Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),
         Command::Completions(args) => complete::run(&session, &args),

@@ -9,7 +9,7 @@ use super::{Done, Failure, Session, logs, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
-use crate::store::records::{ConflictRecord, LaneRecord, RunRecord};
+use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState, RunRecord};
 use crate::store::{Record, path_form};
 
 /// The answer for programs: the records as they are, and what only looking tells.
@@ -32,6 +32,8 @@ struct Answer {
     runs: Vec<RunRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<ConflictRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    check: Option<CheckRecord>,
     #[serde(with = "path_form")]
     records: PathBuf,
 }
@@ -45,6 +47,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
         task: std::fs::read_to_string(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
+        check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
         dir,
     };
     if session.ui.json {
@@ -59,6 +62,7 @@ struct About {
     task: String,
     runs: Vec<RunRecord>,
     conflict: Option<ConflictRecord>,
+    check: Option<CheckRecord>,
     dir: PathBuf,
 }
 
@@ -81,6 +85,7 @@ fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
         task: about.task,
         runs: about.runs,
         conflict: about.conflict,
+        check: about.check,
         records: about.dir,
         lane,
     }
@@ -125,6 +130,10 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
         for message in &conflict.messages {
             line("", message);
         }
+    }
+    if let Some(check) = &about.check {
+        line("check", &format!("`{}` failed with it on {}: {}", check.command, check.onto, check.ended));
+        line("", &format!("git proq logs {} --check", lane.name));
     }
     let task = about.task.trim();
     if !task.is_empty() {

@@ -1,12 +1,16 @@
 //! Owns the terminal: answers on stdout, talk on stderr, colours only where they are wanted, a closed pipe no error.
 
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use console::{Style, style};
 use serde::Serialize;
 
 use crate::note::{Listener, Note};
 use crate::store::records::LaneState;
+
+/// Whether the last line on stderr is one that the next remark takes the place of.
+static SHOWN: AtomicBool = AtomicBool::new(false);
 
 /// How one command talks.
 #[derive(Debug, Clone, Copy)]
@@ -85,11 +89,30 @@ impl Ui {
 
     /// The listener that the domain talks to.
     pub(crate) fn listener(self) -> Listener {
-        Listener::new(move |note| match note {
-            Note::Warning(text) => warn(text),
-            Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
-            Note::Step(text) => self.say(text),
+        Listener::new(move |note| {
+            if SHOWN.swap(false, Ordering::Relaxed) {
+                drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
+            }
+            match note {
+                Note::Warning(text) => warn(text),
+                Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
+                Note::Step(text) => self.say(text),
+                Note::Progress(text) => self.progress(text),
+            }
         })
+    }
+
+    /// One line that the next remark takes the place of. Only for a person who looks.
+    fn progress(self, text: &str) {
+        let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
+        if self.quiet || dumb || text.is_empty() || !stderr_is_terminal() {
+            return;
+        }
+        let width = usize::from(console::Term::stderr().size().1).saturating_sub(1);
+        let line = console::truncate_str(text, width, "…");
+        let mut out = std::io::stderr().lock();
+        drop(write!(out, "{}", style(line).dim().for_stderr()).and_then(|()| out.flush()));
+        SHOWN.store(true, Ordering::Relaxed);
     }
 }
 
@@ -122,7 +145,7 @@ pub(crate) fn state(state: LaneState) -> String {
     let colour = match state {
         LaneState::Running | LaneState::Starting => Style::new().blue(),
         LaneState::Done | LaneState::Landed => Style::new().green(),
-        LaneState::Failed | LaneState::Orphaned => Style::new().red(),
+        LaneState::Failed | LaneState::Orphaned | LaneState::CheckFailed => Style::new().red(),
         LaneState::Conflict => Style::new().yellow(),
         LaneState::Idle | LaneState::NoChange | LaneState::Stopped | LaneState::Discarded => {
             Style::new().dim()

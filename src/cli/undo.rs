@@ -95,7 +95,8 @@ fn ask(session: &Session, plan: &Plan) -> Result<(), Failure> {
     Err(Mistake::Declined.into())
 }
 
-fn eprint_question(text: &str) {
+/// Asks, and leaves the cursor behind the question.
+pub(super) fn eprint_question(text: &str) {
     let mut out = std::io::stderr().lock();
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

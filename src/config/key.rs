@@ -9,6 +9,10 @@ pub(crate) enum Form {
     Count(&'static str),
     /// The first part of a branch's name.
     Prefix,
+    /// Shell command lines, one on each line.
+    Commands,
+    /// A folder: an absolute path, or one below the home folder.
+    Folder,
 }
 
 impl Form {
@@ -18,6 +22,8 @@ impl Form {
             Form::OneOf(words) => format!("one of: {}", words.join(", ")),
             Form::Count(unit) => format!("a whole number of {unit}"),
             Form::Prefix => "the beginning of a branch name, as in proq or lanes".to_owned(),
+            Form::Commands => "a list of shell command lines".to_owned(),
+            Form::Folder => "a folder, as /PATH or ~/PATH".to_owned(),
         }
     }
 
@@ -27,6 +33,8 @@ impl Form {
             Form::OneOf(words) => words.contains(&value),
             Form::Count(_) => value.parse::<u32>().is_ok(),
             Form::Prefix => begins_branch(value),
+            Form::Commands => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
+            Form::Folder => (value.starts_with('/') || value.starts_with("~/")) && !value.contains('\0'),
         }
     }
 }
@@ -115,6 +123,34 @@ pub(crate) const KEYS: &[Key] = &[
         default: "7",
         by_repository: false,
         about: "how long removed lanes' folders are kept",
+    },
+    Key {
+        name: "verify.commands",
+        form: Form::Commands,
+        default: "",
+        by_repository: true,
+        about: "what must succeed, in this order, on exactly what will land; those of a repository need git proq approve",
+    },
+    Key {
+        name: "verify.jobs",
+        form: Form::Count("checks"),
+        default: "1",
+        by_repository: false,
+        about: "how many states of a landing are checked at the same time, each in a worktree of its own",
+    },
+    Key {
+        name: "verify.location",
+        form: Form::Folder,
+        default: "~/.cache/git-proq/verify",
+        by_repository: false,
+        about: "where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set",
+    },
+    Key {
+        name: "verify.timeout",
+        form: Form::Count("seconds"),
+        default: "1800",
+        by_repository: true,
+        about: "how long one command of a check may take",
     },
 ];
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::key::Form;
 use super::{KEYS, Key};
 use crate::explain::{Exit, Explain};
 
@@ -164,7 +165,8 @@ impl Layers {
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
         for (key, value) in flat {
-            self.add(&key, value, origin.clone())?;
+            let text = as_text(&key, value).ok_or_else(|| bad_value(&key, value.to_string(), origin))?;
+            self.add(&key, text, origin.clone())?;
         }
         Ok(())
     }
@@ -178,26 +180,57 @@ impl Layers {
             return Err(Error::NotForRepository { path: path.clone(), key: key.name.to_owned() });
         }
         if !key.form.accepts(&value) {
-            return Err(Error::Value {
-                key: key.name.to_owned(),
-                value,
-                origin: origin.to_string(),
-                form: key.form.describe(),
-                default: key.default,
-            });
+            return Err(bad_value(name, value, &origin));
         }
+        let value = match self.values.get(key.name) {
+            // git gives a list one value at a time; an empty one begins it anew, as for git's own lists.
+            Some((before, Origin::Git)) if is_list(key) && origin == Origin::Git => joined(before, value),
+            _ => value,
+        };
         self.values.insert(key.name, (value, origin));
         Ok(())
     }
 }
 
-fn flatten(prefix: &str, table: &toml::Table, out: &mut Vec<(String, String)>) {
+fn is_list(key: &Key) -> bool {
+    key.form == Form::Commands
+}
+
+fn joined(before: &str, value: String) -> String {
+    if before.is_empty() || value.is_empty() { value } else { format!("{before}\n{value}") }
+}
+
+/// The error for a value that does not have its key's form.
+fn bad_value(name: &str, value: String, origin: &Origin) -> Error {
+    let key = Key::find(name);
+    Error::Value {
+        key: key.map_or(name, |k| k.name).to_owned(),
+        value,
+        origin: origin.to_string(),
+        form: key.map(|k| k.form.describe()).unwrap_or_default(),
+        default: key.map_or("", |k| k.default),
+    }
+}
+
+/// A value of a file as the other layers would give it; none for a list of anything but single lines.
+fn as_text(name: &str, value: &toml::Value) -> Option<String> {
+    match value {
+        toml::Value::String(text) => Some(text.clone()),
+        toml::Value::Array(items) if Key::find(name).is_some_and(is_list) => {
+            let line =
+                |item: &toml::Value| item.as_str().filter(|l| !l.contains('\n')).map(ToOwned::to_owned);
+            items.iter().map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))
+        }
+        other => Some(other.to_string()),
+    }
+}
+
+fn flatten<'t>(prefix: &str, table: &'t toml::Table, out: &mut Vec<(String, &'t toml::Value)>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
             toml::Value::Table(inner) => flatten(&key, inner, out),
-            toml::Value::String(text) => out.push((key, text.clone())),
-            other => out.push((key, other.to_string())),
+            value => out.push((key, value)),
         }
     }
 }
@@ -225,6 +258,25 @@ mod tests {
         assert_eq!(layers.get(key("agent.stop_grace")).0, "3");
         assert_eq!(layers.get(key("lock.timeout")).1.to_string(), "$PROQ_LOCK_TIMEOUT");
         assert_eq!(layers.get(key("trash.keep")), ("7", &Origin::Default));
+    }
+
+    #[test]
+    fn a_list_is_an_array_in_a_file_and_several_values_in_git() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("proq.toml");
+        let read = |git: &[&str]| {
+            let git: Vec<_> = git.iter().map(|v| ("verify.commands".to_owned(), (*v).to_owned())).collect();
+            let layers = Layers::read(Some(dir.path()), None, &git, &|_| None)?;
+            Ok::<_, Error>(layers.get(key("verify.commands")).0.to_owned())
+        };
+        std::fs::write(&file, "[verify]\ncommands = ['make', 'make test']\n").unwrap();
+        assert_eq!(read(&[]).unwrap(), "make\nmake test");
+        assert_eq!(read(&["a b", "c"]).unwrap(), "a b\nc");
+        assert_eq!(read(&["a", "", "c"]).unwrap(), "c");
+        for bad in ["commands = [1]", "commands = ['a\\nb', \"a\\nb\"]", "commands = \"a\\u0000b\""] {
+            std::fs::write(&file, format!("[verify]\n{bad}\n")).unwrap();
+            assert!(matches!(read(&[]), Err(Error::Value { .. })), "{bad}");
+        }
     }
 
     #[test]

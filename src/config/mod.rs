@@ -5,5 +5,5 @@ mod layers;
 mod settings;
 
 pub(crate) use key::{KEYS, Key};
-pub(crate) use layers::{Error, Layers};
+pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

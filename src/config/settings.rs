@@ -1,8 +1,9 @@
 //! Owns the settings as the domain uses them: typed, once the layers have been checked.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Key, Layers};
+use super::{Key, Layers, Origin};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,14 @@ pub(crate) struct Settings {
     pub(crate) op_keep: Duration,
     /// `trash.keep`.
     pub(crate) trash_keep: Duration,
+    /// `verify.commands`.
+    pub(crate) verify_commands: Vec<String>,
+    /// `verify.jobs`, at least one.
+    pub(crate) verify_jobs: usize,
+    /// `verify.location`; none without a home folder.
+    pub(crate) verify_location: Option<PathBuf>,
+    /// `verify.timeout`.
+    pub(crate) verify_timeout: Duration,
 }
 
 impl Settings {
@@ -70,6 +79,26 @@ impl Settings {
             },
             op_keep: days("op.keep"),
             trash_keep: days("trash.keep"),
+            verify_commands: lines(&text("verify.commands")),
+            verify_jobs: usize::try_from(count("verify.jobs")).unwrap_or(1).max(1),
+            verify_location: location(layers),
+            verify_timeout: Duration::from_secs(count("verify.timeout")),
         }
+    }
+}
+
+/// Command lines that say something.
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+/// The folder for checks: where nobody set it, the user's cache folder.
+fn location(layers: &Layers) -> Option<PathBuf> {
+    let (text, origin) = layers.get(Key::find("verify.location")?);
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|p| p.is_absolute());
+    match (cache, text.strip_prefix("~/")) {
+        (Some(cache), _) if *origin == Origin::Default => Some(cache.join("git-proq/verify")),
+        (_, Some(below)) => Some(std::env::home_dir()?.join(below)),
+        (_, None) => Some(PathBuf::from(text)),
     }
 }

@@ -32,6 +32,9 @@ pub(crate) enum Name {
     /// A landing captured a conflict.
     #[serde(rename = "merge.conflict")]
     MergeConflict,
+    /// Checks of a landing failed with a lane and succeed without it.
+    #[serde(rename = "merge.check-failed")]
+    MergeCheckFailed,
     /// The main checkout shows a lane.
     #[serde(rename = "preview.entered")]
     PreviewEntered,

@@ -1,5 +1,8 @@
-//! Owns the event log: one numbered JSON line for everything that happens, for hooks, notifications and dashboards.
+//! Owns the event log: one numbered JSON line for everything that happens, for hooks, notifications and dashboards; and
+//! which commands of a repository's the user has approved.
 
+mod approval;
 mod log;
 
+pub(crate) use approval::{Approvals, Command};
 pub(crate) use log::{Event, Log, Name};

@@ -163,7 +163,7 @@ impl Repo {
     }
 
     /// The id that these bytes have as a blob.
-    pub(super) fn blob_id(&self, bytes: &[u8]) -> Option<Oid> {
+    pub(crate) fn blob_id(&self, bytes: &[u8]) -> Option<Oid> {
         gix::objs::compute_hash(self.gix.object_hash(), gix::objs::Kind::Blob, bytes).ok().map(Oid)
     }
 }

@@ -35,6 +35,7 @@ mod transition;
 mod tree_merge;
 mod trees;
 mod version;
+mod warm;
 mod worktree;
 
 pub(crate) use clear::{clear, renew};

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Project, drafts, op_log, saved, snaps, trash};
+use super::{Error, Project, checks, drafts, op_log, saved, snaps, trash};
 use crate::explain::Explain;
 use crate::git::Oid;
 use crate::store::{Moment, size_on_disk};
@@ -23,14 +23,23 @@ pub(crate) enum Kind {
     Saved,
     /// Refs that kept objects for operations which are gone.
     Keepers,
+    /// What checks found good.
+    Checks,
     /// What dead processes had begun to write.
     Drafts,
 }
 
 impl Kind {
     /// All, in the order in which they are looked at.
-    pub(crate) const ALL: [Kind; 6] =
-        [Kind::Trash, Kind::Snapshots, Kind::Operations, Kind::Saved, Kind::Keepers, Kind::Drafts];
+    pub(crate) const ALL: [Kind; 7] = [
+        Kind::Trash,
+        Kind::Snapshots,
+        Kind::Operations,
+        Kind::Saved,
+        Kind::Keepers,
+        Kind::Checks,
+        Kind::Drafts,
+    ];
 }
 
 /// Something that is old enough to go.
@@ -96,6 +105,7 @@ pub(crate) fn old(project: &Project, kind: Kind) -> Result<Old, Error> {
         Kind::Operations => Ok(op_log::old(project)),
         Kind::Saved => saved::old(project),
         Kind::Keepers => Ok(Old { spare: op_log::ownerless(project)?, stays: Vec::new() }),
+        Kind::Checks => Ok(checks::old(project)),
         Kind::Drafts => Ok(drafts::old(project)),
     }
 }

@@ -3,6 +3,7 @@
 mod aside;
 mod base;
 mod checkout;
+mod checks;
 mod create;
 mod drafts;
 mod error;
@@ -31,6 +32,7 @@ mod undo_error;
 
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
+pub(crate) use checks::KEPT as CHECKS_KEPT;
 pub(crate) use create::{NewLane, Plan, create, plan};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};

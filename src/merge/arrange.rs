@@ -8,14 +8,25 @@ use super::request::Candidate;
 use super::stack::{self, Ground, Stack};
 use crate::git::{self, Oid, ThrowAway};
 
+/// Lanes on top of a base, in the order that was found.
+#[derive(Debug)]
+pub(super) struct Arranged {
+    /// The stack.
+    pub(super) stack: Stack,
+    /// The lanes in the order in which they were tried.
+    pub(super) lanes: Vec<Candidate>,
+    /// Why it is another order than by size and age.
+    pub(super) why: Vec<String>,
+}
+
 /// Stacks the candidates on `base` in the order that is asked for. Where lanes conflict, the best order is looked for: the
-/// one in which most of them land. Returns the stack and, if that is another order than by size and age, why.
+/// one in which most of them land.
 pub(super) fn build(
     ground: Ground<'_>,
     base: Oid,
     candidates: &[Candidate],
     order: Order,
-) -> Result<(Stack, Vec<String>), Error> {
+) -> Result<Arranged, Error> {
     let weights: Vec<Weight> =
         candidates.iter().map(|c| Weight { waited: c.waited, files: c.files }).collect();
     let first = match order {
@@ -24,22 +35,26 @@ pub(super) fn build(
         Order::FewestFiles => by(candidates, |c| (c.files, c.lane.created)),
         Order::Oldest => by(candidates, |c| (0, c.lane.created)),
     };
-    let stack = stack::build(ground, base, &pick(candidates, &first))?;
+    let lanes = pick(candidates, &first);
+    let stack = stack::build(ground, base, &lanes)?;
+    let plain = |stack| Ok(Arranged { stack, lanes, why: Vec::new() });
     if order != Order::Best || stack.clashes.is_empty() || candidates.len() < 2 {
-        return Ok((stack, Vec::new()));
+        return plain(stack);
     }
     let conflicts = conflicts(ground, base, candidates)?;
     let hit = |a: usize, b: usize| conflicts[&(a.min(b), a.max(b))];
     let better = order::best(&weights, &hit);
     if better == first {
-        return Ok((stack, Vec::new()));
+        return plain(stack);
     }
-    let other = stack::build(ground, base, &pick(candidates, &better))?;
+    let lanes = pick(candidates, &better);
+    let other = stack::build(ground, base, &lanes)?;
     if other.clashes.len() >= stack.clashes.len() {
-        return Ok((stack, Vec::new()));
+        return plain(stack);
     }
     let less = stack.clashes.len() - other.clashes.len();
-    Ok((other, explain(candidates, &first, &better, less, &hit)))
+    let why = explain(candidates, &first, &better, less, &hit);
+    Ok(Arranged { stack: other, lanes, why })
 }
 
 fn by<K: Ord>(candidates: &[Candidate], key: impl Fn(&Candidate) -> K) -> Vec<usize> {

@@ -8,7 +8,7 @@ use crate::explain::Explain;
 use crate::git::{self, Change, Oid, Repo, RepoPath, Side, WorktreeList};
 use crate::lane::{Evidence, Operation, Project, commit_leftovers, effective_state, holds_conflict, look_at};
 use crate::store::Record;
-use crate::store::records::{ConflictRecord, LaneRecord, LaneState};
+use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState};
 
 /// Lanes sorted by what may be done with them.
 #[derive(Debug, Default)]
@@ -119,6 +119,9 @@ impl Look<'_, '_> {
             LaneState::Conflict if self.request.all && !self.moved_since_conflict()? => {
                 Some("it conflicts, and neither it nor its base has moved since".into())
             }
+            LaneState::CheckFailed if self.request.all && !self.moved_since_check()? => {
+                Some("its checks failed, and neither it nor its base has moved since".into())
+            }
             _ => None,
         })
     }
@@ -134,6 +137,14 @@ impl Look<'_, '_> {
         let tip = self.project.repo.branch_tip(&self.lane.branch)?;
         let base = self.project.repo.branch_tip(&self.onto)?;
         Ok(tip != Some(conflict.theirs) || base != Some(conflict.base_tip) || self.onto != conflict.onto)
+    }
+
+    fn moved_since_check(&self) -> Result<bool, Error> {
+        let path = self.project.store.layout().check(&self.lane.name);
+        let Some(check) = CheckRecord::find(&path)? else { return Ok(true) };
+        let tip = self.project.repo.branch_tip(&self.lane.branch)?;
+        let base = self.project.repo.branch_tip(&self.onto)?;
+        Ok(tip != Some(check.theirs) || base != Some(check.base_tip) || self.onto != check.onto)
     }
 
     /// The tip that may land and the base's, or the outcome that says why none may.

@@ -1,10 +1,12 @@
 //! Owns what can go wrong with a landing, in the user's words.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain};
+use crate::git::Oid;
 use crate::interrupt::Interrupted;
-use crate::{git, lane, preview, store};
+use crate::{git, lane, preview, process, store};
 
 /// An error about a landing.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +42,40 @@ pub enum Error {
         /// The base.
         base: String,
     },
+    /// Commands that came with the repository and that nobody has approved.
+    #[error("{} wants lanes checked with commands that you have not approved: {}; nothing was moved", path.display(), commands.join("; "))]
+    Unapproved {
+        /// The settings file.
+        path: PathBuf,
+        /// The command lines.
+        commands: Vec<String>,
+    },
+    /// There is no place for the worktrees of checks.
+    #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
+    NoHome,
+    /// That place is inside of what is checked.
+    #[error("verify.location {} lies inside the repository; checks would find its files there; nothing was moved", dir.display())]
+    Inside {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// There is something else in that place.
+    #[error("{} was not made by git-proq for this repository; it was left as it is, and nothing was moved", dir.display())]
+    NotOurs {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A worktree for checks could not be brought to a commit.
+    #[error("{} could not be brought to {}; nothing was moved", dir.display(), commit.short())]
+    NotThere {
+        /// The worktree.
+        dir: PathBuf,
+        /// The commit.
+        commit: Oid,
+    },
+    /// From a program.
+    #[error(transparent)]
+    Process(#[from] process::Error),
     /// From a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
@@ -70,6 +106,22 @@ impl Explain for Error {
                 vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]
             }
             Error::Audit { .. } => vec!["please report this; look at: git log --graph --all".into()],
+            Error::Unapproved { .. } => vec![
+                "read them and let them run: git proq approve".into(),
+                "or land without: git proq merge --no-checks …".into(),
+            ],
+            Error::NoHome | Error::Inside { .. } => {
+                vec!["name another folder: git config proq.verify.location /PATH".into()]
+            }
+            Error::NotOurs { dir } => vec![
+                format!("look at it: ls -la '{}'", dir.display()).into(),
+                "or name another folder: git config proq.verify.location /PATH".into(),
+            ],
+            Error::NotThere { dir, .. } => vec![
+                format!("is another program at work there? it may be deleted: rm -rf '{}'", dir.display())
+                    .into(),
+            ],
+            Error::Process(e) => e.hints(),
             Error::Lane(e) => e.hints(),
             Error::Preview(e) => e.hints(),
             Error::Git(e) => e.hints(),
@@ -80,7 +132,14 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::Audit { .. } => Exit::Bug,
-            Error::Restless { .. } | Error::InUse { .. } => Exit::Refused,
+            Error::Restless { .. }
+            | Error::InUse { .. }
+            | Error::Unapproved { .. }
+            | Error::NoHome
+            | Error::Inside { .. }
+            | Error::NotOurs { .. }
+            | Error::NotThere { .. } => Exit::Refused,
+            Error::Process(e) => e.exit(),
             Error::Lane(e) => e.exit(),
             Error::Preview(e) => e.exit(),
             Error::Git(e) => e.exit(),

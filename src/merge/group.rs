@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use super::arrange::{self, Arranged};
 use super::land::{self, Landing, Way};
 use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
-use super::stack::{Ground, Stack};
-use super::{Error, arrange, conflict};
+use super::stack::{self, Ground, Stack};
+use super::verify::{Pending, Verified, Verifier};
+use super::{Error, conflict, failed};
 use crate::event;
 use crate::explain::{Exit, Explain};
 use crate::git::{RepoPath, ThrowAway};
@@ -19,152 +21,186 @@ const TRIES: u32 = 5;
 /// How long to wait before that.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Lands what can land of one base, and adds to the report what became of each lane.
-pub(super) fn land(
-    op: &Operation<'_>,
-    request: &Request<'_>,
-    onto: &str,
-    group: &[Candidate],
-    report: &mut Report,
-) {
-    let landed = op.attempt(|| try_to_land(op, request, onto, group));
-    match landed {
-        Ok((stack, order)) => {
-            report.order.extend(order);
-            report.lanes.extend(outcomes(&stack, request.dry_run));
-        }
-        Err(e) => report.lanes.extend(refuse_all(onto, group, &e)),
-    }
+/// What lands with what.
+pub(super) struct Work<'w, 'p> {
+    /// The operation.
+    pub(super) op: &'w Operation<'p>,
+    /// What is asked for.
+    pub(super) request: &'w Request<'w>,
+    /// The checks, and what they have found so far.
+    pub(super) verifier: &'w mut Verifier,
 }
 
-fn try_to_land(
-    op: &Operation<'_>,
-    request: &Request<'_>,
-    onto: &str,
-    group: &[Candidate],
-) -> Result<(Stack, Vec<String>), Error> {
-    let mut last = None;
-    for _ in 0..TRIES {
-        let (stack, order) = prepare(op, request, onto, group)?;
-        if request.dry_run {
-            return Ok((stack, order));
-        }
-        let rest = follow_ups(op, &stack)?;
-        if stack.steps.is_empty() {
-            for step in rest {
-                drop(op.perform(step)?);
-            }
-            return Ok((stack, order));
-        }
-        match land::land(op, &stack, rest, Way::Forward)? {
-            Landing::Moved(why) => last = why,
-            Landing::Done => {
-                tell(op, &stack);
-                return Ok((stack, order));
-            }
-        }
-        // Whoever moved it may be in the middle of something; a moment later it is done.
-        std::thread::sleep(PAUSE);
-    }
-    Err(Error::Restless { base: onto.to_owned(), tries: TRIES, last })
+/// The lanes of one base, stacked and checked.
+struct Prepared {
+    verified: Verified,
+    why: Vec<String>,
 }
 
-/// Lands all lanes of all bases, or none of them.
-///
-/// # Errors
-/// When a base could not be moved: then all others are where they were.
-pub(super) fn land_together(
-    op: &Operation<'_>,
-    request: &Request<'_>,
-    groups: &[(String, Vec<Candidate>)],
-    report: &mut Report,
-) -> Result<(), Error> {
-    for _ in 0..TRIES {
-        let mut stacks = Vec::new();
-        for (onto, group) in groups {
-            let (stack, order) = prepare(op, request, onto, group)?;
-            stacks.push(stack);
-            report.order.extend(order);
+impl Work<'_, '_> {
+    /// Lands what can land of one base, and adds to the report what became of each lane.
+    ///
+    /// # Errors
+    /// When a signal ended it: that is no refusal of these lanes.
+    pub(super) fn land(&mut self, onto: &str, group: &[Candidate], report: &mut Report) -> Result<(), Error> {
+        let op = self.op;
+        match op.attempt(|| self.try_to_land(onto, group)) {
+            Ok(done) => {
+                report.order.extend(done.why);
+                report.lanes.extend(all_outcomes(op, &done.verified, self.request.dry_run));
+            }
+            Err(e) if matches!(e.exit(), Exit::Signal(_)) => return Err(e),
+            Err(e) => report.lanes.extend(refuse_all(onto, group, &e)),
         }
-        let refused = report.lanes.iter().chain(stacks.iter().flat_map(|s| &s.decided));
-        let refused = refused.filter(|o| o.result == Verdict::Refused).map(|o| (&o.lane, Exit::Refused));
-        let clashes =
-            stacks.iter().flat_map(|s| &s.clashes).map(|c| (&c.candidate.lane.name, Exit::Conflicts));
-        if let Some((lane, exit)) = refused.chain(clashes).next() {
-            let why = format!("it could land, but --atomic lands all or none, and '{lane}' does not");
-            for stack in &stacks {
-                if !request.dry_run {
-                    for step in captures(op, stack)? {
-                        drop(op.perform(step)?);
-                    }
-                }
-                report.lanes.extend(held_back(stack, &why, exit));
+        Ok(())
+    }
+
+    fn try_to_land(&mut self, onto: &str, group: &[Candidate]) -> Result<Prepared, Error> {
+        let (op, mut last, mut pending) = (self.op, None, Pending::default());
+        for _ in 0..TRIES {
+            let done = self.prepare(onto, group, &mut pending)?;
+            if self.request.dry_run {
+                return Ok(done);
             }
-            return Ok(());
+            let mut rest = follow_ups(op, &done.verified)?;
+            rest.extend(pending.release());
+            let stack = &done.verified.stack;
+            if stack.steps.is_empty() {
+                for step in rest {
+                    drop(op.perform(step)?);
+                }
+                return Ok(done);
+            }
+            match land::land(op, stack, rest, Way::Forward)? {
+                Landing::Moved(why) => last = why,
+                Landing::Done => {
+                    tell(op, stack);
+                    return Ok(done);
+                }
+            }
+            // Whoever moved it may be in the middle of something; a moment later it is done.
+            std::thread::sleep(PAUSE);
         }
-        let lands = |op: &Operation<'_>| {
-            for stack in stacks.iter().filter(|s| !s.steps.is_empty()) {
-                if let Landing::Moved(last) = land::land(op, stack, follow_ups(op, stack)?, Way::Back)? {
-                    return Err(Error::Restless { base: stack.onto.clone(), tries: TRIES, last });
-                }
+        Err(Error::Restless { base: onto.to_owned(), tries: TRIES, last })
+    }
+
+    /// Lands all lanes of all bases, or none of them.
+    ///
+    /// # Errors
+    /// When a base could not be moved: then all others are where they were.
+    pub(super) fn land_together(
+        &mut self,
+        groups: &[(String, Vec<Candidate>)],
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        let dry_run = self.request.dry_run;
+        let mut pending: Vec<Pending> = groups.iter().map(|_| Pending::default()).collect();
+        for _ in 0..TRIES {
+            let mut all = Vec::new();
+            for ((onto, group), pending) in groups.iter().zip(&mut pending) {
+                all.push(self.prepare(onto, group, pending)?);
             }
-            Ok(())
-        };
-        match if request.dry_run { Ok(()) } else { op.attempt(|| lands(op)) } {
-            Err(Error::Restless { .. }) => {
-                report.order.clear();
-                std::thread::sleep(PAUSE);
-            }
-            other => {
-                other?;
-                for stack in &stacks {
-                    if !request.dry_run && !stack.steps.is_empty() {
-                        tell(op, stack);
-                    }
-                    report.lanes.extend(outcomes(stack, request.dry_run));
-                }
+            if let Some((why, exit)) = obstacle(report, &all) {
+                self.hold_back(&all, &pending, &why, exit, report)?;
                 return Ok(());
             }
+            match if dry_run { Ok(()) } else { self.op.attempt(|| land_each(self.op, &all, &pending)) } {
+                Err(Error::Restless { .. }) => std::thread::sleep(PAUSE),
+                other => {
+                    other?;
+                    for done in all {
+                        if !dry_run && !done.verified.stack.steps.is_empty() {
+                            tell(self.op, &done.verified.stack);
+                        }
+                        report.order.extend(done.why);
+                        report.lanes.extend(outcomes(&done.verified.stack, dry_run));
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        let base = groups.iter().map(|(onto, _)| onto.as_str()).collect::<Vec<_>>().join("', '");
+        Err(Error::Restless { base, tries: TRIES, last: None })
+    }
+
+    /// Lands nothing; what stood in the way is written down all the same.
+    fn hold_back(
+        &self,
+        all: &[Prepared],
+        pending: &[Pending],
+        why: &str,
+        exit: Exit,
+        report: &mut Report,
+    ) -> Result<(), Error> {
+        for (done, pending) in all.iter().zip(pending) {
+            if !self.request.dry_run {
+                for step in captures(self.op, &done.verified)?.into_iter().chain(pending.release()) {
+                    drop(self.op.perform(step)?);
+                }
+            }
+            let mut lines = all_outcomes(self.op, &done.verified, self.request.dry_run);
+            for line in lines.iter_mut().filter(|line| line.result == Verdict::Landed) {
+                *line = Outcome { exit: Some(exit), ..Outcome::refused(&line.lane, &line.onto, why) };
+            }
+            report.lanes.extend(lines);
+        }
+        Ok(())
+    }
+
+    /// Stacks the lanes that may still land on their base as it is now, and checks what would land.
+    fn prepare(&mut self, onto: &str, group: &[Candidate], pending: &mut Pending) -> Result<Prepared, Error> {
+        let (request, project) = (self.request, self.op.project);
+        let scratch = project.store.layout().scratch()?;
+        let aside = match request.dry_run {
+            true => Some(ThrowAway::new(&project.repo, &scratch.path().join("objects"))?),
+            false => None,
+        };
+        let tip = project.repo.branch_tip(onto)?;
+        let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let fresh = still_ready(project, group)?;
+        let ground = Ground {
+            project,
+            onto,
+            strategy: request.strategy(&project.settings),
+            hooks: !request.no_verify,
+            scratch: scratch.path(),
+            into: aside.as_ref(),
+        };
+        let Arranged { stack, lanes, why } = arrange::build(ground, base, &fresh, request.order)?;
+        if request.dry_run {
+            return Ok(Prepared { verified: Verified { stack, failed: Vec::new() }, why });
+        }
+        let rebuild = |lanes: &[Candidate]| stack::build(ground, base, lanes);
+        let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
+        Ok(Prepared { verified, why })
+    }
+}
+
+/// Moves base after base. There is a way back until the last one has moved.
+fn land_each(op: &Operation<'_>, all: &[Prepared], pending: &[Pending]) -> Result<(), Error> {
+    for (done, pending) in all.iter().zip(pending) {
+        let stack = &done.verified.stack;
+        let mut rest = follow_ups(op, &done.verified)?;
+        rest.extend(pending.release());
+        if !stack.steps.is_empty()
+            && let Landing::Moved(last) = land::land(op, stack, rest, Way::Back)?
+        {
+            return Err(Error::Restless { base: stack.onto.clone(), tries: TRIES, last });
         }
     }
-    let base = groups.iter().map(|(onto, _)| onto.as_str()).collect::<Vec<_>>().join("', '");
-    Err(Error::Restless { base, tries: TRIES, last: None })
+    Ok(())
 }
 
-/// What becomes of a stack of which nothing lands because of lanes elsewhere.
-fn held_back(stack: &Stack, why: &str, exit: Exit) -> Vec<Outcome> {
-    let mut out = outcomes(stack, true);
-    for line in out.iter_mut().filter(|line| line.result == Verdict::Landed) {
-        *line = Outcome { exit: Some(exit), ..Outcome::refused(&line.lane, &stack.onto, why) };
-    }
-    out
-}
-
-/// Stacks the lanes that may still land on their base as it is now.
-fn prepare(
-    op: &Operation<'_>,
-    request: &Request<'_>,
-    onto: &str,
-    group: &[Candidate],
-) -> Result<(Stack, Vec<String>), Error> {
-    let project = op.project;
-    let scratch = project.store.layout().scratch()?;
-    let aside = match request.dry_run {
-        true => Some(ThrowAway::new(&project.repo, &scratch.path().join("objects"))?),
-        false => None,
-    };
-    let base =
-        project.repo.branch_tip(onto)?.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
-    let fresh = still_ready(project, group)?;
-    let ground = Ground {
-        project,
-        onto,
-        strategy: request.strategy(&project.settings),
-        hooks: !request.no_verify,
-        scratch: scratch.path(),
-        into: aside.as_ref(),
-    };
-    arrange::build(ground, base, &fresh, request.order)
+/// What keeps all lanes from landing when it is all or none, and the exit code of that.
+fn obstacle(report: &Report, all: &[Prepared]) -> Option<(String, Exit)> {
+    let stacks = || all.iter().map(|done| &done.verified.stack);
+    let refused = report.lanes.iter().chain(stacks().flat_map(|s| &s.decided));
+    let refused = refused.filter(|o| o.result == Verdict::Refused).map(|o| (&o.lane, Exit::Refused));
+    let failed = all.iter().flat_map(|done| &done.verified.failed);
+    let failed = failed.map(|f| (&f.candidate.lane.name, Exit::Agent));
+    let clashes = stacks().flat_map(|s| &s.clashes).map(|c| (&c.candidate.lane.name, Exit::Conflicts));
+    let (lane, exit) = refused.chain(failed).chain(clashes).next()?;
+    Some((format!("it could land, but --atomic lands all or none, and '{lane}' does not"), exit))
 }
 
 fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
@@ -192,12 +228,14 @@ fn still_ready(project: &Project, group: &[Candidate]) -> Result<Vec<Candidate>,
     Ok(out)
 }
 
-/// What is written down once the base has moved: landed lanes first, then the conflicts.
-fn follow_ups(op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
+/// What is written down once the base has moved: landed lanes first, then the conflicts and what checks put aside.
+fn follow_ups(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Error> {
+    let stack = &verified.stack;
     let mut steps = Vec::new();
     for step in &stack.steps {
         let lane = &step.candidate.lane;
         steps.extend(conflict::forget(op, &lane.name)?);
+        steps.extend(failed::forget(op, &lane.name)?);
         let (commit, tip) = (step.commit, step.candidate.tip);
         let landed = Landed { commit, onto: stack.onto.clone(), tip, at: now(), method: stack.strategy };
         steps.extend(op.lane_step(&lane.name, |record| {
@@ -206,17 +244,30 @@ fn follow_ups(op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
             record.landed = Some(landed);
         })?);
     }
-    steps.extend(captures(op, stack)?);
+    steps.extend(captures(op, verified)?);
     Ok(steps)
 }
 
-/// The steps that keep a stack's conflicts.
-fn captures(op: &Operation<'_>, stack: &Stack) -> Result<Vec<Step>, Error> {
-    let mut steps = Vec::new();
+/// The steps that keep conflicts, and what checks put aside.
+fn captures(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Error> {
+    let (stack, mut steps) = (&verified.stack, Vec::new());
     for clash in &stack.clashes {
         steps.extend(conflict::capture(op, stack, clash)?);
     }
+    for failed in &verified.failed {
+        steps.extend(failed.steps(op, stack)?);
+    }
     Ok(steps)
+}
+
+/// The answer for a stack and what checks put aside, which is told too.
+fn all_outcomes(op: &Operation<'_>, verified: &Verified, dry_run: bool) -> Vec<Outcome> {
+    let mut out = outcomes(&verified.stack, dry_run);
+    for failed in &verified.failed {
+        failed.tell(op);
+        out.push(failed.outcome(op, &verified.stack));
+    }
+    out
 }
 
 /// Looks once more whether all is there, tells of what landed, and runs the repository's hook.

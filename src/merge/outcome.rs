@@ -1,9 +1,13 @@
 //! Owns what a landing answers, lane by lane.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use crate::explain::Exit;
 use crate::git::{Oid, RepoPath};
+use crate::process::Ended;
+use crate::store::path_form;
 use crate::store::records::Strategy;
 
 /// What became of one lane.
@@ -16,8 +20,26 @@ pub enum Verdict {
     AlreadyLanded,
     /// It conflicts; the conflict was captured.
     Conflict,
+    /// With it a check fails that succeeds without it.
+    CheckFailed,
     /// It may not land; `message` says why.
     Refused,
+}
+
+/// A check that failed with a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// The command line.
+    pub command: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// The lanes below it, with which it succeeds.
+    pub with: Vec<String>,
+    /// What was written.
+    #[serde(with = "path_form")]
+    pub log: PathBuf,
+    /// The last lines of that.
+    pub tail: Vec<String>,
 }
 
 /// One lane's line of the answer.
@@ -44,6 +66,9 @@ pub struct Outcome {
     /// Commands that help.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
+    /// The check that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub check: Option<Check>,
     /// Whether the lane was cleaned up.
     pub cleaned_up: bool,
     /// The exit code this line asks for when it was refused; a lock that could not be had outranks the rest.
@@ -63,6 +88,7 @@ impl Outcome {
             files: Vec::new(),
             message: None,
             hints: Vec::new(),
+            check: None,
             cleaned_up: false,
             exit: None,
         }
@@ -72,6 +98,26 @@ impl Outcome {
     pub(crate) fn refused(lane: &str, onto: &str, why: impl Into<String>) -> Outcome {
         Outcome { message: Some(why.into()), ..Outcome::new(lane, onto, Verdict::Refused) }
     }
+}
+
+/// What was run before anything landed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Checks {
+    /// The command lines, in order.
+    pub commands: Vec<String>,
+    /// Those that come with the repository and were not approved. Only in a dry run: they keep lanes from landing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unapproved: Vec<String>,
+    /// How often they were begun on a state of the files.
+    pub runs: usize,
+    /// How often a result from before was taken.
+    pub reused: usize,
+    /// Those that failed and then succeeded on the same files.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<String>,
+    /// Those that fail on the base itself, and so did not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub red_on_base: Vec<String>,
 }
 
 /// The whole answer.
@@ -84,18 +130,24 @@ pub struct Report {
     /// Why lanes were not stacked by size and age: `b before a: 1 conflict less`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,
+    /// What was checked; none without commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<Checks>,
 }
 
 impl Report {
-    /// The exit code: the first that applies of a lock, a refusal, a conflict, done.
+    /// The exit code: the first that applies of a lock, a refusal, a failed check, a conflict, done.
     pub(crate) fn exit(&self) -> Exit {
-        // What was held back by a conflict elsewhere was not refused itself.
-        let of_itself = |l: &&Outcome| l.result == Verdict::Refused && l.exit != Some(Exit::Conflicts);
+        // What was held back by a conflict or a check elsewhere was not refused itself.
+        let elsewhere = |l: &Outcome| matches!(l.exit, Some(Exit::Conflicts | Exit::Agent));
+        let of_itself = |l: &&Outcome| l.result == Verdict::Refused && !elsewhere(l);
         let refused = || self.lanes.iter().filter(of_itself);
         if refused().any(|l| l.exit == Some(Exit::Locked)) {
             Exit::Locked
         } else if refused().next().is_some() {
             Exit::Refused
+        } else if self.lanes.iter().any(|l| l.result == Verdict::CheckFailed) {
+            Exit::Agent
         } else if self.lanes.iter().any(|l| l.result == Verdict::Conflict) {
             Exit::Conflicts
         } else {
@@ -116,6 +168,8 @@ mod tests {
         report.lanes.push(line(Verdict::Landed));
         report.lanes.push(line(Verdict::Conflict));
         assert_eq!(report.exit(), Exit::Conflicts);
+        report.lanes.push(line(Verdict::CheckFailed));
+        assert_eq!(report.exit(), Exit::Agent);
         report.lanes.push(line(Verdict::Refused));
         assert_eq!(report.exit(), Exit::Refused);
         report.lanes.push(Outcome { exit: Some(Exit::Locked), ..line(Verdict::Refused) });

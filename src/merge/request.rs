@@ -32,6 +32,12 @@ pub(crate) struct Request<'a> {
     pub(crate) plan: &'a dyn Fn(&Plan),
     /// Only say what would happen.
     pub(crate) dry_run: bool,
+    /// Command lines to check with, after those of the settings.
+    pub(crate) verify: &'a [String],
+    /// Leave those of the settings out.
+    pub(crate) no_checks: bool,
+    /// How many states to check beside each other, if not as the settings say.
+    pub(crate) jobs: Option<usize>,
     /// How long to wait in the queue.
     pub(crate) patience: Limit,
 }

@@ -1,16 +1,19 @@
 //! Owns a landing from the queue to the clean-up.
 
+use super::Error;
 use super::collect::{Collected, collect};
+use super::group::Work;
 use super::outcome::{Outcome, Report, Verdict};
 use super::plan::Plan;
 use super::request::{Candidate, Request};
-use super::{Error, group};
+use super::verify::Verifier;
 use crate::lane::{self, Operation, Project, Why, operate};
 use crate::preview;
 use crate::store::Ticket;
 
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
+    let mut verifier = Verifier::new(project, request)?;
     let ticket = match request.dry_run {
         true => None,
         false => Some(Ticket::take(project.store.locks(), request.patience)?),
@@ -20,7 +23,8 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
     {
         return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
     }
-    let report = operate(project, "merge", |op| land_all(op, request))?;
+    let mut report = operate(project, "merge", |op| land_all(op, request, &mut verifier))?;
+    report.checks = verifier.report();
     if !request.dry_run && !request.keep {
         empty_old(project);
     }
@@ -28,7 +32,7 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
     Ok(report)
 }
 
-fn land_all(op: &Operation<'_>, request: &Request<'_>) -> Result<Report, Error> {
+fn land_all(op: &Operation<'_>, request: &Request<'_>, verifier: &mut Verifier) -> Result<Report, Error> {
     if !request.dry_run {
         fetch_from_preview(op, request)?;
     }
@@ -38,13 +42,14 @@ fn land_all(op: &Operation<'_>, request: &Request<'_>) -> Result<Report, Error> 
     }
     (request.plan)(&Plan::of(request.strategy(&op.project.settings), &collected));
     let Collected { ready, decided, left_out } = collected;
-    let mut report = Report { lanes: decided, left_out, order: Vec::new() };
+    let mut report = Report { lanes: decided, left_out, ..Report::default() };
+    let mut work = Work { op, request, verifier };
     let groups = by_base(ready);
     if request.atomic {
-        group::land_together(op, request, &groups, &mut report)?;
+        work.land_together(&groups, &mut report)?;
     } else {
         for (onto, lanes) in &groups {
-            group::land(op, request, onto, lanes, &mut report);
+            work.land(onto, lanes, &mut report)?;
         }
     }
     if !request.dry_run && !request.keep {

@@ -70,6 +70,15 @@ impl Start {
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
+    /// Starts it in a process group of its own.
+    pub(super) fn spawn_in_group(self) -> Result<std::process::Child, Error> {
+        use std::os::unix::process::CommandExt;
+        let program = self.program.clone();
+        let mut command = self.command();
+        command.process_group(0);
+        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+    }
+
     /// Starts it and keeps a pipe to its standard output; the rest is as set.
     pub(crate) fn spawn_talking(self) -> Result<std::process::Child, Error> {
         let program = self.program.clone();

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 
 use super::Error;
 
-fn pid(number: u32) -> Option<Pid> {
+pub(super) fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 

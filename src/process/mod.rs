@@ -1,14 +1,17 @@
-//! Owns starting and ending programs that are not git: agents, and this program itself.
+//! Owns starting and ending programs that are not git: agents, checks, and this program itself.
 
 mod child;
 mod error;
 mod group;
 mod identity;
+mod watched;
 
 pub(crate) use child::{Spawned, Start};
 pub(crate) use error::Error;
 pub(crate) use group::{ask_group, end_group, end_holders, group_lives, signal_process};
 pub(crate) use identity::{birth_of, is_same};
+pub use watched::Ended;
+pub(crate) use watched::Watched;
 
 /// Finds a program as a shell would: on `PATH`, or at a path relative to `dir`.
 pub(crate) fn find(program: &str, dir: &std::path::Path) -> Result<std::path::PathBuf, Error> {

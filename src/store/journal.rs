@@ -196,7 +196,8 @@ impl Entry {
 
     /// The steps that have happened and stand.
     pub(crate) fn standing(&self) -> impl DoubleEndedIterator<Item = &Step> {
-        self.steps.iter().filter(|p| p.status == Status::Done && p.of.is_none()).map(|p| &p.step)
+        let stands = |p: &&Planned| p.status == Status::Done && p.of.is_none() && !p.step.is_fleeting();
+        self.steps.iter().filter(stands).map(|p| &p.step)
     }
 }
 

@@ -62,6 +62,36 @@ impl Layout {
         self.lane(name).join("conflict.toml")
     }
 
+    /// Why a lane's checks failed.
+    pub(crate) fn check(&self, name: &str) -> PathBuf {
+        self.lane(name).join("check.toml")
+    }
+
+    /// What a failed check wrote, below a lane's folder.
+    pub(crate) fn check_log(id: &str) -> PathBuf {
+        Path::new("checks").join(format!("{id}.log"))
+    }
+
+    /// What was found good by checks, a file for each.
+    pub(crate) fn greens(&self) -> PathBuf {
+        self.root.join("cache/verify")
+    }
+
+    /// Who is at work in the `n`-th worktree for checks.
+    pub(crate) fn slot(&self, n: usize) -> PathBuf {
+        self.root.join(format!("cache/slot-{n}.toml"))
+    }
+
+    /// What is written there.
+    pub(crate) fn slot_log(&self, n: usize) -> PathBuf {
+        self.root.join(format!("cache/slot-{n}.log"))
+    }
+
+    /// The commands of the repository's that the user has approved.
+    pub(crate) fn approvals(&self) -> PathBuf {
+        self.root.join("approved.toml")
+    }
+
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

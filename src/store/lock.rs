@@ -1,6 +1,6 @@
 //! Owns the locks: kernel locks on files that are never deleted, so none goes stale.
 //!
-//! Order, outermost first: ticket, merge, tree, worktrees, store. No other lock is held while an agent runs.
+//! Order, outermost first: ticket, slot, merge, tree, worktrees, store. No other lock is held while an agent runs.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,8 @@ pub(crate) enum LockName {
     Tree(String),
     /// A lane's name while it is made or removed, and its supervisor for as long as a run lasts.
     Run(String),
+    /// One of the worktrees for checks.
+    Slot(usize),
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -39,6 +41,7 @@ impl LockName {
             LockName::Worktrees => "worktrees.lock".into(),
             LockName::Merge => "merge.lock".into(),
             LockName::Tree(id) => format!("tree-{id}.lock").into(),
+            LockName::Slot(n) => format!("slot-{n}.lock").into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
         }
@@ -51,6 +54,7 @@ impl LockName {
             LockName::Worktrees => "the list of worktrees".into(),
             LockName::Merge => "the landing".into(),
             LockName::Tree(id) => format!("the worktree '{id}'"),
+            LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Run(lane) | LockName::Alive(lane) => format!("lane '{lane}'"),
         }
     }

@@ -6,15 +6,19 @@ use super::support::Sandbox;
 fn every_setting_is_listed_with_its_meaning() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.proq(&["config", "list"]).shown(), @r"
-    SETTING            VALUE    WHAT IT DOES
-    agent.autocommit   success  commit what an agent left uncommitted: when it ended well, always, or never
-    agent.stop_grace   10       time between asking an agent to end and ending it
-    lane.prefix        proq     lanes' branches are named PREFIX/NAME
-    lock.timeout       30       how long a command waits for another one before it gives up
-    merge.strategy     merge    how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
-    merge.uncommitted  refuse   a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
-    op.keep            30       how long operations, and snapshots that came back, are kept
-    trash.keep         7        how long removed lanes' folders are kept
+    SETTING            VALUE                     WHAT IT DOES
+    agent.autocommit   success                   commit what an agent left uncommitted: when it ended well, always, or never
+    agent.stop_grace   10                        time between asking an agent to end and ending it
+    lane.prefix        proq                      lanes' branches are named PREFIX/NAME
+    lock.timeout       30                        how long a command waits for another one before it gives up
+    merge.strategy     merge                     how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    merge.uncommitted  refuse                    a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
+    op.keep            30                        how long operations, and snapshots that came back, are kept
+    trash.keep         7                         how long removed lanes' folders are kept
+    verify.commands                              what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
+    verify.jobs        1                         how many states of a landing are checked at the same time, each in a worktree of its own
+    verify.location    ~/.cache/git-proq/verify  where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
+    verify.timeout     1800                      how long one command of a check may take
     --- code 0
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
@@ -37,15 +41,19 @@ fn later_layers_win_and_the_origin_is_shown() {
     let mut command = sandbox.proq_command(&sandbox.repo, &["config", "list", "--show-origin"]);
     command.env("PROQ_AGENT_STOP_GRACE", "4");
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
-    SETTING            VALUE     ORIGIN
-    agent.autocommit   always    [ROOT]/repo/proq.toml
-    agent.stop_grace   4         $PROQ_AGENT_STOP_GRACE
-    lane.prefix        r         git config
-    lock.timeout       30        built in
-    merge.strategy     merge     built in
-    merge.uncommitted  snapshot  [ROOT]/home/.config/git-proq/config.toml
-    op.keep            30        built in
-    trash.keep         7         built in
+    SETTING            VALUE                     ORIGIN
+    agent.autocommit   always                    [ROOT]/repo/proq.toml
+    agent.stop_grace   4                         $PROQ_AGENT_STOP_GRACE
+    lane.prefix        r                         git config
+    lock.timeout       30                        built in
+    merge.strategy     merge                     built in
+    merge.uncommitted  snapshot                  [ROOT]/home/.config/git-proq/config.toml
+    op.keep            30                        built in
+    trash.keep         7                         built in
+    verify.commands                              built in
+    verify.jobs        1                         built in
+    verify.location    ~/.cache/git-proq/verify  built in
+    verify.timeout     1800                      built in
     --- code 0
     ");
 }

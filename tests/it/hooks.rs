@@ -85,7 +85,8 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     sandbox.lane_with("tax", "echo tax > a.txt");
     let _ = sandbox.proq(&["preview", "pay"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    let _ = sandbox.proq(&["merge", "pay", "tax"]).fails(3);
+    sandbox.lane_with("bad", "echo bad > bad.txt");
+    let _ = sandbox.proq(&["merge", "pay", "tax", "bad", "--verify", "test ! -e bad.txt"]).fails(4);
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();

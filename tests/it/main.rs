@@ -49,3 +49,5 @@ mod stop;
 mod strategies;
 mod support;
 mod undo;
+mod verify;
+mod verify_many;

@@ -31,6 +31,8 @@ pub enum LaneState {
     Orphaned,
     /// The last landing captured a conflict.
     Conflict,
+    /// With it, checks failed that succeed without it.
+    CheckFailed,
     /// It is on its base.
     Landed,
     /// It was thrown away.
@@ -61,6 +63,7 @@ impl fmt::Display for LaneState {
             LaneState::Stopped => "stopped",
             LaneState::Orphaned => "orphaned",
             LaneState::Conflict => "conflict",
+            LaneState::CheckFailed => "check-failed",
             LaneState::Landed => "landed",
             LaneState::Discarded => "discarded",
         })
@@ -173,7 +176,7 @@ mod tests {
 
     #[test]
     fn states_show_as_they_are_written() {
-        let all = [LaneState::Idle, LaneState::NoChange, LaneState::Conflict, LaneState::Orphaned];
+        let all = [LaneState::Idle, LaneState::NoChange, LaneState::CheckFailed, LaneState::Orphaned];
         for state in all {
             assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
         }

@@ -1,5 +1,7 @@
 //! Owns the form of every record on disk.
 
+mod approval;
+mod check;
 mod conflict;
 mod lane;
 mod preview;
@@ -8,6 +10,8 @@ mod snap;
 mod step;
 mod trash;
 
+pub(crate) use approval::{ApprovalsRecord, Approved};
+pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
 pub(crate) use lane::{Landed, LaneRecord};
 pub use lane::{LaneState, Strategy};

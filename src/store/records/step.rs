@@ -99,3 +99,18 @@ pub(crate) enum Step {
         start: Oid,
     },
 }
+
+/// Below this are refs that hold what an operation works with, for as long as it is under way.
+const PENDING: &str = "refs/proq/pending/";
+
+impl Step {
+    /// The name of such a ref.
+    pub(crate) fn pending_ref(id: &str) -> String {
+        format!("{PENDING}{id}")
+    }
+
+    /// Whether it only moves such a ref: nothing of it is left once the operation has ended.
+    pub(crate) fn is_fleeting(&self) -> bool {
+        matches!(self, Step::Ref { name, .. } if name.starts_with(PENDING))
+    }
+}

@@ -1,0 +1,92 @@
+//! Owns which commands that come with a repository may run: those whose exact text the user has approved.
+//!
+//! Whatever the user says for themselves (their own file, git's configuration, the environment, a flag) needs no approval.
+
+use std::path::PathBuf;
+
+use crate::config::{Key, Layers, Origin};
+use crate::git::Repo;
+use crate::store::records::{ApprovalsRecord, Approved};
+use crate::store::{Error, Record, Store, now};
+
+/// What a command of `verify.commands` is for.
+const VERIFY: &str = "verify";
+
+/// A command line, and whether it may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Command {
+    /// What it is for.
+    pub(crate) kind: &'static str,
+    /// The shell's command line.
+    pub(crate) line: String,
+    /// The tracked file that it comes from; none when it is the user's own.
+    pub(crate) from: Option<PathBuf>,
+    /// Whether it may run.
+    pub(crate) approved: bool,
+}
+
+/// What was approved in one repository.
+pub(crate) struct Approvals<'a> {
+    repo: &'a Repo,
+    /// The record as it is.
+    pub(crate) record: ApprovalsRecord,
+    /// Where it lies.
+    pub(crate) path: PathBuf,
+}
+
+impl<'a> Approvals<'a> {
+    /// Reads them.
+    pub(crate) fn read(repo: &'a Repo, store: &Store) -> Result<Approvals<'a>, Error> {
+        let path = store.layout().approvals();
+        Ok(Approvals { repo, record: ApprovalsRecord::find(&path)?.unwrap_or_default(), path })
+    }
+
+    /// The commands of `verify.commands` as they are set now, in order.
+    pub(crate) fn of_settings(&self, layers: &Layers, lines: &[String]) -> Vec<Command> {
+        let origin = Key::find("verify.commands").map(|key| layers.get(key).1);
+        let from = origin.and_then(|origin| match origin {
+            Origin::Repository(path) => Some(path.clone()),
+            Origin::Default | Origin::User(_) | Origin::Git | Origin::Environment(_) => None,
+        });
+        let command = |line: &String| Command {
+            kind: VERIFY,
+            line: line.clone(),
+            approved: from.is_none() || self.has(VERIFY, line),
+            from: from.clone(),
+        };
+        lines.iter().map(command).collect()
+    }
+
+    /// Whether this very text was approved.
+    fn has(&self, kind: &str, line: &str) -> bool {
+        let id = self.id(kind, line);
+        // Two texts of one hash are made, not met.
+        self.record.approved.iter().any(|a| a.id == id && a.kind == kind && a.command == line)
+    }
+
+    fn id(&self, kind: &str, line: &str) -> String {
+        let hash = self.repo.blob_id(format!("{kind}\0{line}").as_bytes());
+        hash.map(|id| id.to_string()).unwrap_or_default()
+    }
+
+    /// The record with these commands approved too.
+    pub(crate) fn with(&self, commands: &[Command]) -> ApprovalsRecord {
+        let mut record = self.record.clone();
+        for Command { kind, line, .. } in commands.iter().filter(|c| !self.has(c.kind, &c.line)) {
+            record.approved.push(Approved {
+                id: self.id(kind, line),
+                kind: (*kind).to_owned(),
+                command: line.clone(),
+                at: now(),
+            });
+        }
+        record
+    }
+}
+
+/// A command of the user's own.
+impl From<&String> for Command {
+    fn from(line: &String) -> Command {
+        Command { kind: VERIFY, line: line.clone(), from: None, approved: true }
+    }
+}

@@ -1,0 +1,125 @@
+//! Owns the worktrees that checks run in: outside of the repository, kept from one landing to the next, each for one run
+//! at a time.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Error;
+use crate::git::Oid;
+use crate::lane::Project;
+use crate::process::{end_group, is_same};
+use crate::store::records::SlotRecord;
+use crate::store::{self, Guard, LockName, Record, make_private, remove_tree};
+
+/// What says whose folder it is, and keeps it out of backups.
+const MARK: &str = "CACHEDIR.TAG";
+
+/// How long what a dead landing left running may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// One worktree, held by this process.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Slot {
+    /// Its number.
+    pub(super) number: usize,
+    /// Its top folder.
+    pub(super) dir: PathBuf,
+    _lock: Guard,
+}
+
+impl Slot {
+    /// Takes the worktree of a number. What a dead landing left running in it is ended.
+    pub(super) fn take(project: &Project, number: usize) -> Result<Slot, Error> {
+        let lock = project.store.locks().take(&LockName::Slot(number))?;
+        let dir = home(project)?.join(format!("slot-{number}"));
+        let record = project.store.layout().slot(number);
+        if let Ok(Some(last)) = SlotRecord::find(&record)
+            && is_same(last.pid, last.birth.as_deref())
+        {
+            end_group(last.pid, GRACE);
+        }
+        Ok(Slot { number, dir, _lock: lock })
+    }
+
+    /// Brings it to a commit: tracked files as they are there, nothing untracked, what is ignored as it was left.
+    pub(super) fn bring_to(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+        let repo = &project.repo;
+        if repo.is_sound_worktree(&self.dir) && repo.bring_to(&self.dir, commit).is_ok() {
+            return self.require_at(project, commit);
+        }
+        self.build(project, commit)?;
+        repo.bring_to(&self.dir, commit)?;
+        self.require_at(project, commit)
+    }
+
+    /// Takes it off whatever branch a check has switched to: a branch that is checked out here could not move alone.
+    pub(super) fn let_go(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+        match project.repo.detached_head(&self.dir) {
+            Ok(Some(_)) => Ok(()),
+            _ => Ok(project.repo.detach(&self.dir, commit)?),
+        }
+    }
+
+    fn require_at(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+        if project.repo.detached_head(&self.dir)? == Some(commit) {
+            return Ok(());
+        }
+        Err(Error::NotThere { dir: self.dir.clone(), commit })
+    }
+
+    /// Makes it anew. All below its folder was made by checks.
+    fn build(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+        let _lock = project.store.locks().take(&LockName::Worktrees)?;
+        if self.dir.symlink_metadata().is_ok() {
+            remove_tree(&self.dir)?;
+        }
+        project.repo.forget_worktree(&self.dir)?;
+        Ok(project.repo.add_detached(&self.dir, commit)?)
+    }
+}
+
+/// The folder of this repository's worktrees for checks, made when it is missing.
+fn home(project: &Project) -> Result<PathBuf, Error> {
+    let location = project.settings.verify_location.clone().ok_or(Error::NoHome)?;
+    let repo = project.repo.common_dir();
+    let dir = location.join(name(project));
+    make_private(&dir)?;
+    let dir = dir.canonicalize().map_err(store::Error::io("look at", &dir))?;
+    // Inside, a check would find the modules and settings of the checkout around it, and be green for the wrong reason.
+    if dir.starts_with(repo) || project.repo.main_worktree().is_some_and(|main| dir.starts_with(main)) {
+        drop(std::fs::remove_dir(&dir));
+        return Err(Error::Inside { dir: location });
+    }
+    let mark = dir.join(MARK);
+    let text = format!(
+        "Signature: 8a477f597d28d172789f06886806bc55\n# git-proq checks what lands in {} here. It may be deleted.\n",
+        repo.display()
+    );
+    match std::fs::read_to_string(&mark) {
+        Ok(found) if found == text => Ok(dir),
+        Err(_) if is_empty(&dir) => {
+            store::write_atomically(&mark, text.as_bytes())?;
+            Ok(dir)
+        }
+        Ok(_) | Err(_) => Err(Error::NotOurs { dir }),
+    }
+}
+
+/// What a killed process had begun to write there does not count.
+fn is_empty(dir: &Path) -> bool {
+    let visible = |e: std::io::Result<std::fs::DirEntry>| {
+        e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with(&format!(".{MARK}")))
+    };
+    std::fs::read_dir(dir).is_ok_and(|mut entries| !entries.any(visible))
+}
+
+/// The repository's name for a person, and what tells it from others of that name: where it lies.
+fn name(project: &Project) -> String {
+    let home = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
+    let short: String = home.file_stem().unwrap_or_default().to_string_lossy().chars().map(plain).collect();
+    let path = project.repo.common_dir().as_os_str().as_encoded_bytes();
+    let id = project.repo.blob_id(path).map(|id| id.to_string()).unwrap_or_default();
+    format!("{short}-{}", id.get(..12).unwrap_or("x"))
+}

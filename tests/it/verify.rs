@@ -1,0 +1,364 @@
+//! Owns the tests of the checks of a landing: what they run on, what a red one does, what is kept from one to the next.
+
+use super::support::Sandbox;
+
+/// The worktree that checks run in first.
+fn slot(sandbox: &Sandbox) -> std::path::PathBuf {
+    let home = sandbox.root().join("home/.cache/git-proq/verify");
+    let mut dirs = std::fs::read_dir(home).unwrap().flatten().map(|e| e.path());
+    let dir = dirs.next().unwrap();
+    assert!(dirs.next().is_none());
+    dir.join("slot-0")
+}
+
+/// How often a check has written a line to a file of the sandbox.
+fn lines(sandbox: &Sandbox, file: &str) -> usize {
+    std::fs::read_to_string(sandbox.root().join(file)).map_or(0, |text| text.lines().count())
+}
+
+/// Nothing of a check is left where it could be in anybody's way.
+#[track_caller]
+fn assert_tidy(sandbox: &Sandbox) {
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/pending"]), "");
+    let work = std::fs::read_dir(sandbox.repo.join(".git/proq/work")).into_iter().flatten().count();
+    assert_eq!(work, 0, "something is left in work/");
+    sandbox.assert_healthy();
+    let _ = sandbox.proq(&["gc", "--dry-run"]).ok();
+    assert!(!sandbox.proq(&["list", "--all"]).ok().contains("slot"));
+    assert!(sandbox.proq(&["cleanup"]).stderr.lines().all(|line| !line.contains("slot")));
+}
+
+#[test]
+fn checks_run_on_exactly_the_tree_that_lands() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_of("two", "echo two > two.txt");
+    sandbox.sh("printf '#!/bin/sh\\necho ran >> \"$ROOT/hooked\"\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout");
+    let check = "git rev-parse HEAD^{tree} >> $ROOT/trees; git status --porcelain --ignored >> $ROOT/status; \
+                 git write-tree >> $ROOT/trees; ls >> $ROOT/files; pwd > $ROOT/where; \
+                 echo \"$PROQ_VERIFY $PROQ_LANES on $PROQ_BASE ${GIT_DIR-none}\" > $ROOT/env";
+    let out = sandbox.proq(&["merge", "--all", "--verify", check]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("checked 2 lanes on main: 1 run"), "{}", out.stderr);
+    let tree = sandbox.git(&["rev-parse", "main^{tree}"]);
+    let read = |file: &str| std::fs::read_to_string(sandbox.root().join(file)).unwrap();
+    assert_eq!(read("trees"), format!("{tree}\n{tree}\n"));
+    assert_eq!((read("status").as_str(), read("files").as_str()), ("", "a.txt\none.txt\ntwo.txt\n"));
+    assert_eq!(read("env"), "1 one two on main none\n");
+    assert_eq!(read("where").trim(), slot(&sandbox).display().to_string());
+    assert!(!sandbox.root().join("hooked").exists(), "the repository's hook ran for a check");
+    assert_eq!(sandbox.git_in(&slot(&sandbox), &["rev-parse", "HEAD"]), sandbox.git(&["rev-parse", "main"]));
+    assert_tidy(&sandbox);
+    sandbox.git(&["branch", "-m", "main", "trunk"]);
+}
+
+#[test]
+fn a_red_check_keeps_the_lane_out_with_what_it_wrote() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("bad", "echo bad > bad.txt");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let check = "echo looking; echo aside >&2; test ! -e bad.txt || { echo 'it is bad' >&2; exit 7; }";
+    let out = sandbox.proq(&["merge", "bad", "--verify", check]);
+    assert_eq!(out.code, 4, "{}", out.stderr);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    let text = out.stdout.replace(check, "CHECK");
+    insta::assert_snapshot!(text, @r"
+    check failed bad: `CHECK` failed (exit code 7) with it on main, but not without it; main does not have it
+        $ CHECK
+        looking
+        aside
+        it is bad
+    ");
+    assert_eq!(sandbox.row("bad")["state"], "check-failed");
+    let log = sandbox.proq(&["logs", "bad", "--check"]).ok();
+    let once = format!("$ {check}\nlooking\naside\nit is bad\n");
+    assert_eq!(log, format!("{once}--- once more\n{once}"));
+    let shown = sandbox.proq(&["show", "bad"]).ok();
+    assert!(shown.contains("failed with it on main: exit code 7"), "{shown}");
+    let shown = sandbox.proq(&["show", "bad", "--json"]).json();
+    assert_eq!((&shown["check"]["command"], &shown["check"]["onto"]), (&check.into(), &"main".into()));
+    assert_eq!(sandbox.proq(&["logs", "bad", "--check", "--json"]).json()["text"], log);
+    assert!(sandbox.proq(&["events", "--json", "--last", "1"]).ok().contains("merge.check-failed"));
+    assert_tidy(&sandbox);
+    // It comes again when it or its base has moved.
+    let out = sandbox.proq(&["merge", "--all", "--verify", check]);
+    assert!(
+        out.stderr.contains("left out bad: its checks failed, and neither it nor its base has moved since")
+    );
+    sandbox.commit_in_lane("bad", "git rm -q bad.txt; echo good > good.txt");
+    let _ = sandbox.proq(&["merge", "--all", "--verify", check]).ok();
+    assert_eq!(sandbox.read("good.txt"), "good\n");
+    assert!(sandbox.row("bad").is_null() || sandbox.row("bad")["state"] == "landed");
+    // All of it can be taken back, to where the lane was left out.
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(
+        (sandbox.git(&["rev-parse", "main"]), &sandbox.row("bad")["state"]),
+        (before, &"check-failed".into())
+    );
+    assert_eq!(sandbox.proq(&["logs", "bad", "--check"]).ok(), log);
+    assert_tidy(&sandbox);
+}
+
+#[test]
+fn the_answer_in_json_has_the_check() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("good", "echo good > good.txt");
+    sandbox.lane_of("bad", "echo bad > bad.txt");
+    let answer = sandbox.proq(&["merge", "good", "bad", "--json", "--verify", "test ! -e bad.txt"]).json();
+    assert_eq!(
+        (&answer["lanes"][0]["lane"], &answer["lanes"][0]["result"]),
+        (&"good".into(), &"landed".into())
+    );
+    let line = &answer["lanes"][1];
+    assert_eq!((&line["lane"], &line["result"]), (&"bad".into(), &"check-failed".into()));
+    assert_eq!(line["check"]["ended"]["code"], 1);
+    assert_eq!(line["check"]["with"], serde_json::json!(["good"]));
+    let log = line["check"]["log"].as_str().unwrap().replace("[ROOT]", &sandbox.root().display().to_string());
+    assert!(log.contains("/lanes/bad/checks/"), "{log}");
+    assert_eq!(answer["checks"]["commands"], serde_json::json!(["test ! -e bad.txt"]));
+    // The whole twice, the base, and the lower lane; the rest was known then.
+    assert_eq!(answer["checks"]["runs"], 4);
+}
+
+#[test]
+fn what_is_red_on_the_base_too_does_not_block() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    let out = sandbox.proq(&["merge", "one", "--verify", "test -e missing", "--verify", "test -e one.txt"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(
+        out.stderr.contains("warning: `test -e missing` fails on main itself (exit code 1)"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(sandbox.read("one.txt"), "one\n");
+    // The other commands count all the same.
+    sandbox.lane_of("two", "git rm -q one.txt");
+    let out = sandbox.proq(&["merge", "two", "--verify", "test -e missing", "--verify", "test -e one.txt"]);
+    assert!(out.fails(4).contains("check failed two: `test -e one.txt`"));
+    assert_eq!(sandbox.read("one.txt"), "one\n");
+    assert_tidy(&sandbox);
+}
+
+#[test]
+fn a_flaky_check_is_tried_once_more_and_named() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    let check = "echo run >> $ROOT/runs; test \"$(wc -l < $ROOT/runs)\" -ne 1";
+    let out = sandbox.proq(&["merge", "one", "--verify", check]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("failed and then succeeded on the same files (main with one): it is flaky"));
+    assert_eq!(lines(&sandbox, "runs"), 2);
+    assert_eq!(sandbox.read("one.txt"), "one\n");
+    // What was flaky is not known to be good.
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
+    assert_eq!(lines(&sandbox, "runs"), 3);
+}
+
+#[test]
+fn a_check_that_takes_too_long_is_ended_with_all_it_started() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("slow", "echo slow > slow.txt");
+    let check = "test ! -e slow.txt || { sleep 600 & echo $! > $ROOT/pid; wait; }";
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "slow", "--verify", check]);
+    command.env("PROQ_VERIFY_TIMEOUT", "1");
+    let out = sandbox.output(command);
+    assert_eq!(out.code, 4, "{}", out.stderr);
+    assert!(out.stdout.contains("timed out after 1 s"), "{}", out.stdout);
+    let pid = std::fs::read_to_string(sandbox.root().join("pid")).unwrap();
+    assert!(!sandbox.lives(pid.trim()));
+    assert_tidy(&sandbox);
+}
+
+#[test]
+fn what_git_ignores_stays_warm_and_nothing_else_does() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", "build/\n");
+    sandbox.commit_all("ignore");
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_of("two", "echo two > two.txt");
+    let check = "ls -A >> $ROOT/seen; mkdir -p build nested/deep; date >> build/out; echo x > nested/deep/left; \
+                 git init -q inner; echo changed > a.txt; git add -A . 2>&1; git commit -qm own 2>&1; git switch -qc own-$$; exit 0";
+    let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
+    let first = slot(&sandbox);
+    assert_eq!(lines(&sandbox, "seen"), 4);
+    // A branch that a check went to is nobody's any more.
+    assert!(!sandbox.git(&["worktree", "list"]).contains("own-"));
+    let _ = sandbox.proq(&["merge", "two", "--verify", check]).ok();
+    assert_eq!(slot(&sandbox), first);
+    let seen = std::fs::read_to_string(sandbox.root().join("seen")).unwrap();
+    let seen: Vec<&str> = seen.lines().skip(4).collect();
+    assert_eq!(seen, [".git", ".gitignore", "a.txt", "build", "one.txt", "two.txt"]);
+    assert_eq!(lines(&sandbox, first.join("build/out").to_str().unwrap()), 2);
+    assert_eq!(sandbox.read("a.txt"), "a\n");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "Merge lane two");
+}
+
+#[test]
+fn a_tree_that_was_good_is_not_checked_again() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    let check = "echo run >> $ROOT/runs";
+    let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let out = sandbox.proq(&["merge", "one", "--verify", check]);
+    assert!(out.stderr.contains("checked 1 lane on main: known to be good"), "{}", out.stderr);
+    assert_eq!(lines(&sandbox, "runs"), 1);
+    // Another environment, other commands and another tree are something else.
+    let merge = |path: &str, more: &str| {
+        let _ = sandbox.proq(&["undo"]).ok();
+        let mut command =
+            sandbox.proq_command(&sandbox.repo, &["merge", "one", "--verify", check, "--verify", more]);
+        command.env("SOME_FLAG", path);
+        let _ = sandbox.output(command).ok();
+        lines(&sandbox, "runs")
+    };
+    assert_eq!([merge("a", "true"), merge("b", "true"), merge("b", ":"), merge("a", "true")], [2, 3, 4, 4]);
+    sandbox.write("more.txt", "more\n");
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.commit_all("more");
+    let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
+    assert_eq!(lines(&sandbox, "runs"), 5);
+    // Thirty days later it has to be seen again, and gc lets go of it.
+    let mut command = sandbox.proq_command(&sandbox.repo, &["gc", "--dry-run"]);
+    command.env("PROQ_TEST_NOW", "2026-02-02T03:04:06Z");
+    assert!(sandbox.output(command).ok().contains("would free 5 results of checks"));
+}
+
+#[test]
+fn a_dry_run_says_what_it_would_check_with_and_runs_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['echo theirs >> $ROOT/runs']\n");
+    sandbox.commit_all("settings");
+    sandbox.lane_of("one", "echo one > one.txt");
+    let out = sandbox.proq(&["merge", "one", "--dry-run", "--verify", "echo mine >> $ROOT/runs"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    would land one on main
+    would check with: echo theirs >> $ROOT/runs, once it is approved
+    would check with: echo mine >> $ROOT/runs
+    --- code 0
+    ");
+    assert_eq!(lines(&sandbox, "runs"), 0);
+}
+
+#[test]
+fn the_users_own_settings_need_no_approval() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "--add", "proq.verify.commands", "echo first >> $ROOT/runs"]);
+    sandbox.git(&["config", "--add", "proq.verify.commands", "echo second >> $ROOT/runs"]);
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_of("two", "echo two > two.txt");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("runs")).unwrap(), "first\nsecond\n");
+    let _ = sandbox.proq(&["merge", "two", "--no-checks"]).ok();
+    assert_eq!(lines(&sandbox, "runs"), 2);
+}
+
+#[test]
+fn commands_of_the_repository_run_only_as_they_were_approved() {
+    let sandbox = Sandbox::new();
+    let settings = |command: &str| {
+        sandbox.write("proq.toml", &format!("[verify]\ncommands = ['{command}']\n"));
+        sandbox.commit_all("settings");
+    };
+    settings("echo run >> $ROOT/runs");
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_of("two", "echo two > two.txt");
+    let before = sandbox.git(&["for-each-ref"]);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "one"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/proq.toml wants lanes checked with commands that you have not approved: echo run >> $ROOT/runs; nothing was moved
+    hint: read them and let them run: git proq approve
+    hint: or land without: git proq merge --no-checks …
+    --- code 1
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["approve"]).shown(), @r"
+    verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
+    --- stderr
+    error: nobody can be asked about the commands of this repository's proq.toml; nothing was approved
+    hint: approve them as they are: git proq approve --yes
+    --- code 1
+    ");
+    assert_eq!((sandbox.git(&["for-each-ref"]), lines(&sandbox, "runs")), (before, 0));
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--yes"]).shown(), @r"
+    verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
+    approved 1 command
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--list"]).shown(), @r"
+    verify  echo run >> $ROOT/runs  (2026-01-02T03:04:05Z)
+    --- code 0
+    ");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(lines(&sandbox, "runs"), 1);
+    settings("echo other >> $ROOT/runs");
+    assert!(sandbox.proq(&["merge", "two"]).fails(1).contains("you have not approved: echo other"));
+    assert_eq!(lines(&sandbox, "runs"), 1);
+    settings("echo run >> $ROOT/runs");
+    let _ = sandbox.proq(&["approve", "--revoke"]).ok();
+    let _ = sandbox.proq(&["merge", "two"]).fails(1);
+    let _ = sandbox.proq(&["merge", "two", "--no-checks"]).ok();
+    assert_eq!(lines(&sandbox, "runs"), 1);
+    let answer = sandbox.proq(&["approve", "--json", "--dry-run"]).json();
+    assert_eq!(
+        (&answer["commands"][0]["approved"], &answer["approved"]),
+        (&false.into(), &serde_json::json!([]))
+    );
+}
+
+#[test]
+fn a_place_that_is_not_ours_is_left_alone() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    let merge = |place: &str| {
+        // Each time something that has not been seen to succeed.
+        let check = format!(": {place}");
+        let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "one", "--verify", &check]);
+        command.env("PROQ_VERIFY_LOCATION", place);
+        sandbox.output(command)
+    };
+    let inside = sandbox.repo.join(".checks").display().to_string();
+    assert!(merge(&inside).fails(1).contains("lies inside the repository"));
+    let _ = merge(&sandbox.root().join("place").display().to_string()).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let other = sandbox.root().join("other");
+    let name = slot_in(&sandbox.root().join("place"));
+    sandbox.write_in(&other.join(&name), "precious", "mine\n");
+    assert!(merge(&other.display().to_string()).fails(1).contains("was not made by git-proq"));
+    assert_eq!(std::fs::read_to_string(other.join(&name).join("precious")).unwrap(), "mine\n");
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    assert_tidy(&sandbox);
+}
+
+fn slot_in(place: &std::path::Path) -> String {
+    let entry = std::fs::read_dir(place).unwrap().flatten().next().unwrap();
+    entry.file_name().into_string().unwrap()
+}
+
+#[test]
+fn a_worktree_that_somebody_removed_or_spoiled_is_made_anew() {
+    let sandbox = Sandbox::new();
+    let check =
+        "git status --porcelain >> $ROOT/status; cat a.txt >> $ROOT/seen; git rev-parse HEAD >> $ROOT/heads";
+    for (n, spoil) in
+        [":", "rm -r ../slot-0", "rm .git", "rm a.txt; mkdir -p a.txt/b", "rm -r ../../*"].iter().enumerate()
+    {
+        let lane = format!("l{n}");
+        if n > 0 {
+            sandbox.sh_in(&slot(&sandbox), spoil);
+        }
+        sandbox.lane_of(&lane, &format!("echo {n} > {lane}.txt"));
+        let _ = sandbox.proq(&["merge", &lane, "--verify", check]).ok();
+        let heads = std::fs::read_to_string(sandbox.root().join("heads")).unwrap();
+        assert_eq!(heads.lines().last().unwrap(), sandbox.git(&["rev-parse", "main"]), "{spoil}");
+    }
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("status")).unwrap(), "");
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("seen")).unwrap(), "a\n".repeat(5));
+    assert_tidy(&sandbox);
+    std::fs::remove_dir_all(sandbox.root().join("home/.cache")).unwrap();
+    assert_tidy(&sandbox);
+    sandbox.git(&["worktree", "prune"]);
+    assert_tidy(&sandbox);
+}
