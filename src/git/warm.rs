@@ -45,7 +45,7 @@ impl Repo {
     pub(crate) fn bring_to(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
         self.detach(dir, commit)?;
         self.reset(dir)?;
-        self.git_in(dir).args(["clean", "-ffdq"]).changes().run()?;
+        self.git_in(dir).args(NO_HOOKS).args(["clean", "-ffdq"]).changes().run()?;
         if self.is_untouched(dir)? {
             return Ok(());
         }
@@ -57,7 +57,7 @@ impl Repo {
 
     /// Sets HEAD to a commit, whatever branch somebody has switched to.
     pub(crate) fn detach(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
-        let call = self.git_in(dir).args(["update-ref", "--no-deref", "HEAD"]);
+        let call = self.git_in(dir).args(NO_HOOKS).args(["update-ref", "--no-deref", "HEAD"]);
         call.arg(commit.to_string()).changes().run().map(drop)
     }
 
@@ -77,6 +77,6 @@ impl Repo {
     /// Whether the index is HEAD's tree and every tracked file what the index says. Submodules are not looked into.
     fn is_untouched(&self, dir: &Path) -> Result<bool, Error> {
         let args = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--ignore-submodules=all"];
-        Ok(self.git_in(dir).args(args).changes().run()?.stdout.is_empty())
+        Ok(self.git_in(dir).args(NO_HOOKS).args(args).changes().run()?.stdout.is_empty())
     }
 }

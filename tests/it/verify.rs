@@ -33,8 +33,12 @@ fn checks_run_on_exactly_the_tree_that_lands() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("one", "echo one > one.txt");
     sandbox.lane_of("two", "echo two > two.txt");
-    sandbox.sh("printf '#!/bin/sh\\necho ran >> \"$ROOT/hooked\"\\n' > .git/hooks/post-checkout; chmod +x .git/hooks/post-checkout");
-    let check = "git rev-parse HEAD^{tree} >> $ROOT/trees; git status --porcelain --ignored >> $ROOT/status; \
+    sandbox.sh("for hook in post-checkout post-index-change; do
+             echo '#!/bin/sh' > .git/hooks/$hook; chmod +x .git/hooks/$hook
+             echo 'case $PWD in */slot-0) echo $0 >> \"$ROOT/hooked\";; esac' >> .git/hooks/$hook
+         done");
+    let check = "export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=core.hooksPath GIT_CONFIG_VALUE_0=/dev/null; \
+                 git rev-parse HEAD^{tree} >> $ROOT/trees; git status --porcelain --ignored >> $ROOT/status; \
                  git write-tree >> $ROOT/trees; ls >> $ROOT/files; pwd > $ROOT/where; \
                  echo \"$PROQ_VERIFY $PROQ_LANES on $PROQ_BASE ${GIT_DIR-none}\" > $ROOT/env";
     let out = sandbox.proq(&["merge", "--all", "--verify", check]);
@@ -98,6 +102,19 @@ fn a_red_check_keeps_the_lane_out_with_what_it_wrote() {
     );
     assert_eq!(sandbox.proq(&["logs", "bad", "--check"]).ok(), log);
     assert_tidy(&sandbox);
+}
+
+#[test]
+fn a_sparse_checkout_is_checked_whole() {
+    let sandbox = Sandbox::new();
+    sandbox.write("hidden/file", "there\n");
+    sandbox.commit_all("more");
+    sandbox.sh("git sparse-checkout set shown; test ! -e hidden");
+    sandbox.lane_of("one", "echo one > one.txt");
+    let check = "cat hidden/file one.txt > $ROOT/seen";
+    let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("seen")).unwrap(), "there\none\n");
+    assert!(!sandbox.repo.join("hidden").exists());
 }
 
 #[test]

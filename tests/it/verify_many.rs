@@ -78,7 +78,7 @@ fn several_states_are_checked_at_the_same_time() {
     sandbox.lane_of("two", "echo two > two.txt");
     sandbox.pipe("meet");
     // Each is over only when the other one has come as far: one after the other they would wait in vain.
-    let check = "if test -e two.txt; then timeout 60 cat $ROOT/meet; else echo here > $ROOT/meet; fi; \
+    let check = "if test -e two.txt; then timeout 60 cat $ROOT/meet; else timeout 60 sh -c 'echo here > $ROOT/meet'; fi; \
                  basename \"$PWD\" >> $ROOT/slots";
     let out = sandbox.proq(&["merge", "one", "two", "--jobs", "2", "--verify", check]);
     assert_eq!(out.code, 0, "{}", out.stderr);
@@ -101,6 +101,15 @@ fn several_at_once_find_the_same_lanes() {
     let failed: Vec<&str> =
         out.lines().filter_map(|l| l.strip_prefix("check failed ")).map(|l| &l[..2]).collect();
     assert_eq!(failed, ["l4", "l6"]);
+    assert_eq!(sandbox.git(&["ls-files"]), "a.txt\nl0.txt\nl1.txt\nl2.txt\nl3.txt\nl5.txt");
+    sandbox.assert_healthy();
+    // States that were only looked at are no part of what is taken back.
+    sandbox.git(&["reflog", "expire", "--expire=now", "--all"]);
+    sandbox.git(&["gc", "-q", "--prune=now"]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["ls-files"]), "a.txt");
+    let _ = sandbox.proq(&["op", "redo"]).ok();
+    assert_eq!(sandbox.row("l4")["state"], "check-failed");
     assert_eq!(sandbox.git(&["ls-files"]), "a.txt\nl0.txt\nl1.txt\nl2.txt\nl3.txt\nl5.txt");
     sandbox.assert_healthy();
 }
