@@ -255,6 +255,7 @@ impl Proq {
 
     fn land(&self, lanes: &[String], all: bool) -> Result<merge::Report, Error> {
         let request = Request {
+            resolver: None,
             lanes,
             all,
             onto: None,

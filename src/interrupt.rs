@@ -40,6 +40,13 @@ pub(crate) fn disarm() {
     }
 }
 
+/// Forgets a signal that was meant for another program, which had the terminal.
+pub(crate) fn forget() {
+    if let Some(wish) = WISH.get() {
+        wish.signal.store(0, Ordering::Relaxed);
+    }
+}
+
 /// The signal that was noted; zero for none.
 pub(crate) fn signal() -> u8 {
     let noted = WISH.get().map_or(0, |wish| wish.signal.load(Ordering::Relaxed));

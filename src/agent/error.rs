@@ -33,6 +33,14 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// The agent that was to resolve a conflict could not be started.
+    #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {why}")]
+    NotStartedThere {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
     /// Nothing runs there.
     #[error("lane '{lane}' has no running agent; nothing was stopped")]
     NotRunning {
@@ -83,6 +91,9 @@ impl Explain for Error {
             Error::NotStarted { lane, .. } => {
                 vec![format!("take the lane away again: git proq discard {lane}").into()]
             }
+            Error::NotStartedThere { lane, .. } => {
+                vec![format!("give it up, or try another agent: git proq resolve {lane} --abort").into()]
+            }
             Error::NotRunning { lane } => vec![format!("see its state: git proq show {lane}").into()],
             Error::StillRunning { lane, .. } => vec![format!("try again: git proq stop {lane}").into()],
             Error::Escaped { lane, file } => vec![
@@ -99,7 +110,7 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::Prompt { .. } | Error::NoCommand => Exit::Usage,
-            Error::NotStarted { .. } => Exit::Agent,
+            Error::NotStarted { .. } | Error::NotStartedThere { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),

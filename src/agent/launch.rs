@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::profile::{Places, Profile, check_text, fill};
 use crate::event;
-use crate::lane::{Project, effective_state};
+use crate::lane::{Project, effective_state, state_after};
 use crate::process::{self, Start};
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
-use crate::store::{Guard, LockName, Record, now};
+use crate::store::{Guard, LockName, Record, now, write_atomically};
 
 /// What a supervisor says when its agent runs.
 pub(super) const STARTED: &str = "started";
@@ -112,37 +112,65 @@ pub(crate) fn launch(
     job: &Job,
     exe: &Path,
 ) -> Result<LaneRecord, Error> {
+    start(project, lane, lock, job, exe, &Errand::Task)
+}
+
+/// The same for a run that resolves the lane's conflict where it is laid out, told `prompt` instead of the lane's task.
+///
+/// # Errors
+/// [`Error::NotStarted`] when the agent could not be started; the lane is in `conflict` as before then.
+pub(crate) fn launch_to_resolve(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    job: &Job,
+    exe: &Path,
+    prompt: &str,
+) -> Result<LaneRecord, Error> {
+    start(project, lane, lock, job, exe, &Errand::Conflict(prompt))
+}
+
+/// What a run is for.
+enum Errand<'a> {
+    /// The lane's task, in its worktree.
+    Task,
+    /// Its conflict, with this prompt.
+    Conflict(&'a str),
+}
+
+fn start(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    job: &Job,
+    exe: &Path,
+    errand: &Errand<'_>,
+) -> Result<LaneRecord, Error> {
     let layout = project.store.layout();
     let attempt = lane.attempt + 1;
-    let task = layout.task(&lane.name);
+    let resolves = matches!(errand, Errand::Conflict(_));
+    if let Errand::Conflict(prompt) = errand {
+        write_atomically(&layout.run_prompt(&lane.name, attempt), prompt.as_bytes())?;
+    }
+    let (dir, task) = desk(project, lane, attempt, resolves);
     let prompt = std::fs::read_to_string(&task).unwrap_or_default();
     let words = job.words(&Places {
         prompt: &prompt,
         prompt_file: &task,
         common_dir: project.repo.common_dir(),
-        git_dir: &project.repo.git_dir_of(&lane.path)?,
+        git_dir: &project.repo.git_dir_of(&dir)?,
     });
-    let run = RunRecord {
-        attempt,
-        agent: job.agent.clone(),
-        command: words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
-        prompt_on_stdin: job.prompt_on_stdin,
-        tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
-        started: now(),
-        pid: None,
-        birth: None,
-        ended: None,
-        outcome: None,
-        exit_code: None,
-        signal: None,
-        tip_after: None,
-    };
+    let run = record_of(project, lane, job, &words, (attempt, resolves))?;
     run.save(&layout.run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
-        record.detail = None;
         record.attempt = attempt;
-        record.agent = Some(job.agent.clone());
+        if resolves {
+            record.detail = Some("resolving its conflict".to_owned());
+        } else {
+            record.detail = None;
+            record.agent = Some(job.agent.clone());
+        }
     })?;
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
@@ -156,6 +184,41 @@ pub(crate) fn launch(
     }
     hear(project, &lane, start)?;
     Ok(project.lane(&lane.name)?)
+}
+
+/// The record of a run that is about to start.
+fn record_of(
+    project: &Project,
+    lane: &LaneRecord,
+    job: &Job,
+    words: &[OsString],
+    (attempt, resolves): (u32, bool),
+) -> Result<RunRecord, Error> {
+    Ok(RunRecord {
+        attempt,
+        agent: job.agent.clone(),
+        command: words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
+        prompt_on_stdin: job.prompt_on_stdin,
+        resolves,
+        tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
+        started: now(),
+        pid: None,
+        birth: None,
+        ended: None,
+        outcome: None,
+        exit_code: None,
+        signal: None,
+        tip_after: None,
+    })
+}
+
+/// Where a run works, and the file that tells it what to do.
+pub(super) fn desk(project: &Project, lane: &LaneRecord, attempt: u32, resolves: bool) -> (PathBuf, PathBuf) {
+    let layout = project.store.layout();
+    match resolves {
+        true => (project.resolve_dir(&lane.name), layout.run_prompt(&lane.name, attempt)),
+        false => (lane.path.clone(), layout.task(&lane.name)),
+    }
 }
 
 /// Starts the supervisor and listens for its first line.
@@ -172,12 +235,21 @@ fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error>
         (Ok(()), said) => said.to_owned(),
         (Err(e), _) => e.to_string(),
     };
+    let state = state_after(project, &lane.name, LaneState::Failed);
     let failed = project.update_lane(&lane.name, |record| {
-        record.state = LaneState::Failed;
+        record.state = state;
         record.detail = Some(why.clone());
     })?;
     project.tell(event::Name::RunEnded, Some(&failed), format!("lane '{}': {why}", lane.name));
-    Err(Error::NotStarted { lane: lane.name.clone(), why })
+    Err(match state {
+        LaneState::Conflict => Error::NotStartedThere { lane: lane.name.clone(), why },
+        _ => Error::NotStarted { lane: lane.name.clone(), why },
+    })
+}
+
+/// Refuses an agent that is not installed, before anything is begun for it.
+pub(crate) fn require(agent: &str, dir: &Path) -> Result<(), Error> {
+    Profile::of(agent).find(dir).map(drop)
 }
 
 /// Waits until a lane's run has ended and returns the state it ended in. Returns at once when nothing runs.

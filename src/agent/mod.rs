@@ -7,7 +7,7 @@ mod stop;
 mod supervisor;
 
 pub(crate) use error::Error;
-pub(crate) use launch::{Job, launch, wait};
+pub(crate) use launch::{Job, launch, launch_to_resolve, require, wait};
 pub(crate) use profile::profiles;
 pub(crate) use stop::stop;
 pub(crate) use supervisor::supervise;

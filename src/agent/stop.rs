@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use crate::event;
-use crate::lane::{Project, effective_state};
+use crate::lane::{Project, effective_state, state_after};
 use crate::process;
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
 use crate::store::{LockName, Record};
@@ -80,8 +80,9 @@ fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error>
         // The run itself was over and has its result.
         return Ok(lane.clone());
     }
+    let state = state_after(project, &lane.name, LaneState::Stopped);
     let lane = project.update_lane(&lane.name, |record| {
-        record.state = LaneState::Stopped;
+        record.state = state;
         record.detail = Some("its supervisor was gone".into());
     })?;
     project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));

@@ -12,7 +12,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
-use super::launch::STARTED;
+use super::launch::{STARTED, desk};
 use crate::config::Autocommit;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::process::{self, Spawned, Start};
@@ -35,7 +35,8 @@ pub(crate) fn supervise(
         .enable_all()
         .build()
         .map_err(|source| process::Error::Start { program: "the event loop".into(), source })?;
-    let mut watch = Watch { project, lane, attempt };
+    let run = RunRecord::load(&project.store.layout().run_record(name, attempt))?;
+    let mut watch = Watch { project, lane, attempt, resolves: run.resolves };
     let done = runtime.block_on(watch.run(words));
     let done = match done {
         Ok(ended) => watch.settle(&ended),
@@ -93,6 +94,8 @@ struct Watch<'a> {
     project: &'a Project,
     lane: LaneRecord,
     attempt: u32,
+    /// Whether it resolves the lane's conflict, rather than does its task.
+    resolves: bool,
 }
 
 impl Watch<'_> {
@@ -123,13 +126,13 @@ impl Watch<'_> {
         let layout = self.project.store.layout();
         let name = &self.lane.name;
         let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
+        let (dir, task) = desk(self.project, &self.lane, self.attempt, self.resolves);
         let path = layout.run_log(name, self.attempt);
         let opened = File::options().append(true).create(true).open(&path);
         let log = opened.map_err(lane::Error::io("write", &path))?;
         let second = log.try_clone().map_err(lane::Error::io("write", &path))?;
-        let mut start = Start::new(program.as_ref(), &self.lane.path).args(args).output(log, second);
+        let mut start = Start::new(program.as_ref(), &dir).args(args).output(log, second);
         if RunRecord::load(&layout.run_record(name, self.attempt))?.prompt_on_stdin {
-            let task = layout.task(name);
             start = start.stdin(File::open(&task).map_err(lane::Error::io("read", &task))?);
         }
         let alive = self.project.store.locks().take(&LockName::Alive(name.clone()))?;
@@ -149,9 +152,8 @@ impl Watch<'_> {
         run.save(&path)?;
         self.lane = self.project.update_lane(&self.lane.name, |record| {
             record.state = LaneState::Running;
-            record.detail = None;
         })?;
-        let agent = self.lane.agent.clone().unwrap_or_default();
+        let agent = &run.agent;
         self.project.tell(
             event::Name::RunStarted,
             Some(&self.lane),
@@ -182,7 +184,8 @@ impl Watch<'_> {
         if process::group_lives(ended.group) {
             process::end_group(ended.group, self.project.settings.stop_grace);
         }
-        let (state, mut detail) = match self.judge(ended) {
+        let judged = if self.resolves { Ok(Watch::how_it_ended(ended)) } else { self.judge(ended) };
+        let (state, mut detail) = match judged {
             Ok(verdict) => verdict,
             Err(e) => (LaneState::Failed, Some(format!("its result could not be looked at: {e}"))),
         };
@@ -199,8 +202,9 @@ impl Watch<'_> {
         run.signal = ended.status.signal();
         run.tip_after = self.project.repo.branch_tip(&self.lane.branch)?;
         run.save(&path)?;
+        let then = if self.resolves { LaneState::Conflict } else { state };
         self.lane = self.project.update_lane(&self.lane.name, |record| {
-            record.state = state;
+            record.state = then;
             record.detail.clone_from(&detail);
         })?;
         let more = detail.map(|d| format!(" ({d})")).unwrap_or_default();
@@ -214,7 +218,7 @@ impl Watch<'_> {
 
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
     fn keep_leftovers(&self) -> Option<Error> {
-        if !self.project.repo.is_own_worktree(&self.lane.path) {
+        if self.resolves || !self.project.repo.is_own_worktree(&self.lane.path) {
             return None;
         }
         let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
@@ -224,14 +228,22 @@ impl Watch<'_> {
         }
     }
 
+    /// How the process ended, and nothing else: what a run made of a conflict is judged by who sent it.
+    fn how_it_ended(ended: &Ended) -> (LaneState, Option<String>) {
+        match (ended.stopped, ended.status.code(), ended.status.signal()) {
+            (true, ..) => (LaneState::Stopped, None),
+            (_, Some(0), _) => (LaneState::Done, None),
+            (_, Some(code), _) => (LaneState::Failed, Some(format!("exit code {code}"))),
+            (_, None, signal) => {
+                (LaneState::Failed, Some(format!("killed by signal {}", signal.unwrap_or_default())))
+            }
+        }
+    }
+
     /// The state and why. `done` needs evidence: the agent ended well and there is something to show.
     fn judge(&self, ended: &Ended) -> Result<(LaneState, Option<String>), Error> {
-        let well = ended.status.success() && !ended.stopped;
-        let mut detail = match (ended.stopped, ended.status.code(), ended.status.signal()) {
-            (true, ..) | (_, Some(0), _) => None,
-            (_, Some(code), _) => Some(format!("exit code {code}")),
-            (_, None, signal) => Some(format!("killed by signal {}", signal.unwrap_or_default())),
-        };
+        let (how, mut detail) = Watch::how_it_ended(ended);
+        let well = how == LaneState::Done;
         if !self.project.repo.is_own_worktree(&self.lane.path) {
             return Ok((LaneState::Failed, Some("its folder is no worktree any more".to_owned())));
         }

@@ -129,7 +129,7 @@ pub(super) fn take_away(
 }
 
 /// The commands that bring back what was in a lane. What landed needs none.
-fn say_way_back(session: &Session, project: &Project, removed: &Removed, why: Why) {
+pub(super) fn say_way_back(session: &Session, project: &Project, removed: &Removed, why: Why) {
     if let (true, Some(tip)) = (removed.unlanded, removed.tip) {
         session.ui.say(format!("its commits are kept: git branch NEW-NAME {}", tip.short()));
     }

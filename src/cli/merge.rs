@@ -6,9 +6,9 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{branch_names, lane_names};
-
+use super::complete::{agent_names, branch_names, lane_names};
 use super::{Done, Session, approve, table, ui};
+use crate::agent;
 use crate::merge::{self, Line, Order, Outcome, Plan, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::Strategy;
@@ -29,6 +29,7 @@ use crate::store::records::Strategy;
 ///     git proq merge --all
 ///     git proq merge --all --verify 'make test'
 ///     git proq merge --all --dry-run
+///     git proq merge --all --conflict-agent claude --conflict-retries 1
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
@@ -59,6 +60,18 @@ pub(crate) struct Merge {
     /// Skip the repository's commit-msg hook
     #[arg(long)]
     pub(crate) no_verify: bool,
+    /// Send AGENT at each conflict, and land what it resolves
+    #[arg(long, value_name = "AGENT", conflicts_with = "atomic", add = ArgValueCompleter::new(agent_names))]
+    pub(crate) conflict_agent: Option<String>,
+    /// Try N times more when a resolution is refused
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        hide_default_value = true,
+        requires = "conflict_agent"
+    )]
+    pub(crate) conflict_retries: u32,
     /// Keep landed lanes
     #[arg(long)]
     pub(crate) no_cleanup: bool,
@@ -91,7 +104,19 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
     if !args.dry_run && !args.no_checks {
         approve::before_landing(session, &project)?;
     }
+    let exe = super::resolve::this_program()?;
+    let leave = merge::Leave::default();
+    if let Some(agent) = &args.conflict_agent {
+        agent::require(agent, &session.dir)?;
+    }
     let request = Request {
+        resolver: args.conflict_agent.as_deref().map(|agent| merge::Resolver {
+            agent,
+            retries: args.conflict_retries,
+            leave: &leave,
+            exe: &exe,
+            dir: &session.dir,
+        }),
         lanes: &args.lanes,
         all: args.all,
         onto: args.onto.as_deref(),
@@ -145,6 +170,9 @@ fn print(session: &Session, args: &Merge, report: &Report) {
             }
             session.ui.hint(format!("all that it wrote: git proq logs {} --check", line.lane));
         }
+        if let (Verdict::Conflict, Some(why), Some(_)) = (line.result, &line.message, &args.conflict_agent) {
+            session.ui.warn(why);
+        }
         for hint in &line.hints {
             session.ui.hint(hint);
         }
@@ -165,10 +193,16 @@ fn print(session: &Session, args: &Merge, report: &Report) {
         session.ui.answer("nothing to land");
     }
     let conflict = report.lanes.iter().find(|l| l.result == Verdict::Conflict);
-    if let (Some(line), false) = (conflict, args.dry_run) {
+    let Some(line) = conflict.filter(|_| !args.dry_run) else {
+        if let (Some(_), Some(agent)) = (conflict, &args.conflict_agent) {
+            session.ui.say(format!("{agent} would be sent at what conflicts"));
+        }
+        return;
+    };
+    if args.conflict_agent.is_none() {
         session.ui.hint(format!(
-            "look at it: git proq show {0}   then rebase or merge {1} in its worktree and try again: git proq merge {0}",
-            line.lane, line.onto
+            "resolve it: git proq resolve {}   see how it stands: git proq show {0}",
+            line.lane
         ));
     }
 }
@@ -189,6 +223,15 @@ fn sentence(line: &Outcome, dry_run: bool) -> String {
                 _ => String::new(),
             };
             format!("{} {lane} on {}{commit}{kept}", good("landed"), line.onto)
+        }
+        Verdict::Resolved => {
+            let commit = line.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();
+            let files = ui::count(line.files.len(), "file");
+            format!(
+                "{} {lane} on {}{commit}; its conflict in {files} was resolved",
+                good("landed"),
+                line.onto
+            )
         }
         Verdict::AlreadyLanded => {
             let kept = line.message.as_ref().map(|why| format!("; {why}")).unwrap_or_default();

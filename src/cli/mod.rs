@@ -20,7 +20,9 @@ mod merge;
 mod mistake;
 mod op;
 mod preview;
+mod redispatch;
 mod report;
+mod resolve;
 mod setup;
 mod show;
 mod snap;
@@ -80,6 +82,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Wait(args) => wait::run(&session, &args),
         Command::Stop(args) => stop::run(&session, &args),
         Command::Discard(args) => discard::run(&session, &args),
+        Command::Redispatch(args) => redispatch::run(&session, &args),
         Command::Cleanup(args) => cleanup::run(&session, &args),
         Command::List(args) => list::run(&session, &args),
         Command::Show(args) => show::run(&session, &args),
@@ -88,6 +91,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Preview(args) => preview::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Resolve(args) => resolve::run(&session, &args),
         Command::Undo(args) => undo::run(&session, &args),
         Command::Op(args) => op::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),

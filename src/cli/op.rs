@@ -226,6 +226,6 @@ fn line_of(step: &Step) -> Option<String> {
         Step::Restore { dir, snap, .. } => format!("{}: changes of {snap} brought back", dir.display()),
         Step::File { .. } => return None,
         Step::Move { from, to } => format!("{} -> {}", from.display(), to.display()),
-        Step::Worktree { dir, .. } => format!("{}: made", dir.display()),
+        Step::Worktree { dir, .. } | Step::Resolve { dir, .. } => format!("{}: made", dir.display()),
     })
 }

@@ -9,7 +9,7 @@ use super::{Done, Failure, Session, logs, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
-use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState, RunRecord};
+use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState, ResolveRecord, RunRecord};
 use crate::store::{Record, path_form};
 
 /// The answer for programs: the records as they are, and what only looking tells.
@@ -34,6 +34,8 @@ struct Answer {
     conflict: Option<ConflictRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     check: Option<CheckRecord>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolving: Option<ResolveRecord>,
     #[serde(with = "path_form")]
     records: PathBuf,
 }
@@ -48,6 +50,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
         runs: runs(&dir, lane.attempt)?,
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
         check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
+        resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
         dir,
     };
     if session.ui.json {
@@ -63,6 +66,7 @@ struct About {
     runs: Vec<RunRecord>,
     conflict: Option<ConflictRecord>,
     check: Option<CheckRecord>,
+    resolving: Option<ResolveRecord>,
     dir: PathBuf,
 }
 
@@ -86,6 +90,7 @@ fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
         runs: about.runs,
         conflict: about.conflict,
         check: about.check,
+        resolving: about.resolving,
         records: about.dir,
         lane,
     }
@@ -124,6 +129,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     }
     if let Some(run) = about.runs.last() {
         line("log", &about.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
+        if run.resolves {
+            line("prompt", &about.dir.join(format!("runs/{}.md", run.attempt)).display().to_string());
+        }
     }
     if let Some(conflict) = &about.conflict {
         line("conflict", &format!("with {} in {}", conflict.onto, ui::count(conflict.paths.len(), "file")));
@@ -134,6 +142,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if let Some(check) = &about.check {
         line("check", &format!("`{}` failed with it on {}: {}", check.command, check.onto, check.ended));
         line("", &format!("git proq logs {} --check", lane.name));
+    }
+    if let Some(open) = &about.resolving {
+        line("laid out", &format!("in {}", open.path.display()));
     }
     let task = about.task.trim();
     if !task.is_empty() {
@@ -159,5 +170,6 @@ fn describe(run: &RunRecord) -> String {
         (Some(state), None, None) => state.to_string(),
     };
     let time = run.ended.map(|end| format!(", {}", ui::span(end.since(run.started)))).unwrap_or_default();
-    format!("{}: {how}{time}", run.agent)
+    let errand = if run.resolves { ", on the conflict" } else { "" };
+    format!("{}{errand}: {how}{time}", run.agent)
 }

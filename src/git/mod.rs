@@ -22,6 +22,7 @@ mod refs;
 mod refusal;
 mod repair;
 mod repo;
+mod resolve;
 mod restore;
 mod restore_plan;
 mod settings;
@@ -58,6 +59,7 @@ pub(crate) use repair::{
     is_beginning_of, settle_clear, settle_own_ref, settle_ref, settle_restore, settle_transition,
 };
 pub(crate) use repo::Repo;
+pub(crate) use resolve::{Laid, laid_out};
 pub(crate) use restore::{Restored, restore};
 pub(crate) use restore_plan::foresee;
 pub(crate) use snapshot::{
@@ -67,5 +69,5 @@ pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use transition::{Tree, transition};
-pub(crate) use tree_merge::{Merged, merge_commits, merge_trees, would_conflict};
+pub(crate) use tree_merge::{Merged, Stage, merge_commits, merge_trees, merge_with_base, would_conflict};
 pub(crate) use worktree::{Worktree, WorktreeList};

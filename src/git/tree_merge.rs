@@ -73,6 +73,13 @@ pub(crate) fn would_conflict(
     merge_by_git(repo, ours, theirs, scratch, Some(aside)).map(|merged| !merged.clean)
 }
 
+/// Merges `theirs` into `ours`, in the form that can be taken apart again: each conflict with what both sides come from,
+/// its marker lines ending in the ids of `ours` and `theirs`, which no file holds by chance.
+pub(crate) fn merge_with_base(repo: &Repo, ours: Oid, theirs: Oid, scratch: &Path) -> Result<Merged, Error> {
+    let style = |call: super::Command| call.args(["-c", "merge.conflictStyle=diff3"]);
+    merge_styled(repo, ours, theirs, scratch, None, style)
+}
+
 /// The same by git, for which `exact` has no answer.
 fn merge_by_git(
     repo: &Repo,
@@ -81,6 +88,17 @@ fn merge_by_git(
     scratch: &Path,
     into: Option<&ThrowAway>,
 ) -> Result<Merged, Error> {
+    merge_styled(repo, ours, theirs, scratch, into, |call| call)
+}
+
+fn merge_styled(
+    repo: &Repo,
+    ours: Oid,
+    theirs: Oid,
+    scratch: &Path,
+    into: Option<&ThrowAway>,
+    style: impl FnOnce(super::Command) -> super::Command,
+) -> Result<Merged, Error> {
     let call = if repo.version()?.has_attr_source() {
         repo.git().arg(format!("--attr-source={ours}"))
     } else {
@@ -88,7 +106,7 @@ fn merge_by_git(
         let dir = lay_out_attributes(repo, ours, scratch, into)?;
         repo.git_in(&dir).env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", &dir)
     };
-    let call = ThrowAway::apply(into, call)
+    let call = style(ThrowAway::apply(into, call))
         .args(["merge-tree", "--write-tree", "-z", "--messages"])
         .args([ours.to_string(), theirs.to_string()])
         .accept(&[1])
@@ -169,7 +187,8 @@ fn parse(bytes: &[u8], clean: bool) -> Option<Merged> {
     Some(Merged { tree, clean, stages, messages })
 }
 
-fn parse_stage(field: &[u8]) -> Option<Stage> {
+/// `<mode> <id> <stage>\t<path>`
+pub(super) fn parse_stage(field: &[u8]) -> Option<Stage> {
     let tab = field.iter().position(|b| *b == b'\t')?;
     let head = std::str::from_utf8(&field[..tab]).ok()?;
     let mut words = head.split(' ');

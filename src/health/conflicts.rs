@@ -1,9 +1,9 @@
 //! Owns checking captured conflicts: record and ref belong together, and the lane says so.
 
 use super::finding::Finding;
-use super::scene::Scene;
+use super::scene::{Scene, quoted};
 use crate::store::Record;
-use crate::store::records::{ConflictRecord, LaneState};
+use crate::store::records::{ConflictRecord, LaneRecord, LaneState, ResolveRecord};
 
 /// Where conflicts keep their objects.
 pub(super) const REFS: &str = "refs/proq/conflict/";
@@ -35,7 +35,47 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
         }
     }
     out.extend(lone_refs(scene));
+    for lane in &scene.lanes {
+        out.extend(resolving(scene, lane));
+    }
     out
+}
+
+/// A conflict that is laid out to be resolved: its folder, record and ref belong together.
+fn resolving(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
+    let (project, name) = (scene.project, &lane.name);
+    let subject = format!("conflict of lane '{name}'");
+    let abort = format!("git proq resolve {name} --abort");
+    let dir = project.resolve_dir(name);
+    let problem = match project.resolving(name) {
+        Err(e) => {
+            let why = "what is laid out is for a person to judge";
+            return Some(Finding::of_error("resolve-record", subject, &e).left(why));
+        }
+        Ok(Some(open)) if !project.repo.is_own_worktree(&open.path) => {
+            format!(
+                "{}, where the conflict of lane '{name}' is laid out, is no worktree any more",
+                open.path.display()
+            )
+        }
+        Ok(Some(_)) if !scene.refs.contains_key(&ResolveRecord::ref_name(name)) => {
+            format!("no ref keeps what git made of the conflict of lane '{name}'")
+        }
+        Ok(None) if !scene.is_held(name) && dir.exists() => {
+            let message = format!("{} is left of a conflict that nobody resolves", dir.display());
+            return Some(
+                Finding::warning("resolve-folder", subject, message)
+                    .help(format!("ls -la {}", quoted(&dir)))
+                    .left("what is in it is somebody's"),
+            );
+        }
+        Ok(_) => return None,
+    };
+    Some(
+        Finding::error("resolve-record", subject, problem)
+            .help(abort)
+            .left("giving it up keeps what is left"),
+    )
 }
 
 /// Refs whose lane or record is gone. Those of removed lanes stay on purpose.

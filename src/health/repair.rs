@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::git::Oid;
-use crate::lane::{self, Error, Project, effective_state, keep_out};
+use crate::lane::{self, Error, Project, effective_state, keep_out, state_after};
 use crate::store::records::{LaneState, PreviewRecord, SnapRecord};
 use crate::store::{LockName, Record};
 
@@ -68,8 +68,9 @@ fn end_run(project: &Project, name: &str) -> Result<(), Error> {
     if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::Alive(name.to_owned()))? {
         return Ok(());
     }
+    let state = state_after(project, name, LaneState::Failed);
     project.update_lane(name, |record| {
-        record.state = LaneState::Failed;
+        record.state = state;
         record.detail = Some("its supervisor ended without a word".to_owned());
     })?;
     debug_assert!(

@@ -111,6 +111,11 @@ impl<'a> Checkout<'a> {
         self.look("index", |tree| Ok(git::keep_index(tree, message)?))
     }
 
+    /// Everything here that git does not ignore, as a tree, conflicts and all.
+    pub(crate) fn laid_out(&self) -> Result<git::Laid, Error> {
+        self.look("laid-out", |tree| Ok(git::laid_out(tree)?))
+    }
+
     /// The tree of the tracked files as they are now.
     pub(crate) fn tracked_tree(&self) -> Result<Oid, Error> {
         self.look("tracked", |tree| Ok(git::tracked_tree(tree)?))

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Base, Checkout, Error, Name, Operation, Project, half_made, operate, place};
+use super::remove::remove_held;
+use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place};
 use crate::event;
 use crate::fault;
 use crate::git::{NewCommit, Oid, merge_trees, run_hook};
@@ -123,6 +124,19 @@ pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Erro
     let (plan, lock) = hold_name(project, plan)?;
     let lane = operate(project, "spawn", |op| Steps { op, plan: &plan }.make())?;
     Ok(Created { lane, lock })
+}
+
+/// Removes a lane, with everything in it saved, and makes it anew as `asked`, under its name and in one operation. `lock` is
+/// its run lock.
+pub(crate) fn make_anew(
+    op: &Operation<'_>,
+    old: &LaneRecord,
+    asked: NewLane<'_>,
+) -> Result<(Removed, LaneRecord), Error> {
+    let removed = remove_held(op, old, Why::Discard, true)?;
+    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
+    let lane = Steps { op, plan: &plan }.make()?;
+    Ok((removed, lane))
 }
 
 fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {

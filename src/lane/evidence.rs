@@ -39,6 +39,8 @@ pub(crate) struct Evidence {
     pub(crate) submodules: Vec<String>,
     /// Edited files that git was told not to look at.
     pub(crate) hidden: Vec<RepoPath>,
+    /// Where its conflict is laid out to be resolved.
+    pub(crate) resolving: Option<PathBuf>,
 }
 
 impl Evidence {
@@ -87,6 +89,8 @@ impl Evidence {
             out.push(format!("commits on {place}"));
         }
         out.extend(self.open.map(|what| format!("a {what} is under way in it")));
+        let resolving = self.resolving.as_ref();
+        out.extend(resolving.map(|dir| format!("its conflict is being resolved in {}", dir.display())));
         out.extend(self.preview_edits.iter().map(|id| {
             format!("edits made in its preview (git stash apply {} brings them here)", id.short())
         }));
@@ -127,6 +131,7 @@ pub(crate) fn look(
         tip: repo.branch_tip(&lane.branch)?,
         folder_gone: !lane.path.exists(),
         busy: busy.then_some(state),
+        resolving: project.resolving(&lane.name)?.map(|open| open.path),
         preview_edits: lane
             .preview_edits
             .iter()

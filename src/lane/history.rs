@@ -1,6 +1,7 @@
 //! Owns the operation log as people read it: what each operation did, which of them still stand, what can be undone.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::{Error, Project, UndoError};
 use crate::git::{Head, RefMove};
@@ -111,13 +112,20 @@ pub(crate) fn summary(entry: &Entry, prefix: &str) -> String {
 
 /// What steps do that a person would notice, in a few words; none when that is nothing.
 pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) -> Option<String> {
+    let is_own = |branch: &str| branch.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
     let mut made = Vec::new();
     let mut gone = Vec::new();
     let mut back = Vec::new();
     let mut rest = Vec::new();
+    let (mut laid_out, mut closed, mut taken) = (None, None, false);
     for step in steps {
+        taken = taken || matches!(moved_branch(step), Some((branch, Some(_), Some(_))) if is_own(branch));
         match step {
             Step::Worktree { lane, .. } => made.push(lane.clone()),
+            Step::Resolve { lane, .. } => laid_out = Some(lane.clone()),
+            Step::File { path, new: None, .. } if path.ends_with("resolve.toml") => {
+                closed = path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
+            }
             Step::Move { from, to } => {
                 let name = |path: &std::path::Path| {
                     path.file_name().map(|n| n.to_string_lossy().split('@').next().unwrap_or("").to_owned())
@@ -136,13 +144,19 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
             Step::Restore { .. } => rest.push("changes back".to_owned()),
             step => {
                 if let Some((branch, Some(old), Some(new))) = moved_branch(step)
-                    && !branch.starts_with(&format!("{prefix}/"))
+                    && !is_own(branch)
                 {
                     rest.push(format!("{branch} {} -> {}", old.short(), new.short()));
                 }
             }
         }
     }
+    rest.extend(match (laid_out, closed, taken) {
+        (Some(lane), ..) => Some(format!("conflict of {lane} laid out")),
+        (_, Some(lane), true) => Some(format!("conflict of {lane} resolved")),
+        (_, Some(lane), false) => Some(format!("resolving of {lane} given up")),
+        _ => None,
+    });
     let lanes = |what: &str, names: Vec<String>| {
         let many = if names.len() == 1 { "lane" } else { "lanes" };
         (!names.is_empty()).then(|| format!("{many} {} {what}", names.join(", ")))

@@ -55,7 +55,16 @@ pub(crate) fn effective_state(
     if locks.is_held(&LockName::Alive(lane.name.clone()))? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
-    Ok((LaneState::Failed, Some("its supervisor ended without a word".into())))
+    Ok((
+        state_after(project, &lane.name, LaneState::Failed),
+        Some("its supervisor ended without a word".into()),
+    ))
+}
+
+/// The state that a lane is in when a run has ended in `state`: one that was to resolve its conflict leaves it in conflict.
+pub(crate) fn state_after(project: &Project, lane: &str, state: LaneState) -> LaneState {
+    // One that cannot be read tells of a conflict all the same.
+    if project.store.layout().resolve(lane).exists() { LaneState::Conflict } else { state }
 }
 
 /// Looks at every lane.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Evidence, Operation, gather_evidence, trash};
+use super::{Error, Evidence, Operation, close_resolve, gather_evidence, trash};
 use crate::event;
 use crate::git::{Oid, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
@@ -50,9 +50,22 @@ pub(crate) fn remove(
     force: bool,
 ) -> Result<Removed, Error> {
     op.hold(lock);
+    remove_held(op, lane, why, force)
+}
+
+/// The same for a lane whose name the caller goes on holding.
+pub(super) fn remove_held(
+    op: &Operation<'_>,
+    lane: &LaneRecord,
+    why: Why,
+    force: bool,
+) -> Result<Removed, Error> {
     let project = op.project;
     let found = gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
     refuse(lane, &found, force)?;
+    if let Some(open) = project.resolving(&lane.name)? {
+        drop(close_resolve(op, &open, &[])?);
+    }
     let (tips, uncommitted) = keep_everything(op, lane, &found)?;
     let saved = anchor(op, lane, &tips)?;
     let trash = take_away(op, lane, &found, saved.clone())?;

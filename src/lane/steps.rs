@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::operation::Operation;
-use super::{Error, Project, half_made, snaps};
+use super::{Error, Project, half_made, resolve_tree, snaps};
 use crate::fault;
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{PreviewRecord, SnapRecord, Step};
@@ -73,7 +73,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
         }
         Step::Move { from, to } => rename(from, to)?,
         // Their work is more than their data says; who plans them does it.
-        Step::Snap { .. } | Step::Worktree { .. } => {}
+        Step::Snap { .. } | Step::Worktree { .. } | Step::Resolve { .. } => {}
     }
     Ok(Applied::Done)
 }
@@ -121,6 +121,11 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         }
         Step::Move { from, to } => op.rename(to, from),
         Step::Worktree { dir, lane, start } => half_made::take_back(op.project, dir, lane, *start),
+        Step::Resolve { dir, lane, start } if op.is_going_back() => {
+            half_made::take_back(op.project, dir, lane, *start)
+        }
+        // Somebody may have worked in it since.
+        Step::Resolve { dir, lane, start } => resolve_tree::unmake(op, lane, dir, *start),
     }
 }
 
@@ -176,7 +181,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         Step::Move { from, to } => {
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
-        Step::Worktree { dir, lane, start } => {
+        Step::Worktree { dir, lane, start } | Step::Resolve { dir, lane, start } => {
             half_made::settle(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }

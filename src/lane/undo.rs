@@ -1,5 +1,6 @@
 //! Owns taking operations of the log back, newest first, as one operation of its own: all of it, or nothing.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::history::{self, OpLog, moved_branch};
@@ -94,6 +95,13 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
     })
 }
 
+/// How many steps come before those that make a lane: its branch is the first of them.
+fn before_making(steps: &[&Step]) -> usize {
+    let made = steps.iter().position(|step| matches!(step, Step::Worktree { .. })).unwrap_or_default();
+    let is_branch = |step: &&Step| matches!(moved_branch(step), Some((_, None, Some(_))));
+    steps[..made].iter().rposition(is_branch).unwrap_or_default()
+}
+
 struct TakeBack<'a, 'p> {
     op: &'a Operation<'p>,
     entry: &'a Entry,
@@ -107,15 +115,19 @@ impl TakeBack<'_, '_> {
             Step::Worktree { lane, .. } => Some(lane.clone()),
             _ => None,
         });
+        let mut steps: Vec<&Step> = self.entry.standing().collect();
         if let Some(lane) = made {
             // Whatever happened in it since is looked at as for any removal.
-            return self.remove_lane(&lane);
-        }
-        for name in self.lanes_that_move() {
-            self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
+            self.remove_lane(&lane)?;
+            // What the making came after: an older lane of that name, which went for it.
+            steps.truncate(before_making(&steps));
+        } else {
+            for name in self.lanes_that_move() {
+                self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
+            }
         }
         self.refuse_new_work()?;
-        for step in self.entry.standing().rev() {
+        for step in steps.into_iter().rev() {
             match (step, moved_branch(step)) {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
                 // They follow their branch.
@@ -134,7 +146,7 @@ impl TakeBack<'_, '_> {
     }
 
     /// The names of lanes whose records come back or go: neither a run nor the emptying of the trash may meet that.
-    fn lanes_that_move(&self) -> Vec<String> {
+    fn lanes_that_move(&self) -> BTreeSet<String> {
         let lanes = self.op.project.store.layout().lanes();
         let name = |path: &Path| {
             let lane = path.parent() == Some(&lanes);

@@ -116,7 +116,9 @@ impl Look<'_, '_> {
             LaneState::Idle if self.request.all && !self.has_commits()? => {
                 Some("it has no commits yet".into())
             }
-            LaneState::Conflict if self.request.all && !self.moved_since_conflict()? => {
+            LaneState::Conflict
+                if self.request.all && self.request.resolver.is_none() && !self.moved_since_conflict()? =>
+            {
                 Some("it conflicts, and neither it nor its base has moved since".into())
             }
             LaneState::CheckFailed if self.request.all && !self.moved_since_check()? => {

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use super::ResolveError;
 use crate::explain::{Exit, Explain};
 use crate::git::Oid;
 use crate::interrupt::Interrupted;
-use crate::{git, lane, preview, process, store};
+use crate::{agent, git, lane, preview, process, store};
 
 /// An error about a landing.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +77,12 @@ pub enum Error {
     /// From a program.
     #[error(transparent)]
     Process(#[from] process::Error),
+    /// From resolving a conflict.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// From an agent.
+    #[error(transparent)]
+    Agent(#[from] agent::Error),
     /// From a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
@@ -122,6 +129,8 @@ impl Explain for Error {
                     .into(),
             ],
             Error::Process(e) => e.hints(),
+            Error::Resolve(e) => e.hints(),
+            Error::Agent(e) => e.hints(),
             Error::Lane(e) => e.hints(),
             Error::Preview(e) => e.hints(),
             Error::Git(e) => e.hints(),
@@ -140,6 +149,8 @@ impl Explain for Error {
             | Error::NotOurs { .. }
             | Error::NotThere { .. } => Exit::Refused,
             Error::Process(e) => e.exit(),
+            Error::Resolve(e) => e.exit(),
+            Error::Agent(e) => e.exit(),
             Error::Lane(e) => e.exit(),
             Error::Preview(e) => e.exit(),
             Error::Git(e) => e.exit(),

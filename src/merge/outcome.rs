@@ -16,6 +16,8 @@ use crate::store::records::Strategy;
 pub enum Verdict {
     /// It is on its base now; in a dry run, it would be.
     Landed,
+    /// It conflicted, an agent resolved that, and it is on its base now.
+    Resolved,
     /// Everything in it was on its base before.
     AlreadyLanded,
     /// It conflicts; the conflict was captured.

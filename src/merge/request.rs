@@ -1,5 +1,6 @@
 //! Owns what a landing is asked for with, and what it has to work with.
 
+use super::Resolver;
 use super::order::Order;
 use super::plan::Plan;
 use crate::config::Settings;
@@ -38,6 +39,8 @@ pub(crate) struct Request<'a> {
     pub(crate) no_checks: bool,
     /// How many states to check beside each other, if not as the settings say.
     pub(crate) jobs: Option<usize>,
+    /// Who is sent at the lanes that conflict.
+    pub(crate) resolver: Option<Resolver<'a>>,
     /// How long to wait in the queue.
     pub(crate) patience: Limit,
 }

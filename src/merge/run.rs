@@ -6,6 +6,7 @@ use super::group::Work;
 use super::outcome::{Outcome, Report, Verdict};
 use super::plan::Plan;
 use super::request::{Candidate, Request};
+use super::resolve_agent;
 use super::verify::Verifier;
 use crate::lane::{self, Operation, Project, Why, operate};
 use crate::preview;
@@ -29,6 +30,9 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
         empty_old(project);
     }
     drop(ticket);
+    if let Some(resolver) = request.resolver.as_ref().filter(|_| !request.dry_run) {
+        resolve_agent::after_landing(project, request, resolver, &mut report)?;
+    }
     Ok(report)
 }
 

@@ -87,6 +87,15 @@ impl Start {
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
+    /// Runs it to the end on this process's own terminal.
+    pub(crate) fn run_on_terminal(self) -> Result<std::process::ExitStatus, Error> {
+        let program = self.program.display().to_string();
+        let failed = |source| Error::Start { program, source };
+        let mut command = self.command();
+        command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        command.status().map_err(failed)
+    }
+
     /// Runs it to the end, its output joined.
     pub(crate) fn run(self) -> Result<(std::process::ExitStatus, Vec<u8>), Error> {
         let program = self.program.display().to_string();

@@ -92,6 +92,16 @@ impl Layout {
         self.root.join("approved.toml")
     }
 
+    /// The conflict of a lane that is being resolved.
+    pub(crate) fn resolve(&self, name: &str) -> PathBuf {
+        self.lane(name).join("resolve.toml")
+    }
+
+    /// What a lane's `attempt`-th run was told, where that is not the lane's task.
+    pub(crate) fn run_prompt(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.md"))
+    }
+
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

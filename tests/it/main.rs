@@ -39,6 +39,9 @@ mod property;
 mod readme;
 #[cfg(debug_assertions)]
 mod recovery;
+mod redispatch;
+mod resolve;
+mod resolve_ways;
 mod show;
 mod snap;
 mod snap_keep;

@@ -308,7 +308,7 @@ fn a_conflict_is_kept_whole_and_the_others_land() {
         a.txt
         both.txt
     --- stderr
-    hint: look at it: git proq show clash   then rebase or merge main in its worktree and try again: git proq merge clash
+    hint: resolve it: git proq resolve clash   see how it stands: git proq show clash
     --- code 3
     ");
     let kept = sandbox.git(&["log", "-1", "--format=%P", "refs/proq/conflict/clash"]);

@@ -17,6 +17,9 @@ pub(crate) struct RunRecord {
     pub(crate) command: Vec<String>,
     /// Whether the task's text is its standard input.
     pub(crate) prompt_on_stdin: bool,
+    /// Whether it resolves a conflict, in a worktree of its own and with a prompt of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) resolves: bool,
     /// The lane's tip before.
     pub(crate) tip_before: Oid,
     /// When it started.

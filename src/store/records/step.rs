@@ -98,6 +98,16 @@ pub(crate) enum Step {
         /// The commit that it is filled with.
         start: Oid,
     },
+    /// A worktree is made in which the conflict of a lane is resolved.
+    Resolve {
+        /// Its top folder.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+        /// The lane.
+        lane: String,
+        /// The commit that it is filled with.
+        start: Oid,
+    },
 }
 
 /// Below this are refs that hold what an operation works with, for as long as it is under way.

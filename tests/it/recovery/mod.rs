@@ -5,3 +5,4 @@ mod defects;
 pub mod kit;
 mod locks;
 mod points;
+mod resolving;

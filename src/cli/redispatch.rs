@@ -1,0 +1,199 @@
+//! Owns `git proq redispatch`: a lane's task once more, from today's base.
+
+use std::path::Path;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use super::complete::{agent_names, lane_names};
+use super::{Done, Failure, Session, discard};
+use crate::agent::{self, Job};
+use crate::explain::Exit;
+use crate::lane::{self, Base, NewLane, Project, Removed, Why, effective_state, operate};
+use crate::preview;
+use crate::store::records::LaneRecord;
+use crate::store::{Guard, LockName, path_form};
+
+/// Start a lane's task afresh from today's base
+///
+/// For work that has become too old to resolve, or went wrong. The lane is thrown away, with its commits and uncommitted
+/// files saved as by `discard --force`, and made anew: the same name, the same task, cut from where its base is now. Its
+/// agent, or AGENT, is started in it. `git proq undo` brings the old one back.
+///
+/// Examples:
+///     git proq redispatch payments
+///     git proq redispatch payments --agent codex
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Redispatch {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Another agent than the one it had
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    pub(crate) agent: Option<String>,
+    /// Say what would be done, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// The answer.
+#[derive(Serialize)]
+struct Answer<'a> {
+    lane: &'a str,
+    base: &'a str,
+    start: String,
+    agent: &'a str,
+    #[serde(serialize_with = "path_form::serialize")]
+    path: &'a Path,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    history: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<&'a str>,
+    dry_run: bool,
+}
+
+/// Why a lane cannot be started afresh.
+#[derive(Debug, thiserror::Error)]
+pub enum Unfit {
+    /// Its agent is at work.
+    #[error("the agent of lane '{lane}' is running; nothing was changed")]
+    Busy {
+        /// The lane.
+        lane: String,
+    },
+    /// There is nothing to ask an agent.
+    #[error("lane '{lane}' has no task to start afresh; nothing was changed")]
+    NoTask {
+        /// The lane.
+        lane: String,
+    },
+    /// It had no agent that is known by a name.
+    #[error("lane '{lane}' was not made by an agent that can be started again; nothing was changed")]
+    NoAgent {
+        /// The lane.
+        lane: String,
+    },
+}
+
+impl crate::explain::Explain for Unfit {
+    fn hints(&self) -> Vec<std::borrow::Cow<'static, str>> {
+        vec![match self {
+            Unfit::Busy { lane } => format!("stop it first: git proq stop {lane}").into(),
+            Unfit::NoTask { .. } => "make a lane with one: git proq spawn AGENT \"what to do\"".into(),
+            Unfit::NoAgent { lane } => format!("name one: git proq redispatch {lane} --agent claude").into(),
+        }]
+    }
+}
+
+pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
+    let project = session.project_to_change()?;
+    let lane = project.lane(&args.lane)?;
+    let plan = Plan::make(session, &project, &lane, args.agent.as_deref())?;
+    if args.dry_run {
+        say(session, &plan, &lane, None);
+        return Ok(Exit::Done);
+    }
+    let lock = hold(&project, &lane.name)?;
+    let asked = NewLane {
+        name: None,
+        prompt: Some(&plan.task),
+        words: None,
+        agent: Some(plan.job.agent.clone()),
+        base: plan.base.clone(),
+        carry: None,
+    };
+    let (removed, made) = operate(&project, "redispatch", |op| {
+        if let Some(back) = preview::leave_for(op, &lane.name)? {
+            session.ui.say(format!(
+                "left the preview of '{}'; the main checkout is on {} again",
+                back.lane, back.to
+            ));
+            back.tell_conflict(&project);
+        }
+        // As it is under the lock: leaving the preview may have brought commits to it.
+        let old = project.lane(&lane.name)?;
+        Ok::<_, Failure>(lane::make_anew(op, &old, asked)?)
+    })?;
+    let made = agent::launch(&project, &made, lock, &plan.job, &super::resolve::this_program()?)?;
+    say(session, &plan, &made, Some(&removed));
+    if !session.ui.json {
+        discard::say_way_back(session, &project, &removed, Why::Discard);
+        session.ui.hint(format!(
+            "follow it: git proq logs -f {}   bring the old one back: git proq undo",
+            made.name
+        ));
+    }
+    Ok(Exit::Done)
+}
+
+/// What will be done, checked before anything is.
+struct Plan {
+    task: String,
+    base: Base,
+    job: Job,
+}
+
+impl Plan {
+    fn make(
+        session: &Session,
+        project: &Project,
+        lane: &LaneRecord,
+        agent: Option<&str>,
+    ) -> Result<Plan, Failure> {
+        let name = || lane.name.clone();
+        if effective_state(project, lane)?.0.is_busy() {
+            return Err(Unfit::Busy { lane: name() }.into());
+        }
+        let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
+        if task.trim().is_empty() {
+            return Err(Unfit::NoTask { lane: name() }.into());
+        }
+        // What a command of the user's own was is not on record in full.
+        let own = lane.agent.as_deref().filter(|agent| *agent != "command");
+        let agent = agent.or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
+        let job = Job::agent(agent, &task, &session.dir)?;
+        let base = lane::resolve_base(project, Some(&lane.base), None)?;
+        Ok(Plan { task, base, job })
+    }
+}
+
+/// The lane's run lock, once nothing runs in it.
+fn hold(project: &Project, lane: &str) -> Result<Guard, Failure> {
+    let lock = project.store.locks().take(&LockName::Run(lane.to_owned()))?;
+    if project.store.locks().is_held(&LockName::Alive(lane.to_owned()))? {
+        return Err(Unfit::Busy { lane: lane.to_owned() }.into());
+    }
+    Ok(lock)
+}
+
+fn say(session: &Session, plan: &Plan, lane: &LaneRecord, removed: Option<&Removed>) {
+    let Base { branch, start } = &plan.base;
+    let agent = plan.job.agent.as_str();
+    if session.ui.json {
+        session.ui.object(Answer {
+            lane: &lane.name,
+            base: branch,
+            start: start.to_string(),
+            agent,
+            path: &lane.path,
+            history: removed.map(|r| r.past.as_str()),
+            saved: removed.and_then(|r| r.saved.as_deref()),
+            dry_run: removed.is_none(),
+        });
+        return;
+    }
+    let name = &lane.name;
+    match removed {
+        None => session.ui.answer(format!(
+            "would save and remove lane '{name}', make it anew from {branch} ({}), and start {agent} in it",
+            start.short()
+        )),
+        Some(removed) => session.ui.answer(format!(
+            "lane '{name}' starts afresh from {branch} ({}), with {agent}; the old one is {}",
+            start.short(),
+            removed.past
+        )),
+    }
+}
