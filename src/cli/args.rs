@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Diff(Diff),
     Logs(Logs),
     Preview(Preview),
+    Matrix(super::matrix::Matrix),
     Events(Events),
     Merge(Merge),
     Resolve(super::resolve::Resolve),
@@ -222,8 +223,9 @@ pub(crate) struct Cleanup {
 
 /// List the lanes
 ///
-/// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. A '*' marks the lane that
-/// the main checkout shows.
+/// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. CONFLICTS, if there are any:
+/// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
+/// lane that the main checkout shows.
 ///
 /// Examples:
 ///     git proq list

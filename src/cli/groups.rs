@@ -8,7 +8,7 @@ use super::Cli;
 /// The groups of commands, in order.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Lanes", &["spawn", "wait", "stop", "discard", "redispatch", "cleanup"]),
-    ("Look", &["list", "show", "diff", "logs", "preview", "events"]),
+    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "events"]),
     ("Land", &["merge", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     ("Set-up", &["agents", "approve", "config", "setup", "completions", "man", "demo"]),

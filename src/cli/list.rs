@@ -1,6 +1,7 @@
 //! Owns `git proq list`, and what `git proq` alone shows.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -9,9 +10,27 @@ use super::{Done, Session, table, ui};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
+use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{now, path_form};
+
+/// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+/// The place of that column.
+const CONFLICTS: usize = 5;
+
+/// What a lane's committed work would conflict with, as far as that is known without git.
+#[derive(Serialize)]
+struct Conflicts {
+    /// Its base; none when that is not known.
+    base: Option<bool>,
+    /// Other lanes of that base.
+    lanes: Vec<String>,
+    /// Whether there is nothing that only git could tell.
+    complete: bool,
+}
 
 /// One lane, for programs.
 #[derive(Serialize)]
@@ -35,6 +54,8 @@ struct Row {
     behind: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     uncommitted: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conflicts: Option<Conflicts>,
     previewed: bool,
     missing: Vec<&'static str>,
     created: String,
@@ -55,6 +76,8 @@ struct Board {
     past: Vec<(String, LaneRecord)>,
     showing: Option<Showing>,
     strays: Vec<PathBuf>,
+    /// None when it could not be made.
+    forecast: Option<Forecast>,
 }
 
 pub(super) fn run(session: &Session, args: &List) -> Done {
@@ -104,7 +127,11 @@ pub(super) fn overview(session: &Session) -> Done {
 fn look(project: &Project, all: bool) -> Result<Board, super::Failure> {
     let lanes = project.lanes()?;
     let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
+    // A list without it is a list still.
+    let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE) };
+    let forecast = merge::forecast(project, ask).ok();
     Ok(Board {
+        forecast,
         views: lane::views(project, lanes)?,
         past: if all { project.past_lanes() } else { Vec::new() },
         showing: preview::showing(project)?,
@@ -147,6 +174,7 @@ fn row(board: &Board, view: &View) -> Row {
         ahead: view.distance.map(|d| d.ahead),
         behind: view.distance.map(|d| d.behind),
         uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
+        conflicts: conflicts(board, &view.lane.name),
         previewed: is_shown(board, &view.lane.name),
         missing: missing(view),
         ..bare_row(&view.lane)
@@ -167,6 +195,7 @@ fn bare_row(lane: &LaneRecord) -> Row {
         ahead: None,
         behind: None,
         uncommitted: None,
+        conflicts: None,
         previewed: false,
         missing: Vec::new(),
         created: lane.created.to_string(),
@@ -179,19 +208,13 @@ fn render(board: &Board) -> String {
     let mut rows = Vec::new();
     for view in &board.views {
         let mark = if is_shown(board, &view.lane.name) { "*" } else { "" };
-        let missing = missing(view);
-        let changes = match (missing.as_slice(), &view.dirt) {
-            ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
-            ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
-            ([], None) => "?".to_owned(),
-            (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
-        };
         rows.push(vec![
             format!("{}{mark}", view.lane.name),
             ui::state(view.state),
             view.lane.agent.clone().unwrap_or_else(|| "-".into()),
             commits(view),
-            changes,
+            changes(view),
+            conflict_words(board, &view.lane.name),
             ui::span(now.since(view.lane.updated)),
             title(&view.lane),
         ]);
@@ -203,11 +226,61 @@ fn render(board: &Board) -> String {
             lane.agent.clone().unwrap_or_else(|| "-".into()),
             "-".into(),
             "-".into(),
+            String::new(),
             ui::span(now.since(lane.updated)),
             title(lane),
         ]);
     }
-    table::render(&["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "AGE", "TITLE"], rows)
+    let mut head = vec!["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "CONFLICTS", "AGE", "TITLE"];
+    // A column in which nothing is wrong anywhere takes room from the titles.
+    let wrong = |p: &merge::Pair| p.result.is_conflict();
+    if !board.forecast.as_ref().is_some_and(|f| f.pairs.iter().any(wrong)) {
+        head.remove(CONFLICTS);
+        for row in &mut rows {
+            row.remove(CONFLICTS);
+        }
+    }
+    table::render(&head, rows)
+}
+
+fn changes(view: &View) -> String {
+    match (missing(view).as_slice(), &view.dirt) {
+        ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
+        ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
+        ([], None) => "?".to_owned(),
+        (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
+    }
+}
+
+/// What a lane conflicts with; none when it has no commits to compare.
+fn conflicts(board: &Board, lane: &str) -> Option<Conflicts> {
+    let forecast = board.forecast.as_ref()?;
+    let with_base = forecast.pairs.iter().find(|p| p.with_base && p.theirs == lane)?;
+    let base = with_base.result.is_known().then(|| with_base.result.is_conflict());
+    let mut lanes = Vec::new();
+    let mut complete = base.is_some();
+    for pair in forecast.pairs.iter().filter(|p| !p.with_base) {
+        let other = match (pair.ours == lane, pair.theirs == lane) {
+            (true, _) => &pair.theirs,
+            (_, true) => &pair.ours,
+            _ => continue,
+        };
+        complete &= pair.result.is_known();
+        lanes.extend(pair.result.is_conflict().then(|| other.clone()));
+    }
+    Some(Conflicts { base, lanes, complete })
+}
+
+/// The same in a few words: `base`, `2 lanes`, `base + 1 lane`; nothing where it may or may not conflict.
+fn conflict_words(board: &Board, lane: &str) -> String {
+    let Some(found) = conflicts(board, lane) else { return String::new() };
+    let base = (found.base == Some(true)).then(|| "base".to_owned());
+    let lanes = (!found.lanes.is_empty()).then(|| ui::count(found.lanes.len(), "lane"));
+    let words: Vec<String> = base.into_iter().chain(lanes).collect();
+    match (words.is_empty(), found.complete) {
+        (true, true) => "-".to_owned(),
+        _ => console::style(words.join(" + ")).yellow().to_string(),
+    }
 }
 
 fn title(lane: &LaneRecord) -> String {

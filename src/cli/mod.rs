@@ -12,10 +12,12 @@ mod discard;
 mod doctor;
 mod events;
 mod gc;
+mod grid;
 mod groups;
 mod list;
 mod logs;
 mod man;
+mod matrix;
 mod merge;
 mod mistake;
 mod op;
@@ -89,6 +91,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Diff(args) => diff::run(&session, &args),
         Command::Logs(args) => logs::run(&session, &args),
         Command::Preview(args) => preview::run(&session, &args),
+        Command::Matrix(args) => matrix::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
         Command::Resolve(args) => resolve::run(&session, &args),

@@ -21,7 +21,7 @@ pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
 }
 
 /// The width of the terminal that stdout is; none when it is a file or a pipe.
-fn terminal_width() -> Option<usize> {
+pub(super) fn terminal_width() -> Option<usize> {
     let term = console::Term::stdout();
     term.is_term().then(|| usize::from(term.size().1))
 }

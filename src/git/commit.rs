@@ -49,8 +49,7 @@ impl NewCommit<'_> {
         if let (None, Some((author, committer))) = (into, repo.people_named(KEEPER_NAME, KEEPER_EMAIL)) {
             return self.write_as(repo, author, committer);
         }
-        let call = ThrowAway::apply(into, repo.git()).args(["commit-tree"]);
-        self.finish(KEEPER.iter().fold(call, |call, (key, value)| call.env(key, value)))
+        self.finish(ThrowAway::apply(into, as_keeper(repo.git())).arg("commit-tree"))
     }
 
     /// Writes it in process, as `git commit-tree` would.
@@ -75,6 +74,10 @@ impl NewCommit<'_> {
         let line = call.run()?.line();
         Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
     }
+}
+
+fn as_keeper(call: super::Command) -> super::Command {
+    KEEPER.iter().fold(call, |call, (key, value)| call.env(key, value))
 }
 
 /// Commits exactly `paths` of a worktree (added, changed or removed) on top of what is staged already.

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::rc::Rc;
 
-use super::trees::{Item, Items, read};
+use super::trees::{Item, Items, Reader};
 use super::{Error, Oid, Repo, RepoPath};
 
 /// A path on one side of a difference.
@@ -72,7 +73,7 @@ fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
         found.peel_to_tree().map(|tree| tree.id).map_err(Error::object(what()))
     };
     let (from, to) = (top(from)?, top(to)?);
-    let mut walk = Walk { repo, out: Vec::new() };
+    let mut walk = Walk { reader: Reader::new(repo), out: Vec::new() };
     if from != to {
         walk.trees(b"", Some(from), Some(to))?;
     }
@@ -81,25 +82,27 @@ fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
 }
 
 /// A comparison of two trees as far as it has come.
-struct Walk<'a> {
-    repo: &'a Repo,
+struct Walk {
+    reader: Reader,
     out: Vec<Change>,
 }
 
-impl Walk<'_> {
+impl Walk {
     fn trees(
         &mut self,
         below: &[u8],
         from: Option<gix::ObjectId>,
         to: Option<gix::ObjectId>,
     ) -> Result<(), Error> {
-        let items = |id: Option<gix::ObjectId>| id.map_or_else(|| Ok(Items::new()), |id| read(self.repo, id));
+        let items = |id: Option<gix::ObjectId>| {
+            id.map_or_else(|| Ok(Rc::new(Items::default())), |id| self.reader.tree(id))
+        };
         let (before, after) = (items(from)?, items(to)?);
-        for (name, old) in &before {
-            self.entry(below, name, Some(*old), after.get(name).copied())?;
+        for (name, old) in before.iter() {
+            self.entry(below, name, Some(old), after.get(name))?;
         }
-        for (name, new) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-            self.entry(below, name, None, Some(*new))?;
+        for (name, new) in after.iter().filter(|(name, _)| before.get(name).is_none()) {
+            self.entry(below, name, None, Some(new))?;
         }
         Ok(())
     }

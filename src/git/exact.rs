@@ -6,22 +6,61 @@
 //! of folders that are alike; a folder that is gone on one side and changed on the other; a name that is a file here and a
 //! folder there; nothing left at all.
 
+use std::rc::Rc;
+
 use gix::bstr::BString;
 use gix::objs::tree::Entry;
 use gix::objs::{Tree, WriteTo};
 
-use super::trees::{Item, Items, read};
+use super::trees::{Item, Items, Joined, Reader};
 use super::{Error, Oid, Repo};
 
 /// A path needs a decision.
-struct Undecided;
+pub(super) struct Undecided;
 
 /// The inner result says whether there is an answer, the outer one whether all could be read.
 type Walked<T> = Result<Result<T, Undecided>, Error>;
 
-/// The merge of three trees as far as it has come.
-struct Walk<'a> {
+/// What is done with what a walk over three trees finds.
+pub(super) trait Merger {
+    /// Where trees are read.
+    fn reader(&self) -> &Reader;
+
+    /// What comes of a path that is no folder on any side and that each side changed in its own way; none when that is
+    /// not known here. `path` is the whole path.
+    fn decide(
+        &mut self,
+        path: &[u8],
+        base: Option<Item>,
+        ours: Item,
+        theirs: Item,
+    ) -> Result<Option<Item>, Error>;
+
+    /// Takes the entries of a merged folder, and names it. In order of their names.
+    fn keep(&mut self, entries: Vec<Entry>) -> Result<gix::ObjectId, Error>;
+}
+
+/// The walk over three trees, as far as it has come.
+struct Walk<'m, M> {
+    merger: &'m mut M,
+    /// The folder that the walk is in, with a `/` at its end.
+    folder: Vec<u8>,
+}
+
+/// Walks three trees in lockstep. The inner result is the merged tree, none when nothing is left in it.
+pub(super) fn walk(
+    merger: &mut impl Merger,
+    base: gix::ObjectId,
+    ours: gix::ObjectId,
+    theirs: gix::ObjectId,
+) -> Walked<Option<gix::ObjectId>> {
+    Walk { merger, folder: Vec::new() }.trees(Some(base), ours, theirs)
+}
+
+/// Nothing is decided, and all that is merged is kept.
+struct Exact<'a> {
     repo: &'a Repo,
+    reader: Reader,
     new: Vec<Tree>,
 }
 
@@ -71,12 +110,12 @@ pub(super) fn merge_trees(
     ours: Oid,
     theirs: Oid,
 ) -> Result<Option<ExactTree>, Error> {
-    let mut walk = Walk { repo, new: Vec::new() };
-    let merged = walk.trees(Some(base.0), ours.0, theirs.0)?;
-    Ok(merged.ok().flatten().map(|id| ExactTree { id: Oid(id), new: walk.new }))
+    let mut exact = Exact { repo, reader: Reader::new(repo), new: Vec::new() };
+    let merged = walk(&mut exact, base.0, ours.0, theirs.0)?;
+    Ok(merged.ok().flatten().map(|id| ExactTree { id: Oid(id), new: exact.new }))
 }
 
-impl Walk<'_> {
+impl<M: Merger> Walk<'_, M> {
     /// The merged tree; none when nothing is left in it.
     fn trees(
         &mut self,
@@ -84,15 +123,12 @@ impl Walk<'_> {
         ours: gix::ObjectId,
         theirs: gix::ObjectId,
     ) -> Walked<Option<gix::ObjectId>> {
-        let base = base.map_or_else(|| Ok(Items::new()), |id| read(self.repo, id))?;
-        let (ours, theirs) = (read(self.repo, ours)?, read(self.repo, theirs)?);
-        let mut names: Vec<&BString> = base.keys().chain(ours.keys()).chain(theirs.keys()).collect();
-        names.sort_unstable();
-        names.dedup();
+        let reader = self.merger.reader();
+        let base = base.map_or_else(|| Ok(Rc::new(Items::default())), |id| reader.tree(id))?;
+        let (ours, theirs) = (reader.tree(ours)?, reader.tree(theirs)?);
         let mut entries = Vec::new();
-        for name in names {
-            let [b, o, t] = [&base, &ours, &theirs].map(|items| items.get(name).copied());
-            match self.item(b, o, t)? {
+        for (name, [b, o, t]) in Joined::new(&base, &ours, &theirs) {
+            match self.item(name, b, o, t)? {
                 Ok(None) => {}
                 Ok(Some(item)) => {
                     entries.push(Entry { mode: item.mode, filename: name.clone(), oid: item.id });
@@ -103,11 +139,16 @@ impl Walk<'_> {
         if entries.is_empty() {
             return Ok(Ok(None));
         }
-        entries.sort();
-        self.keep(Tree { entries }).map(|id| Ok(Some(id)))
+        self.merger.keep(entries).map(|id| Ok(Some(id)))
     }
 
-    fn item(&mut self, base: Option<Item>, ours: Option<Item>, theirs: Option<Item>) -> Walked<Option<Item>> {
+    fn item(
+        &mut self,
+        name: &BString,
+        base: Option<Item>,
+        ours: Option<Item>,
+        theirs: Option<Item>,
+    ) -> Walked<Option<Item>> {
         if ours == theirs {
             return Ok(if self.loses(base, ours)? { Err(Undecided) } else { Ok(ours) });
         }
@@ -118,10 +159,19 @@ impl Walk<'_> {
             return Ok(Ok(ours));
         }
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return Ok(Err(Undecided)) };
-        if ![ours, theirs].into_iter().chain(base).all(Item::is_tree) {
+        let all = || [ours, theirs].into_iter().chain(base);
+        if !all().any(Item::is_tree) {
+            let path = [self.folder.as_slice(), name.as_slice()].concat();
+            return Ok(self.merger.decide(&path, base, ours, theirs)?.map(Some).ok_or(Undecided));
+        }
+        if !all().all(Item::is_tree) {
             return Ok(Err(Undecided));
         }
+        let above = self.folder.len();
+        self.folder.extend_from_slice(name);
+        self.folder.push(b'/');
         let merged = self.trees(base.map(|b| b.id), ours.id, theirs.id)?;
+        self.folder.truncate(above);
         Ok(merged.map(|id| id.map(|id| Item { mode: ours.mode, id })))
     }
 
@@ -132,17 +182,30 @@ impl Walk<'_> {
         if !base.is_tree() {
             return Ok(false);
         }
-        let (before, after) = (read(self.repo, base.id)?, read(self.repo, both.id)?);
-        for (name, item) in before {
-            if self.loses(Some(item), after.get(&name).copied())? {
+        let reader = self.merger.reader();
+        let (before, after) = (reader.tree(base.id)?, reader.tree(both.id)?);
+        for (name, item) in before.iter() {
+            if self.loses(Some(item), after.get(name))? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
+}
+
+impl Merger for Exact<'_> {
+    fn reader(&self) -> &Reader {
+        &self.reader
+    }
+
+    fn decide(&mut self, _: &[u8], _: Option<Item>, _: Item, _: Item) -> Result<Option<Item>, Error> {
+        Ok(None)
+    }
 
     /// Notes a tree that may be new.
-    fn keep(&mut self, tree: Tree) -> Result<gix::ObjectId, Error> {
+    fn keep(&mut self, mut entries: Vec<Entry>) -> Result<gix::ObjectId, Error> {
+        entries.sort();
+        let tree = Tree { entries };
         let what = "a merged tree";
         let mut bytes = Vec::new();
         tree.write_to(&mut bytes).map_err(Error::object(what))?;

@@ -1,8 +1,11 @@
 //! Owns everything that knows git: the library for reading, the program for changing.
 
+mod ahead;
+mod ahead_by_git;
 mod clear;
 mod command;
 mod commit;
+mod cut;
 mod diff;
 mod error;
 mod exact;
@@ -10,6 +13,7 @@ mod flags;
 mod graph;
 mod hook;
 mod index;
+mod merge_rules;
 mod objects;
 mod oid;
 mod open_op;
@@ -32,16 +36,23 @@ mod stale;
 mod status;
 mod submodule;
 mod survey;
+mod text_merge;
+mod threads;
 mod transition;
 mod tree_merge;
 mod trees;
+mod uncommitted;
 mod version;
 mod warm;
 mod worktree;
 
+pub(crate) use ahead::Clash;
+pub(crate) use ahead::{Three, circumstances, look_ahead};
+pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
 pub(crate) use clear::{clear, renew};
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, stage_and_commit};
+pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use diff::{Change, Side, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use flags::hidden_edits;
@@ -68,6 +79,8 @@ pub(crate) use snapshot::{
 pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
+pub(crate) use text_merge::Lines;
 pub(crate) use transition::{Tree, transition};
 pub(crate) use tree_merge::{Merged, Stage, merge_commits, merge_trees, merge_with_base, would_conflict};
+pub(crate) use uncommitted::{Uncommitted, trees_of};
 pub(crate) use worktree::{Worktree, WorktreeList};

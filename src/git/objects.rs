@@ -2,6 +2,7 @@
 //! nothing behind.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gix::objs::WriteTo;
@@ -51,6 +52,18 @@ impl ThrowAway {
     pub(crate) fn new(repo: &Repo, dir: &Path) -> Result<ThrowAway, Error> {
         std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
         Ok(ThrowAway { dir: dir.to_owned(), real: repo.common_dir().join("objects") })
+    }
+
+    /// Opens it for reading, with the repository's own objects behind it.
+    pub(super) fn open(&self, repo: &Repo) -> Result<gix::OdbHandle, Error> {
+        let info = self.dir.join("info");
+        let alternates = info.join("alternates");
+        let mut line = self.real.as_os_str().as_bytes().to_owned();
+        line.push(b'\n');
+        let written = std::fs::create_dir_all(&info).and_then(|()| std::fs::write(&alternates, line));
+        written.map_err(Error::io("write", &alternates))?;
+        let store = gix::odb::at(&self.dir, repo.gix.object_hash()).map_err(Error::io("read", &self.dir))?;
+        Ok(store.into())
     }
 
     /// Sends the new objects of a call here, if there is a here.

@@ -29,6 +29,11 @@ impl Oid {
         self.0.is_null()
     }
 
+    /// Its bytes.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
     /// Reads an id from the raw hex bytes of git's output.
     pub(crate) fn from_hex(hex: &[u8]) -> Option<Oid> {
         gix::ObjectId::from_hex(hex).ok().map(Oid)

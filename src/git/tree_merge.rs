@@ -137,7 +137,7 @@ pub(crate) fn merge_trees(
 }
 
 /// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.
-fn lay_out_attributes(
+pub(super) fn lay_out_attributes(
     repo: &Repo,
     commit: Oid,
     scratch: &Path,

@@ -86,7 +86,7 @@ pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<Vie
 }
 
 /// The dirt of many worktrees, as many at a time as there are processors.
-fn dirt_of_all(project: &Project, folders: &[PathBuf]) -> Vec<Option<Dirt>> {
+pub(crate) fn dirt_of_all(project: &Project, folders: &[PathBuf]) -> Vec<Option<Dirt>> {
     let program = project.repo.program();
     let threads = std::thread::available_parallelism().map_or(2, usize::from).min(folders.len());
     let next = AtomicUsize::new(0);

@@ -6,6 +6,7 @@ mod conflict;
 mod error;
 mod failed;
 mod fit;
+mod forecast;
 mod greens;
 mod group;
 mod hooks;
@@ -29,6 +30,7 @@ mod stack;
 mod verify;
 
 pub(crate) use error::Error;
+pub(crate) use forecast::{Ask, Compared, Forecast, Pair, Result as Meeting, forecast};
 pub(crate) use order::Order;
 pub use outcome::{Check, Checks, Outcome, Report, Verdict};
 pub(crate) use plan::{Line, Plan};

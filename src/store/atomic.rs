@@ -29,6 +29,19 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     sync_dir(parent)
 }
 
+/// The same for what can be made anew at any time: a power cut may leave anything in its place, which its readers notice.
+pub(crate) fn write_cache(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let parent = path.parent().unwrap_or(Path::new("."));
+    layout::make_private(parent)?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = parent.join(format!(".{name}.{}", layout::new_id()));
+    let written = std::fs::write(&beside, bytes).and_then(|()| std::fs::rename(&beside, path));
+    written.map_err(|e| {
+        drop(std::fs::remove_file(&beside));
+        Error::io("write", path)(e)
+    })
+}
+
 /// Removes what a killed process was writing beside `path`. Whoever else may write it has to be kept out meanwhile.
 pub(crate) fn remove_drafts(path: &Path) -> std::io::Result<()> {
     let start = format!(".{}.", path.file_name().unwrap_or_default().to_string_lossy());

@@ -127,6 +127,11 @@ impl Layout {
         self.root.join("cache/git.toml")
     }
 
+    /// What merges were looked ahead at, and what came of it.
+    pub(crate) fn forecasts(&self) -> PathBuf {
+        self.root.join("cache/forecast")
+    }
+
     /// Lock files.
     pub(super) fn locks(&self) -> PathBuf {
         self.root.join("locks")

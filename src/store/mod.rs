@@ -15,7 +15,7 @@ mod scratch;
 mod survey;
 mod tickets;
 
-pub(crate) use atomic::{remove_drafts, rename_new, sync_dir, write as write_atomically};
+pub(crate) use atomic::{remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache};
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;

@@ -1,0 +1,107 @@
+//! Owns where lanes left their base, and from that the merge base of any two of them, without walking history for each pair.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use super::{Error, Oid, Repo};
+
+/// The commits that one tip has on top of a base, and the commits of the base that they stand on.
+#[derive(Debug, Clone)]
+pub(crate) struct Fork {
+    tip: Oid,
+    own: HashSet<Oid>,
+    roots: Vec<Oid>,
+}
+
+impl Fork {
+    /// How many commits the base lacks.
+    pub(crate) fn commits(&self) -> usize {
+        self.own.len()
+    }
+}
+
+/// What two commits have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Common {
+    /// One best common ancestor.
+    One(Oid),
+    /// Several, or a history that only git sees.
+    Several,
+    /// Nothing.
+    Nothing,
+}
+
+/// The merge bases of the tips of one base.
+pub(crate) struct Cuts<'a> {
+    repo: &'a Repo,
+    base: Oid,
+    made_up: bool,
+    known: RefCell<HashMap<(Oid, Oid), Common>>,
+}
+
+impl<'a> Cuts<'a> {
+    /// For lanes of the branch whose tip is `base`.
+    pub(crate) fn new(repo: &'a Repo, base: Oid) -> Result<Cuts<'a>, Error> {
+        Ok(Cuts { repo, base, made_up: repo.has_made_up_history()?, known: RefCell::default() })
+    }
+
+    /// What a tip has on top of the base.
+    pub(crate) fn fork(&self, tip: Oid) -> Result<Fork, Error> {
+        let what = || format!("history of {}", tip.short());
+        let walk = self.repo.gix.rev_walk([tip.0]).with_hidden([self.base.0]).all();
+        let mut own = HashSet::new();
+        let mut parents = Vec::new();
+        for step in walk.map_err(Error::object(what()))? {
+            let step = step.map_err(Error::object(what()))?;
+            own.insert(Oid(step.id));
+            parents.extend(step.parent_ids.iter().map(|id| Oid(*id)));
+        }
+        let mut roots: Vec<Oid> = parents.into_iter().filter(|id| !own.contains(id)).collect();
+        if own.is_empty() {
+            roots.push(tip);
+        }
+        roots.sort();
+        roots.dedup();
+        Ok(Fork { tip, own, roots })
+    }
+
+    /// What a tip and its base have in common.
+    pub(crate) fn with_base(&self, fork: &Fork) -> Result<Common, Error> {
+        match fork.roots[..] {
+            _ if self.made_up => Ok(Common::Several),
+            // All that the tip shares with the base lies behind this one commit.
+            [root] => Ok(Common::One(root)),
+            _ => self.walk(self.base, fork.tip),
+        }
+    }
+
+    /// What two tips have in common.
+    pub(crate) fn between(&self, one: &Fork, other: &Fork) -> Result<Common, Error> {
+        if self.made_up {
+            return Ok(Common::Several);
+        }
+        // Neither leads to commits of the other that the base lacks, so what they share lies behind their roots.
+        if let ([a], [b]) = (&one.roots[..], &other.roots[..])
+            && one.own.is_disjoint(&other.own)
+        {
+            return if a == b { Ok(Common::One(*a)) } else { self.walk(*a, *b) };
+        }
+        self.walk(one.tip, other.tip)
+    }
+
+    fn walk(&self, one: Oid, other: Oid) -> Result<Common, Error> {
+        let key = (one.min(other), one.max(other));
+        if let Some(known) = self.known.borrow().get(&key) {
+            return Ok(*known);
+        }
+        let what = format!("history of {}", other.short());
+        let bases = self.repo.gix.merge_bases_many(one.0, &[other.0]).map_err(Error::object(what))?;
+        let common = match bases[..] {
+            [] => Common::Nothing,
+            [base] => Common::One(Oid(base.detach())),
+            _ => Common::Several,
+        };
+        self.known.borrow_mut().insert(key, common);
+        Ok(common)
+    }
+}
