@@ -51,7 +51,7 @@ pub(crate) struct Merge {
     /// Land on BRANCH instead of each lane's own base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
     pub(crate) onto: Option<String>,
-    /// Also lanes that failed or were stopped, when named
+    /// Also lanes that failed, were stopped, or bring conflict markers or submodule commits that no remote has, when named
     #[arg(long, short, requires = "lanes", conflicts_with = "all")]
     pub(crate) force: bool,
     /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]

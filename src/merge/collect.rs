@@ -169,8 +169,10 @@ impl Look<'_, '_> {
         if let Some(what) = found.open {
             return refused(format!("a {what} is under way in it"));
         }
-        if let Some(name) = found.submodules.first() {
-            return refused(format!("its submodule {name} has commits that no remote has; push them first"));
+        if let (Some(name), false) = (found.submodules.first(), self.request.force) {
+            return refused(format!(
+                "its submodule {name} has commits that no remote has; push them, or land it by name with --force"
+            ));
         }
         if !found.dirt.is_clean()
             && let Err(outcome) = self.settle_uncommitted(&found)?

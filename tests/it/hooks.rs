@@ -87,6 +87,8 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.lane_with("bad", "echo bad > bad.txt");
     let _ = sandbox.proq(&["merge", "pay", "tax", "bad", "--verify", "test ! -e bad.txt"]).fails(4);
+    sandbox.program("both", "printf 'pay\ntax\n' > a.txt");
+    let _ = sandbox.proq(&["resolve", "tax", "--agent", "both"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();

@@ -295,7 +295,9 @@ fn commits_in_a_lanes_submodule_keep_the_lane() {
     sandbox.write_in(&lane, "sub/f", "f\n");
     sandbox.commit_all_in(&lane.join("sub"), "only here");
     sandbox.commit_all_in(&lane, "bump");
-    let text = sandbox.proq(&["merge", "one"]).ok();
+    let text = sandbox.proq(&["merge", "one"]).fails(1);
+    assert!(text.contains("its submodule sub has commits that no remote has; push them"), "{text}");
+    let text = sandbox.proq(&["merge", "one", "--force"]).ok();
     assert!(text.contains("commits in its submodule sub that no remote has"), "{text}");
     assert_eq!(sandbox.git_in(&lane.join("sub"), &["log", "-1", "--format=%s"]), "only here");
 }
