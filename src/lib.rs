@@ -27,6 +27,8 @@ mod lane;
 mod merge;
 mod note;
 mod preview;
+#[doc(hidden)]
+pub mod probe;
 mod process;
 mod store;
 

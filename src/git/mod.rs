@@ -81,6 +81,8 @@ pub(crate) use status::{Dirt, Entry, status, status_of};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use text_merge::Lines;
 pub(crate) use transition::{Tree, transition};
-pub(crate) use tree_merge::{Merged, Stage, merge_commits, merge_trees, merge_with_base, would_conflict};
+pub(crate) use tree_merge::{
+    Merged, Stage, merge_commits, merge_exactly, merge_trees, merge_with_base, would_conflict,
+};
 pub(crate) use uncommitted::{Uncommitted, trees_of};
 pub(crate) use worktree::{Worktree, WorktreeList};

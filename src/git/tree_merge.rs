@@ -43,8 +43,9 @@ impl Merged {
     }
 }
 
-/// Merges `theirs` into `ours`. Attributes come from `ours`, not from whatever is checked out; on git before 2.41
-/// they are laid out in `scratch` for that. The merge base is always git's to find: it may be several commits.
+/// Merges `theirs` into `ours`. Attributes come from `ours`, not from whatever is checked out; on git before 2.41,
+/// and where `merge.renormalize` is on, they are laid out in `scratch` for that. The merge base is always git's to find:
+/// it may be several commits.
 pub(crate) fn merge_commits(
     repo: &Repo,
     ours: Oid,
@@ -80,6 +81,11 @@ pub(crate) fn merge_with_base(repo: &Repo, ours: Oid, theirs: Oid, scratch: &Pat
     merge_styled(repo, ours, theirs, scratch, None, style)
 }
 
+/// The tree that is made in process, without it being written; none where git would be asked.
+pub(crate) fn merge_exactly(repo: &Repo, ours: Oid, theirs: Oid) -> Result<Option<Oid>, Error> {
+    Ok(exact::merge_commits(repo, ours, theirs)?.map(|exact| exact.id))
+}
+
 /// The same by git, for which `exact` has no answer.
 fn merge_by_git(
     repo: &Repo,
@@ -99,7 +105,9 @@ fn merge_styled(
     into: Option<&ThrowAway>,
     style: impl FnOnce(super::Command) -> super::Command,
 ) -> Result<Merged, Error> {
-    let call = if repo.version()?.has_attr_source() {
+    // A merge that renormalizes also goes by attributes that it brings itself, which a source that is named hides.
+    let named = repo.version()?.has_attr_source() && repo.setting_bool("merge.renormalize") != Some(true);
+    let call = if named {
         repo.git().arg(format!("--attr-source={ours}"))
     } else {
         // Attributes are looked up from where git stands, so it has to stand there too.
@@ -174,7 +182,14 @@ fn parse(bytes: &[u8], clean: bool) -> Option<Merged> {
     }
     let mut messages = Vec::new();
     while let Some(count) = fields.next().filter(|f| !f.is_empty()) {
-        let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+        let number = std::str::from_utf8(count).ok().and_then(|n| n.parse::<usize>().ok());
+        let Some(count) = number else {
+            // Some gits, 2.39 among them, end with advice about conflicts in submodules, for people.
+            if fields.next().is_some() {
+                return None;
+            }
+            break;
+        };
         for _ in 0..count {
             fields.next()?;
         }
@@ -212,6 +227,20 @@ mod tests {
         assert_eq!(merged.stages.len(), 2);
         assert_eq!(merged.paths(), [RepoPath::new("x y")]);
         assert_eq!(merged.messages, ["CONFLICT (content): Merge conflict in x y"]);
+    }
+
+    #[test]
+    fn advice_behind_the_messages_is_passed_over() {
+        let id = "a".repeat(40);
+        let text = format!(
+            "{id}\x00160000 {id} 2\tsub\0\x001\0sub\0CONFLICT (contents)\0CONFLICT (submodule): in sub\n\0"
+        );
+        let advised =
+            format!("{text}Recursive merging with submodules currently only supports trivial cases.\n");
+        let merged = parse(advised.as_bytes(), false).unwrap();
+        assert_eq!(merged, parse(text.as_bytes(), false).unwrap());
+        assert_eq!(merged.messages, ["CONFLICT (submodule): in sub"]);
+        assert_eq!(parse(format!("{text}no number\0").as_bytes(), false), None);
     }
 
     #[test]

@@ -31,6 +31,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         "facade",
         &["merge", "agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"],
     ),
+    ("probe", &["facade", "git"]),
     ("health", &["agent", "lane", "config", "store", "git", "process"]),
     ("merge", &["agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"]),
     ("agent", &["lane", "event", "config", "store", "git", "process", "interrupt"]),

@@ -10,7 +10,7 @@ use super::support::Sandbox;
 mod copy;
 #[path = "../../xtask/src/dice.rs"]
 #[allow(dead_code, reason = "the sweep takes samples, a history does not")]
-mod dice;
+pub(super) mod dice;
 #[path = "../../xtask/src/history/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "what a long run counts, a short one does not ask for")]
 mod history;

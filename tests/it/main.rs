@@ -28,6 +28,7 @@ mod library;
 mod list;
 mod logs;
 mod losses;
+mod made_up_merges;
 mod manual;
 mod matrix;
 mod merge;

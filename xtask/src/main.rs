@@ -9,6 +9,8 @@ mod copy;
 mod dice;
 mod histories;
 mod history;
+mod merges;
+mod merging;
 mod place;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sweep;
@@ -31,12 +33,15 @@ enum Task {
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     CrashSweep,
     Histories(histories::Args),
+    #[command(subcommand)]
+    Merges(merges::Task),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.task {
         Task::Histories(args) => histories::main(&args),
+        Task::Merges(task) => merges::main(&task),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
