@@ -36,26 +36,24 @@ pub(super) fn run(folder: &Path, objects: &Path, proq: &Path, all: &[Judged]) ->
     let Some(((first, _), _)) = all.first() else { return Ok(0) };
     let two = Two::new(folder, objects, proq, *first)?;
     let begin = Instant::now();
-    let (mut differ, mut clean, mut unknown) = (0, 0, 0);
+    let (mut differ, mut clean, mut refused) = (0, 0, 0);
     for &((ours, theirs), _) in all {
-        let Some(git) = two.by_git(ours, theirs)? else {
-            unknown += 1;
-            continue;
-        };
-        clean += usize::from(git.clean);
-        let wrong = match two.by_proq(ours, theirs)? {
-            Ok(proq) if proq == git => continue,
-            Ok(proq) => format!("git-proq ends with {proq:?}, git with {git:?}"),
-            Err(refused) => format!("git-proq says: {refused}"),
+        let git = two.by_git(ours, theirs)?;
+        clean += usize::from(git.as_ref().is_ok_and(|ended| ended.clean));
+        refused += usize::from(git.is_err());
+        let wrong = match (two.by_proq(ours, theirs)?, git) {
+            (Ok(proq), Ok(git)) if proq == git => continue,
+            (Err(_), Err(_)) => continue,
+            (proq, git) => format!("git-proq ends with {proq:?}, git with {git:?}"),
         };
         differ += 1;
         println!("{ours} {theirs}: {wrong}\n");
     }
     println!(
-        "{} merges through git-proq and git in {:.0} s: {clean} clean, {} conflict, {unknown} unknown; {differ} differ",
+        "{} merges through git-proq and git in {:.0} s: {clean} clean, {} conflict, {refused} refused; {differ} differ",
         all.len(),
         begin.elapsed().as_secs_f64(),
-        all.len() - clean - unknown,
+        all.len() - clean - refused,
     );
     Ok(differ)
 }
@@ -99,8 +97,8 @@ impl Two {
         self.ended(&self.lands, clean, conflicted).map(Ok)
     }
 
-    /// The same by `git merge`; none when it ends in another way than with a merge or a conflict.
-    fn by_git(&self, ours: Oid, theirs: Oid) -> Outcome<Option<Ended>> {
+    /// The same by `git merge`.
+    fn by_git(&self, ours: Oid, theirs: Oid) -> Outcome<Result<Ended, String>> {
         let dir = &self.merges;
         self.git(dir, &["reset", "-q", "--hard", &ours.to_string()])?;
         let theirs = theirs.to_string();
@@ -109,7 +107,7 @@ impl Two {
         let clean = match out.status.code() {
             Some(0) => true,
             Some(1) => false,
-            _ => return Ok(None),
+            _ => return Ok(Err(why(&out))),
         };
         let listed = self.git(dir, &["ls-files", "-u", "-z"])?.stdout;
         let stages = listed.split(|b| *b == 0).filter_map(|f| f.splitn(2, |b| *b == b'\t').nth(1));
@@ -120,7 +118,7 @@ impl Two {
         // What a conflict leaves beside tracked files would be in the way of the next one.
         self.git(dir, &["reset", "-q", "--hard"])?;
         self.git(dir, &["clean", "-qffdx"])?;
-        Ok(Some(ended))
+        Ok(Ok(ended))
     }
 
     fn ended(&self, dir: &Path, clean: bool, conflicted: Vec<Vec<u8>>) -> Outcome<Ended> {
