@@ -112,3 +112,33 @@ fn a_lane_that_brings_conflict_markers_lands_by_force_only() {
     sandbox.lane_of("y", "echo more >> bad.txt");
     let _ = sandbox.proq(&["merge", "y"]).ok();
 }
+
+#[test]
+fn all_or_none_lands_none_when_a_check_fails_and_says_with_which_lane() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("good", "echo good > good.txt");
+    sandbox.lane_of("bad", "echo bad > bad.txt; echo more > more.txt");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let text = sandbox.proq(&["merge", "--all", "--atomic", "--verify", "test ! -e bad.txt"]).fails(4);
+    assert!(text.contains("--atomic lands all or none, and 'bad' does not"), "{text}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(sandbox.row("bad")["state"], "check-failed");
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/pending"]), "");
+    let _ = sandbox.proq(&["merge", "good", "--atomic", "--verify", "test ! -e bad.txt"]).ok();
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn checks_see_the_lanes_in_the_order_that_was_found() {
+    let sandbox = hub();
+    let check = "test ! -e b1";
+    let out = sandbox.proq(&["merge", "--all", "--verify", check, "--json"]);
+    assert_eq!(out.code, 4, "{}", out.shown());
+    let lanes = out.json()["lanes"].clone();
+    let line =
+        |l: &serde_json::Value| format!("{} {}", l["lane"].as_str().unwrap(), l["result"].as_str().unwrap());
+    let mut lines: Vec<String> = lanes.as_array().unwrap().iter().map(line).collect();
+    lines.sort();
+    assert_eq!(lines, ["a landed", "b check-failed", "hub conflict"]);
+    assert_eq!(landed(&sandbox), "Merge lane a");
+}

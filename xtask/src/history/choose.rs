@@ -90,7 +90,7 @@ impl Sketch {
                 vec!["preview", lane]
             }
             11..14 => vec!["merge", lane],
-            14..16 => vec!["merge", "--all"],
+            14..16 => vec!["merge", "--all", "--order", "oldest"],
             16 => vec!["discard", lane],
             17..19 => vec!["discard", "--force", lane],
             _ => vec!["cleanup"],

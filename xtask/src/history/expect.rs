@@ -81,7 +81,7 @@ impl Oracle<'_> {
             ["preview", "--back"] => self.back(now),
             ["preview", "--refresh"] => self.refresh(now),
             ["preview", lane] => self.preview(now, lane),
-            ["merge", "--all"] => self.merge(now, None),
+            ["merge", "--all", "--order", "oldest"] => self.merge(now, None),
             ["merge", lanes @ ..] => self.merge(now, Some(lanes)),
             ["discard", "--force", lane] => self.discard(now, lane, true),
             ["discard", lane] => self.discard(now, lane, false),
