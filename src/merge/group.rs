@@ -62,19 +62,10 @@ impl Work<'_, '_> {
             if self.request.dry_run {
                 return Ok(done);
             }
-            let mut rest = follow_ups(op, &done.verified)?;
-            rest.extend(pending.release());
-            let stack = &done.verified.stack;
-            if stack.steps.is_empty() {
-                for step in rest {
-                    drop(op.perform(step)?);
-                }
-                return Ok(done);
-            }
-            match land::land(op, stack, rest, Way::Forward)? {
+            match move_base(op, &done, &pending, Way::Forward)? {
                 Landing::Moved(why) => last = why,
                 Landing::Done => {
-                    tell(op, stack);
+                    tell(op, &done.verified.stack);
                     return Ok(done);
                 }
             }
@@ -109,7 +100,7 @@ impl Work<'_, '_> {
                 other => {
                     other?;
                     for done in all {
-                        if !dry_run && !done.verified.stack.steps.is_empty() {
+                        if !dry_run {
                             tell(self.op, &done.verified.stack);
                         }
                         report.order.extend(done.why);
@@ -176,16 +167,26 @@ impl Work<'_, '_> {
     }
 }
 
+/// Moves one base, where there is anything to land, and writes down what follows from it.
+fn move_base(op: &Operation<'_>, done: &Prepared, pending: &Pending, way: Way) -> Result<Landing, Error> {
+    let stack = &done.verified.stack;
+    let mut rest = follow_ups(op, &done.verified)?;
+    rest.extend(pending.release());
+    if !stack.steps.is_empty() {
+        return land::land(op, stack, rest, way);
+    }
+    for step in rest {
+        drop(op.perform(step)?);
+    }
+    Ok(Landing::Done)
+}
+
 /// Moves base after base. There is a way back until the last one has moved.
 fn land_each(op: &Operation<'_>, all: &[Prepared], pending: &[Pending]) -> Result<(), Error> {
     for (done, pending) in all.iter().zip(pending) {
-        let stack = &done.verified.stack;
-        let mut rest = follow_ups(op, &done.verified)?;
-        rest.extend(pending.release());
-        if !stack.steps.is_empty()
-            && let Landing::Moved(last) = land::land(op, stack, rest, Way::Back)?
-        {
-            return Err(Error::Restless { base: stack.onto.clone(), tries: TRIES, last });
+        if let Landing::Moved(last) = move_base(op, done, pending, Way::Back)? {
+            let base = done.verified.stack.onto.clone();
+            return Err(Error::Restless { base, tries: TRIES, last });
         }
     }
     Ok(())
@@ -272,6 +273,9 @@ fn all_outcomes(op: &Operation<'_>, verified: &Verified, dry_run: bool) -> Vec<O
 
 /// Looks once more whether all is there, tells of what landed, and runs the repository's hook.
 fn tell(op: &Operation<'_>, stack: &Stack) {
+    if stack.steps.is_empty() {
+        return;
+    }
     if let Err(e) = land::audit(op.project, stack) {
         op.project.listener.warn(format!("'{}' has landed, but not as it should: {e}", stack.onto));
     }
