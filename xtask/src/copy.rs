@@ -1,27 +1,42 @@
 //! Owns copies of whole folders: contents, modes, times and links, as fast as a run needs them.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
-/// Makes `to`, which is not there yet, a copy of `from`. Git's objects, which nobody writes to twice, are shared.
+/// Makes `to`, which is not there yet, a copy of `from`. Names of one file become names of one copy. Git's objects, which
+/// nobody writes to twice once they have their names, are shared.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    one(from, to, &mut HashMap::new())
+}
+
+/// Copies one thing. `linked` has the copies of files with several names, by inode.
+fn one(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result<()> {
     let meta = fs::symlink_metadata(from)?;
     if meta.is_symlink() {
-        return symlink(fs::read_link(from)?, to);
+        symlink(fs::read_link(from)?, to)?;
+        return Ok(set_link_modified(to, &meta)?);
     }
     if meta.is_dir() {
         fs::DirBuilder::new().mode(0o700).create(to)?;
         for entry in fs::read_dir(from)? {
             let name = entry?.file_name();
-            copy(&from.join(&name), &to.join(&name))?;
+            one(&from.join(&name), &to.join(&name), linked)?;
         }
         fs::set_permissions(to, meta.permissions())?;
         return File::open(to)?.set_modified(meta.modified()?);
     }
-    if from.parent().and_then(Path::parent).is_some_and(|p| p.ends_with(".git/objects")) {
+    let unnamed = from.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_"));
+    if !unnamed && from.parent().and_then(Path::parent).is_some_and(|p| p.ends_with(".git/objects")) {
         return fs::hard_link(from, to);
+    }
+    if meta.nlink() > 1 {
+        if let Some(copy) = linked.get(&meta.ino()) {
+            return fs::hard_link(copy, to);
+        }
+        linked.insert(meta.ino(), to.to_owned());
     }
     let mode = meta.permissions().mode() & 0o7777;
     let mut out = OpenOptions::new().write(true).create_new(true).mode(mode).open(to)?;
@@ -30,6 +45,14 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
         out.set_permissions(meta.permissions())?;
     }
     out.set_modified(meta.modified()?)
+}
+
+/// Gives a link itself the time of another.
+fn set_link_modified(link: &Path, meta: &fs::Metadata) -> rustix::io::Result<()> {
+    use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, utimensat};
+    let time = Timespec { tv_sec: meta.mtime(), tv_nsec: meta.mtime_nsec() };
+    let times = Timestamps { last_access: time, last_modification: time };
+    utimensat(CWD, link, &times, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 /// Removes a folder with everything in it; one that is not there is no error.
@@ -55,13 +78,18 @@ mod tests {
         File::open(dir.join("a/sub/f")).unwrap().set_modified(time).unwrap();
         File::open(dir.join("a/sub")).unwrap().set_modified(time).unwrap();
         symlink("gone", dir.join("a/link")).unwrap();
+        fs::hard_link(dir.join("a/sub/f"), dir.join("a/other name")).unwrap();
         copy(&dir.join("a"), &dir.join("b")).unwrap();
         let meta = fs::metadata(dir.join("b/sub/f")).unwrap();
         assert_eq!(meta.permissions().mode() & 0o777, 0o754);
         assert_eq!(meta.modified().unwrap(), time);
         assert_eq!(fs::metadata(dir.join("b/sub")).unwrap().modified().unwrap(), time);
         assert_eq!(fs::read(dir.join("b/sub/f")).unwrap(), b"text");
+        let link = |name: &str| fs::symlink_metadata(dir.join(name)).unwrap().modified().unwrap();
+        assert_eq!(link("b/link"), link("a/link"));
         assert_eq!(fs::read_link(dir.join("b/link")).unwrap(), Path::new("gone"));
+        assert_eq!(fs::metadata(dir.join("b/other name")).unwrap().ino(), meta.ino());
+        assert_ne!(fs::metadata(dir.join("a/sub/f")).unwrap().ino(), meta.ino());
         remove(&dir).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 ///
 /// Each scenario's command, with all the git programs that it starts, is killed at the entry of its first mutating
 /// system call, of its second, and so on, each time in a fresh copy of the same repository. Then recovery runs, and is
-/// killed in the same way. Afterwards nothing that anybody wrote may be out of reach, and the repository must be as it was
+/// killed in the same way, wherever that leaves something on disk that no earlier kill has left. Afterwards nothing that anybody wrote may be out of reach, and the repository must be as it was
 /// before the command or as it is after it. Ends with 1 when that is not so.
 #[derive(Debug, Clone, clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -56,6 +56,12 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Whether recovery is killed wherever that leaves something new on disk.
+    pub(super) fn every_nested(&self) -> bool {
+        let kills = !self.errors && !self.signals && self.crowd.is_none();
+        kills && !self.short && !self.no_nested && self.some_nested.is_none() && self.point.is_none()
+    }
+
     /// The options that repeat one run of a scenario.
     pub(super) fn repeat(&self, scene: &str, point: usize, nested: Option<usize>) -> String {
         let mode = match (self.errors, self.signals) {

@@ -155,7 +155,7 @@ impl Member<'_> {
             Some(clock) => command.env("PROQ_TEST_NOW", clock),
             None => command.env_remove("PROQ_TEST_NOW"),
         };
-        let answer = run(command.args(args))?;
+        let answer = Answer::of(command.args(args))?;
         let mut log = self.crowd.log();
         let end = (args[0].to_owned(), answer.code);
         *log.ends.entry(end.clone()).or_default() += 1;
@@ -197,7 +197,7 @@ impl Member<'_> {
         };
         let script = "git add \"$1\" && git commit -qm \"$1\" && git rev-parse HEAD";
         let mut sh = self.crowd.command(Path::new("sh"), Some(lane));
-        let Ok(answer) = run(sh.args(["-c", script, "sh", &path])) else { return Ok(None) };
+        let Ok(answer) = Answer::of(sh.args(["-c", script, "sh", &path])) else { return Ok(None) };
         let id = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
         Ok((answer.code == 0).then_some(id))
     }
@@ -248,11 +248,4 @@ fn landed(answer: &Answer) -> Vec<(String, String)> {
     let landed = lanes.iter().filter(|l| l["result"] == "landed");
     let pair = |l: &Value| Some((l["lane"].as_str()?.to_owned(), l["commit"].as_str()?.to_owned()));
     landed.filter_map(pair).collect()
-}
-
-fn run(command: &mut Command) -> Outcome<Answer> {
-    use std::os::unix::process::ExitStatusExt;
-    let out = command.output()?;
-    let code = out.status.code().or(out.status.signal().map(|s| 128 + s)).unwrap_or(-1);
-    Ok(Answer { code, stdout: out.stdout, stderr: String::from_utf8_lossy(&out.stderr).into_owned() })
 }

@@ -2,8 +2,9 @@
 
 use super::Outcome;
 use super::image::{Image, difference, listing, look};
-use super::precious;
+use super::precious::{self, Reached};
 use super::scene::Stage;
+use super::state::State;
 
 /// How many faults a verdict names.
 type Faults = Vec<String>;
@@ -20,14 +21,19 @@ impl Stage<'_> {
         }
     }
 
-    /// Runs recovery in peace.
-    pub(super) fn recover(&self) -> Outcome<Faults> {
+    /// The same, where `state` is what is on disk: objects are not read again where git's own files are as they were.
+    pub(super) fn lost_from(&self, state: State, reached: &mut Reached, when: &str) -> Faults {
+        match precious::lost_from(self.place, &self.tokens, state, reached) {
+            Ok(lost) => lost.into_iter().map(|what| format!("LOST {when}: {what}")).collect(),
+            Err(e) => vec![format!("LOST {when}: cannot be read: {e}")],
+        }
+    }
+
+    /// Runs recovery in peace. Its process number, and what is wrong with how it ended.
+    pub(super) fn recover(&self) -> Outcome<(i32, Faults)> {
         let answer = self.place.proq(RECOVER)?;
-        Ok(if answer.code == 0 {
-            Vec::new()
-        } else {
-            vec![format!("recovery ended with {}: {}", answer.code, answer.complaint())]
-        })
+        let bad = || format!("recovery ended with {}: {}", answer.code, answer.complaint());
+        Ok((answer.pid, (answer.code != 0).then(bad).into_iter().collect()))
     }
 
     /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded.
@@ -82,7 +88,7 @@ impl Stage<'_> {
     /// A second recovery has nothing to do.
     fn second_recovery(&self) -> Outcome<Faults> {
         let first = listing(self.place)?;
-        let mut faults = self.recover()?;
+        let (_, mut faults) = self.recover()?;
         if let Some(what) = difference(&listing(self.place)?, &first) {
             faults.push(format!("a second recovery changed something: {what}"));
         }

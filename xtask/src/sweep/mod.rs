@@ -11,6 +11,9 @@ mod points;
 mod precious;
 mod report;
 mod scene;
+mod stat;
+mod state;
+mod still;
 mod sys;
 mod table;
 #[cfg(test)]
@@ -118,8 +121,8 @@ struct Work<'a> {
 fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> Outcome<bool> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if args.point.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
-    // Short scenarios are not worth making twice.
-    let parts = if args.short { 1 } else { jobs };
+    // Short scenarios are not worth making twice; and which states are known is only known where they were met.
+    let parts = if args.short || args.every_nested() { 1 } else { jobs };
     let mut todo: Vec<(usize, Share)> =
         (0..scenes.len()).flat_map(|n| (0..parts).map(move |part| (n, Share { part, parts }))).collect();
     todo.reverse();
@@ -145,9 +148,11 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
     let wall = begin.elapsed().as_secs_f64();
     println!("{}", sum.row("all"));
     println!(
-        "{} scenarios, {} points, {} runs in {wall:.0} s: {} losses, {} violations (seed {seed})",
+        "{} scenarios, {} points, {} of recovery ({} known), {} runs in {wall:.0} s: {} losses, {} violations (seed {seed})",
         scenes.len(),
         sum.points,
+        sum.nested,
+        sum.known,
         sum.runs,
         sum.losses,
         sum.violations.len()

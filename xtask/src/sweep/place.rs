@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::trace::{Plan, Run, run};
+use super::trace::{Plan, Run, Watcher, run};
 use super::{Outcome, fail};
 use crate::copy::{copy, remove};
 
@@ -38,9 +38,22 @@ pub(super) struct Answer {
     pub(super) stdout: Vec<u8>,
     /// Its complaints.
     pub(super) stderr: String,
+    /// Its process number.
+    pub(super) pid: i32,
 }
 
 impl Answer {
+    /// Runs a command to its end.
+    pub(super) fn of(command: &mut Command) -> Outcome<Answer> {
+        use std::os::unix::process::ExitStatusExt;
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let pid = i32::try_from(child.id())?;
+        let out = child.wait_with_output()?;
+        let code = out.status.code().or(out.status.signal().map(|s| 128 + s)).unwrap_or(-1);
+        let stderr = String::from_utf8_lossy(&out.stderr).into_owned();
+        Ok(Answer { code, stdout: out.stdout, stderr, pid })
+    }
+
     /// The first line of its complaints.
     pub(super) fn complaint(&self) -> String {
         self.stderr.lines().next().unwrap_or_default().to_owned()
@@ -73,6 +86,11 @@ impl Place {
     /// What holds home and repository.
     pub(super) fn top(&self) -> PathBuf {
         self.folder.join("place")
+    }
+
+    /// A folder of this name beside it.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
     }
 
     /// The main checkout.
@@ -133,6 +151,16 @@ impl Place {
         Ok(out)
     }
 
+    /// Everything that an index may be of: those, and the worktrees in the trash.
+    pub(super) fn trees(&self) -> Outcome<Vec<PathBuf>> {
+        let mut out = self.worktrees()?;
+        for entry in std::fs::read_dir(self.repo().join(".git/proq/trash")).into_iter().flatten() {
+            out.push(entry?.path().join("worktree"));
+        }
+        out[1..].sort();
+        Ok(out)
+    }
+
     /// A content that nobody else writes, and that must never get lost from now on.
     pub(super) fn precious(&self, what: &str) -> String {
         let mut tokens = self.tokens.borrow_mut();
@@ -170,20 +198,28 @@ impl Place {
 
     /// The program under test, traced.
     pub(super) fn traced<S: AsRef<OsStr>>(&self, args: &[S], plan: Plan) -> Outcome<(Run, String)> {
+        self.watched(args, plan, None)
+    }
+
+    /// The program under test, traced, with somebody who looks at the place before each of its mutating calls.
+    pub(super) fn watched<S: AsRef<OsStr>>(
+        &self,
+        args: &[S],
+        plan: Plan,
+        watcher: Option<Watcher<'_>>,
+    ) -> Outcome<(Run, String)> {
         let ours = [self.folder.join("out"), self.folder.join("err")];
         let mut command = self.command(&self.proq, &self.repo());
         command.args(args).stdout(File::create(&ours[0])?).stderr(File::create(&ours[1])?);
-        let run = run(command, plan, &ours)?;
+        let run = run(command, plan, &ours, watcher)?;
         let complaints = std::fs::read(&ours[1])?;
         Ok((run, String::from_utf8_lossy(&complaints).into_owned()))
     }
 
     /// Runs a command to its end.
     pub(super) fn answer(&self, command: &mut Command) -> Outcome<Answer> {
-        use std::os::unix::process::ExitStatusExt;
-        let out = command.output()?;
-        let code = out.status.code().or(out.status.signal().map(|s| 128 + s)).unwrap_or(-1);
-        Ok(Answer { code, stdout: out.stdout, stderr: self.plain(&out.stderr) })
+        let answer = Answer::of(command)?;
+        Ok(Answer { stderr: self.plain(answer.stderr.as_bytes()), ..answer })
     }
 
     /// Text without this place's own path, and without ids that hold a process's number.

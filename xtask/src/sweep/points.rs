@@ -1,11 +1,16 @@
 //! Owns the sweep over one scenario: every point, disturbed in every way asked for, and the points of recovery within.
 
+use std::collections::HashSet;
+
 use super::Outcome;
 use super::args::Args;
 use super::calls::Call;
 use super::judge::RECOVER;
+use super::precious::Reached;
 use super::report::{Tally, Violation};
 use super::scene::Stage;
+use super::state::{Left, State, state};
+use super::still::Still;
 use super::trace::{Plan, Run};
 use crate::dice::Dice;
 
@@ -40,8 +45,15 @@ pub(super) struct Share {
 
 /// Sweeps over one share of a scenario.
 pub(super) fn sweep(stage: &Stage<'_>, args: &Args, seed: u64, share: Share) -> Outcome<Tally> {
-    let mut sweep =
-        Sweep { stage, args, tally: Tally::default(), dice: Dice::new(seed, &stage.scene.title()) };
+    let mut sweep = Sweep {
+        stage,
+        args,
+        tally: Tally::default(),
+        dice: Dice::new(seed, &stage.scene.title()),
+        known: HashSet::new(),
+        good: HashSet::new(),
+        reached: Reached::default(),
+    };
     if share.part == 0 {
         for fault in &stage.faults {
             sweep.violation("not disturbed", 0, None, None, vec![fault.clone()]);
@@ -77,6 +89,12 @@ struct Sweep<'a> {
     args: &'a Args,
     tally: Tally,
     dice: Dice,
+    /// What kills have left that recovery has been judged from.
+    known: HashSet<State>,
+    /// What recoveries have left that was judged to be good.
+    good: HashSet<State>,
+    /// What was found in git's objects where git's files were the same.
+    reached: Reached,
 }
 
 impl Sweep<'_> {
@@ -115,7 +133,12 @@ impl Sweep<'_> {
             self.nested(point, nested)?;
             return Ok(true);
         }
-        let (recovery, complaints) = stage.place.traced(RECOVER, Plan::Watch)?;
+        let (recovery, complaints, stills) = if deep && self.args.every_nested() {
+            self.watched_recovery(run.pid)?
+        } else {
+            let (recovery, complaints) = stage.place.traced(RECOVER, Plan::Watch)?;
+            (recovery, complaints, Vec::new())
+        };
         if recovery.code != 0 {
             let complaint = stage.place.plain(complaints.as_bytes());
             let first = complaint.lines().next().unwrap_or_default();
@@ -131,8 +154,10 @@ impl Sweep<'_> {
             faults.push(format!("it had ended with {}", run.code));
         }
         self.violation(way, point, None, Some(call), faults);
-        if killed && deep && !self.args.no_nested && self.args.point.is_none() {
-            self.nested_points(point, recovery.calls.len())?;
+        if self.args.every_nested() {
+            self.go_on_from(point, run.pid, &recovery, stills)?;
+        } else if killed && deep && !self.args.no_nested && self.args.point.is_none() {
+            self.some_points(point, recovery.calls.len())?;
         }
         Ok(true)
     }
@@ -148,18 +173,55 @@ impl Sweep<'_> {
         Ok(())
     }
 
-    /// Kills recovery at each of its own points, or at as many as were asked for; in a short sweep, at one.
-    fn nested_points(&mut self, point: usize, last: usize) -> Outcome<()> {
-        self.tally.nested += last;
-        if let Some(some) = self.args.some_nested.or(self.args.short.then_some(1)) {
-            for nested in self.dice.sample(last, some) {
-                let _ = self.nested(point, nested)?;
+    /// Recovers, and takes a still wherever it comes to something that no kill has left before. `command` is the process
+    /// that was killed.
+    fn watched_recovery(&mut self, command: i32) -> Outcome<(Run, String, Vec<Still>)> {
+        let place = self.stage.place;
+        self.known.insert(state(place, &[Left::Command(command)])?);
+        let (mut calls, mut stills) = (0, Vec::new());
+        let mut watcher = |recovery| {
+            calls += 1;
+            let left = [Left::Command(command), Left::Recovery(recovery)];
+            let now = state(place, &left)?;
+            if self.known.insert(now) {
+                stills.push(Still::take(place, calls, now, &left)?);
             }
-            return Ok(());
+            Ok(())
+        };
+        let (run, complaints) = place.watched(RECOVER, Plan::Watch, Some(&mut watcher))?;
+        self.tally.nested += calls;
+        self.tally.known += calls - stills.len();
+        Ok((run, complaints, stills))
+    }
+
+    /// Goes on from each still as from a recovery that was killed there.
+    fn go_on_from(&mut self, point: usize, command: i32, recovery: &Run, stills: Vec<Still>) -> Outcome<()> {
+        let stage = self.stage;
+        for still in stills {
+            let (at, before) = (still.call, still.state);
+            still.put(stage.place)?;
+            self.tally.runs += 1;
+            let mut faults = stage.lost_from(before, &mut self.reached, "at once");
+            let (again, complaints) = stage.recover()?;
+            faults.extend(complaints);
+            let left = [Left::Command(command), Left::Recovery(recovery.pid), Left::Recovery(again)];
+            let after = state(stage.place, &left)?;
+            if !self.good.contains(&after) {
+                faults.extend(stage.state()?.0);
+                if faults.is_empty() {
+                    self.good.insert(after);
+                }
+            }
+            self.violation("recovery killed", point, Some(at), recovery.calls.get(at - 1).cloned(), faults);
         }
-        let mut nested = 1;
-        while nested <= last && self.nested(point, nested)? {
-            nested += 1;
+        Ok(())
+    }
+
+    /// Kills recovery at as many of its own points as were asked for; in a short sweep, at one.
+    fn some_points(&mut self, point: usize, last: usize) -> Outcome<()> {
+        self.tally.nested += last;
+        for nested in self.dice.sample(last, self.args.some_nested.unwrap_or(1)) {
+            let _ = self.nested(point, nested)?;
         }
         Ok(())
     }
@@ -173,7 +235,7 @@ impl Sweep<'_> {
         self.tally.runs += 1;
         let mut faults = stage.lost("at once");
         self.save("disturbed")?;
-        faults.extend(stage.recover()?);
+        faults.extend(stage.recover()?.1);
         self.save("recovered")?;
         faults.extend(stage.state()?.0);
         self.violation("recovery killed", point, Some(nested), Some(call), faults);

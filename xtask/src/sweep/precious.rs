@@ -1,12 +1,14 @@
 //! Owns the search for contents that must not get lost: no byte that anybody wrote is out of reach.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::place::Place;
+use super::state::State;
 use super::{Outcome, fail};
 
 /// The contents that are nowhere: not in a file of a worktree, not below `.git/proq`, not in a blob that an index entry,
@@ -17,6 +19,34 @@ pub(super) fn lost(place: &Place, tokens: &[String]) -> Outcome<Vec<String>> {
     search_files(&place.repo().join(".git/proq"), &mut missing)?;
     if !missing.is_empty() {
         search_objects(place, &mut missing)?;
+    }
+    Ok(missing.into_iter().map(|t| t.trim_end().to_owned()).collect())
+}
+
+/// The contents that were found in git's objects, by what git's own files were then.
+pub(super) type Reached = HashMap<u64, BTreeSet<String>>;
+
+/// The same as [`lost`], where `state` is what is on disk. What git's objects hold is looked up where git's own files,
+/// the names of its objects included, are as they were at an earlier time.
+pub(super) fn lost_from(
+    place: &Place,
+    tokens: &[String],
+    state: State,
+    reached: &mut Reached,
+) -> Outcome<Vec<String>> {
+    let found = match reached.entry(state.git) {
+        Entry::Occupied(entry) => entry.into_mut(),
+        Entry::Vacant(entry) => {
+            let mut missing = tokens.iter().map(String::as_str).collect();
+            search_objects(place, &mut missing)?;
+            entry.insert(tokens.iter().filter(|t| !missing.contains(t.as_str())).cloned().collect())
+        }
+    };
+    let elsewhere = |token: &&str| !found.contains(*token);
+    let mut missing: BTreeSet<&str> = tokens.iter().map(String::as_str).filter(elsewhere).collect();
+    if !missing.is_empty() {
+        search_files(&place.repo(), &mut missing)?;
+        search_files(&place.repo().join(".git/proq"), &mut missing)?;
     }
     Ok(missing.into_iter().map(|t| t.trim_end().to_owned()).collect())
 }

@@ -28,6 +28,8 @@ pub(super) struct Tally {
     pub(super) points: usize,
     /// Mutating calls of all recoveries that were killed in turn.
     pub(super) nested: usize,
+    /// Those of them at which everything on disk was as at a point that had its run already.
+    pub(super) known: usize,
     /// Disturbed runs.
     pub(super) runs: usize,
     /// Runs that lost something.
@@ -43,6 +45,7 @@ impl Tally {
     pub(super) fn add(&mut self, other: Tally) {
         self.points += other.points;
         self.nested += other.nested;
+        self.known += other.known;
         self.runs += other.runs;
         self.losses += other.losses;
         self.violations.extend(other.violations);
@@ -52,9 +55,10 @@ impl Tally {
     /// Its row, below [`HEADER`].
     pub(super) fn row(&self, name: &str) -> String {
         format!(
-            "{name:<26} {:>7} {:>7} {:>7} {:>7} {:>10} {:>7.1}",
+            "{name:<26} {:>7} {:>7} {:>7} {:>7} {:>7} {:>10} {:>7.1}",
             self.points,
             self.nested,
+            self.known,
             self.runs,
             self.losses,
             self.violations.len(),
@@ -78,7 +82,7 @@ impl Tally {
 
 /// Names the columns.
 pub(super) const HEADER: &str =
-    "scenario                    points  nested    runs  losses violations seconds";
+    "scenario                    points  nested   known    runs  losses violations seconds";
 
 #[cfg(test)]
 mod tests {

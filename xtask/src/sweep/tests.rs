@@ -1,5 +1,6 @@
 //! Owns the proof that the sweep is not always green: toys that lose something half-way must be caught.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Outcome;
@@ -133,7 +134,22 @@ fn a_recovery_that_can_be_killed_anywhere_is_good() {
     let tally = swept("journal", &["journal"], &args());
     assert!(tally.violations.is_empty(), "{:?}", tally.violations);
     assert_eq!((tally.points, tally.nested), (4, 4));
-    assert_eq!(tally.runs, 4 + 4);
+    // Each of its points is one at which the command had been killed before.
+    assert_eq!((tally.known, tally.runs), (4, 4));
+}
+
+#[test]
+fn a_still_shows_what_a_kill_at_its_call_shows() {
+    needs_tracing!();
+    let stills = swept("stills", &["careless"], &args());
+    let kills = swept("kills", &["careless"], &Args { some_nested: Some(99), ..args() });
+    let faults = |tally: &Tally| -> BTreeSet<String> {
+        let nested = tally.violations.iter().filter(|v| v.nested.is_some());
+        nested.flat_map(|v| v.faults.clone()).collect()
+    };
+    assert!(!faults(&kills).is_empty());
+    assert_eq!(faults(&stills), faults(&kills));
+    assert!(stills.runs < kills.runs, "{} and {}", stills.runs, kills.runs);
 }
 
 #[test]

@@ -55,13 +55,23 @@ pub(super) struct Run {
     pub(super) hit: Option<Call>,
     /// The exit code of the command itself.
     pub(super) code: i32,
+    /// The command's process number.
+    pub(super) pid: pid_t,
 }
+
+/// Looks at what is on disk before each call takes effect; it is given the command's process number.
+pub(super) type Watcher<'a> = &'a mut (dyn FnMut(pid_t) -> Outcome<()> + 'a);
 
 /// How long a run may take; none takes a hundredth of it.
 const LONG: Duration = Duration::from_mins(2);
 
 /// Runs a command to the end of it and of all its children. `ours` are files whose changes do not count.
-pub(super) fn run(command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run> {
+pub(super) fn run(
+    command: Command,
+    plan: Plan,
+    ours: &[PathBuf],
+    watcher: Option<Watcher<'_>>,
+) -> Outcome<Run> {
     let tracer = sys::thread();
     let (done, wait) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
@@ -73,7 +83,7 @@ pub(super) fn run(command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run
                 }
             }
         });
-        let run = run_to_its_end(command, plan, ours);
+        let run = run_to_its_end(command, plan, ours, watcher);
         drop(done);
         run
     })
@@ -81,7 +91,7 @@ pub(super) fn run(command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run
 
 /// Whether this system lets a process be traced by its parent; some containers do not.
 pub(super) fn is_possible() -> bool {
-    run(Command::new("true"), Plan::Watch, &[]).is_ok_and(|run| run.code == 0)
+    run(Command::new("true"), Plan::Watch, &[], None).is_ok_and(|run| run.code == 0)
 }
 
 /// All processes that a thread traces.
@@ -93,29 +103,36 @@ fn traced_by(tracer: pid_t) -> Vec<pid_t> {
     pids.filter(|pid| status(pid).lines().any(|l| l == line)).collect()
 }
 
-fn run_to_its_end(mut command: Command, plan: Plan, ours: &[PathBuf]) -> Outcome<Run> {
+fn run_to_its_end(
+    mut command: Command,
+    plan: Plan,
+    ours: &[PathBuf],
+    watcher: Option<Watcher<'_>>,
+) -> Outcome<Run> {
     sys::traced(&mut command);
     let child = command.spawn()?;
     let root = pid_t::try_from(child.id())?;
+    let run = Run { pid: root, ..Run::default() };
     let mut tracer =
-        Tracer { root, plan, ours, count: 0, killed: false, alive: HashSet::new(), run: Run::default() };
+        Tracer { root, plan, ours, watcher, count: 0, killed: false, alive: HashSet::new(), run };
     while let Some((pid, stop)) = sys::wait()? {
         tracer.see(pid, stop)?;
     }
     Ok(tracer.run)
 }
 
-struct Tracer<'a> {
+struct Tracer<'a, 'w> {
     root: pid_t,
     plan: Plan,
     ours: &'a [PathBuf],
+    watcher: Option<Watcher<'w>>,
     count: usize,
     killed: bool,
     alive: HashSet<pid_t>,
     run: Run,
 }
 
-impl Tracer<'_> {
+impl Tracer<'_, '_> {
     fn see(&mut self, pid: pid_t, stop: Stop) -> Outcome<()> {
         if let Stop::End(code) = stop {
             self.alive.remove(&pid);
@@ -159,6 +176,9 @@ impl Tracer<'_> {
             return Ok(());
         };
         self.count += 1;
+        if let Some(watcher) = &mut self.watcher {
+            watcher(self.root)?;
+        }
         let due = self.count == self.plan.at();
         match self.plan {
             Plan::Kill(_) if due => {
