@@ -2,6 +2,7 @@
 
 mod ahead;
 mod ahead_by_git;
+mod clean;
 mod clear;
 mod command;
 mod commit;
@@ -77,7 +78,7 @@ pub(crate) use snapshot::{
     Snapshot, empty_folders, ignored, keep_index, prune_folders, take as take_snapshot, tracked_tree,
 };
 pub(crate) use special::LeftOut;
-pub(crate) use status::{Dirt, Entry, status, status_of};
+pub(crate) use status::{Dirt, Entry, status, statuses};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use text_merge::Lines;
 pub(crate) use transition::{Tree, transition};

@@ -1,7 +1,9 @@
 //! Owns what differs from HEAD in a worktree, as git sees it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::clean::Glance;
+use super::threads::in_threads;
 use super::{Error, Oid, Program, Repo, RepoPath};
 
 /// How a path differs.
@@ -77,14 +79,25 @@ impl Dirt {
     }
 }
 
-/// Asks git for the state of one worktree. `untracked` decides whether files it does not know are looked for.
+/// The state of one worktree. `untracked` decides whether files that git does not know are looked for. Git is asked unless
+/// it is certain that nothing differs.
 pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
+    if Glance::at(repo, dir).is_some_and(|glance| glance.finds_nothing(untracked)) {
+        return Ok(Dirt::default());
+    }
     ask(repo.program(), dir, untracked)
 }
 
-/// The same with untracked files, from any thread.
-pub(crate) fn status_of(program: &Program, dir: &Path) -> Result<Dirt, Error> {
-    ask(program, dir, true)
+/// The states of many worktrees, untracked files included; none where there is no such folder or git fails.
+pub(crate) fn statuses(repo: &Repo, dirs: &[PathBuf]) -> Vec<Option<Dirt>> {
+    let program = repo.program();
+    let all: Vec<(&PathBuf, Option<Glance>)> = dirs.iter().map(|dir| (dir, Glance::at(repo, dir))).collect();
+    in_threads(&all, |(dir, glance)| {
+        if glance.as_ref().is_some_and(|glance| glance.finds_nothing(true)) {
+            return Some(Dirt::default());
+        }
+        dir.exists().then(|| ask(program, dir, true).ok()).flatten()
+    })
 }
 
 fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {

@@ -1,11 +1,9 @@
 //! Owns what is known of all lanes at once, reconciled with git's own list of worktrees.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Error, Project};
-use crate::git::{Dirt, Distance, Oid, WorktreeList, status_of};
+use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
 use crate::store::LockName;
 use crate::store::records::{LaneRecord, LaneState};
 
@@ -70,7 +68,7 @@ pub(crate) fn state_after(project: &Project, lane: &str, state: LaneState) -> La
 /// Looks at every lane.
 pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<View>, Error> {
     let folders: Vec<PathBuf> = lanes.iter().map(|l| l.path.clone()).collect();
-    let dirt = dirt_of_all(project, &folders);
+    let dirt = statuses(&project.repo, &folders);
     let mut out = Vec::with_capacity(lanes.len());
     for (lane, dirt) in lanes.into_iter().zip(dirt) {
         let (state, detail) = effective_state(project, &lane)?;
@@ -83,29 +81,6 @@ pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<Vie
         out.push(View { lane, state, detail, tip, folder_gone, distance, dirt });
     }
     Ok(out)
-}
-
-/// The dirt of many worktrees, as many at a time as there are processors.
-pub(crate) fn dirt_of_all(project: &Project, folders: &[PathBuf]) -> Vec<Option<Dirt>> {
-    let program = project.repo.program();
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(folders.len());
-    let next = AtomicUsize::new(0);
-    let found = Mutex::new(vec![None; folders.len()]);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(folder) = folders.get(i) else { break };
-                    let dirt = folder.exists().then(|| status_of(program, folder).ok()).flatten();
-                    if let Ok(mut found) = found.lock() {
-                        found[i] = dirt;
-                    }
-                }
-            });
-        }
-    });
-    found.into_inner().unwrap_or_default()
 }
 
 /// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.

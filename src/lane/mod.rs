@@ -40,7 +40,7 @@ pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
 pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
-pub(crate) use list::{View, dirt_of_all, effective_state, state_after, stray_worktrees, views};
+pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
 pub(crate) use name::Name;
 pub(crate) use operation::{Operation, operate};
 pub(crate) use place::{not_kept_out, prepare as keep_out};

@@ -1,0 +1,358 @@
+//! Owns telling, without starting git, that a worktree is surely as HEAD has it. Whatever is doubtful is left to git.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use gix::bstr::{BStr, ByteSlice};
+use gix::index::entry::{Flags, Mode, Stage, Stat};
+use gix::index::{Entry, File, fs::Metadata};
+use gix::objs::{Kind, compute_hash};
+
+use super::{Oid, Repo, RepoPath};
+
+/// How many files whose times do not settle it are read, and how many bytes of them. Beyond that git, which reads in many
+/// threads, is faster.
+const MOST_FILES: usize = 256;
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What has to be known of a worktree before it is looked at.
+#[derive(Debug, Clone)]
+pub(super) struct Glance {
+    dir: PathBuf,
+    index: PathBuf,
+    head: gix::ObjectId,
+    hash: gix::hash::Kind,
+}
+
+impl Glance {
+    /// Finds out about the worktree whose top is `dir`. None when only git can read what there is.
+    pub(super) fn at(repo: &Repo, dir: &Path) -> Option<Glance> {
+        if cfg!(not(unix)) || repo.is_reftable() {
+            return None;
+        }
+        let git_dir = repo.git_dir_of(dir).ok()?;
+        let tip = match repo.head_branch(dir, &git_dir).ok()? {
+            Some(branch) => repo.branch_tip(&branch).ok()??,
+            None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end())?,
+        };
+        let head = super::trees::Reader::new(repo).tree_of(tip).ok()?;
+        Some(Glance { dir: dir.to_owned(), index: git_dir.join("index"), head, hash: repo.gix.object_hash() })
+    }
+
+    /// Whether the index holds HEAD's tree, and each file is as the index has it; with `untracked`, also whether no other
+    /// file is there. False when that is not so, and whenever it cannot be told for certain: a file that git was told not to
+    /// look at, a submodule.
+    ///
+    /// A file is taken for unchanged by the rules of git's `Documentation/technical/racy-git.txt`: its times, size, owner
+    /// and inode are those in the index, and the index was written in a later second. Otherwise it is read.
+    pub(super) fn finds_nothing(&self, untracked: bool) -> bool {
+        let Ok(index) = File::at(&self.index, self.hash, true, gix::index::decode::Options::default()) else {
+            return false;
+        };
+        let whole = index.tree().is_some_and(|tree| {
+            tree.id == self.head
+                && tree.num_entries.is_some_and(|n| usize::try_from(n) == Ok(index.entries().len()))
+        });
+        if !whole || index.is_sparse() {
+            return false;
+        }
+        let ignored = if untracked { Some(RefCell::new(Ignored::new(self, &index))) } else { None };
+        let walk = Walk { top: &self.dir, index: &index, ignored, files: Cell::new(0), bytes: Cell::new(0) };
+        walk.folder(&self.dir, 0, index.entries())
+    }
+}
+
+/// What git ignores in one worktree. The rules are read once they are needed.
+struct Ignored<'a> {
+    glance: &'a Glance,
+    index: &'a File,
+    rules: Option<(gix::Repository, gix::worktree::Stack)>,
+}
+
+impl<'a> Ignored<'a> {
+    fn new(glance: &'a Glance, index: &'a File) -> Ignored<'a> {
+        Ignored { glance, index, rules: None }
+    }
+
+    /// Whether a file or folder that is not in the index is ignored, or is a folder in which everything is; false when that
+    /// cannot be told.
+    fn covers(&mut self, path: &Path, is_folder: bool) -> bool {
+        let Ok(relative) = path.strip_prefix(&self.glance.dir) else { return false };
+        if self.rules.is_none() {
+            self.rules = rules(&self.glance.dir, self.index);
+        }
+        let Some((repo, stack)) = &mut self.rules else { return false };
+        let mode = if is_folder { Mode::DIR } else { Mode::FILE };
+        if stack.at_path(relative, Some(mode), &repo.objects).is_ok_and(|found| found.is_excluded()) {
+            return true;
+        }
+        // A folder that is a repository of its own is one thing to git.
+        let inside = || std::fs::read_dir(path).into_iter().flatten();
+        is_folder
+            && !path.join(".git").exists()
+            && inside().all(|entry| {
+                let Ok(entry) = entry else { return false };
+                entry.file_type().is_ok_and(|kind| self.covers(&entry.path(), kind.is_dir()))
+            })
+    }
+}
+
+fn rules(dir: &Path, index: &File) -> Option<(gix::Repository, gix::worktree::Stack)> {
+    let mut repo = gix::open(dir).ok()?;
+    super::settings::add_from_command_line(&mut repo);
+    let source = gix::worktree::stack::state::ignore::Source::WorktreeThenIdMappingIfNotSkipped;
+    let stack = repo.excludes(index, None, source).ok()?.detach();
+    Some((repo, stack))
+}
+
+struct Walk<'a> {
+    top: &'a Path,
+    index: &'a File,
+    /// None when files that are not in the index do not matter.
+    ignored: Option<RefCell<Ignored<'a>>>,
+    /// Files and bytes read so far.
+    files: Cell<usize>,
+    bytes: Cell<u64>,
+}
+
+impl Walk<'_> {
+    /// Whether a folder has exactly `entries`, which are all those below it. `above` is the length of its name in the index,
+    /// with the slash.
+    fn folder(&self, dir: &Path, above: usize, entries: &[Entry]) -> bool {
+        let mut names: HashSet<&[u8]> = HashSet::new();
+        let mut rest = entries;
+        while let Some(first) = rest.first() {
+            let path: &BStr = first.path(self.index);
+            let Some(name) = path.get(above..) else { return false };
+            let (name, same) = match name.find_byte(b'/') {
+                None => {
+                    rest = &rest[1..];
+                    (name, self.is_as(first, &dir.join(os(name))))
+                }
+                Some(end) => {
+                    let (name, prefix) = (&name[..end], &path[..=above + end]);
+                    let below = rest.iter().take_while(|e| e.path(self.index).starts_with(prefix)).count();
+                    let (inside, after) = rest.split_at(below);
+                    rest = after;
+                    let dir = dir.join(os(name));
+                    let is_folder = dir.symlink_metadata().is_ok_and(|m| m.is_dir());
+                    (name, is_folder && self.folder(&dir, above + end + 1, inside))
+                }
+            };
+            if !same {
+                return false;
+            }
+            if self.ignored.is_some() {
+                names.insert(name);
+            }
+        }
+        self.ignored.as_ref().is_none_or(|ignored| self.has_only(dir, &names, &mut ignored.borrow_mut()))
+    }
+
+    /// Whether a folder has nothing but `names`, and what is ignored.
+    fn has_only(&self, dir: &Path, names: &HashSet<&[u8]>, ignored: &mut Ignored<'_>) -> bool {
+        let Ok(mut all) = std::fs::read_dir(dir) else { return false };
+        all.all(|entry| {
+            let Ok(entry) = entry else { return false };
+            let name = entry.file_name();
+            // At the top is git's own folder, or the link to it.
+            names.contains(name.as_encoded_bytes())
+                || (dir == self.top && name == OsStr::new(".git"))
+                || entry.file_type().is_ok_and(|kind| ignored.covers(&entry.path(), kind.is_dir()))
+        })
+    }
+
+    /// Whether a file is surely what an entry says.
+    fn is_as(&self, entry: &Entry, file: &Path) -> bool {
+        let unseen = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD;
+        if entry.flags.intersects(unseen) || entry.stage() != Stage::Unconflicted {
+            return false;
+        }
+        let Ok(meta) = Metadata::from_path_no_follow(file) else { return false };
+        let kind = match entry.mode {
+            Mode::FILE => meta.is_file() && !meta.is_executable(),
+            Mode::FILE_EXECUTABLE => meta.is_file() && meta.is_executable(),
+            Mode::SYMLINK => meta.is_symlink(),
+            _ => false,
+        };
+        let Ok(stat) = Stat::from_fs(&meta) else { return false };
+        let by_second = gix::index::entry::stat::Options {
+            trust_ctime: true,
+            check_stat: true,
+            use_nsec: false,
+            use_stdev: false,
+        };
+        let to_the_tick = gix::index::entry::stat::Options { use_nsec: true, ..by_second };
+        let settled =
+            entry.stat.matches(&stat, to_the_tick) && !entry.stat.is_racy(self.index.timestamp(), by_second);
+        kind && (settled || self.has_content(entry, file, &meta))
+    }
+
+    /// Reads a file. Filters are left out: a file whose bytes are those in the repository has nothing that could get lost.
+    fn has_content(&self, entry: &Entry, file: &Path, meta: &Metadata) -> bool {
+        self.files.set(self.files.get() + 1);
+        self.bytes.set(self.bytes.get().saturating_add(meta.len()));
+        if self.files.get() > MOST_FILES || self.bytes.get() > MOST_BYTES {
+            return false;
+        }
+        let bytes = if meta.is_symlink() {
+            std::fs::read_link(file).map(|to| to.into_os_string().into_encoded_bytes())
+        } else {
+            std::fs::read(file)
+        };
+        let id = bytes.ok().and_then(|b| compute_hash(entry.id.kind(), Kind::Blob, &b).ok());
+        id == Some(entry.id)
+    }
+}
+
+fn os(name: &[u8]) -> PathBuf {
+    RepoPath::new(name).under(Path::new(""))
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+    use std::process::Command;
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    struct Place {
+        _dir: tempfile::TempDir,
+        top: PathBuf,
+    }
+
+    impl Place {
+        /// A repository with a few files, one of them executable, one a link, one ignored, and a worktree of it.
+        fn new() -> Place {
+            let dir = tempfile::tempdir().unwrap();
+            let top = dir.path().canonicalize().unwrap();
+            let place = Place { _dir: dir, top };
+            place.sh(
+                "git init -q -b main repo; cd repo
+                mkdir -p d/e; echo a >a; echo b >d/b; echo c >d/e/c; echo x >d.x; echo '#!' >run; chmod +x run
+                ln -s a link; printf 'out/\n*.o\n!keep.o\n' >.gitignore; git add -A; git commit -qm first
+                git worktree add -q -b lane ../lane; cd ../lane; echo o >d/x.o; mkdir -p out/in; echo f >out/in/f",
+            );
+            place
+        }
+
+        fn sh(&self, script: &str) -> String {
+            let mut sh = Command::new("sh");
+            sh.args(["-ec", script]).current_dir(&self.top).env("HOME", &self.top);
+            for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")] {
+                sh.env(name, value);
+            }
+            for who in ["AUTHOR", "COMMITTER"] {
+                sh.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@b");
+            }
+            let out = sh.output().unwrap();
+            assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
+            String::from_utf8_lossy(&out.stdout).into_owned()
+        }
+
+        fn finds_nothing(&self, untracked: bool) -> bool {
+            let repo = Repo::discover(&self.top.join("repo")).unwrap();
+            Glance::at(&repo, &self.top.join("lane")).is_some_and(|g| g.finds_nothing(untracked))
+        }
+    }
+
+    #[test]
+    fn a_worktree_that_is_as_its_head_is_seen_to_be_so() {
+        let place = Place::new();
+        assert!(place.finds_nothing(true));
+        for script in [
+            "cd lane; git checkout -q --detach",
+            "cd lane; touch a",
+            "cd lane; echo n >new; git add -A; git commit -qm new",
+            "cd lane; git update-index --split-index",
+            "cd lane; rm -r out d/x.o",
+            "cd lane; mkdir -p empty/folder deep; echo o >deep/y.o",
+            "echo '*.log' >>repo/.git/info/exclude; echo l >lane/d/e/l.log",
+        ] {
+            place.sh(script);
+            assert!(place.finds_nothing(true), "{script}");
+            assert_eq!(place.sh("cd lane; git status --porcelain -uall"), "", "{script}");
+        }
+    }
+
+    #[test]
+    fn whatever_differs_is_left_to_git() {
+        for (script, untracked) in [
+            ("echo A >a", false),
+            ("rm a", false),
+            ("rm a; mkdir a", false),
+            ("rm a; ln -s nowhere a", false),
+            ("ln -sf b link", false),
+            ("chmod +x a", false),
+            ("chmod -x run", false),
+            ("rm -r d; ln -s ../repo/d d", false),
+            ("echo s >a; git add a", false),
+            ("echo s >a; git add a; echo a >a", false),
+            ("git rm -q --cached a", false),
+            ("echo n >n; git add -N n", false),
+            ("git update-index --assume-unchanged a; echo A >a", false),
+            ("git update-index --skip-worktree a; rm a", false),
+            (
+                "git commit -q --allow-empty -m x; git reset -q --soft $(git commit-tree -m o $(git mktree </dev/null))",
+                false,
+            ),
+            (
+                "cd ../repo; echo 1 >a; git commit -qam 1; cd ../lane; echo 2 >a; git commit -qam 2; git merge -q main || true",
+                false,
+            ),
+            (
+                "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; git commit -qm sub; mkdir sub",
+                false,
+            ),
+            ("echo u >untracked", true),
+            ("mkdir -p far/away; echo u >far/away/u", true),
+            ("echo k >d/keep.o", true),
+            ("git init -q nested", true),
+            ("git init -q d/nested", true),
+            ("mkfifo pipe", true),
+            ("mv d D", true),
+            ("git checkout -q --orphan unborn", false),
+        ] {
+            let place = Place::new();
+            place.sh(&format!("cd lane; {script}"));
+            assert!(!place.finds_nothing(true), "{script}");
+            if !untracked {
+                assert!(!place.finds_nothing(false), "{script}");
+            } else if !script.starts_with("mv") {
+                assert!(place.finds_nothing(false), "{script}");
+            }
+        }
+    }
+
+    /// An edit of the same length in the tick of the clock in which git had looked at the file leaves the times that are in
+    /// the index.
+    #[test]
+    fn a_file_as_young_as_the_index_is_read() {
+        let place = Place::new();
+        place.sh("cd lane; echo A >a");
+        let index = place.top.join("repo/.git/worktrees/lane/index");
+        let file = std::fs::metadata(place.top.join("lane/a")).unwrap();
+        let mut bytes = std::fs::read(&index).unwrap();
+        let path = bytes.windows(3).position(|w| w == b"\x01a\0").unwrap() + 1;
+        let entry = path - 62;
+        let stamps = [file.ctime(), file.ctime_nsec(), file.mtime(), file.mtime_nsec()];
+        for (n, stamp) in stamps.into_iter().enumerate() {
+            let stamp = u32::try_from(stamp).unwrap();
+            bytes[entry + 4 * n..entry + 4 * n + 4].copy_from_slice(&stamp.to_be_bytes());
+        }
+        std::fs::write(&index, bytes).unwrap();
+        let at = |seconds: i64| {
+            let time = UNIX_EPOCH + Duration::from_secs(u64::try_from(file.mtime() + seconds).unwrap());
+            std::fs::File::options().write(true).open(&index).unwrap().set_modified(time).unwrap();
+        };
+        at(0);
+        assert!(!place.finds_nothing(false));
+        // From the next second on nobody can tell, git neither.
+        at(1);
+        assert!(place.finds_nothing(false));
+    }
+}
