@@ -74,11 +74,13 @@ fn conflicts(
     candidates: &[Candidate],
 ) -> Result<BTreeMap<(usize, usize), bool>, Error> {
     let repo = &ground.project.repo;
-    let own = match ground.into {
-        Some(_) => None,
-        None => Some(ThrowAway::new(repo, &ground.scratch.join("pairs"))?),
+    let own;
+    let aside = if let Some(aside) = ground.into {
+        aside
+    } else {
+        own = ThrowAway::new(repo, &ground.scratch.join("pairs"))?;
+        &own
     };
-    let Some(aside) = ground.into.or(own.as_ref()) else { return Ok(BTreeMap::new()) };
     let mut out = BTreeMap::new();
     for (b, one) in candidates.iter().enumerate() {
         for (a, two) in candidates.iter().enumerate().take(b + 1) {
