@@ -9,7 +9,7 @@ use super::{Error, Oid, Repo};
 const FLEETING: &[&str] = &["refs/proq/", "refs/stash", "refs/bisect/", "refs/worktree/", "refs/rewritten/"];
 
 /// How two commits relate: commits on one that the other lacks, both ways.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Distance {
     /// Commits of the first that the second lacks.
     pub(crate) ahead: usize,
@@ -68,19 +68,20 @@ impl Repo {
         Ok(replaced.next().is_some())
     }
 
-    /// Commits reachable from `tip` and not from `from`.
+    /// Commits reachable from `tip` and not from `from`, and the other way round.
     pub(crate) fn distance(&self, tip: Oid, from: Oid) -> Result<Distance, Error> {
-        if tip == from {
-            return Ok(Distance::default());
-        }
-        Ok(Distance { ahead: self.count(tip, from)?, behind: self.count(from, tip)? })
+        Ok(Distance { ahead: self.ahead(tip, from)?, behind: self.ahead(from, tip)? })
     }
 
-    fn count(&self, tip: Oid, hidden: Oid) -> Result<usize, Error> {
+    /// Commits reachable from `tip` and not from `from`, for whoever does not ask for the other way round.
+    pub(crate) fn ahead(&self, tip: Oid, from: Oid) -> Result<usize, Error> {
+        if tip == from {
+            return Ok(0);
+        }
         let walk = self
             .gix
             .rev_walk([tip.0])
-            .with_hidden([hidden.0])
+            .with_hidden([from.0])
             .all()
             .map_err(Error::object(format!("history of {}", tip.short())))?;
         let mut count = 0;

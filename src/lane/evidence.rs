@@ -112,7 +112,7 @@ pub(crate) fn gather(
     evidence.unlanded = match (evidence.tip, project.repo.branch_tip(base)?) {
         (Some(tip), Some(base)) if lane.landed_on(&project.repo, tip, base)? => 0,
         (Some(tip), Some(base)) => unlanded(project, tip, base)?,
-        (Some(tip), None) => project.repo.distance(tip, lane.start)?.ahead,
+        (Some(tip), None) => project.repo.ahead(tip, lane.start)?,
         (None, _) => 0,
     };
     Ok(evidence)
@@ -212,7 +212,7 @@ fn elsewhere(
 /// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, or when merging it would change
 /// nothing, exactly and to the last white space (squashed and rebased landings look like that).
 fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
-    let ahead = project.repo.distance(tip, base)?.ahead;
+    let ahead = project.repo.ahead(tip, base)?;
     if ahead == 0 {
         return Ok(0);
     }

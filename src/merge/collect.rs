@@ -94,7 +94,7 @@ impl Look<'_, '_> {
             tip,
             onto: self.onto.clone(),
             waited: record.map_or(0, |r| r.attempts),
-            commits: repo.distance(tip, base)?.ahead,
+            commits: repo.ahead(tip, base)?,
             files: changes.len(),
         }))
     }
