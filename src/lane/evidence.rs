@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Checkout, Error, Project, effective_state};
 use crate::git::{
-    Dirt, Oid, Repo, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, open_operation, status,
+    Dirt, Oid, Repo, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, merge_exactly,
+    open_operation, status,
 };
 use crate::store::records::{LaneRecord, LaneState};
 
@@ -212,18 +213,26 @@ fn elsewhere(
 /// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, or when merging it would change
 /// nothing, exactly and to the last white space (squashed and rebased landings look like that).
 fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
-    let ahead = project.repo.ahead(tip, base)?;
+    let repo = &project.repo;
+    let ahead = repo.ahead(tip, base)?;
     if ahead == 0 {
         return Ok(0);
     }
-    let scratch = project.store.layout().scratch()?;
-    // Histories without a common commit cannot be merged: then it has not landed.
-    let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
-    let Ok(merged) = merge_commits(&project.repo, base, tip, scratch.path(), Some(&aside)) else {
-        return Ok(ahead);
+    let merged = match merge_exactly(repo, base, tip) {
+        Ok(Some(tree)) => Some(tree),
+        // A decision is git's, and so is what cannot be read here.
+        Ok(None) | Err(_) => merged_by_git(project, tip, base)?,
     };
-    let contained = merged.clean && merged.tree == project.repo.tree_of(base)?;
-    Ok(if contained { 0 } else { ahead })
+    Ok(if merged == Some(repo.tree_of(base)?) { 0 } else { ahead })
+}
+
+/// The tree that git makes of `tip` merged into `base`; none when it conflicts, or cannot be merged at all, as histories
+/// without a common commit cannot: then it has not landed.
+fn merged_by_git(project: &Project, tip: Oid, base: Oid) -> Result<Option<Oid>, Error> {
+    let scratch = project.store.layout().scratch()?;
+    let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
+    let merged = merge_commits(&project.repo, base, tip, scratch.path(), Some(&aside));
+    Ok(merged.ok().filter(|merged| merged.clean).map(|merged| merged.tree))
 }
 
 fn real(path: &Path) -> PathBuf {

@@ -124,7 +124,7 @@ fn merges_cleanly(project: &Project, (tip, base): (Oid, Oid)) -> Result<bool, Er
     let scratch = project.store.layout().scratch()?;
     let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
     // In the order in which a landing merges.
-    Ok(git::merge_commits(&project.repo, base, tip, scratch.path(), Some(&aside))?.clean)
+    Ok(!git::would_conflict(&project.repo, base, tip, scratch.path(), &aside)?)
 }
 
 /// A lane whose conflict is over by itself can land.

@@ -1,15 +1,22 @@
 //! Owns the tests of merges that need no decision: made in process, and the tree that git would make.
 
 use super::recovery::kit::with_git;
+use super::resolve::conflicting;
 use super::support::Sandbox;
+
+/// Runs a command that succeeds, and says whether git was asked to merge.
+fn asks_git(sandbox: &Sandbox, args: &[&str]) -> bool {
+    let command = with_git(sandbox, "merge-tree", ": > \"$ROOT/asked\"; exec $REAL \"$@\"", args);
+    let _ = sandbox.output(command).ok();
+    sandbox.root().join("asked").exists()
+}
 
 /// Lands lane `x` and says whether git was asked to merge. The tree that landed is git's, whoever made it.
 fn lands_with_git(sandbox: &Sandbox) -> bool {
     let wanted = sandbox.git(&["merge-tree", "--write-tree", "main", "proq/x"]);
-    let command = with_git(sandbox, "merge-tree", ": > \"$ROOT/asked\"; exec $REAL \"$@\"", &["merge", "x"]);
-    let _ = sandbox.output(command).ok();
+    let asked = asks_git(sandbox, &["merge", "x"]);
     assert_eq!(sandbox.git(&["rev-parse", "main^{tree}"]), wanted);
-    sandbox.root().join("asked").exists()
+    asked
 }
 
 fn moved_base(lane: &str, base: &str) -> Sandbox {
@@ -65,4 +72,30 @@ fn a_replaced_commit_is_gits() {
     let sandbox = moved_base("echo lane > new", "echo base > other");
     sandbox.sh("git replace main^ $(git commit-tree -m other main^^{tree})");
     assert!(lands_with_git(&sandbox));
+}
+
+#[test]
+fn a_lane_that_landed_by_content_is_known_without_git() {
+    let sandbox =
+        moved_base("echo lane > new; echo lane > d/two", "git merge -q --squash proq/x; echo more > more");
+    assert!(!asks_git(&sandbox, &["cleanup", "x"]));
+    assert!(!sandbox.lane("x").exists());
+}
+
+#[test]
+fn a_lane_of_which_a_decision_is_left_is_asked_of_git() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("seq 40 > long; git add .; git commit -qm long");
+    sandbox.lane_of("x", "sed -i 's/^40$/forty/' long");
+    sandbox.sh("git merge -q --squash proq/x; sed -i 's/^1$/one/' long; git commit -qam squashed");
+    assert!(asks_git(&sandbox, &["cleanup", "x"]));
+    assert!(!sandbox.lane("x").exists());
+}
+
+#[test]
+fn a_conflict_that_is_over_is_known_without_git() {
+    let sandbox = conflicting();
+    sandbox.sh("git revert --no-edit HEAD > /dev/null");
+    assert!(!asks_git(&sandbox, &["resolve", "clash", "--agent", "good"]));
+    assert_eq!(sandbox.row("clash")["state"], "done");
 }
