@@ -1,5 +1,5 @@
-//! Owns where new objects go: into the repository for good, or into a throw-away folder, so that looking ahead leaves
-//! nothing behind.
+//! Owns reading blobs, and where new objects go: into the repository for good, or into a throw-away folder, so that looking
+//! ahead leaves nothing behind.
 
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +10,19 @@ use gix::objs::WriteTo;
 use super::{Command, Error, Oid, Repo};
 
 impl Repo {
+    /// The bytes of a blob.
+    pub(crate) fn blob(&self, id: Oid) -> Result<Vec<u8>, Error> {
+        let found = self.gix.find_blob(id.0).map_err(Error::object(format!("blob {}", id.short())))?;
+        Ok(found.detach().data)
+    }
+
     /// The bytes of a blob that is no longer than `most`; none when it is longer, or not there.
     pub(crate) fn small_blob(&self, id: Oid, most: u64) -> Option<Vec<u8>> {
-        let header = self.gix.find_header(id.0).ok().filter(|h| h.kind().is_blob() && h.size() <= most);
-        header.and_then(|_| Some(self.gix.find_object(id.0).ok()?.detach().data))
+        let header = self.gix.find_header(id.0).ok()?;
+        if header.size() > most {
+            return None;
+        }
+        self.blob(id).ok()
     }
 
     /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. One that was there

@@ -129,12 +129,6 @@ impl Repo {
         .run_on_terminal()
     }
 
-    /// The bytes of a blob.
-    pub(crate) fn blob(&self, id: Oid) -> Result<Vec<u8>, Error> {
-        let found = self.gix.find_blob(id.0).map_err(Error::object(format!("blob {}", id.short())))?;
-        Ok(found.data.clone())
-    }
-
     /// Commits of `tip` that `other` lacks and that touch one of these paths, newest first, as `(id, subject, body)`.
     pub(crate) fn commits_on(
         &self,
