@@ -56,17 +56,6 @@ pub(crate) fn laid_out(tree: &Tree<'_>) -> Result<Laid, Error> {
 }
 
 impl Repo {
-    /// Makes a worktree without files in an existing empty folder, on no branch.
-    pub(crate) fn add_to_merge_in(&self, path: &Path, commit: Oid) -> Result<(), Error> {
-        self.git()
-            .args(["worktree", "add", "--quiet", "--no-checkout", "--detach", "--"])
-            .arg(path)
-            .arg(commit.to_string())
-            .changes()
-            .run()
-            .map(drop)
-    }
-
     /// Merges `other`, the tip of `branch`, into what a worktree is at, and leaves the result there uncommitted. Returns
     /// what git says of each conflict.
     pub(crate) fn begin_merge(&self, dir: &Path, branch: &str, other: Oid) -> Result<Vec<String>, Error> {

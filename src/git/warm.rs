@@ -3,21 +3,15 @@
 
 use std::path::Path;
 
-use super::{Error, Oid, Repo, open_operation};
+use super::{Error, Head, Oid, Repo, open_operation, worktree};
 
 /// Hooks of the repository are for people's checkouts.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 impl Repo {
-    /// Makes a worktree without files and without a branch. Nothing may be in its place.
-    pub(crate) fn add_detached(&self, path: &Path, commit: Oid) -> Result<(), Error> {
-        self.git()
-            .args(NO_HOOKS)
-            .args(["worktree", "add", "--quiet", "--detach", "--no-checkout", "--"])
-            .arg(path)
-            .arg(commit.to_string())
-            .changes()
-            .run()?;
+    /// Makes such a worktree, without files yet. Nothing may be in its place.
+    pub(crate) fn add_warm(&self, path: &Path, commit: Oid) -> Result<(), Error> {
+        worktree::add(self.git().args(NO_HOOKS), path, &Head::Detached(commit))?;
         // git hands the patterns of a sparse checkout on; checks are about the whole tree.
         let admin = self.git_dir_of(path)?;
         if admin.join("config.worktree").exists() {
@@ -65,8 +59,8 @@ impl Repo {
     pub(crate) fn detached_head(&self, dir: &Path) -> Result<Option<Oid>, Error> {
         let git_dir = self.git_dir_of(dir)?;
         Ok(match self.head_in(dir, &git_dir)? {
-            Some(super::Head::Detached(commit)) => Some(commit),
-            Some(super::Head::Branch(_)) | None => None,
+            Some(Head::Detached(commit)) => Some(commit),
+            Some(Head::Branch(_)) | None => None,
         })
     }
 

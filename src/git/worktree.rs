@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Error, Oid, Repo, RepoPath};
+use super::{Command, Error, Head, Oid, Repo, RepoPath};
 
 /// One line of `git worktree list`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -147,15 +147,9 @@ fn parse(bytes: &[u8]) -> Vec<Worktree> {
 }
 
 impl Repo {
-    /// Makes a worktree without files of an existing branch in an existing empty folder.
-    pub(crate) fn add_worktree(&self, path: &Path, branch: &str) -> Result<(), Error> {
-        self.git()
-            .args(["worktree", "add", "--quiet", "--no-checkout", "--"])
-            .arg(path)
-            .arg(branch)
-            .changes()
-            .run()
-            .map(drop)
+    /// Makes a worktree without files in a folder that is empty or not there: of an existing branch, or on none.
+    pub(crate) fn add_worktree(&self, path: &Path, head: &Head) -> Result<(), Error> {
+        add(self.git(), path, head)
     }
 
     /// Whether the folder at `path` is the worktree that git has on record there: its `.git` may be gone, or be a
@@ -197,6 +191,16 @@ impl Repo {
         }
         None
     }
+}
+
+/// Adds a worktree without files by `git`, a call that may have settings of its own so far.
+pub(super) fn add(git: Command, path: &Path, head: &Head) -> Result<(), Error> {
+    let call = git.args(["worktree", "add", "--quiet", "--no-checkout"]);
+    let call = match head {
+        Head::Branch(name) => call.arg("--").arg(path).arg(name),
+        Head::Detached(commit) => call.args(["--detach", "--"]).arg(path).arg(commit.to_string()),
+    };
+    call.changes().run().map(drop)
 }
 
 #[cfg(test)]

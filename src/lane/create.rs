@@ -6,7 +6,7 @@ use super::remove::remove_held;
 use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place};
 use crate::event;
 use crate::fault;
-use crate::git::{NewCommit, Oid, merge_trees, run_hook};
+use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{LaneRecord, LaneState, Step};
 use crate::store::{Guard, LockName, make_private, now, write_atomically};
 
@@ -210,7 +210,7 @@ impl Steps<'_, '_> {
         let (project, plan) = (self.op.project, self.plan);
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
-            project.repo.add_worktree(&plan.path, &plan.branch)?;
+            project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
         }
         fault::point("worktree.added");
         crate::interrupt::check()?;

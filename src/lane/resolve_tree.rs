@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::operation::Operation;
 use super::{Error, Project, effective_state, half_made, place, trash};
 use crate::fault;
-use crate::git::{NewCommit, Oid};
+use crate::git::{Head, NewCommit, Oid};
 use crate::store::records::{LaneRecord, ResolvePath, ResolveRecord, Step, TrashRecord};
 use crate::store::{LockName, Record, new_id, now};
 
@@ -94,7 +94,7 @@ fn merge_there(
 ) -> Result<Vec<String>, Error> {
     {
         let _lock = project.store.locks().take(&LockName::Worktrees)?;
-        project.repo.add_to_merge_in(dir, tip)?;
+        project.repo.add_worktree(dir, &Head::Detached(tip))?;
     }
     fault::point("resolve.added");
     crate::interrupt::check()?;

@@ -75,7 +75,7 @@ impl Slot {
             remove_tree(&self.dir)?;
         }
         project.repo.forget_worktree(&self.dir)?;
-        Ok(project.repo.add_detached(&self.dir, commit)?)
+        Ok(project.repo.add_warm(&self.dir, commit)?)
     }
 }
 
