@@ -10,10 +10,10 @@ use super::complete::{agent_names, lane_names};
 use super::{Done, Failure, Session, discard};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
-use crate::lane::{self, Base, NewLane, Project, Removed, Why, effective_state, operate};
+use crate::lane::{self, Base, NewLane, Project, Removed, Why, operate};
 use crate::preview;
+use crate::store::path_form;
 use crate::store::records::LaneRecord;
-use crate::store::{Guard, LockName, path_form};
 
 /// Start a lane's task afresh from today's base
 ///
@@ -57,12 +57,6 @@ struct Answer<'a> {
 /// Why a lane cannot be started afresh.
 #[derive(Debug, thiserror::Error)]
 pub enum Unfit {
-    /// Its agent is at work.
-    #[error("the agent of lane '{lane}' is running; nothing was changed")]
-    Busy {
-        /// The lane.
-        lane: String,
-    },
     /// There is nothing to ask an agent.
     #[error("lane '{lane}' has no task to start afresh; nothing was changed")]
     NoTask {
@@ -80,7 +74,6 @@ pub enum Unfit {
 impl crate::explain::Explain for Unfit {
     fn hints(&self) -> Vec<std::borrow::Cow<'static, str>> {
         vec![match self {
-            Unfit::Busy { lane } => format!("stop it first: git proq stop {lane}").into(),
             Unfit::NoTask { .. } => "make a lane with one: git proq spawn AGENT \"what to do\"".into(),
             Unfit::NoAgent { lane } => format!("name one: git proq redispatch {lane} --agent claude").into(),
         }]
@@ -95,7 +88,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         say(session, &plan, &lane, None);
         return Ok(Exit::Done);
     }
-    let lock = hold(&project, &lane.name)?;
+    let (lane, lock) = project.hold_idle(&lane.name)?;
     let asked = NewLane {
         name: None,
         prompt: Some(&plan.task),
@@ -143,9 +136,7 @@ impl Plan {
         agent: Option<&str>,
     ) -> Result<Plan, Failure> {
         let name = || lane.name.clone();
-        if effective_state(project, lane)?.0.is_busy() {
-            return Err(Unfit::Busy { lane: name() }.into());
-        }
+        project.require_idle(lane)?;
         let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
         if task.trim().is_empty() {
             return Err(Unfit::NoTask { lane: name() }.into());
@@ -157,15 +148,6 @@ impl Plan {
         let base = lane::resolve_base(project, Some(&lane.base), None)?;
         Ok(Plan { task, base, job })
     }
-}
-
-/// The lane's run lock, once nothing runs in it.
-fn hold(project: &Project, lane: &str) -> Result<Guard, Failure> {
-    let lock = project.store.locks().take(&LockName::Run(lane.to_owned()))?;
-    if project.store.locks().is_held(&LockName::Alive(lane.to_owned()))? {
-        return Err(Unfit::Busy { lane: lane.to_owned() }.into());
-    }
-    Ok(lock)
 }
 
 fn say(session: &Session, plan: &Plan, lane: &LaneRecord, removed: Option<&Removed>) {

@@ -51,6 +51,12 @@ pub enum Error {
         /// A lane with a similar name.
         similar: Option<String>,
     },
+    /// Its agent is at work.
+    #[error("the agent of lane '{name}' is running; nothing was changed")]
+    Busy {
+        /// The lane.
+        name: String,
+    },
     /// The current branch has no commit.
     #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
     Unborn {
@@ -274,7 +280,7 @@ impl Explain for Error {
     fn is_decision(&self) -> bool {
         match self {
             // Somebody else removed it meanwhile.
-            Error::Unknown { .. } | Error::Kept { .. } | Error::Leftover { .. } => true,
+            Error::Unknown { .. } | Error::Busy { .. } | Error::Kept { .. } | Error::Leftover { .. } => true,
             Error::Git(e) => matches!(
                 e,
                 git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. }
@@ -306,6 +312,10 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
+            Error::Busy { name } => vec![
+                format!("wait for it: git proq wait {name}").into(),
+                format!("or stop it: git proq stop {name}").into(),
+            ],
             Error::Unborn { .. } | Error::NoHead { .. } => {
                 vec!["make a first commit: git commit --allow-empty -m 'Start'".into()]
             }

@@ -5,13 +5,13 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Name};
+use super::{Error, Name, effective_state};
 use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
 use crate::store::records::LaneRecord;
-use crate::store::{Limit, LockName, Record, Store, now};
+use crate::store::{Guard, Limit, LockName, Record, Store, now};
 
 /// Everything a command works with.
 pub(crate) struct Project {
@@ -151,6 +151,29 @@ impl Project {
             Some(record) => Ok(record),
             None => unknown(),
         }
+    }
+
+    /// Refuses a lane in which something runs.
+    pub(crate) fn require_idle(&self, lane: &LaneRecord) -> Result<(), Error> {
+        if effective_state(self, lane)?.0.is_busy() {
+            return Err(Error::Busy { name: lane.name.clone() });
+        }
+        Ok(())
+    }
+
+    /// Takes the run lock of a lane in which nothing runs: nothing can begin there until it is let go. The record is the one
+    /// under the lock.
+    ///
+    /// # Errors
+    /// [`Error::Busy`]; an agent that lives on without its supervisor counts too.
+    pub(crate) fn hold_idle(&self, asked: &str) -> Result<(LaneRecord, Guard), Error> {
+        let lane = self.lane(asked)?;
+        self.require_idle(&lane)?;
+        let lock = self.store.locks().take(&LockName::Run(lane.name.clone()))?;
+        if self.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
+            return Err(Error::Busy { name: lane.name });
+        }
+        Ok((self.lane(&lane.name)?, lock))
     }
 
     /// A removed lane by `name@N`.

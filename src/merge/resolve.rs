@@ -7,9 +7,9 @@ use super::resolve_error::{ResolveError, uncommitted};
 use super::{Error, conflict};
 use crate::event;
 use crate::git::{self, NewCommit, Oid, RefMove, RepoPath, ThrowAway, WorktreeList, open_operation};
-use crate::lane::{self, Checkout, Operation, Project, PutAway, effective_state, operate};
+use crate::lane::{self, Checkout, Operation, Project, PutAway, operate};
 use crate::store::records::{ConflictRecord, LaneRecord, LaneState, ResolveRecord};
-use crate::store::{Guard, LockName, Record, new_id};
+use crate::store::{Guard, Record, new_id};
 
 /// What became of a conflict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -38,20 +38,6 @@ pub(crate) enum Start {
     Open(Box<ResolveRecord>),
 }
 
-/// Takes a lane's run lock when nothing runs in it.
-pub(super) fn hold(project: &Project, name: &str) -> Result<(LaneRecord, Guard), Error> {
-    let lane = project.lane(name)?;
-    let busy = || Error::from(ResolveError::Busy { lane: lane.name.clone() });
-    if effective_state(project, &lane)?.0.is_busy() {
-        return Err(busy());
-    }
-    let lock = project.store.locks().take(&LockName::Run(lane.name.clone()))?;
-    if project.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
-        return Err(busy());
-    }
-    Ok((project.lane(&lane.name)?, lock))
-}
-
 /// The conflict on record.
 pub(crate) fn conflict_of(project: &Project, lane: &str) -> Result<ConflictRecord, Error> {
     let found = ConflictRecord::find(&project.store.layout().conflict(lane))?;
@@ -60,7 +46,7 @@ pub(crate) fn conflict_of(project: &Project, lane: &str) -> Result<ConflictRecor
 
 /// Lays the conflict of a lane out for a person. One that is laid out already is gone on with.
 pub(crate) fn lay_out_by_hand(project: &Project, name: &str) -> Result<Start, Error> {
-    let (lane, lock) = hold(project, name)?;
+    let (lane, lock) = project.hold_idle(name)?;
     let tip = project.repo.branch_tip(&lane.branch)?;
     let path = project.store.layout().resolve(&lane.name);
     if let Some(open) = project.resolving(&lane.name)?.filter(|open| Some(open.tip) == tip)
@@ -216,7 +202,7 @@ pub(super) fn judge(
 /// # Errors
 /// [`ResolveError::Refused`] with everything that speaks against it. Then nothing was changed.
 pub(crate) fn go_on(project: &Project, name: &str, leave: &Leave) -> Result<Resolved, Error> {
-    let (lane, _lock) = hold(project, name)?;
+    let (lane, _lock) = project.hold_idle(name)?;
     let open = require_open(project, &lane.name)?;
     let (tree, why) = judge(project, &open, leave, open.agent.is_some())?;
     if !why.is_empty() {
@@ -233,7 +219,7 @@ pub(super) fn require_open(project: &Project, lane: &str) -> Result<ResolveRecor
 
 /// Gives up what is laid out; all of it is kept.
 pub(crate) fn abort(project: &Project, name: &str) -> Result<(ResolveRecord, PutAway), Error> {
-    let (lane, _lock) = hold(project, name)?;
+    let (lane, _lock) = project.hold_idle(name)?;
     let open = require_open(project, &lane.name)?;
     let away = give_up(project, &lane, &open)?;
     Ok((open, away))

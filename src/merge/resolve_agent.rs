@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::outcome::{Report, Verdict};
 use super::proof::{Kind, Leave, Reference, kind_of};
 use super::request::Request;
-use super::resolve::{self, Resolved, Start, give_up, hold, judge, lay_out, require_open, take};
+use super::resolve::{self, Resolved, Start, give_up, judge, lay_out, require_open, take};
 use super::resolve_error::ResolveError;
 use super::{Error, prompt};
 use crate::agent::{self, Job};
@@ -49,7 +49,7 @@ pub(crate) fn by_agent(project: &Project, name: &str, resolver: &Resolver<'_>) -
     agent::require(resolver.agent, resolver.dir)?;
     let mut refusals: Vec<String> = Vec::new();
     loop {
-        let (lane, lock) = hold(project, name)?;
+        let (lane, lock) = project.hold_idle(name)?;
         let start = lay_out(project, &lane, &lock, Some(resolver.agent), refusals.clone())?;
         let Start::Open(open) = start else {
             let Start::Over(resolved) = start else { unreachable!("it is open or over") };
@@ -97,7 +97,7 @@ fn attempt(
     ));
     wait(project, &lane.name)?;
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    let (lane, _lock) = hold(project, &lane.name)?;
+    let (lane, _lock) = project.hold_idle(&lane.name)?;
     // Somebody may have given it up meanwhile.
     let open = require_open(project, &lane.name)?;
     match run.outcome {

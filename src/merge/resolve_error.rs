@@ -15,12 +15,6 @@ pub enum ResolveError {
         /// The lane.
         lane: String,
     },
-    /// Its agent is at work.
-    #[error("the agent of lane '{lane}' is running; nothing was changed")]
-    Busy {
-        /// The lane.
-        lane: String,
-    },
     /// Somebody resolves it already.
     #[error("the conflict of lane '{lane}' is being resolved by hand in {}; nothing was changed", dir.display())]
     Open {
@@ -113,10 +107,6 @@ impl Explain for ResolveError {
             ResolveError::NoConflict { lane } => {
                 vec![format!("see whether it conflicts: git proq merge {lane}").into()]
             }
-            ResolveError::Busy { lane } => vec![
-                format!("wait for it: git proq wait {lane}").into(),
-                format!("or stop it: git proq stop {lane}").into(),
-            ],
             ResolveError::Open { lane, .. } | ResolveError::Stopped { lane } => {
                 vec![go_on(lane), give_up(lane)]
             }
