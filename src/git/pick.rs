@@ -36,27 +36,27 @@ struct Kept {
     encoding: Option<BString>,
 }
 
-/// Puts what `commit` changed on top of `onto`, whose tree is `tree`: with the same author, date and message, committed by
-/// the user now, and signed when `commit.gpgSign` asks for it. With `into`, nothing is written to the repository.
+/// Puts what `commit` changed of `parent` on top of `onto`, whose tree is `tree`: with the same author, date and message,
+/// committed by the user now, and signed when `commit.gpgSign` asks for it. With `into`, nothing is written to the
+/// repository.
 ///
 /// # Errors
 /// When an object cannot be read, or git cannot merge.
 pub(crate) fn pick(
     repo: &Repo,
-    commit: &Ancestry,
+    (parent, commit): (Oid, Oid),
     (onto, tree): (Oid, Oid),
     scratch: &Path,
     into: Option<&ThrowAway>,
 ) -> Result<Picked, Error> {
-    let Some(parent) = commit.parents.first() else { return Ok(Picked::Conflict(Vec::new())) };
-    let merged = merge_trees(repo, (repo.tree_of(*parent)?, tree, repo.tree_of(commit.id)?), scratch, into)?;
+    let merged = merge_trees(repo, (repo.tree_of(parent)?, tree, repo.tree_of(commit)?), scratch, into)?;
     if !merged.clean {
         return Ok(Picked::Conflict(merged.paths()));
     }
     if merged.tree == tree {
         return Ok(Picked::Empty);
     }
-    let kept = Kept::of(repo, commit.id)?;
+    let kept = Kept::of(repo, commit)?;
     kept.write(repo, merged.tree, onto, into).map(|id| Picked::Commit(id, merged.tree))
 }
 

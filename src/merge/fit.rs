@@ -3,7 +3,7 @@
 use super::request::Candidate;
 use super::stack::Ground;
 use super::{Error, hooks, message};
-use crate::git::{self, Ancestry, Merged, NewCommit, Oid, Picked};
+use crate::git::{self, Merged, NewCommit, Oid, Picked};
 use crate::store::records::Strategy;
 
 /// How a lane fits.
@@ -65,15 +65,23 @@ fn rebase(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result
         return Ok(Fit::Lands(candidate.tip, repo.tree_of(candidate.tip)?));
     }
     let other_way = || vec![format!("git proq merge --strategy merge {}", candidate.lane.name)];
-    let commits = repo.commits_since(ours.0, candidate.tip)?;
-    if let Some(merge) = commits.iter().find(|c| c.parents.len() != 1) {
-        let why = format!("it has a merge commit ({}), which a rebase would lose", merge.id.short());
+    let mut steps = Vec::new();
+    for one in repo.commits_since(ours.0, candidate.tip)? {
+        let id = one.id.short();
+        let why = match one.parents[..] {
+            [parent] => {
+                steps.push((parent, one.id));
+                continue;
+            }
+            [] => format!("its commit {id} begins a history of its own, which a rebase would lose"),
+            _ => format!("it has a merge commit ({id}), which a rebase would lose"),
+        };
         return Ok(Fit::Refused(why, other_way()));
     }
     let mut at = ours;
-    for one in &commits {
+    for (parent, one) in steps {
         crate::interrupt::check()?;
-        match git::pick(repo, one, at, ground.scratch, ground.into)? {
+        match git::pick(repo, (parent, one), at, ground.scratch, ground.into)? {
             Picked::Commit(commit, tree) => at = (commit, tree),
             Picked::Empty => {}
             Picked::Conflict(paths) => {
@@ -90,6 +98,6 @@ fn rebase(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result
     Ok(if at == ours { Fit::Nothing } else { Fit::Lands(at.0, at.1) })
 }
 
-fn called(ground: Ground<'_>, commit: &Ancestry) -> Result<String, Error> {
-    Ok(format!("{} ({})", commit.id.short(), ground.project.repo.subject_of(commit.id)?))
+fn called(ground: Ground<'_>, commit: Oid) -> Result<String, Error> {
+    Ok(format!("{} ({})", commit.short(), ground.project.repo.subject_of(commit)?))
 }

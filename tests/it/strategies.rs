@@ -100,6 +100,19 @@ fn a_lane_with_merges_is_not_rebased_and_one_that_conflicts_on_the_way_says_wher
 }
 
 #[test]
+fn a_lane_that_brings_another_history_in_is_not_rebased() {
+    let sandbox = moved();
+    let root = sandbox.git(&["commit-tree", "-m", "another root", "main^{tree}"]);
+    sandbox
+        .sh(&format!("cd .proq-worktrees/x; git merge -q --allow-unrelated-histories -s ours -m in {root}"));
+    let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
+    let wanted = format!("its commit {} begins a history of its own, which a rebase would lose", &root[..9]);
+    assert!(text.contains(&wanted), "{text}");
+    assert!(text.contains("git proq merge --strategy merge x"), "{text}");
+    let _ = sandbox.proq(&["merge", "x", "--strategy", "merge"]).ok();
+}
+
+#[test]
 fn a_squash_is_one_commit_that_names_the_task_the_commits_and_who_made_them() {
     let sandbox = moved();
     let wanted = merged(&sandbox);
