@@ -57,7 +57,7 @@ pub(crate) fn merge_commits(
     if let (None, Ok(Some(exact))) = (into, exact::merge_commits(repo, ours, theirs)) {
         return exact.write(repo).map(Merged::without_decisions);
     }
-    merge_by_git(repo, ours, theirs, scratch, into)
+    merge_by_git(repo, (ours, theirs), &[], scratch, into)
 }
 
 /// Whether two commits conflict. What git writes to find out goes to `aside`.
@@ -71,14 +71,13 @@ pub(crate) fn would_conflict(
     if let Ok(Some(_)) = exact::merge_commits(repo, ours, theirs) {
         return Ok(false);
     }
-    merge_by_git(repo, ours, theirs, scratch, Some(aside)).map(|merged| !merged.clean)
+    merge_by_git(repo, (ours, theirs), &[], scratch, Some(aside)).map(|merged| !merged.clean)
 }
 
 /// Merges `theirs` into `ours`, in the form that can be taken apart again: each conflict with what both sides come from,
 /// its marker lines ending in the ids of `ours` and `theirs`, which no file holds by chance.
 pub(crate) fn merge_with_base(repo: &Repo, ours: Oid, theirs: Oid, scratch: &Path) -> Result<Merged, Error> {
-    let style = |call: super::Command| call.args(["-c", "merge.conflictStyle=diff3"]);
-    merge_styled(repo, ours, theirs, scratch, None, style)
+    merge_by_git(repo, (ours, theirs), &["-c", "merge.conflictStyle=diff3"], scratch, None)
 }
 
 /// The tree that is made in process, without it being written; none where git would be asked.
@@ -86,24 +85,13 @@ pub(crate) fn merge_exactly(repo: &Repo, ours: Oid, theirs: Oid) -> Result<Optio
     Ok(exact::merge_commits(repo, ours, theirs)?.map(|exact| exact.id))
 }
 
-/// The same by git, for which `exact` has no answer.
+/// Merges by git, with these options before its command.
 fn merge_by_git(
     repo: &Repo,
-    ours: Oid,
-    theirs: Oid,
+    (ours, theirs): (Oid, Oid),
+    options: &[&str],
     scratch: &Path,
     into: Option<&ThrowAway>,
-) -> Result<Merged, Error> {
-    merge_styled(repo, ours, theirs, scratch, into, |call| call)
-}
-
-fn merge_styled(
-    repo: &Repo,
-    ours: Oid,
-    theirs: Oid,
-    scratch: &Path,
-    into: Option<&ThrowAway>,
-    style: impl FnOnce(super::Command) -> super::Command,
 ) -> Result<Merged, Error> {
     // A merge that renormalizes also goes by attributes that it brings itself, which a source that is named hides.
     let named = repo.version()?.has_attr_source() && repo.setting_bool("merge.renormalize") != Some(true);
@@ -114,7 +102,8 @@ fn merge_styled(
         let dir = lay_out_attributes(repo, ours, scratch, into)?;
         repo.git_in(&dir).env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", &dir)
     };
-    let call = style(ThrowAway::apply(into, call))
+    let call = ThrowAway::apply(into, call)
+        .args(options)
         .args(["merge-tree", "--write-tree", "-z", "--messages"])
         .args([ours.to_string(), theirs.to_string()])
         .accept(&[1])
@@ -141,7 +130,7 @@ pub(crate) fn merge_trees(
         NewCommit { tree, parents, message: "git-proq: merge" }.write_as_keeper(repo, into)
     };
     let root = write(before, &[])?;
-    merge_by_git(repo, write(ours, &[root])?, write(after, &[root])?, scratch, into)
+    merge_by_git(repo, (write(ours, &[root])?, write(after, &[root])?), &[], scratch, into)
 }
 
 /// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.
