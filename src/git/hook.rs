@@ -16,8 +16,8 @@ pub(crate) fn run_hook(repo: &Repo, dir: &Path, name: &str, args: &[&str]) -> Re
 }
 
 impl Repo {
-    /// Whether git could find a hook: a file of that name in its folder, or hooks configured by section.
-    fn may_have_hook(&self, dir: &Path, name: &str) -> bool {
+    /// Whether git could find a hook for a worktree: a file of that name in its folder, or hooks configured by section.
+    pub(crate) fn may_have_hook(&self, dir: &Path, name: &str) -> bool {
         let config = self.gix.config_snapshot();
         let folder = match config.trusted_path("core.hooksPath") {
             Ok(Some(path)) => dir.join(path),

@@ -12,11 +12,14 @@ pub(super) fn message(ground: Ground<'_>, text: &str, kind: &str) -> Result<Resu
     }
     let repo = &ground.project.repo;
     let file = ground.scratch.join("MERGE_MSG");
-    let io = |what, e| crate::git::Error::io(what, &file)(e);
-    std::fs::write(&file, text).map_err(|e| io("write", e))?;
     let path = file.to_string_lossy().into_owned();
     let checks: &[(&str, &[&str])] = &[("prepare-commit-msg", &[&path, kind]), ("commit-msg", &[&path])];
     let asked = if ground.hooks { checks } else { &checks[..1] };
+    if !asked.iter().any(|(name, _)| repo.may_have_hook(repo.home(), name)) {
+        return Ok(Ok(text.to_owned()));
+    }
+    let io = |what, e| crate::git::Error::io(what, &file)(e);
+    std::fs::write(&file, text).map_err(|e| io("write", e))?;
     for (name, args) in asked {
         if let Err(e) = run_hook(repo, repo.home(), name, args) {
             return Ok(Err(format!("the repository's {name} hook refused it: {e}")));
