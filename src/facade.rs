@@ -228,12 +228,13 @@ impl Proq {
         Ok(back.snapshot.map(|id| id.to_string()))
     }
 
-    /// Lands lanes, in this order, each on its base, once the checks of the settings succeed.
+    /// Lands lanes, in this order, each on its base, once the checks of the settings succeed. Of two that conflict, the first
+    /// lands.
     pub fn merge(&self, lanes: &[String]) -> Result<merge::Report, Error> {
         self.land(lanes, false)
     }
 
-    /// Lands every lane that is done.
+    /// Lands every lane that is done, in the order in which most of them land.
     pub fn merge_all(&self) -> Result<merge::Report, Error> {
         self.land(&[], true)
     }
@@ -268,7 +269,7 @@ impl Proq {
             patience: Limit::Forever,
             strategy: None,
             no_verify: false,
-            order: merge::Order::Best,
+            order: if all { merge::Order::Best } else { merge::Order::Given },
             atomic: false,
             plan: &|_| {},
         };

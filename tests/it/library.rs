@@ -1,15 +1,20 @@
-//! Owns the test of the library's face: its example, run as a program.
+//! Owns the tests of the library's face: its examples, run as programs.
 
 use super::support::Sandbox;
+
+/// An example. They lie beside the test binaries, since `cargo test` builds them too.
+fn example(sandbox: &Sandbox, name: &str) -> std::process::Command {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_git-proq"));
+    let mut command = sandbox.command(program.with_file_name("examples").join(name), &sandbox.repo);
+    command.arg(&sandbox.repo);
+    command
+}
 
 #[test]
 fn the_example_lands_two_lanes() {
     let sandbox = Sandbox::new();
-    // Beside the test binaries, since `cargo test` builds the examples too.
-    let program = std::path::Path::new(env!("CARGO_BIN_EXE_git-proq"));
-    let example = program.with_file_name("examples").join("land");
-    let mut command = sandbox.command(example, &sandbox.repo);
-    command.arg(&sandbox.repo).arg(program);
+    let mut command = example(&sandbox, "land");
+    command.arg(env!("CARGO_BIN_EXE_git-proq"));
     let out = sandbox.output(command);
     insta::assert_snapshot!(out.shown(), @r"
     one: done
@@ -20,4 +25,19 @@ fn the_example_lands_two_lanes() {
     ");
     assert_eq!(sandbox.read("one.txt"), "1\n");
     assert_eq!(sandbox.read("two.txt"), "2\n");
+}
+
+#[test]
+fn lanes_that_are_named_land_in_that_order() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("small", "echo small > one");
+    sandbox.lane_of("large", "echo large > one; echo large > two; echo large > three");
+    let mut command = example(&sandbox, "in_order");
+    command.args(["large", "small"]);
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    large Landed on main
+    small Conflict on main
+    --- code 0
+    ");
+    assert_eq!(sandbox.read("one"), "large\n");
 }
