@@ -98,6 +98,8 @@ fn greedy(lanes: &[usize], conflicts: &dyn Fn(usize, usize) -> bool) -> Vec<usiz
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn weights(files: &[usize]) -> Vec<Weight> {
@@ -136,31 +138,25 @@ mod tests {
         assert_eq!(best(&weights(&[1; 5]), &among(&chain)), [0, 2, 4, 1, 3]);
     }
 
-    #[test]
-    fn no_order_lands_more_than_the_exact_one_and_the_greedy_one_has_no_conflict() {
-        let mut dice = 0x9e37_79b9_u64;
-        let mut roll = move |n: u64| {
-            dice ^= dice << 13;
-            dice ^= dice >> 7;
-            dice ^= dice << 17;
-            dice % n
-        };
-        for _ in 0..300 {
-            let n = 2 + usize::try_from(roll(7)).unwrap();
-            let pairs: Vec<(usize, usize)> =
-                (0..n).flat_map(|a| (0..a).map(move |b| (a, b))).filter(|_| roll(3) == 0).collect();
+    proptest! {
+        #[test]
+        fn no_order_lands_more_than_the_exact_one_and_the_greedy_one_has_no_conflict(
+            count in 2usize..9,
+            pairs in proptest::collection::btree_set((0usize..9, 0usize..9), 0..16),
+        ) {
+            let pairs: Vec<(usize, usize)> = pairs.into_iter().filter(|(a, b)| a != b).collect();
             let hit = among(&pairs);
-            let lanes: Vec<usize> = (0..n).collect();
-            let most = exact(&lanes, &hit);
             let fits = |set: &[usize]| set.iter().all(|a| set.iter().all(|b| a == b || !hit(*a, *b)));
-            assert!(fits(&most));
-            for set in 0..1u32 << n {
+            let lanes: Vec<usize> = (0..count).collect();
+            let most = exact(&lanes, &hit);
+            prop_assert!(fits(&most));
+            for set in 0..1u32 << count {
                 let set: Vec<usize> = lanes.iter().copied().filter(|i| set & (1 << i) != 0).collect();
-                assert!(!fits(&set) || set.len() <= most.len(), "{pairs:?}");
+                prop_assert!(!fits(&set) || set.len() <= most.len());
             }
             let some = greedy(&lanes, &hit);
-            assert!(fits(&some));
-            assert!(lanes.iter().all(|n| some.contains(n) || some.iter().any(|s| hit(*s, *n))));
+            prop_assert!(fits(&some));
+            prop_assert!(lanes.iter().all(|n| some.contains(n) || some.iter().any(|s| hit(*s, *n))));
         }
     }
 }
