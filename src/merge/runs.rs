@@ -151,8 +151,10 @@ impl Round<'_> {
             let known: Vec<Option<Colour>> = found.iter().map(|f| f.as_ref().map(Found::colour)).collect();
             self.active.retain(|a| !is_moot(a.task, prefixes, &known));
             waiting.retain(|task| !is_moot(*task, prefixes, &known));
-            self.tell();
-            std::thread::sleep(GLANCE);
+            if !self.active.is_empty() {
+                self.tell();
+                std::thread::sleep(GLANCE);
+            }
         }
     }
 
