@@ -231,3 +231,43 @@ pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: 
         .stdout;
     Ok(std::fs::read(&file).is_ok_and(|there| wanted.starts_with(&there)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::transition;
+    use super::*;
+
+    #[test]
+    fn a_second_try_is_not_judged_by_the_refusal_of_the_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let scratch = top.join("scratch");
+        std::fs::create_dir(&scratch).unwrap();
+        let program = crate::git::Program::find().unwrap();
+        let git = |args: &[&str]| program.in_dir(&top).args(args).changes().run().unwrap().line();
+        git(&["init", "-q", "-b", "main", "repo"]);
+        let within = |args: &[&str]| git(&[&["-C", "repo"], args].concat());
+        within(&["config", "user.name", "a"]);
+        within(&["config", "user.email", "a@b"]);
+        std::fs::write(top.join("repo/file"), "new").unwrap();
+        within(&["commit", "-q", "--allow-empty", "-m", "from"]);
+        within(&["add", "file"]);
+        within(&["commit", "-q", "-m", "to"]);
+        let id = |name: &str| within(&["rev-parse", name]).parse::<Oid>().unwrap();
+        let (from, to, mv) = (id("HEAD^"), id("HEAD"), RefMove::Branch("main".into()));
+        within(&["reset", "-q", "--hard", "HEAD^"]);
+
+        let repo = Repo::discover(&top.join("repo")).unwrap();
+        let (dir, git_dir) = (top.join("repo"), top.join("repo/.git"));
+        let lock = git_dir.join("refs/heads/main.lock");
+        let tree =
+            Tree { repo: &repo, dir: &dir, git_dir, scratch: &scratch, off_limits: None, warn: &|_| {} };
+        std::fs::write(&lock, "somebody's").unwrap();
+        let go = || transition(&tree, from, to, &mv, "test");
+        assert!(go().is_err() && scratch.join(UNTOUCHED).exists());
+        std::fs::remove_file(&lock).unwrap();
+        go().unwrap();
+        assert!(settle_transition(&tree, from, to, &mv).unwrap().happened);
+        assert_eq!(within(&["status", "--porcelain"]), "");
+    }
+}
