@@ -145,13 +145,12 @@ pub(super) fn lay_out_attributes(
         return Ok(dir);
     }
     std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-    let listed = ThrowAway::apply(into, repo.git())
-        .args(["ls-tree", "-r", "-z", "--full-tree"])
-        .arg(commit.to_string())
-        .run()?;
+    // What was merged only to look ahead has its files there too.
+    let git = || ThrowAway::apply(into, repo.git());
+    let listed = git().args(["ls-tree", "-r", "-z", "--full-tree"]).arg(commit.to_string()).run()?;
     let all = listed.fields().filter_map(diff::parse_file);
     for (path, side) in all.filter(|(p, _)| p.ends_with_name(b".gitattributes")) {
-        let text = repo.git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?;
+        let text = git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?;
         let file = path.under(&dir);
         if let Some(parent) = file.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;

@@ -99,3 +99,17 @@ fn a_conflict_that_is_over_is_known_without_git() {
     assert!(!asks_git(&sandbox, &["resolve", "clash", "--agent", "good"]));
     assert_eq!(sandbox.row("clash")["state"], "done");
 }
+
+#[test]
+fn attributes_that_only_a_dry_run_has_merged_are_found_there() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "merge.renormalize", "true"]);
+    sandbox.sh("for n in 1 2 3 4 5 6 7 8 9; do echo \"*.$n text\"; done > .gitattributes; seq 40 > long; git add .; git commit -qm base");
+    sandbox.lane_of("first", "sed -i 's/^.*1 text$/*.a text/' .gitattributes");
+    sandbox.lane_of("second", "sed -i 's/^.*9 text$/*.z text/' .gitattributes; sed -i 's/^1$/one/' long");
+    sandbox.lane_of("third", "sed -i 's/^40$/forty/' long");
+    let all = ["merge", "first", "second", "third", "--order", "given"];
+    let _ = sandbox.proq(&[&all[..], &["--dry-run"]].concat()).ok();
+    let _ = sandbox.proq(&all).ok();
+    assert!(sandbox.read(".gitattributes").contains("*.a") && sandbox.read(".gitattributes").contains("*.z"));
+}
