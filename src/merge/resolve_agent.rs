@@ -50,10 +50,9 @@ pub(crate) fn by_agent(project: &Project, name: &str, resolver: &Resolver<'_>) -
     let mut refusals: Vec<String> = Vec::new();
     loop {
         let (lane, lock) = project.hold_idle(name)?;
-        let start = lay_out(project, &lane, &lock, Some(resolver.agent), refusals.clone())?;
-        let Start::Open(open) = start else {
-            let Start::Over(resolved) = start else { unreachable!("it is open or over") };
-            return Ok(resolved);
+        let open = match lay_out(project, &lane, &lock, Some(resolver.agent), refusals.clone())? {
+            Start::Open(open) => open,
+            Start::Over(resolved) => return Ok(resolved),
         };
         let dir = open.path.clone();
         let why = match attempt(project, &lane, lock, &open, resolver)? {
