@@ -135,18 +135,21 @@ impl Look<'_, '_> {
 
     fn moved_since_conflict(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().conflict(&self.lane.name);
-        let Some(conflict) = ConflictRecord::find(&path)? else { return Ok(true) };
-        let tip = self.project.repo.branch_tip(&self.lane.branch)?;
-        let base = self.project.repo.branch_tip(&self.onto)?;
-        Ok(tip != Some(conflict.theirs) || base != Some(conflict.base_tip) || self.onto != conflict.onto)
+        let Some(found) = ConflictRecord::find(&path)? else { return Ok(true) };
+        self.moved_since(found.theirs, found.base_tip, &found.onto)
     }
 
     fn moved_since_check(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().check(&self.lane.name);
-        let Some(check) = CheckRecord::find(&path)? else { return Ok(true) };
-        let tip = self.project.repo.branch_tip(&self.lane.branch)?;
-        let base = self.project.repo.branch_tip(&self.onto)?;
-        Ok(tip != Some(check.theirs) || base != Some(check.base_tip) || self.onto != check.onto)
+        let Some(found) = CheckRecord::find(&path)? else { return Ok(true) };
+        self.moved_since(found.theirs, found.base_tip, &found.onto)
+    }
+
+    fn moved_since(&self, tip: Oid, base: Oid, onto: &str) -> Result<bool, Error> {
+        let repo = &self.project.repo;
+        Ok(self.onto != onto
+            || repo.branch_tip(&self.lane.branch)? != Some(tip)
+            || repo.branch_tip(&self.onto)? != Some(base))
     }
 
     /// The tip that may land and the base's, or the outcome that says why none may.
