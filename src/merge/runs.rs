@@ -108,10 +108,10 @@ impl Runs {
         // Whoever is still at work when something went wrong is ended.
         round.active.clear();
         project.listener.progress("");
-        for (slot, task) in self.slots.iter().zip(tasks.iter().cycle()) {
-            slot.let_go(project, task.commit)?;
-        }
-        done
+        let mut slots = self.slots.iter().zip(tasks.iter().cycle());
+        let let_go = slots.try_for_each(|(slot, task)| slot.let_go(project, task.commit));
+        // Why it ended comes before what could not be tidied after that.
+        done.and_then(|found| let_go.map(|()| found))
     }
 }
 
