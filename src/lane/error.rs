@@ -70,7 +70,7 @@ pub enum Error {
         why: String,
     },
     /// The branch to land on does not exist.
-    #[error("there is no branch '{branch}' to land on; nothing was made")]
+    #[error("there is no branch '{branch}' to land on; nothing was changed")]
     NoBranch {
         /// The branch.
         branch: String,

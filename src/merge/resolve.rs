@@ -100,10 +100,12 @@ pub(super) fn lay_out(
 }
 
 fn sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid, Oid), Error> {
-    let gone = |branch: &str| lane::Error::NoBranch { branch: branch.to_owned() };
-    let tip = project.repo.branch_tip(&lane.branch)?.ok_or_else(|| gone(&lane.branch))?;
-    let base = project.repo.branch_tip(onto)?.ok_or_else(|| gone(onto))?;
-    Ok((tip, base))
+    let Some(tip) = project.repo.branch_tip(&lane.branch)? else {
+        let why = format!("its branch {} is gone", lane.branch);
+        return Err(ResolveError::Unready { lane: lane.name.clone(), why }.into());
+    };
+    let base = project.repo.branch_tip(onto)?;
+    Ok((tip, base.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?))
 }
 
 fn merges_cleanly(project: &Project, (tip, base): (Oid, Oid)) -> Result<bool, Error> {

@@ -245,7 +245,7 @@ fn a_base_that_is_not_there_is_named() {
     ");
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "--onto", "nowhere"]).shown(), @r"
     --- stderr
-    error: there is no branch 'nowhere' to land on; nothing was made
+    error: there is no branch 'nowhere' to land on; nothing was changed
     hint: see what there is: git branch
     --- code 1
     ");

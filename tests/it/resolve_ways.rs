@@ -202,3 +202,17 @@ fn without_a_flag_it_says_what_can_be_done() {
     let said = sandbox.proq(&["resolve", "fine", "--shell"]).fails(1);
     assert!(said.contains("lane 'fine' has no conflict on record"), "{said}");
 }
+
+#[test]
+fn a_branch_that_is_gone_is_named_as_what_it_was() {
+    let sandbox = conflicting();
+    sandbox.sh("git -C .proq-worktrees/clash switch -q --detach; git branch -q -D proq/clash");
+    let said = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
+    assert!(
+        said.contains("cannot take a resolution: its branch proq/clash is gone; nothing was changed"),
+        "{said}"
+    );
+    sandbox.sh("git branch -q proq/clash $(git -C .proq-worktrees/clash rev-parse HEAD); git switch -qc other; git branch -q -D main");
+    let said = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
+    assert!(said.contains("there is no branch 'main' to land on; nothing was changed"), "{said}");
+}
