@@ -86,6 +86,7 @@ impl Work<'_, '_> {
     ) -> Result<(), Error> {
         let dry_run = self.request.dry_run;
         let mut pending: Vec<Pending> = groups.iter().map(|_| Pending::default()).collect();
+        let mut last = None;
         for _ in 0..TRIES {
             let mut all = Vec::new();
             for ((onto, group), pending) in groups.iter().zip(&mut pending) {
@@ -96,7 +97,10 @@ impl Work<'_, '_> {
                 return Ok(());
             }
             match if dry_run { Ok(()) } else { self.op.attempt(|| land_each(self.op, &all, &pending)) } {
-                Err(Error::Restless { .. }) => std::thread::sleep(PAUSE),
+                Err(Error::Restless { last: why, .. }) => {
+                    last = why;
+                    std::thread::sleep(PAUSE);
+                }
                 other => {
                     other?;
                     for done in all {
@@ -111,7 +115,7 @@ impl Work<'_, '_> {
             }
         }
         let base = groups.iter().map(|(onto, _)| onto.as_str()).collect::<Vec<_>>().join("', '");
-        Err(Error::Restless { base, tries: TRIES, last: None })
+        Err(Error::Restless { base, tries: TRIES, last })
     }
 
     /// Lands nothing; what stood in the way is written down all the same.

@@ -166,7 +166,10 @@ fn open_operations_and_held_locks_on_the_base_refuse_it() {
     for lock in ["HEAD.lock", "refs/heads/main.lock"] {
         sandbox.sh(&format!("rm -f .git/*.lock; : > .git/{lock}"));
         let text = refused(&sandbox, 1);
-        assert!(text.contains("could not be moved"), "{lock}: {text}");
+        let together = sandbox.proq(&["merge", "one", "--atomic"]).fails(1);
+        for said in ["could not be moved", lock, "nothing was moved"] {
+            assert!(text.contains(said) && together.contains(said), "{lock}: {text}{together}");
+        }
         sandbox.sh(&format!("rm .git/{lock}"));
     }
     let _ = sandbox.proq(&["merge", "one"]).ok();
