@@ -28,6 +28,10 @@ const OF_THE_SESSION: &[&str] = &[
     "WINDOWID",
     "WINDOWPATH",
     "XAUTHORITY",
+    "XDG_CURRENT_DESKTOP",
+    "XDG_RUNTIME_DIR",
+    "XDG_SEAT",
+    "XDG_VTNR",
 ];
 
 /// Prefixes of more of them. git's are not handed on, or are about who commits; git-proq's do not change the commands.
@@ -42,7 +46,9 @@ const SESSION_PREFIXES: &[&str] = &[
     "SSH_",
     "TERM_",
     "WEZTERM_",
-    "XDG_",
+    "XDG_MENU_",
+    "XDG_SEAT_",
+    "XDG_SESSION_",
 ];
 
 /// The file for a tree with these commands in this environment.
@@ -86,10 +92,21 @@ mod tests {
 
     #[test]
     fn what_a_build_reads_counts_and_what_a_terminal_sets_does_not() {
-        for name in ["PATH", "HOME", "RUSTFLAGS", "CI", "LANG", "NODE_ENV"] {
+        for name in
+            ["PATH", "HOME", "RUSTFLAGS", "CI", "LANG", "NODE_ENV", "XDG_CONFIG_HOME", "XDG_DATA_DIRS"]
+        {
             assert!(counts(name), "{name}");
         }
-        for name in ["PWD", "SHLVL", "TERM", "TERM_PROGRAM", "SSH_TTY", "PROQ_VERIFY_JOBS", "GIT_PREFIX"] {
+        for name in [
+            "PWD",
+            "SHLVL",
+            "TERM",
+            "TERM_PROGRAM",
+            "SSH_TTY",
+            "PROQ_VERIFY_JOBS",
+            "GIT_PREFIX",
+            "XDG_SESSION_ID",
+        ] {
             assert!(!counts(name), "{name}");
         }
     }
