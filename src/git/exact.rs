@@ -9,8 +9,8 @@
 use std::rc::Rc;
 
 use gix::bstr::BString;
+use gix::objs::Tree;
 use gix::objs::tree::Entry;
-use gix::objs::{Tree, WriteTo};
 
 use super::trees::{Item, Items, Joined, Reader};
 use super::{Error, Oid, Repo};
@@ -206,14 +206,10 @@ impl Merger for Exact<'_> {
     fn keep(&mut self, mut entries: Vec<Entry>) -> Result<gix::ObjectId, Error> {
         entries.sort();
         let tree = Tree { entries };
-        let what = "a merged tree";
-        let mut bytes = Vec::new();
-        tree.write_to(&mut bytes).map_err(Error::object(what))?;
-        let id = gix::objs::compute_hash(self.repo.gix.object_hash(), gix::objs::Kind::Tree, &bytes);
-        let id = id.map_err(Error::object(what))?;
-        if !self.repo.has_object(Oid(id)) {
+        let (id, _) = self.repo.encode(&tree)?;
+        if !self.repo.has_object(id) {
             self.new.push(tree);
         }
-        Ok(id)
+        Ok(id.0)
     }
 }

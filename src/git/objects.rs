@@ -9,6 +9,9 @@ use gix::objs::WriteTo;
 
 use super::{Command, Error, Oid, Repo};
 
+/// What an error calls an object that is not there yet.
+const NEW: &str = "a new object";
+
 impl Repo {
     /// The bytes of a blob.
     pub(crate) fn blob(&self, id: Oid) -> Result<Vec<u8>, Error> {
@@ -28,23 +31,26 @@ impl Repo {
     /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. One that was there
     /// before is left alone.
     pub(super) fn write_durably(&self, object: &impl WriteTo) -> Result<Oid, Error> {
-        let what = "a new object";
-        let mut bytes = Vec::new();
-        object.write_to(&mut bytes).map_err(Error::object(what))?;
-        let kind = object.kind();
-        let id =
-            gix::objs::compute_hash(self.gix.object_hash(), kind, &bytes).map_err(Error::object(what))?;
-        if self.has_object(Oid(id)) {
-            return Ok(Oid(id));
+        let (id, bytes) = self.encode(object)?;
+        if self.has_object(id) {
+            return Ok(id);
         }
-        let written = gix::objs::Write::write_buf(&self.gix.objects, kind, &bytes);
-        let id = written.map_err(Error::object(what))?;
+        let written = gix::objs::Write::write_buf(&self.gix.objects, object.kind(), &bytes);
+        let id = written.map_err(Error::object(NEW))?;
         let hex = id.to_string();
         let folder = self.common_dir().join("objects").join(&hex[..2]);
         for path in [folder.join(&hex[2..]), folder.clone()] {
             File::open(&path).and_then(|f| f.sync_all()).map_err(Error::io("write", &path))?;
         }
         Ok(Oid(id))
+    }
+
+    /// The id that an object has, and its bytes. Nothing is written.
+    pub(super) fn encode(&self, object: &impl WriteTo) -> Result<(Oid, Vec<u8>), Error> {
+        let mut bytes = Vec::new();
+        object.write_to(&mut bytes).map_err(Error::object(NEW))?;
+        let id = gix::objs::compute_hash(self.gix.object_hash(), object.kind(), &bytes);
+        Ok((Oid(id.map_err(Error::object(NEW))?), bytes))
     }
 }
 
