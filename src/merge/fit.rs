@@ -52,7 +52,7 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
 fn commit(ground: Ground<'_>, tree: Oid, parents: &[Oid], text: &str, kind: &str) -> Result<Fit, Error> {
     let text = match hooks::message(ground, text, kind)? {
         Ok(text) => text,
-        Err(why) => return Ok(Fit::Refused(why, vec!["to land it without that hook: --no-verify".into()])),
+        Err(refusal) => return Ok(Fit::Refused(refusal.why, vec![refusal.help])),
     };
     let new = NewCommit { tree, parents, message: &text };
     Ok(Fit::Lands(new.write(&ground.project.repo, ground.into)?, tree))

@@ -178,6 +178,21 @@ fn an_undo_of_a_rebased_landing_brings_base_and_lane_back() {
 }
 
 #[test]
+fn a_hook_that_nothing_skips_is_not_said_to_be_skipped() {
+    let sandbox = moved();
+    for (script, why) in [("echo no >&2; exit 1", "refused it: "), (": > \"$1\"", "left its message empty")] {
+        hook(&sandbox, "prepare-commit-msg", script);
+        let text = sandbox.proq(&["merge", "x", "--no-verify"]).fails(1);
+        assert!(text.contains(&format!("the repository's prepare-commit-msg hook {why}")), "{text}");
+        assert!(!text.contains("--no-verify"), "{text}");
+        assert!(text.contains("git -c core.hooksPath=/dev/null proq merge"), "{text}");
+    }
+    hook(&sandbox, "commit-msg", "exit 1");
+    sandbox.git(&["-c", "core.hooksPath=/dev/null", "proq", "merge", "x"]);
+    assert!(!sandbox.lane("x").exists());
+}
+
+#[test]
 fn the_repositorys_hooks_see_and_refuse_a_landings_message() {
     let sandbox = moved();
     hook(&sandbox, "prepare-commit-msg", "echo \"Prepared: $2\" >> \"$1\"");
