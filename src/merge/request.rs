@@ -17,7 +17,8 @@ pub(crate) struct Request<'a> {
     pub(crate) all: bool,
     /// Another branch than each lane's own base.
     pub(crate) onto: Option<&'a str>,
-    /// Lanes that failed or were stopped too, when named.
+    /// Lanes that failed or were stopped too, when named; and what is not fit to land otherwise: conflict markers, commits of
+    /// a submodule that no remote has.
     pub(crate) force: bool,
     /// Keep landed lanes.
     pub(crate) keep: bool,
