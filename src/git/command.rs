@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::Error;
+use super::{Error, Oid};
 
 /// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
 const KEPT: &[&str] = &[
@@ -197,6 +197,13 @@ impl Command {
             status: in_words(output.status),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         })
+    }
+
+    /// Runs it, to be answered with the id of what it made.
+    pub(super) fn run_for_id(self) -> Result<Oid, Error> {
+        let shown = self.shown();
+        let line = self.run()?.line();
+        Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
     }
 
     /// Runs it with its errors going to this process's own (where git sends all that a hook says), and waits for it alone: what it leaves running in

@@ -69,10 +69,8 @@ impl NewCommit<'_> {
         for parent in self.parents {
             call = call.arg("-p").arg(parent.to_string());
         }
-        let call = call.args(["-F", "-"]).arg(self.tree.to_string()).input(self.message).changes().durable();
-        let shown = call.shown();
-        let line = call.run()?.line();
-        Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
+        let call = call.args(["-F", "-"]).arg(self.tree.to_string()).input(self.message);
+        call.changes().durable().run_for_id()
     }
 }
 

@@ -96,10 +96,7 @@ impl Kept {
             .arg("commit-tree");
         call = if sign { call.arg("-S") } else { call };
         call = call.args(["-p", &parent.to_string(), "-F", "-", &tree.to_string()]);
-        let call = call.input(Vec::from(self.message)).changes().durable();
-        let shown = call.shown();
-        let line = call.run()?.line();
-        Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
+        call.input(Vec::from(self.message)).changes().durable().run_for_id()
     }
 }
 

@@ -124,8 +124,7 @@ impl Quarantine {
         call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
         let list = nul_separated(paths.iter().copied());
         call().args(["update-index", "-z", "--stdin"]).input(list).run()?;
-        let line = call().arg("write-tree").run()?.line();
-        line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })
+        call().arg("write-tree").run_for_id()
     }
 
     /// Whether the file of `path` is one and the same here and in the worktree.

@@ -203,8 +203,7 @@ pub(super) fn save(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Option<Oid>, E
         .changes()
         .durable()
         .run()?;
-    let line = call().arg("write-tree").changes().durable().run()?.line();
-    let id = line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })?;
+    let id = call().arg("write-tree").changes().durable().run_for_id()?;
     let message = "git-proq: files that were written before a crash was put right\n";
     NewCommit { tree: id, parents: &[], message }.write_as_keeper(tree.repo, None).map(Some)
 }

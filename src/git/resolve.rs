@@ -50,8 +50,7 @@ pub(crate) fn laid_out(tree: &Tree<'_>) -> Result<Laid, Error> {
             .durable()
             .run()?;
     }
-    let line = here().arg("write-tree").changes().durable().run()?.line();
-    let id = line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })?;
+    let id = here().arg("write-tree").changes().durable().run_for_id()?;
     Ok(Laid { tree: id, unmerged: dirt.unmerged(), nested })
 }
 
@@ -88,8 +87,7 @@ impl Repo {
         if let Some(tree) = self.pseudo_ref(dir, "AUTO_MERGE")? {
             return Ok(tree);
         }
-        let line = self.git_in(dir).arg("write-tree").changes().durable().run()?.line();
-        line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })
+        self.git_in(dir).arg("write-tree").changes().durable().run_for_id()
     }
 
     fn pseudo_ref(&self, dir: &Path, name: &str) -> Result<Option<Oid>, Error> {

@@ -246,16 +246,7 @@ impl Keeper<'_> {
     }
 
     fn write_tree(&self, index: &Path) -> Result<Oid, Error> {
-        let line = self
-            .repo()
-            .git_in(self.tree.dir)
-            .arg("write-tree")
-            .index(index)
-            .changes()
-            .durable()
-            .run()?
-            .line();
-        line.parse().map_err(|what| Error::Answer { args: "write-tree".into(), what })
+        self.repo().git_in(self.tree.dir).arg("write-tree").index(index).changes().durable().run_for_id()
     }
 
     fn update(&self, index: &Path, how: &[&str], paths: &[RepoPath]) -> Result<(), Error> {

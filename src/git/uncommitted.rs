@@ -47,11 +47,9 @@ fn tree_of(program: &Program, into: &ThrowAway, index: &Path, one: &Uncommitted<
             .input(nul_separated(&paths))
             .run()?;
     }
-    let made = call(&["write-tree"]);
-    let shown = made.shown();
-    let line = made.run()?.line();
+    let made = call(&["write-tree"]).run_for_id();
     drop(std::fs::remove_file(index));
-    Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
+    made
 }
 
 /// The paths whose files are not in the index as they lie there. Repositories of their own stay out, as with a commit.
