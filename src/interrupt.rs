@@ -1,10 +1,14 @@
 //! Owns Ctrl-C and TERM while something is being changed: noted at once, obeyed at the next place where stopping is safe.
 
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::{SigId, flag, low_level};
+
+/// The signals that are noted.
+const SIGNALS: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 
 /// The user pressed Ctrl-C, or something sent TERM or HUP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +27,7 @@ static WISH: OnceLock<Wish> = OnceLock::new();
 pub(crate) fn arm() {
     WISH.get_or_init(|| {
         let wish = Wish { signal: Arc::default(), relaxed: Arc::default() };
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in SIGNALS {
             // Where a handler cannot be had, the signal ends the process as before.
             drop(flag::register_conditional_default(signal, Arc::clone(&wish.relaxed)));
             let number = signal.unsigned_abs() as usize;
@@ -56,4 +60,32 @@ pub(crate) fn signal() -> u8 {
 /// Stops here if a signal was noted.
 pub(crate) fn check() -> Result<(), Interrupted> {
     if signal() == 0 { Ok(()) } else { Err(Interrupted) }
+}
+
+/// As long as this is there, each signal that is noted also writes a byte.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Heard(Vec<SigId>);
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        for id in self.0.drain(..) {
+            low_level::unregister(id);
+        }
+    }
+}
+
+/// Lets whoever sleeps over the other end of `mouth` hear of signals. Where none are noted, as in a program that only uses
+/// the library, they go on as they were.
+///
+/// # Errors
+/// When no handler can be had.
+pub(crate) fn hear(mouth: &UnixStream) -> std::io::Result<Heard> {
+    let mut heard = Heard(Vec::new());
+    if WISH.get().is_some() {
+        for signal in SIGNALS {
+            heard.0.push(low_level::pipe::register(signal, mouth.try_clone()?)?);
+        }
+    }
+    Ok(heard)
 }

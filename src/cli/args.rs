@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Matrix(super::matrix::Matrix),
     Events(Events),
     Merge(Merge),
+    Queue(super::queue::Queue),
     Resolve(super::resolve::Resolve),
     Undo(Undo),
     Op(Op),

@@ -9,7 +9,7 @@ use super::Cli;
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Lanes", &["spawn", "wait", "stop", "discard", "redispatch", "cleanup"]),
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "events"]),
-    ("Land", &["merge", "resolve"]),
+    ("Land", &["merge", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     ("Set-up", &["agents", "approve", "config", "setup", "completions", "man", "demo"]),
 ];

@@ -22,6 +22,8 @@ use crate::store::records::Strategy;
 /// With verify.commands or --verify, what will land is checked first, in a worktree of its own. A lane with which a
 /// check fails that succeeds without it is put aside, and the others land.
 ///
+/// Landings queue up, first come, first served; `git proq queue` shows them.
+///
 /// Exits with 4 when checks failed, 3 when a conflict was captured, 1 when a lane was refused.
 ///
 /// Examples:
@@ -131,7 +133,7 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         verify: &args.verify,
         no_checks: args.no_checks,
         jobs: args.jobs.map(usize::from),
-        patience: args.lock_timeout.map_or(Limit::Forever, |s| Limit::For(Duration::from_secs(s))),
+        patience: patience(args.lock_timeout),
     };
     let report = merge::run(&project, &request)?;
     if session.ui.json {
@@ -140,6 +142,15 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         print(session, args, &report);
     }
     Ok(report.exit())
+}
+
+/// Without a limit a landing waits for its turn for as long as it takes.
+fn patience(seconds: Option<u64>) -> Limit {
+    match seconds {
+        None => Limit::Forever,
+        Some(0) => Limit::Now,
+        Some(seconds) => Limit::For(Duration::from_secs(seconds)),
+    }
 }
 
 /// What will be tried, for a person at a terminal to read before anything moves.

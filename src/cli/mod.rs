@@ -22,6 +22,7 @@ mod merge;
 mod mistake;
 mod op;
 mod preview;
+mod queue;
 mod redispatch;
 mod report;
 mod resolve;
@@ -94,6 +95,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Matrix(args) => matrix::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Queue(_) => queue::run(&session),
         Command::Resolve(args) => resolve::run(&session, &args),
         Command::Undo(args) => undo::run(&session, &args),
         Command::Op(args) => op::run(&session, &args),

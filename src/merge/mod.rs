@@ -27,6 +27,7 @@ mod runs;
 mod search;
 mod slot;
 mod stack;
+mod turn;
 mod verify;
 
 pub(crate) use error::Error;

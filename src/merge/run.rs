@@ -7,28 +7,27 @@ use super::outcome::{Outcome, Report, Verdict};
 use super::plan::Plan;
 use super::request::{Candidate, Request};
 use super::resolve_agent;
+use super::turn::Turn;
 use super::verify::Verifier;
 use crate::lane::{self, Operation, Project, Why, operate};
 use crate::preview;
-use crate::store::Ticket;
 
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
     let mut verifier = Verifier::new(project, request)?;
-    let ticket = match request.dry_run {
-        true => None,
-        false => Some(Ticket::take(project.store.locks(), request.patience)?),
-    };
+    let Turn { lanes, gone, ticket } = Turn::wait(project, request)?;
+    let request = &Request { lanes: &lanes, ..*request };
     if let Some(onto) = request.onto
         && project.repo.branch_tip(onto)?.is_none()
     {
         return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
     }
-    let mut report = operate(project, "merge", |op| land_all(op, request, &mut verifier))?;
+    let mut report = operate(project, "merge", |op| land_all(op, request, &mut verifier, &gone))?;
     report.checks = verifier.report();
     if !request.dry_run && !request.keep {
         empty_old(project);
     }
+    // No lock is held while an agent works; each landing of what it resolved queues up anew.
     drop(ticket);
     if let Some(resolver) = request.resolver.as_ref().filter(|_| !request.dry_run) {
         resolve_agent::after_landing(project, request, resolver, &mut report)?;
@@ -36,11 +35,17 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
     Ok(report)
 }
 
-fn land_all(op: &Operation<'_>, request: &Request<'_>, verifier: &mut Verifier) -> Result<Report, Error> {
+fn land_all(
+    op: &Operation<'_>,
+    request: &Request<'_>,
+    verifier: &mut Verifier,
+    gone: &[Outcome],
+) -> Result<Report, Error> {
     if !request.dry_run {
         fetch_from_preview(op, request)?;
     }
-    let collected = collect(op, request)?;
+    let mut collected = collect(op, request)?;
+    collected.decided.extend_from_slice(gone);
     if !request.dry_run {
         leave_previews(op, &collected)?;
     }
@@ -102,7 +107,7 @@ fn by_base(ready: Vec<Candidate>) -> Vec<(String, Vec<Candidate>)> {
 /// Removes the lanes that are on their base now. One that has something left is kept and says why.
 fn clean_up(op: &Operation<'_>, report: &mut Report) {
     for line in &mut report.lanes {
-        if !matches!(line.result, Verdict::Landed | Verdict::AlreadyLanded) {
+        if line.cleaned_up || !matches!(line.result, Verdict::Landed | Verdict::AlreadyLanded) {
             continue;
         }
         match op.attempt(|| preview::retire(op, &line.lane, Why::Tidy, false).map(drop)) {

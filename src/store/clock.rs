@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
 /// Names the variable that stands in for the clock under test.
@@ -41,12 +42,22 @@ impl Moment {
     /// Reads the form that [`Moment::compact`] writes.
     pub(super) fn from_compact(text: &str) -> Option<Moment> {
         let civil = jiff::civil::DateTime::strptime("%Y%m%d-%H%M%S", text).ok()?;
-        Some(Moment(civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp()))
+        Some(Moment(civil.to_zoned(TimeZone::UTC).ok()?.timestamp()))
     }
 
     /// A form that sorts and that is safe in a file name and a ref: `20261121-024457`.
     pub(crate) fn compact(self) -> String {
         self.0.strftime("%Y%m%d-%H%M%S").to_string()
+    }
+}
+
+impl Moment {
+    /// The hour and minute where the user is; with the day before them unless that is today.
+    pub(crate) fn on_the_wall(self) -> String {
+        let zone = TimeZone::system();
+        let (here, today) = (self.0.to_zoned(zone.clone()), now().0.to_zoned(zone));
+        let form = if here.date() == today.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
+        here.strftime(form).to_string()
     }
 }
 

@@ -52,6 +52,14 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// A landing's turn did not come in time.
+    #[error("gave up after {seconds} s in the landing queue, behind {before}; nothing was changed")]
+    NotMyTurn {
+        /// Who is before it, in words.
+        before: String,
+        /// How long was waited.
+        seconds: u64,
+    },
 }
 
 impl Error {
@@ -87,6 +95,10 @@ impl Explain for Error {
             ],
             Error::Newer { .. } => vec!["upgrade git-proq: cargo install git-proq".into()],
             Error::Interrupted => Vec::new(),
+            Error::NotMyTurn { .. } => vec![
+                "see who waits for whom: git proq queue".into(),
+                "without --lock-timeout it waits for its turn".into(),
+            ],
             Error::Locked { .. } => vec![
                 "try again when it has ended, or wait longer: git -c proq.lock.timeout=300 proq …".into(),
             ],
@@ -95,7 +107,7 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Locked { .. } => Exit::Locked,
+            Error::Locked { .. } | Error::NotMyTurn { .. } => Exit::Locked,
             Error::Interrupted => Exit::Signal(crate::interrupt::signal()),
             _ => Exit::Refused,
         }

@@ -52,10 +52,28 @@ impl Holder {
         let Ok(Some(holder)) = Holder::find(&Holder::file(lock)) else {
             return "another process".to_owned();
         };
-        let place = if holder.host == host() { String::new() } else { format!(" on {}", holder.host) };
-        let frozen = place.is_empty() && is_stopped(holder.pid);
-        let frozen = if frozen { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
-        format!("`{}` (process {}{place}, since {}{frozen})", holder.command, holder.pid, holder.since)
+        format!("`{}` {}", holder.command, holder.as_of(&holder.since.to_string()))
+    }
+
+    /// Which process it is, and since when by the clock on the wall, in brackets.
+    pub(super) fn in_words(&self) -> String {
+        self.as_of(&self.since.on_the_wall())
+    }
+
+    /// Whether it runs on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.host == host()
+    }
+
+    /// Whether it is stopped by job control, as far as that can be told from here.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.is_here() && is_stopped(self.pid)
+    }
+
+    fn as_of(&self, since: &str) -> String {
+        let place = if self.is_here() { String::new() } else { format!(" on {}", self.host) };
+        let frozen = if self.is_frozen() { ", which is stopped (Ctrl-Z); `fg` lets it go on" } else { "" };
+        format!("(process {}{place}, since {since}{frozen})", self.pid)
     }
 }
 

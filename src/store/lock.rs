@@ -1,4 +1,4 @@
-//! Owns the locks: kernel locks on files that are never deleted, so none goes stale.
+//! Owns the locks: kernel locks on files that are never deleted, so none goes stale. (Tickets are: `tickets.rs`.)
 //!
 //! Order, outermost first: ticket, slot, merge, tree, worktrees, store. No other lock is held while an agent runs.
 
@@ -10,7 +10,7 @@ use super::{Error, Holder, layout};
 use crate::note::Listener;
 
 /// After this long a wait is said aloud.
-const QUIET: Duration = Duration::from_millis(400);
+pub(super) const QUIET: Duration = Duration::from_millis(400);
 
 /// What a lock protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Guard {
 }
 
 /// Opens a lock file, making it when missing.
-pub(super) fn open(path: &Path) -> Result<File, Error> {
+fn open(path: &Path) -> Result<File, Error> {
     let options = || OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
     match options() {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
@@ -197,7 +197,7 @@ pub(super) fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-pub(super) fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
+fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
     let file = open(path)?;
     let since = Instant::now();
     let mut said = false;

@@ -14,6 +14,7 @@ mod remains;
 mod scratch;
 mod survey;
 mod tickets;
+mod wait;
 
 pub(crate) use atomic::{remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache};
 pub(crate) use clock::{Moment, now};
@@ -26,7 +27,7 @@ pub(crate) use record::Record;
 pub(crate) use remains::{remove_tree, size_on_disk};
 pub(crate) use scratch::Scratch;
 pub(crate) use survey::{free_space, made_at, maker_of, try_out};
-pub(crate) use tickets::Ticket;
+pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};
 
 use std::path::Path;
 

@@ -134,7 +134,7 @@ fn origin(id: &str) -> Option<(Moment, u32)> {
 
 impl Locks {
     /// Whether some command is at work right now: it holds one of the locks that are held for a short time. Tickets
-    /// are not asked: a new one must be free to its maker at once.
+    /// are not asked: they are held for as long as a landing takes, and by those that only wait.
     pub(crate) fn anybody_at_work(&self) -> bool {
         let store = self.path(&LockName::Store);
         let dir = store.parent().unwrap_or(Path::new(""));

@@ -39,6 +39,7 @@ mod preview_by_hand;
 mod preview_edges;
 mod preview_identity;
 mod property;
+mod queue;
 mod readme;
 #[cfg(debug_assertions)]
 mod recovery;
