@@ -55,6 +55,7 @@ mod spawn;
 mod stop;
 mod strategies;
 mod support;
+mod terminals;
 mod undo;
 mod verify;
 mod verify_many;
