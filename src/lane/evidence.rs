@@ -45,6 +45,11 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
+    /// Whether the worktree is there and is the lane's.
+    fn stands(&self) -> bool {
+        !self.folder_gone && self.broken.is_none() && self.mismatch.is_none()
+    }
+
     /// Uncommitted paths, counted for a person.
     fn uncommitted(&self) -> Option<String> {
         match self.dirt.entries.as_slice() {
@@ -108,7 +113,17 @@ pub(crate) fn gather(
     lane: &LaneRecord,
     worktrees: &WorktreeList,
 ) -> Result<Evidence, Error> {
-    let mut evidence = look(project, lane, worktrees)?;
+    let repo = &project.repo;
+    let mut evidence = look(project, lane, worktrees, None)?;
+    evidence.resolving = project.resolving(&lane.name)?.map(|open| open.path);
+    let snaps = lane.preview_edits.iter().filter_map(|id| project.find_snap(id).ok().flatten());
+    evidence.preview_edits = snaps.map(|snap| snap.snapshot.commit).collect();
+    if evidence.stands() {
+        evidence.residents = residents(&lane.path);
+        if repo.has_flags(&lane.path, &repo.git_dir_of(&lane.path)?)? {
+            evidence.hidden = Checkout::lock(project, &lane.path)?.hidden_edits()?;
+        }
+    }
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
     evidence.unlanded = match (evidence.tip, project.repo.branch_tip(base)?) {
         (Some(tip), Some(base)) if lane.landed_on(&project.repo, tip, base)? => 0,
@@ -119,11 +134,13 @@ pub(crate) fn gather(
     Ok(evidence)
 }
 
-/// The same without counting what has not landed.
+/// The part of it that says whether the lane's branch and worktree are fit to be worked with. `dirt` is what differs in the
+/// worktree, where that was looked at just now.
 pub(crate) fn look(
     project: &Project,
     lane: &LaneRecord,
     worktrees: &WorktreeList,
+    dirt: Option<Dirt>,
 ) -> Result<Evidence, Error> {
     let repo = &project.repo;
     let state = effective_state(project, lane)?.0;
@@ -132,13 +149,6 @@ pub(crate) fn look(
         tip: repo.branch_tip(&lane.branch)?,
         folder_gone: !lane.path.exists(),
         busy: busy.then_some(state),
-        resolving: project.resolving(&lane.name)?.map(|open| open.path),
-        preview_edits: lane
-            .preview_edits
-            .iter()
-            .filter_map(|id| project.find_snap(id).ok().flatten())
-            .map(|snap| snap.snapshot.commit)
-            .collect(),
         ..Evidence::default()
     };
     if evidence.folder_gone {
@@ -166,13 +176,9 @@ pub(crate) fn look(
         return Ok(evidence);
     }
     evidence.open = open_operation(&git_dir).map(|open| open.what);
-    evidence.dirt = status(repo, &lane.path, true)?;
+    evidence.dirt = dirt.map_or_else(|| status(repo, &lane.path, true), Ok)?;
     evidence.elsewhere = elsewhere(project, lane, worktree, evidence.tip)?;
-    evidence.residents = residents(&lane.path);
     evidence.submodules = repo.own_submodule_commits(&git_dir);
-    if repo.has_flags(&lane.path, &git_dir)? {
-        evidence.hidden = Checkout::lock(project, &lane.path)?.hidden_edits()?;
-    }
     Ok(evidence)
 }
 

@@ -1,11 +1,13 @@
 //! Owns which lanes may land, and why the others may not.
 
+use std::path::PathBuf;
+
 use super::Error;
 use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request};
 use crate::config::Uncommitted;
 use crate::explain::Explain;
-use crate::git::{self, Change, Oid, Repo, RepoPath, Side, WorktreeList};
+use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
 use crate::lane::{Evidence, Operation, Project, commit_leftovers, effective_state, holds_conflict, look_at};
 use crate::store::Record;
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState};
@@ -38,10 +40,22 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
         }
     }
     let worktrees = WorktreeList::read(&project.repo)?;
+    let mut looks = Vec::new();
     for lane in lanes {
         let onto = request.onto.map_or_else(|| lane.base.clone(), ToOwned::to_owned);
         let look = Look { op, project, request, lane, onto, worktrees: &worktrees };
-        look.sort(&mut out)?;
+        match look.not_by_state()? {
+            None => looks.push(look),
+            Some(why) if request.all => out.left_out.push((look.lane.name, why)),
+            Some(why) => out.decided.push(Outcome::refused(&look.lane.name, &look.onto, why)),
+        }
+    }
+    let folders: Vec<PathBuf> = looks.iter().map(|look| look.lane.path.clone()).collect();
+    for (look, dirt) in looks.into_iter().zip(git::statuses(&project.repo, &folders)) {
+        match look.sort(dirt)? {
+            Ok(candidate) => out.ready.push(candidate),
+            Err(outcome) => out.decided.push(*outcome),
+        }
     }
     Ok(out)
 }
@@ -56,24 +70,12 @@ struct Look<'a, 'p> {
 }
 
 impl Look<'_, '_> {
-    fn sort(self, out: &mut Collected) -> Result<(), Error> {
-        if let Some(why) = self.not_by_state()? {
-            if self.request.all {
-                out.left_out.push((self.lane.name, why));
-            } else {
-                out.decided.push(Outcome::refused(&self.lane.name, &self.onto, why));
-            }
-            return Ok(());
+    /// The lane as one that may land, or why it may not. `dirt` is what differs in its worktree.
+    fn sort(self, dirt: Option<Dirt>) -> Result<Result<Candidate, Box<Outcome>>, Error> {
+        match self.examine(dirt)? {
+            Ok((tip, base)) => self.measure(tip, base),
+            Err(outcome) => Ok(Err(outcome)),
         }
-        let found = match self.examine()? {
-            Ok((tip, base)) => self.measure(tip, base)?,
-            Err(outcome) => Err(outcome),
-        };
-        match found {
-            Ok(candidate) => out.ready.push(candidate),
-            Err(outcome) => out.decided.push(*outcome),
-        }
-        Ok(())
     }
 
     /// The lane with its size; or why what it changes is not fit to land.
@@ -153,13 +155,13 @@ impl Look<'_, '_> {
     }
 
     /// The tip that may land and the base's, or the outcome that says why none may.
-    fn examine(&self) -> Result<Result<(Oid, Oid), Box<Outcome>>, Error> {
+    fn examine(&self, dirt: Option<Dirt>) -> Result<Result<(Oid, Oid), Box<Outcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(Outcome::refused(&lane.name, &self.onto, why))));
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
             return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
         };
-        let mut found = look_at(project, lane, self.worktrees)?;
+        let mut found = look_at(project, lane, self.worktrees, dirt)?;
         if found.tip.is_none() {
             return refused(format!("its branch {} is gone", lane.branch));
         }

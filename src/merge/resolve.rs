@@ -148,7 +148,7 @@ fn require_ready(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
 }
 
 fn why_not_ready(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
-    let found = lane::look_at(project, lane, &WorktreeList::read(&project.repo)?)?;
+    let found = lane::look_at(project, lane, &WorktreeList::read(&project.repo)?, None)?;
     if found.folder_gone {
         return Ok(Some("its folder is gone".to_owned()));
     }
