@@ -200,7 +200,7 @@ pub(crate) struct Discard {
 /// Tidy up lanes that are done with
 ///
 /// Without LANE, those that landed and those that a crash left half-made. A lane with anything that is not on its base is
-/// kept, and the answer says why.
+/// kept, and the answer says why. A lane that is named goes too when somebody brought its changes to the base by hand.
 ///
 /// Examples:
 ///     git proq cleanup

@@ -36,6 +36,9 @@ struct Answer {
     check: Option<CheckRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resolving: Option<ResolveRecord>,
+    /// Whether its base has the same changes in other commits.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    landed_by_hand: bool,
     #[serde(with = "path_form")]
     records: PathBuf,
 }
@@ -51,6 +54,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
         check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
         resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
+        by_hand: view.as_ref().map_or(Ok(false), |view| by_hand(&project, view))?,
         dir,
     };
     if session.ui.json {
@@ -67,7 +71,15 @@ struct About {
     conflict: Option<ConflictRecord>,
     check: Option<CheckRecord>,
     resolving: Option<ResolveRecord>,
+    by_hand: bool,
     dir: PathBuf,
+}
+
+/// Whether a lane that git-proq has not landed is on its base all the same.
+fn by_hand(project: &Project, view: &View) -> Result<bool, Failure> {
+    let (Some(tip), None) = (view.tip, &view.lane.landed) else { return Ok(false) };
+    let Some(base) = project.repo.branch_tip(&view.lane.base)? else { return Ok(false) };
+    Ok(project.repo.has_by_hand(base, tip)?)
 }
 
 fn runs(dir: &Path, last: u32) -> Result<Vec<RunRecord>, Failure> {
@@ -91,6 +103,7 @@ fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
         conflict: about.conflict,
         check: about.check,
         resolving: about.resolving,
+        landed_by_hand: about.by_hand,
         records: about.dir,
         lane,
     }
@@ -123,6 +136,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     }
     if let Some(landed) = &lane.landed {
         line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
+    }
+    if about.by_hand {
+        line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
     }
     for run in &about.runs {
         line(&format!("run {}", run.attempt), &describe(run));

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod ahead_by_git;
+mod by_hand;
 mod clean;
 mod clear;
 mod command;
@@ -18,6 +19,7 @@ mod merge_rules;
 mod objects;
 mod oid;
 mod open_op;
+mod patch_id;
 mod path;
 mod people;
 mod pick;

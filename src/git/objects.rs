@@ -28,6 +28,11 @@ impl Repo {
         self.blob(id).ok()
     }
 
+    /// How long an object is; none for one that is not there.
+    pub(super) fn size_of(&self, id: Oid) -> Option<u64> {
+        self.gix.find_header(id.0).ok().map(|header| header.size())
+    }
+
     /// Writes an object that is on disk when this returns, as git does with `core.fsync=objects`. One that was there
     /// before is left alone.
     pub(super) fn write_durably(&self, object: &impl WriteTo) -> Result<Oid, Error> {

@@ -216,8 +216,9 @@ fn elsewhere(
     Ok(Some((place, head)))
 }
 
-/// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, or when merging it would change
-/// nothing, exactly and to the last white space (squashed and rebased landings look like that).
+/// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, when merging it would change nothing,
+/// exactly and to the last white space (squashed and rebased landings look like that), or when the base had the same
+/// changes before it went on in the same lines.
 fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
     let repo = &project.repo;
     let ahead = repo.ahead(tip, base)?;
@@ -229,7 +230,8 @@ fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
         // A decision is git's, and so is what cannot be read here.
         Ok(None) | Err(_) => merged_by_git(project, tip, base)?,
     };
-    Ok(if merged == Some(repo.tree_of(base)?) { 0 } else { ahead })
+    let contained = merged == Some(repo.tree_of(base)?) || repo.has_by_hand(base, tip)?;
+    Ok(if contained { 0 } else { ahead })
 }
 
 /// The tree that git makes of `tip` merged into `base`; none when it conflicts, or cannot be merged at all, as histories

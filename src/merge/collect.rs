@@ -192,6 +192,11 @@ impl Look<'_, '_> {
             }
             return Ok(Err(Box::new(Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded))));
         }
+        if project.repo.has_by_hand(base, tip)? {
+            let message = Some("in other commits, by patch id".to_owned());
+            let outcome = Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
+            return Ok(Err(Box::new(Outcome { message, ..outcome })));
+        }
         Ok(Ok((tip, base)))
     }
 

@@ -5,6 +5,7 @@ mod agent_end;
 mod agent_start;
 mod bad_git;
 mod bad_input;
+mod by_hand;
 mod carry;
 mod cleanup;
 mod concurrency;

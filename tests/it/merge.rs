@@ -242,7 +242,7 @@ fn what_landed_already_is_said_and_tidied() {
     let tip = sandbox.git(&["rev-parse", "main"]);
     insta::assert_snapshot!(sandbox.proq(&["merge", "one", "two"]).shown(), @r"
     nothing to do one: everything in it is on main already
-    nothing to do two: everything in it is on main already
+    nothing to do two: everything in it is on main already; in other commits, by patch id
     --- code 0
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
