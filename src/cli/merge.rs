@@ -59,7 +59,7 @@ pub(crate) struct Merge {
     /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
     #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
     pub(crate) strategy: Option<String>,
-    /// Skip the repository's commit-msg hook
+    /// Skip the repository's pre-merge-commit and commit-msg hooks
     #[arg(long)]
     pub(crate) no_verify: bool,
     /// Send AGENT at each conflict, and land what it resolves

@@ -36,8 +36,12 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
     }
     match ground.strategy {
         Strategy::Merge => {
+            let tree = match ground.gate.ask(ground, ours, candidate, merged.tree)? {
+                Ok(tree) => tree,
+                Err(why) => return Ok(Fit::Refused(why, vec![hooks::WITHOUT_IT.into()])),
+            };
             let text = message::of_merge(&candidate.lane);
-            commit(ground, merged.tree, &[ours.0, candidate.tip], &text, "merge")
+            commit(ground, tree, &[ours.0, candidate.tip], &text, "merge")
         }
         Strategy::Squash => {
             let commits = repo.commits_since(ours.0, candidate.tip)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::arrange::{self, Arranged};
+use super::hooks::Gate;
 use super::land::{self, Landing, Way};
 use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
@@ -29,6 +30,8 @@ pub(super) struct Work<'w, 'p> {
     pub(super) request: &'w Request<'w>,
     /// The checks, and what they have found so far.
     pub(super) verifier: &'w mut Verifier,
+    /// The repository's hook that sees each merge.
+    pub(super) gate: Gate,
 }
 
 /// The lanes of one base, stacked and checked.
@@ -158,6 +161,7 @@ impl Work<'_, '_> {
             onto,
             strategy: request.strategy(&project.settings),
             hooks: !request.no_verify,
+            gate: &self.gate,
             scratch: scratch.path(),
             into: aside.as_ref(),
         };

@@ -1,11 +1,78 @@
-//! Owns the repository's hooks that have a say in a landing's message, run as git would run them.
+//! Owns the repository's hooks that have a say in what lands, and in its message, run as git would run them.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::path::PathBuf;
 
 use super::Error;
+use super::request::Candidate;
+use super::slot::Place;
 use super::stack::Ground;
-use crate::git::run_hook;
+use crate::git::{self, NewCommit, Oid, run_hook};
+
+/// What a hook leaves of a merge, or why it will not have it.
+type Said = Result<Oid, String>;
+
+/// The repository's `pre-merge-commit`, and what it has said of each merge: lanes may be stacked several times.
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    folder: OnceCell<Option<PathBuf>>,
+    place: RefCell<Option<Place>>,
+    said: RefCell<HashMap<(Oid, Oid, Oid), Said>>,
+}
+
+impl Gate {
+    /// Shows the repository's `pre-merge-commit` the merge of a lane, and returns the tree to commit: a hook may change what
+    /// is staged. The inner error is why it will not have it. git runs it where the merge is laid out; no checkout is
+    /// touched here yet, so it is a worktree that nobody else sees.
+    pub(super) fn ask(
+        &self,
+        ground: Ground<'_>,
+        ours: (Oid, Oid),
+        candidate: &Candidate,
+        merged: Oid,
+    ) -> Result<Said, Error> {
+        let repo = &ground.project.repo;
+        if !ground.hooks || ground.into.is_some() {
+            return Ok(Ok(merged));
+        }
+        if self.folder.get().is_none() {
+            let found = repo.hook_before_merge()?;
+            self.folder.get_or_init(|| found);
+        }
+        let Some(Some(folder)) = self.folder.get() else { return Ok(Ok(merged)) };
+        let key = (ours.1, merged, candidate.tip);
+        if let Some(said) = self.said.borrow().get(&key) {
+            return Ok(said.clone());
+        }
+        let mut place = self.place.borrow_mut();
+        let place = match &mut *place {
+            Some(place) => place,
+            none => none.insert(Place::for_hooks(ground.project)?),
+        };
+        let parents = [ours.0, candidate.tip];
+        let laid = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
+        place.bring_to(ground.project, laid.write_as_keeper(repo, None)?)?;
+        repo.detach(&place.dir, ours.0)?;
+        let done = repo.run_hook_before_merge(&place.dir, folder, (candidate.tip, &candidate.lane.branch));
+        place.let_go(ground.project, ours.0)?;
+        let said = match done {
+            Ok(tree) => Ok(tree),
+            Err(e @ git::Error::Command { .. }) => {
+                Err(format!("the repository's pre-merge-commit hook refused it: {e}"))
+            }
+            Err(e) => return Err(e.into()),
+        };
+        self.said.borrow_mut().insert(key, said.clone());
+        Ok(said)
+    }
+}
 
 /// The hook that can be left out.
 const COMMIT_MSG: &str = "commit-msg";
+
+/// How to land without a hook that git's own flag leaves out.
+pub(super) const WITHOUT_IT: &str = "to land it without that hook: --no-verify";
 
 /// Why a hook keeps a lane from landing.
 pub(super) struct Refusal {
@@ -18,7 +85,7 @@ pub(super) struct Refusal {
 impl Refusal {
     fn of(hook: &str, did: &str) -> Refusal {
         let help = match hook {
-            COMMIT_MSG => "to land it without that hook: --no-verify",
+            COMMIT_MSG => WITHOUT_IT,
             // Nothing skips this one alone.
             _ => "to land it without any hook: git -c core.hooksPath=/dev/null proq merge …",
         };

@@ -3,6 +3,7 @@
 use super::Error;
 use super::collect::{Collected, collect};
 use super::group::Work;
+use super::hooks::Gate;
 use super::outcome::{Outcome, Report, Verdict};
 use super::plan::Plan;
 use super::request::{Candidate, Request};
@@ -52,7 +53,7 @@ fn land_all(
     (request.plan)(&Plan::of(request.strategy(&op.project.settings), &collected));
     let Collected { ready, decided, left_out } = collected;
     let mut report = Report { lanes: decided, left_out, ..Report::default() };
-    let mut work = Work { op, request, verifier };
+    let mut work = Work { op, request, verifier, gate: Gate::default() };
     let groups = by_base(ready);
     if request.atomic {
         work.land_together(&groups, &mut report)?;

@@ -109,7 +109,7 @@ impl Runs {
         round.active.clear();
         project.listener.progress("");
         let mut slots = self.slots.iter().zip(tasks.iter().cycle());
-        let let_go = slots.try_for_each(|(slot, task)| slot.let_go(project, task.commit));
+        let let_go = slots.try_for_each(|(slot, task)| slot.place.let_go(project, task.commit));
         // Why it ended comes before what could not be tidied after that.
         done.and_then(|found| let_go.map(|()| found))
     }
@@ -170,7 +170,7 @@ impl Round<'_> {
     }
 
     fn begin_in(&mut self, task: usize, slot: usize, again: bool) -> Result<Watched, Error> {
-        self.runs.slots[slot].bring_to(self.project, self.tasks[task].commit)?;
+        self.runs.slots[slot].place.bring_to(self.project, self.tasks[task].commit)?;
         self.runs.count += 1;
         let log = self.project.store.layout().slot_log(self.runs.slots[slot].number);
         if again {
@@ -189,7 +189,7 @@ impl Round<'_> {
         let layout = project.store.layout();
         let log = add_to(&layout.slot_log(slot.number), &format!("$ {line}"))?;
         let second = log.try_clone().map_err(store::Error::io("open", &layout.slot_log(slot.number)))?;
-        let start = Start::new(Path::new("sh"), &slot.dir)
+        let start = Start::new(Path::new("sh"), &slot.place.dir)
             .args(["-c", line.as_str()])
             .env("PROQ_VERIFY", "1")
             .env("PROQ_LANES", task.lanes.join(" "))

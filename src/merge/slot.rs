@@ -1,5 +1,5 @@
-//! Owns the worktrees that checks run in: outside of the repository, kept from one landing to the next, each for one run
-//! at a time.
+//! Owns the worktrees that checks and hooks run in: outside of the repository, kept from one landing to the next, each for
+//! one run at a time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,26 +20,45 @@ const GRACE: Duration = Duration::from_secs(2);
 /// One worktree, held by this process.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Slot {
-    /// Its number.
-    pub(super) number: usize,
+pub(super) struct Place {
     /// Its top folder.
     pub(super) dir: PathBuf,
     _lock: Guard,
 }
 
+/// One worktree for checks.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Slot {
+    /// Its number.
+    pub(super) number: usize,
+    /// The worktree.
+    pub(super) place: Place,
+}
+
 impl Slot {
     /// Takes the worktree of a number. What a dead landing left running in it is ended.
     pub(super) fn take(project: &Project, number: usize) -> Result<Slot, Error> {
-        let lock = project.store.locks().take(&LockName::Slot(number))?;
-        let dir = home(project)?.join(format!("slot-{number}"));
+        let place = Place::take(project, &LockName::Slot(number), &format!("slot-{number}"))?;
         let record = project.store.layout().slot(number);
         if let Ok(Some(last)) = SlotRecord::find(&record)
             && is_same(last.pid, last.birth.as_deref())
         {
             end_group(last.pid, GRACE);
         }
-        Ok(Slot { number, dir, _lock: lock })
+        Ok(Slot { number, place })
+    }
+}
+
+impl Place {
+    /// Takes the worktree for the repository's hooks.
+    pub(super) fn for_hooks(project: &Project) -> Result<Place, Error> {
+        Place::take(project, &LockName::Hooks, "hooks")
+    }
+
+    fn take(project: &Project, lock: &LockName, name: &str) -> Result<Place, Error> {
+        let lock = project.store.locks().take(lock)?;
+        Ok(Place { dir: home(project)?.join(name), _lock: lock })
     }
 
     /// Brings it to a commit: tracked files as they are there, nothing untracked, what is ignored as it was left.
@@ -53,7 +72,7 @@ impl Slot {
         self.require_at(project, commit)
     }
 
-    /// Takes it off whatever branch a check has switched to: a branch that is checked out here could not move alone.
+    /// Takes it off whatever branch a command has switched to: a branch that is checked out here could not move alone.
     pub(super) fn let_go(&self, project: &Project, commit: Oid) -> Result<(), Error> {
         match project.repo.detached_head(&self.dir) {
             Ok(Some(_)) => Ok(()),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Error;
 use super::fit::{self, Fit};
+use super::hooks::Gate;
 use super::outcome::{Outcome, Verdict};
 use super::request::Candidate;
 use crate::git::{Merged, Oid, ThrowAway};
@@ -63,8 +64,10 @@ pub(super) struct Ground<'a> {
     pub(super) onto: &'a str,
     /// How their commits come to it.
     pub(super) strategy: Strategy,
-    /// Whether the repository's hooks have a say in messages.
+    /// Whether those of the repository's hooks are asked that could refuse it.
     pub(super) hooks: bool,
+    /// The one that sees each merge.
+    pub(super) gate: &'a Gate,
     /// A folder for what is on its way.
     pub(super) scratch: &'a Path,
     /// Where new objects go if nothing is to be written to the repository.

@@ -29,6 +29,8 @@ pub(crate) enum LockName {
     Run(String),
     /// One of the worktrees for checks.
     Slot(usize),
+    /// The worktree for the repository's hooks.
+    Hooks,
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -42,6 +44,7 @@ impl LockName {
             LockName::Merge => "merge.lock".into(),
             LockName::Tree(id) => format!("tree-{id}.lock").into(),
             LockName::Slot(n) => format!("slot-{n}.lock").into(),
+            LockName::Hooks => "hooks.lock".into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
         }
@@ -55,6 +58,7 @@ impl LockName {
             LockName::Merge => "the landing".into(),
             LockName::Tree(id) => format!("the worktree '{id}'"),
             LockName::Slot(n) => format!("worktree {n} for checks"),
+            LockName::Hooks => "the worktree for hooks".into(),
             LockName::Run(lane) | LockName::Alive(lane) => format!("lane '{lane}'"),
         }
     }

@@ -34,6 +34,7 @@ mod manual;
 mod matrix;
 mod merge;
 mod merge_edges;
+mod merge_hooks;
 mod order;
 mod preview;
 mod preview_by_hand;
