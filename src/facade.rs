@@ -230,6 +230,7 @@ impl Proq {
 
     /// Lands lanes, in this order, each on its base, once the checks of the settings succeed. Of two that conflict, the first
     /// lands.
+    /// With `merge.push`, bases are pushed then; what came of that is in the report, and is no error.
     pub fn merge(&self, lanes: &[String]) -> Result<merge::Report, Error> {
         self.land(lanes, false)
     }
@@ -271,6 +272,7 @@ impl Proq {
             no_verify: false,
             order: if all { merge::Order::Best } else { merge::Order::Given },
             atomic: false,
+            push: if self.project.settings.push { merge::Push::Silently } else { merge::Push::No },
             plan: &|_| {},
         };
         Ok(merge::run(&self.project, &request)?)

@@ -1,5 +1,6 @@
 //! Owns `git proq merge`: its arguments, and how its answer looks.
 
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,7 +10,8 @@ use serde::Serialize;
 use super::complete::{agent_names, branch_names, lane_names};
 use super::{Done, Session, approve, table, ui};
 use crate::agent;
-use crate::merge::{self, Line, Order, Outcome, Plan, Report, Request, Verdict};
+use crate::lane::Project;
+use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::Strategy;
 
@@ -24,7 +26,9 @@ use crate::store::records::Strategy;
 ///
 /// Landings queue up, first come, first served; `git proq queue` shows them.
 ///
-/// Exits with 4 when checks failed, 3 when a conflict was captured, 1 when a lane was refused.
+/// With merge.push or --push, the base is pushed then. A push that is refused leaves the landing as it is.
+///
+/// Exits with 4 when checks failed, 3 when a conflict was captured, 1 when a lane or the push was refused.
 ///
 /// Examples:
 ///     git proq merge payments
@@ -74,6 +78,12 @@ pub(crate) struct Merge {
         requires = "conflict_agent"
     )]
     pub(crate) conflict_retries: u32,
+    /// Push each base that something landed on, to where git push would [default: merge.push]
+    #[arg(long, conflicts_with = "no_push")]
+    pub(crate) push: bool,
+    /// Push nothing, whatever merge.push says
+    #[arg(long)]
+    pub(crate) no_push: bool,
     /// Keep landed lanes
     #[arg(long)]
     pub(crate) no_cleanup: bool,
@@ -128,6 +138,7 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         no_verify: args.no_verify,
         order: Order::named(&args.order).unwrap_or_default(),
         atomic: args.atomic,
+        push: push(&project, args),
         plan: &|plan| show(session, plan),
         dry_run: args.dry_run,
         verify: &args.verify,
@@ -151,6 +162,13 @@ fn patience(seconds: Option<u64>) -> Limit {
         Some(0) => Limit::Now,
         Some(seconds) => Limit::For(Duration::from_secs(seconds)),
     }
+}
+
+fn push(project: &Project, args: &Merge) -> Push {
+    if args.no_push || !(args.push || project.settings.push) {
+        return Push::No;
+    }
+    if std::io::stdin().is_terminal() && ui::stderr_is_terminal() { Push::MayAsk } else { Push::Silently }
 }
 
 /// What will be tried, for a person at a terminal to read before anything moves.
@@ -197,6 +215,9 @@ fn print(session: &Session, args: &Merge, report: &Report) {
             session.ui.answer(format!("would check with: {command}{no}"));
         }
     }
+    for line in &report.pushed {
+        print_push(session, line, args.dry_run);
+    }
     for (lane, why) in &report.left_out {
         session.ui.say(format!("{}", console::style(format!("left out {lane}: {why}")).dim().for_stderr()));
     }
@@ -215,6 +236,26 @@ fn print(session: &Session, args: &Merge, report: &Report) {
             "resolve it: git proq resolve {}   see how it stands: git proq show {0}",
             line.lane
         ));
+    }
+}
+
+fn print_push(session: &Session, line: &Pushed, dry_run: bool) {
+    let Pushed { branch, remote, message, said, hints, .. } = line;
+    let to = remote.as_ref().map(|remote| format!(" to {remote}")).unwrap_or_default();
+    match (message, dry_run) {
+        (None, false) => session.ui.answer(format!("{} {branch}{to}", good("pushed"))),
+        (None, true) => session.ui.answer(format!("{} {branch}{to}", good("would push"))),
+        (Some(why), _) => {
+            let (word, stands) =
+                if dry_run { ("would not push", "") } else { ("not pushed", "; what landed stays landed") };
+            session.ui.answer(format!("{} {branch}{to}: {why}{stands}", console::style(word).red()));
+        }
+    }
+    for text in said {
+        session.ui.answer(format!("    {}", console::strip_ansi_codes(text)));
+    }
+    for hint in hints {
+        session.ui.hint(hint);
     }
 }
 

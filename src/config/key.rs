@@ -97,6 +97,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how long a command waits for another one before it gives up",
     },
     Key {
+        name: "merge.push",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "push the base after a landing, to where git push would, never by force",
+    },
+    Key {
         name: "merge.strategy",
         form: Form::OneOf(&["merge", "rebase", "squash"]),
         default: "merge",

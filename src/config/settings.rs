@@ -38,6 +38,8 @@ pub(crate) struct Settings {
     pub(crate) prefix: String,
     /// `lock.timeout`.
     pub(crate) lock_timeout: Duration,
+    /// `merge.push`.
+    pub(crate) push: bool,
     /// `merge.strategy`: one of the names in the table.
     pub(crate) strategy: String,
     /// `merge.uncommitted`.
@@ -71,6 +73,7 @@ impl Settings {
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
+            push: text("merge.push") == "true",
             strategy: text("merge.strategy"),
             uncommitted: match text("merge.uncommitted").as_str() {
                 "commit" => Uncommitted::Commit,

@@ -110,6 +110,12 @@ impl Repo {
         self.gix.config_snapshot().string(key).map(|value| value.to_string())
     }
 
+    /// All values of a git setting that may have several.
+    pub(super) fn setting_texts(&self, key: &str) -> Vec<String> {
+        let values = self.gix.config_snapshot().strings(key).unwrap_or_default();
+        values.iter().map(ToString::to_string).collect()
+    }
+
     /// Remotes that a push sends every ref to, those of git-proq included.
     pub(crate) fn mirrors(&self) -> Vec<String> {
         let config = self.gix.config_snapshot();

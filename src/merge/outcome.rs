@@ -122,6 +122,27 @@ pub struct Checks {
     pub red_on_base: Vec<String>,
 }
 
+/// A base that something landed on and that was to be pushed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Pushed {
+    /// The branch.
+    pub branch: String,
+    /// Where to; none when that is why it was not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote: Option<String>,
+    /// Whether it was.
+    pub done: bool,
+    /// Why it was not. None in a dry run of one that would be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What git, a hook or the remote said to that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<String>,
+    /// Commands that help.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
 /// The whole answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -135,10 +156,13 @@ pub struct Report {
     /// What was checked; none without commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub checks: Option<Checks>,
+    /// The bases that were to be pushed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pushed: Vec<Pushed>,
 }
 
 impl Report {
-    /// The exit code: the first that applies of a lock, a refusal, a failed check, a conflict, done.
+    /// The exit code: the first that applies of a lock, a refusal (of a lane, or of a push), a failed check, a conflict, done.
     pub(crate) fn exit(&self) -> Exit {
         // What was held back by a conflict or a check elsewhere was not refused itself.
         let elsewhere = |l: &Outcome| matches!(l.exit, Some(Exit::Conflicts | Exit::Agent));
@@ -146,7 +170,7 @@ impl Report {
         let refused = || self.lanes.iter().filter(of_itself);
         if refused().any(|l| l.exit == Some(Exit::Locked)) {
             Exit::Locked
-        } else if refused().next().is_some() {
+        } else if refused().next().is_some() || self.pushed.iter().any(|p| p.message.is_some()) {
             Exit::Refused
         } else if self.lanes.iter().any(|l| l.result == Verdict::CheckFailed) {
             Exit::Agent
@@ -171,7 +195,11 @@ mod tests {
         report.lanes.push(line(Verdict::Conflict));
         assert_eq!(report.exit(), Exit::Conflicts);
         report.lanes.push(line(Verdict::CheckFailed));
+        report.pushed.push(Pushed { done: true, ..Pushed::default() });
         assert_eq!(report.exit(), Exit::Agent);
+        report.pushed.push(Pushed { message: Some("no".to_owned()), ..Pushed::default() });
+        assert_eq!(report.exit(), Exit::Refused);
+        report.pushed.clear();
         report.lanes.push(line(Verdict::Refused));
         assert_eq!(report.exit(), Exit::Refused);
         report.lanes.push(Outcome { exit: Some(Exit::Locked), ..line(Verdict::Refused) });

@@ -3,6 +3,7 @@
 use super::Resolver;
 use super::order::Order;
 use super::plan::Plan;
+use super::push::Push;
 use crate::config::Settings;
 use crate::git::Oid;
 use crate::store::Limit;
@@ -42,6 +43,8 @@ pub(crate) struct Request<'a> {
     pub(crate) jobs: Option<usize>,
     /// Who is sent at the lanes that conflict.
     pub(crate) resolver: Option<Resolver<'a>>,
+    /// Whether bases that something landed on are pushed.
+    pub(crate) push: Push,
     /// How long to wait in the queue.
     pub(crate) patience: Limit,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::outcome::{Report, Verdict};
 use super::proof::{Kind, Leave, Reference, kind_of};
+use super::push::Push;
 use super::request::Request;
 use super::resolve::{self, Resolved, Start, give_up, judge, lay_out, require_open, take};
 use super::resolve_error::ResolveError;
@@ -176,7 +177,7 @@ pub(super) fn after_landing(
             }
         };
         let lanes = [resolved.lane];
-        let again = Request { lanes: &lanes, all: false, resolver: None, ..*request };
+        let again = Request { lanes: &lanes, all: false, resolver: None, push: Push::No, ..*request };
         if let Some(mut landed) = super::run(project, &again)?.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;

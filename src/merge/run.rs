@@ -7,9 +7,9 @@ use super::hooks::Gate;
 use super::outcome::{Outcome, Report, Verdict};
 use super::plan::Plan;
 use super::request::{Candidate, Request};
-use super::resolve_agent;
 use super::turn::Turn;
 use super::verify::Verifier;
+use super::{push, resolve_agent};
 use crate::lane::{self, Operation, Project, Why, operate};
 use crate::preview;
 
@@ -33,6 +33,7 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
     if let Some(resolver) = request.resolver.as_ref().filter(|_| !request.dry_run) {
         resolve_agent::after_landing(project, request, resolver, &mut report)?;
     }
+    push::bases(project, request, &mut report);
     Ok(report)
 }
 

@@ -11,6 +11,7 @@ fn every_setting_is_listed_with_its_meaning() {
     agent.stop_grace   10                        time between asking an agent to end and ending it
     lane.prefix        proq                      lanes' branches are named PREFIX/NAME
     lock.timeout       30                        how long a command waits for another one before it gives up
+    merge.push         false                     push the base after a landing, to where git push would, never by force
     merge.strategy     merge                     how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
     merge.uncommitted  refuse                    a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
     op.keep            30                        how long operations, and snapshots that came back, are kept
@@ -46,6 +47,7 @@ fn later_layers_win_and_the_origin_is_shown() {
     agent.stop_grace   4                         $PROQ_AGENT_STOP_GRACE
     lane.prefix        r                         git config
     lock.timeout       30                        built in
+    merge.push         false                     built in
     merge.strategy     merge                     built in
     merge.uncommitted  snapshot                  [ROOT]/home/.config/git-proq/config.toml
     op.keep            30                        built in

@@ -35,6 +35,7 @@ mod matrix;
 mod merge;
 mod merge_edges;
 mod merge_hooks;
+mod merge_push;
 mod order;
 mod preview;
 mod preview_by_hand;

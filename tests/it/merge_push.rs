@@ -1,0 +1,183 @@
+//! Owns the tests of pushing what landed.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::support::Sandbox;
+
+/// A repository whose `main` was pushed to the bare `origin`, with lane `x`.
+fn pushed() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "git init -q --bare -b main ../origin.git; git remote add origin ../origin.git; git push -q -u origin main",
+    );
+    sandbox.lane_of("x", "echo x > x.txt");
+    sandbox
+}
+
+/// What the remote has.
+fn there(sandbox: &Sandbox) -> String {
+    sandbox.git(&["ls-remote", "origin"])
+}
+
+/// Somebody else pushes a commit.
+fn somebody_pushes(sandbox: &Sandbox) {
+    sandbox.sh("git clone -q ../origin.git ../other; cd ../other; echo o > o.txt; git add .; git commit -qm other; git push -q");
+}
+
+#[test]
+fn nothing_is_pushed_unless_it_is_asked_for() {
+    let sandbox = pushed();
+    let before = there(&sandbox);
+    let out = sandbox.proq(&["merge", "x", "--json"]).json();
+    assert_eq!((before, out["pushed"].is_null()), (there(&sandbox), true));
+}
+
+#[test]
+fn the_base_is_pushed_and_nothing_of_git_proqs() {
+    let sandbox = pushed();
+    sandbox.git(&["config", "remote.origin.push", "refs/heads/*:refs/heads/*"]);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "x", "--push", "--no-cleanup"]).shown().replace(&sandbox.git(&["rev-parse", "--short=8", "main"]), "[ID]"), @r"
+    landed x on main ([ID])
+    pushed main to origin
+    --- code 0
+    ");
+    let main = sandbox.git(&["rev-parse", "main"]);
+    assert_eq!(there(&sandbox).replace('\t', " "), format!("{main} HEAD\n{main} refs/heads/main"));
+    let text = sandbox.proq(&["undo"]).fails(1);
+    assert!(text.contains("origin/main") && text.contains("--force"), "{text}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+}
+
+#[test]
+fn the_setting_pushes_too_and_a_flag_leaves_it_out() {
+    let sandbox = pushed();
+    sandbox.lane_of("y", "echo y > y.txt");
+    sandbox.git(&["config", "proq.merge.push", "true"]);
+    let before = there(&sandbox);
+    let _ = sandbox.proq(&["merge", "x", "--no-push"]).ok();
+    assert_eq!(before, there(&sandbox));
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+    assert!(there(&sandbox).contains(&sandbox.git(&["rev-parse", "main"])));
+    sandbox.write("proq.toml", "[merge]\npush = true\n");
+    let text = sandbox.proq(&["list"]).fails(1);
+    assert!(text.contains("may not set merge.push"), "{text}");
+}
+
+#[test]
+fn a_dry_run_says_where_to_and_pushes_nothing() {
+    let sandbox = pushed();
+    sandbox.sh("echo own > own.txt; git add .; git commit -qm own");
+    let before = there(&sandbox);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "x", "--push", "--dry-run"]).shown(), @r"
+    would land x on main
+    would push main to origin
+    --- code 0
+    ");
+    assert_eq!(before, there(&sandbox));
+}
+
+#[test]
+fn a_base_without_a_remote_lands_and_says_so() {
+    let sandbox = pushed();
+    sandbox.git(&["branch", "--unset-upstream", "main"]);
+    let out = sandbox.proq(&["merge", "x", "--push", "--json"]);
+    assert_eq!(out.code, 1);
+    let out = out.json();
+    assert_eq!(out["lanes"][0]["result"], "landed");
+    assert_eq!(out["pushed"][0]["done"], false);
+    assert_eq!(out["pushed"][0]["message"], "it has no remote to be pushed to");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "Merge lane x");
+}
+
+#[test]
+fn what_the_remote_has_is_never_pushed_over() {
+    for force in ["", "+refs/heads/main:refs/heads/main"] {
+        let sandbox = pushed();
+        somebody_pushes(&sandbox);
+        if !force.is_empty() {
+            sandbox.git(&["config", "remote.origin.push", force]);
+        }
+        let before = there(&sandbox);
+        let text = sandbox.proq(&["merge", "x", "--push"]).fails(1);
+        assert_eq!(before, there(&sandbox));
+        assert!(text.contains("not pushed main") && text.contains("what landed stays landed"), "{text}");
+        assert!(text.contains("git push origin main"), "{text}");
+        assert_eq!(
+            text.contains("(fetch first)") && text.contains("git pull origin main"),
+            force.is_empty(),
+            "{text}"
+        );
+        assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "Merge lane x");
+        assert!(!sandbox.lane("x").exists());
+        // What is told to do does it, once nothing says to force it.
+        sandbox.sh("git config --unset-all remote.origin.push || true");
+        sandbox.sh("git pull -q --no-rebase --no-edit origin main && git push -q origin main");
+        assert!(there(&sandbox).contains(&sandbox.git(&["rev-parse", "main"])));
+    }
+}
+
+#[test]
+fn the_pre_push_hook_has_its_say() {
+    let sandbox = pushed();
+    sandbox
+        .write(".git/hooks/pre-push", "#!/bin/sh\ncat > $ROOT/asked\necho \"not on a Friday\" >&2\nexit 1\n");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(sandbox.repo.join(".git/hooks/pre-push"), mode).unwrap();
+    let before = there(&sandbox);
+    let text = sandbox.proq(&["merge", "x", "--push"]).fails(1);
+    assert!(text.contains("not on a Friday") && text.contains("git push failed"), "{text}");
+    assert_eq!(before, there(&sandbox));
+    let asked = std::fs::read_to_string(sandbox.root().join("asked")).unwrap();
+    assert!(
+        asked.starts_with(&format!("refs/heads/main {}", sandbox.git(&["rev-parse", "main"]))),
+        "{asked}"
+    );
+}
+
+#[test]
+fn it_goes_where_git_push_would_and_not_where_it_would_not() {
+    let sandbox = pushed();
+    sandbox.sh("git init -q --bare ../fork.git; git remote add fork ../fork.git; git config branch.main.pushRemote fork");
+    let before = there(&sandbox);
+    let _ = sandbox.proq(&["merge", "x", "--push"]).ok();
+    let main = sandbox.git(&["rev-parse", "main"]);
+    assert!(sandbox.git(&["ls-remote", "fork"]).contains(&main));
+    assert_eq!(before, there(&sandbox));
+
+    let sandbox = pushed();
+    sandbox.sh("git branch -m main work");
+    let text = sandbox.proq(&["merge", "x", "--onto", "work", "--push"]).fails(1);
+    assert!(text.contains("origin/main") && text.contains("git push origin work:main"), "{text}");
+    sandbox.lane_of("y", "echo y > y.txt");
+    sandbox.git(&["config", "push.default", "upstream"]);
+    let _ = sandbox.proq(&["merge", "y", "--push"]).ok();
+    assert!(
+        there(&sandbox).ends_with("refs/heads/main")
+            && there(&sandbox).contains(&sandbox.git(&["rev-parse", "work"]))
+    );
+}
+
+#[test]
+fn only_bases_that_something_landed_on_are_pushed() {
+    let sandbox = pushed();
+    sandbox.sh("git branch -q side; echo mine > a.txt; git commit -qam mine");
+    sandbox.lane_of("clash", "echo theirs > b.txt");
+    sandbox.sh_in(
+        &sandbox.lane("clash"),
+        "git reset -q --hard main~1; echo theirs > a.txt; git commit -qam theirs",
+    );
+    let before = there(&sandbox);
+    let out = sandbox.proq(&["merge", "clash", "--push", "--json"]);
+    assert_eq!((out.code, out.json()["pushed"].is_null()), (3, true));
+    assert_eq!(before, there(&sandbox));
+}
+
+#[test]
+fn git_asks_nobody_where_nobody_is() {
+    let sandbox = pushed();
+    sandbox.git(&["config", "remote.origin.pushurl", "ext::sh -c env% >% $ROOT/env"]);
+    sandbox.git(&["config", "protocol.ext.allow", "always"]);
+    let _ = sandbox.proq(&["merge", "x", "--push"]).fails(1);
+    let env = std::fs::read_to_string(sandbox.root().join("env")).unwrap();
+    assert!(env.lines().any(|line| line == "GIT_TERMINAL_PROMPT=0"), "{env}");
+}
