@@ -229,8 +229,8 @@ impl Proq {
     }
 
     /// Lands lanes, in this order, each on its base, once the checks of the settings succeed. Of two that conflict, the first
-    /// lands.
-    /// With `merge.push`, bases are pushed then; what came of that is in the report, and is no error.
+    /// lands. With `merge.push`, bases are pushed then; what came of that is in the report, and is no error. No agent is sent
+    /// at conflicts, whatever `merge.conflict_agent` says.
     pub fn merge(&self, lanes: &[String]) -> Result<merge::Report, Error> {
         self.land(lanes, false)
     }

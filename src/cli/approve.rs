@@ -13,8 +13,8 @@ use crate::store::records::{ApprovalsRecord, Approved};
 
 /// Allow commands that come with the repository to run
 ///
-/// The verify.commands of a proq.toml run only after this, and a changed one asks again: what counts is the command line
-/// itself, not what the scripts say that it starts. proq.toml is read from the main checkout, as it lies there; while a
+/// The verify.commands and the merge.conflict_agent of a proq.toml run only after this, and a changed one asks again: what
+/// counts is the command line itself, not what the scripts say that it starts. proq.toml is read from the main checkout, as it lies there; while a
 /// lane is previewed that is the lane's. Commands of your own settings and of --verify need no approval.
 ///
 /// Examples:
@@ -62,7 +62,7 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         false => session.project_to_change()?,
     };
     let mut approvals = Approvals::read(&project.repo, &project.store)?;
-    let commands = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+    let commands = approvals.of_all(&project.layers, &project.settings);
     let open = unapproved(&commands);
     let mut record = approvals.record.clone();
     if args.revoke {
@@ -97,17 +97,25 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         if !args.dry_run {
             approvals.record = record;
         }
-        let commands = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+        let commands = approvals.of_all(&project.layers, &project.settings);
         let commands = commands.into_iter().map(Row::from).collect();
         session.ui.object(Answer { commands, approved: approvals.record.approved, dry_run: args.dry_run });
     }
     Ok(Exit::Done)
 }
 
-/// Asks for what a landing needs approved, where somebody can be asked. Where not, the landing itself refuses.
-pub(super) fn before_landing(session: &Session, project: &Project) -> Result<(), Failure> {
+/// Asks for what a landing needs approved, where somebody can be asked: the checks, and the agent for conflicts, if they are
+/// to run. Where not, the landing itself refuses.
+pub(super) fn before_landing(
+    session: &Session,
+    project: &Project,
+    checks: bool,
+    agent: Option<&str>,
+) -> Result<(), Failure> {
     let approvals = Approvals::read(&project.repo, &project.store)?;
-    let commands = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+    let lines = if checks { project.settings.verify_commands.as_slice() } else { &[] };
+    let mut commands = approvals.of_settings(&project.layers, lines);
+    commands.extend(agent.map(|agent| approvals.of_agent(&project.layers, agent)));
     let open = unapproved(&commands);
     if open.is_empty() || nobody_to_ask(session) {
         return Ok(());

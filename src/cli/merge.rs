@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, branch_names, lane_names};
-use super::{Done, Session, approve, table, ui};
+use super::{Done, Failure, Mistake, Session, approve, table, ui};
 use crate::agent;
 use crate::lane::Project;
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
@@ -66,18 +66,15 @@ pub(crate) struct Merge {
     /// Skip the repository's pre-merge-commit and commit-msg hooks
     #[arg(long)]
     pub(crate) no_verify: bool,
-    /// Send AGENT at each conflict, and land what it resolves
+    /// Send AGENT at each conflict, and land what it resolves; none when it is empty [default: merge.conflict_agent]
     #[arg(long, value_name = "AGENT", conflicts_with = "atomic", add = ArgValueCompleter::new(agent_names))]
     pub(crate) conflict_agent: Option<String>,
-    /// Try N times more when a resolution is refused
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        hide_default_value = true,
-        requires = "conflict_agent"
-    )]
-    pub(crate) conflict_retries: u32,
+    /// Send nobody at conflicts, whatever merge.conflict_agent says
+    #[arg(long, conflicts_with_all = ["conflict_agent", "conflict_retries"])]
+    pub(crate) no_conflict_agent: bool,
+    /// Try N times more when a resolution is refused [default: merge.conflict_retries]
+    #[arg(long, value_name = "N")]
+    pub(crate) conflict_retries: Option<u32>,
     /// Push each base that something landed on, to where git push would [default: merge.push]
     #[arg(long, conflicts_with = "no_push")]
     pub(crate) push: bool,
@@ -113,18 +110,13 @@ struct Answer<'a> {
 
 pub(super) fn run(session: &Session, args: &Merge) -> Done {
     let project = session.project_to_change()?;
-    if !args.dry_run && !args.no_checks {
-        approve::before_landing(session, &project)?;
-    }
+    let agent = conflict_agent(session, &project, args)?;
     let exe = super::resolve::this_program()?;
     let leave = merge::Leave::default();
-    if let Some(agent) = &args.conflict_agent {
-        agent::require(agent, &session.dir)?;
-    }
     let request = Request {
-        resolver: args.conflict_agent.as_deref().map(|agent| merge::Resolver {
+        resolver: agent.map(|agent| merge::Resolver {
             agent,
-            retries: args.conflict_retries,
+            retries: args.conflict_retries.unwrap_or(project.settings.conflict_retries),
             leave: &leave,
             exe: &exe,
             dir: &session.dir,
@@ -150,7 +142,9 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
     if session.ui.json {
         session.ui.object(Answer { report: &report, dry_run: args.dry_run });
     } else {
-        print(session, args, &report);
+        let own = agent.is_none() || args.conflict_agent.as_deref() == agent;
+        let approved = own || agent.is_none_or(|agent| merge::require_approved(&project, agent).is_ok());
+        print(session, args, (agent, if approved { "" } else { ", once it is approved" }), &report);
     }
     Ok(report.exit())
 }
@@ -162,6 +156,44 @@ fn patience(seconds: Option<u64>) -> Limit {
         Some(0) => Limit::Now,
         Some(seconds) => Limit::For(Duration::from_secs(seconds)),
     }
+}
+
+/// Who is sent at conflicts, if anybody. Asks for what has to be approved on the way.
+fn conflict_agent<'a>(
+    session: &Session,
+    project: &'a Project,
+    args: &'a Merge,
+) -> Result<Option<&'a str>, Failure> {
+    let named = args.conflict_agent.as_deref();
+    // One agent after the other is no way to land all or none.
+    let by_settings = if named.is_some() || args.no_conflict_agent || args.atomic {
+        None
+    } else {
+        project.settings.conflict_agent.as_deref()
+    };
+    let by_settings = by_settings.filter(|agent| {
+        let found = agent::require(agent, &session.dir).is_ok();
+        if !found {
+            session.ui.warn(format!(
+                "there is no program for merge.conflict_agent '{agent}'; conflicts are left to you"
+            ));
+        }
+        found
+    });
+    if !args.dry_run {
+        approve::before_landing(session, project, !args.no_checks, by_settings)?;
+        by_settings.map_or(Ok(()), |agent| merge::require_approved(project, agent))?;
+    }
+    let named = named.filter(|agent| !agent.is_empty());
+    if let Some(agent) = named {
+        agent::require(agent, &session.dir)?;
+    }
+    let agent = named.or(by_settings);
+    if agent.is_none() && args.conflict_retries.is_some() && project.settings.conflict_agent.is_none() {
+        let what = "--conflict-retries is for an agent, and none is sent at conflicts";
+        return Err(Mistake::Missing { what, example: "git proq merge --all --conflict-agent claude" }.into());
+    }
+    Ok(agent)
 }
 
 fn push(project: &Project, args: &Merge) -> Push {
@@ -187,7 +219,7 @@ fn show(session: &Session, plan: &Plan) {
     session.ui.say("");
 }
 
-fn print(session: &Session, args: &Merge, report: &Report) {
+fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), report: &Report) {
     for line in &report.lanes {
         session.ui.answer(sentence(line, args.dry_run));
         for file in line.files.iter().filter(|_| line.result == Verdict::Conflict).take(10) {
@@ -199,7 +231,7 @@ fn print(session: &Session, args: &Merge, report: &Report) {
             }
             session.ui.hint(format!("all that it wrote: git proq logs {} --check", line.lane));
         }
-        if let (Verdict::Conflict, Some(why), Some(_)) = (line.result, &line.message, &args.conflict_agent) {
+        if let (Verdict::Conflict, Some(why), Some(_)) = (line.result, &line.message, agent) {
             session.ui.warn(why);
         }
         for hint in &line.hints {
@@ -226,12 +258,12 @@ fn print(session: &Session, args: &Merge, report: &Report) {
     }
     let conflict = report.lanes.iter().find(|l| l.result == Verdict::Conflict);
     let Some(line) = conflict.filter(|_| !args.dry_run) else {
-        if let (Some(_), Some(agent)) = (conflict, &args.conflict_agent) {
-            session.ui.say(format!("{agent} would be sent at what conflicts"));
+        if let (Some(_), Some(agent)) = (conflict, agent) {
+            session.ui.say(format!("{agent} would be sent at what conflicts{once}"));
         }
         return;
     };
-    if args.conflict_agent.is_none() {
+    if agent.is_none() {
         session.ui.hint(format!(
             "resolve it: git proq resolve {}   see how it stands: git proq show {0}",
             line.lane

@@ -13,6 +13,8 @@ pub(crate) enum Form {
     Commands,
     /// A folder: an absolute path, or one below the home folder.
     Folder,
+    /// An agent or any other program; empty for none.
+    Agent,
 }
 
 impl Form {
@@ -24,6 +26,7 @@ impl Form {
             Form::Prefix => "the beginning of a branch name, as in proq or lanes".to_owned(),
             Form::Commands => "a list of shell command lines".to_owned(),
             Form::Folder => "a folder, as /PATH or ~/PATH".to_owned(),
+            Form::Agent => "an agent, or a program".to_owned(),
         }
     }
 
@@ -35,6 +38,7 @@ impl Form {
             Form::Prefix => begins_branch(value),
             Form::Commands => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
             Form::Folder => (value.starts_with('/') || value.starts_with("~/")) && !value.contains('\0'),
+            Form::Agent => !value.starts_with('-') && !value.contains(char::is_control),
         }
     }
 }
@@ -95,6 +99,20 @@ pub(crate) const KEYS: &[Key] = &[
         default: "30",
         by_repository: false,
         about: "how long a command waits for another one before it gives up",
+    },
+    Key {
+        name: "merge.conflict_agent",
+        form: Form::Agent,
+        default: "",
+        by_repository: true,
+        about: "who is sent at each conflict of a landing; one that a repository names needs git proq approve",
+    },
+    Key {
+        name: "merge.conflict_retries",
+        form: Form::Count("tries"),
+        default: "0",
+        by_repository: true,
+        about: "how many more tries such an agent has when its resolution is refused",
     },
     Key {
         name: "merge.push",

@@ -38,6 +38,10 @@ pub(crate) struct Settings {
     pub(crate) prefix: String,
     /// `lock.timeout`.
     pub(crate) lock_timeout: Duration,
+    /// `merge.conflict_agent`; none when it is empty.
+    pub(crate) conflict_agent: Option<String>,
+    /// `merge.conflict_retries`.
+    pub(crate) conflict_retries: u32,
     /// `merge.push`.
     pub(crate) push: bool,
     /// `merge.strategy`: one of the names in the table.
@@ -73,6 +77,8 @@ impl Settings {
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
+            conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),
+            conflict_retries: text("merge.conflict_retries").parse().unwrap_or_default(),
             push: text("merge.push") == "true",
             strategy: text("merge.strategy"),
             uncommitted: match text("merge.uncommitted").as_str() {

@@ -4,13 +4,16 @@
 
 use std::path::PathBuf;
 
-use crate::config::{Key, Layers, Origin};
+use crate::config::{Key, Layers, Origin, Settings};
 use crate::git::Repo;
 use crate::store::records::{ApprovalsRecord, Approved};
 use crate::store::{Error, Record, Store, now};
 
 /// What a command of `verify.commands` is for.
 const VERIFY: &str = "verify";
+
+/// What the command of `merge.conflict_agent` is for.
+const CONFLICT_AGENT: &str = "conflict-agent";
 
 /// A command line, and whether it may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,18 +46,24 @@ impl<'a> Approvals<'a> {
 
     /// The commands of `verify.commands` as they are set now, in order.
     pub(crate) fn of_settings(&self, layers: &Layers, lines: &[String]) -> Vec<Command> {
-        let origin = Key::find("verify.commands").map(|key| layers.get(key).1);
-        let from = origin.and_then(|origin| match origin {
-            Origin::Repository(path) => Some(path.clone()),
-            Origin::Default | Origin::User(_) | Origin::Git | Origin::Environment(_) => None,
-        });
-        let command = |line: &String| Command {
-            kind: VERIFY,
-            line: line.clone(),
-            approved: from.is_none() || self.has(VERIFY, line),
-            from: from.clone(),
-        };
-        lines.iter().map(command).collect()
+        let from = by_repository(layers, "verify.commands");
+        lines.iter().map(|line| self.command(VERIFY, line, from.clone())).collect()
+    }
+
+    /// The agent of `merge.conflict_agent` as it is set now.
+    pub(crate) fn of_agent(&self, layers: &Layers, agent: &str) -> Command {
+        self.command(CONFLICT_AGENT, agent, by_repository(layers, "merge.conflict_agent"))
+    }
+
+    /// All commands that the settings name.
+    pub(crate) fn of_all(&self, layers: &Layers, settings: &Settings) -> Vec<Command> {
+        let agent = settings.conflict_agent.as_ref().map(|agent| self.of_agent(layers, agent));
+        self.of_settings(layers, &settings.verify_commands).into_iter().chain(agent).collect()
+    }
+
+    fn command(&self, kind: &'static str, line: &str, from: Option<PathBuf>) -> Command {
+        let approved = from.is_none() || self.has(kind, line);
+        Command { kind, line: line.to_owned(), from, approved }
     }
 
     /// Whether this very text was approved.
@@ -81,6 +90,14 @@ impl<'a> Approvals<'a> {
             });
         }
         record
+    }
+}
+
+/// The repository's file that a setting comes from; none when it is the user's own.
+fn by_repository(layers: &Layers, name: &str) -> Option<PathBuf> {
+    match layers.get(Key::find(name)?).1 {
+        Origin::Repository(path) => Some(path.clone()),
+        Origin::Default | Origin::User(_) | Origin::Git | Origin::Environment(_) => None,
     }
 }
 

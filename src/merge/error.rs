@@ -51,6 +51,14 @@ pub enum Error {
         /// The command lines.
         commands: Vec<String>,
     },
+    /// An agent that came with the repository and that nobody has approved.
+    #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
+    UnapprovedAgent {
+        /// The settings file.
+        path: PathBuf,
+        /// The agent.
+        agent: String,
+    },
     /// There is no place for the worktrees of checks.
     #[error("there is no home folder to keep the worktrees for checks in; nothing was moved")]
     NoHome,
@@ -117,6 +125,10 @@ impl Explain for Error {
                 "read them and let them run: git proq approve".into(),
                 "or land without: git proq merge --no-checks …".into(),
             ],
+            Error::UnapprovedAgent { .. } => vec![
+                "let it run: git proq approve".into(),
+                "or land without: git proq merge --no-conflict-agent …".into(),
+            ],
             Error::NoHome | Error::Inside { .. } => {
                 vec!["name another folder: git config proq.verify.location /PATH".into()]
             }
@@ -144,6 +156,7 @@ impl Explain for Error {
             Error::Restless { .. }
             | Error::InUse { .. }
             | Error::Unapproved { .. }
+            | Error::UnapprovedAgent { .. }
             | Error::NoHome
             | Error::Inside { .. }
             | Error::NotOurs { .. }

@@ -41,6 +41,6 @@ pub(crate) use push::Push;
 pub(crate) use request::Request;
 pub use resolve::Resolved;
 pub(crate) use resolve::{Start, abort, conflict_of, go_on, lay_out_by_hand};
-pub(crate) use resolve_agent::{Resolver, by_agent, look};
+pub(crate) use resolve_agent::{Resolver, by_agent, look, require_approved};
 pub use resolve_error::ResolveError;
 pub(crate) use run::run;

@@ -11,6 +11,7 @@ use super::resolve::{self, Resolved, Start, give_up, judge, lay_out, require_ope
 use super::resolve_error::ResolveError;
 use super::{Error, prompt};
 use crate::agent::{self, Job};
+use crate::event::Approvals;
 use crate::explain::Explain;
 use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, ResolveRecord, RunRecord};
@@ -156,6 +157,19 @@ fn wait(project: &Project, lane: &str) -> Result<(), Error> {
         std::thread::sleep(GLANCE);
     }
     Ok(())
+}
+
+/// Whether the agent that the settings send at conflicts may run: one that the repository names must have been approved.
+///
+/// # Errors
+/// [`Error::UnapprovedAgent`] when nobody has.
+pub(crate) fn require_approved(project: &Project, agent: &str) -> Result<(), Error> {
+    let approvals = Approvals::read(&project.repo, &project.store)?;
+    let command = approvals.of_agent(&project.layers, agent);
+    match command.from {
+        Some(path) if !command.approved => Err(Error::UnapprovedAgent { path, agent: command.line }),
+        _ => Ok(()),
+    }
 }
 
 /// Sends an agent at every lane that a landing found in conflict, and lands those that it resolves, one after the other:

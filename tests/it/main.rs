@@ -10,6 +10,7 @@ mod carry;
 mod cleanup;
 mod concurrency;
 mod config;
+mod conflict_agent;
 mod demo;
 mod discard;
 mod discovery;
