@@ -252,18 +252,20 @@ pub(crate) fn require(agent: &str, dir: &Path) -> Result<(), Error> {
     Profile::of(agent).find(dir).map(drop)
 }
 
-/// Waits until a lane's run has ended and returns the state it ended in. Returns at once when nothing runs.
+/// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
+/// Returns at once when nothing runs.
 pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
     loop {
         let lane = project.lane(name)?;
-        let (state, _) = effective_state(project, &lane)?;
+        let (state, detail) = effective_state(project, &lane)?;
         let claimed = lane.state.is_claimed();
         let lock = match state {
             LaneState::Starting | LaneState::Running => LockName::Run(name.to_owned()),
             LaneState::Orphaned if claimed => LockName::Alive(name.to_owned()),
             // The run is over; what it left in the background may go on for ever.
             LaneState::Orphaned => return Ok((lane.clone(), lane.state)),
-            _ => return Ok((lane, state)),
+            // The record read here may be older than the supervisor's last word.
+            _ => return Ok((LaneRecord { detail, ..lane }, state)),
         };
         project.store.locks().wait_until_free(&lock)?;
     }

@@ -204,6 +204,19 @@ fn a_worktree_that_the_agent_deleted_fails_the_run() {
     ");
 }
 
+/// The record may have been read before the supervisor's last word, and says nothing then.
+#[test]
+fn waiting_tells_why_a_run_failed_that_ends_under_its_eyes() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let record = sandbox.read(".git/proq/lanes/x/lane.toml");
+    sandbox.write(".git/proq/lanes/x/lane.toml", &record.replace("\"idle\"", "\"running\""));
+    insta::assert_snapshot!(sandbox.proq(&["wait", "x"]).shown(), @r"
+    x: failed (its supervisor ended without a word)
+    --- code 4
+    ");
+}
+
 #[test]
 fn what_the_agent_left_running_is_ended() {
     let sandbox = Sandbox::new();

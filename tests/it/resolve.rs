@@ -358,7 +358,7 @@ fn while_an_agent_resolves_nobody_else_does_and_stopping_leaves_the_conflict() {
     let mut resolving =
         command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
     assert_eq!(sandbox.hear("up"), "up\n");
-    assert_eq!(sandbox.row("clash")["state"], "running");
+    assert_eq!(sandbox.started_row("clash")["state"], "running");
     for way in [&["--agent", "good"][..], &["--continue"], &["--abort"]] {
         let said = sandbox.proq(&[&["resolve", "clash"], way].concat()).fails(1);
         assert!(said.contains("the agent of lane 'clash' is running"), "{said}");

@@ -37,7 +37,7 @@ fn sleeper(sandbox: &Sandbox, name: &str, before: &str) -> (String, String) {
 fn an_agent_that_is_asked_to_end_ends_with_all_its_processes() {
     let sandbox = Sandbox::new();
     let (agent, child) = sleeper(&sandbox, "x", "trap 'echo asked; exit 0' TERM;");
-    assert_eq!(sandbox.row("x")["state"], "running");
+    assert_eq!(sandbox.started_row("x")["state"], "running");
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).shown(), @r"
     --- stderr
     x: stopped
@@ -96,7 +96,7 @@ fn all_that_run_are_stopped_and_nothing_else() {
     would stop the agent of 'x'
     --- code 0
     ");
-    assert_eq!(sandbox.row("x")["state"], "running");
+    assert_eq!(sandbox.started_row("x")["state"], "running");
     let out = sandbox.proq(&["stop", "--all", "--json"]).json();
     assert_eq!(out["stopped"], serde_json::json!(["x"]));
     assert_eq!(sandbox.row("done")["state"], "done");

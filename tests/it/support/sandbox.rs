@@ -297,6 +297,19 @@ impl Sandbox {
         rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_default()
     }
 
+    /// The row of a lane whose agent is known to be at work, once its supervisor has noted that it has started.
+    #[track_caller]
+    pub fn started_row(&self, name: &str) -> serde_json::Value {
+        let begin = std::time::Instant::now();
+        loop {
+            let row = self.row(name);
+            if row["state"] != "starting" {
+                return row;
+            }
+            assert!(begin.elapsed().as_secs() < 60, "{row}");
+        }
+    }
+
     /// Everything a lane could leave behind: worktrees, branches and records that are not the main checkout's.
     #[track_caller]
     pub fn traces(&self) -> Vec<String> {
