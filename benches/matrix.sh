@@ -4,40 +4,14 @@
 #   benches/matrix.sh [REPO] [RUNS]
 #
 # REPO is cloned, never changed; without it a repository of 3,000 files is made. 50 lanes of two commits each are cut from it:
-# 1,225 pairs and 50 merges with the base. RUNS is 15 by default. Everything happens in a throw-away folder below BENCH_DIR
-# (a memory-backed one takes the disk out of the figures: /dev/shm). PROQ names the program; by default the release build of
-# this checkout. Needs hyperfine.
+# 1,225 pairs and 50 merges with the base. RUNS is 15 by default. BENCH_DIR chooses the disk. PROQ names the program; by
+# default the release build of this checkout. Needs hyperfine.
 set -euo pipefail
 
-runs=${2:-15} lanes=50
-here=$(cd "$(dirname "$0")/.." && pwd)
-proq=${PROQ:-$here/target/release/git-proq}
-command -v hyperfine >/dev/null || { echo "hyperfine is needed: apt-get install hyperfine, or cargo install hyperfine" >&2; exit 1; }
-[ -x "$proq" ] || { echo "build first: cargo build --release --locked" >&2; exit 1; }
-
-work=$(mktemp -d "${BENCH_DIR:-${TMPDIR:-/tmp}}/proq-matrix.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-export HOME=$work/home XDG_CONFIG_HOME=$work/home/.config GIT_CONFIG_NOSYSTEM=1
-mkdir -p "$HOME"
-git config --global user.name Bench
-git config --global user.email bench@example.org
-git config --global init.defaultBranch main
-git config --global gc.auto 0
-
-repo=$work/repo
-if [ -n "${1:-}" ]; then
-  git clone -q --no-hardlinks "$1" "$repo"
-else
-  git init -q "$repo"
-  for d in $(seq 60); do
-    mkdir -p "$repo/dir$d"
-    for f in $(seq 50); do seq -f "line %g of $d/$f" 120 >"$repo/dir$d/file$f.txt"; done
-  done
-  git -C "$repo" add -A
-  git -C "$repo" commit -qm start
-  git -C "$repo" repack -qad
-fi
-base=$(git -C "$repo" symbolic-ref --short HEAD)
+runs=${2:-15} lanes=50 bench=proq-matrix
+. "$(dirname "$0")/setup.sh"
+own_program
+make_repo "${1:-}"
 git -C "$repo" ls-files '*.txt' '*.rs' '*.c' '*.md' >"$work/files"
 files=$(wc -l <"$work/files")
 
@@ -69,31 +43,9 @@ done | awk 'FNR == NR { id[FNR] = $1; next } $1 in id && $2 in id { print id[$1]
   <(for i in $(seq $lanes); do branch "$i"; done) - >"$work/pairs"
 grep -n "$(branch 7)" "$work/pairs" | cut -d: -f2 >"$work/pairs-of-one"
 
-script() { printf '#!/bin/sh\nset -e\n%s\n' "$2" >"$work/$1"; chmod +x "$work/$1"; echo "$work/$1"; }
-# pair NAME PREPARE-GIT GIT PREPARE-OWN OWN: medians and spread in ms, and the ratio of the medians; two rounds, the second
-# in the other order.
-pair() {
-  local name=$1 csv=$work/pair.csv
-  : >"$work/all.csv"
-  for order in "git own" "own git"; do
-    local args=()
-    for side in $order; do
-      if [ "$side" = git ]; then args+=(--prepare "$2" -n git "$3"); else args+=(--prepare "$4" -n own "$5"); fi
-    done
-    hyperfine -N -w 2 -r "$runs" --export-csv "$csv" --style none "${args[@]}" >/dev/null 2>"$work/err" ||
-      { cat "$work/err" >&2; exit 1; }
-    tail -n +2 "$csv" >>"$work/all.csv"
-  done
-  awk -F, -v name="$name" '
-    { med[$1] += $4 / 2; if (!($1 in lo) || $7 < lo[$1]) lo[$1] = $7; if ($8 > hi[$1]) hi[$1] = $8 }
-    END { printf "%-44s %8.1f (%.1f-%.1f) %8.1f (%.1f-%.1f) %8.2f\n", name,
-      med["git"] * 1000, lo["git"] * 1000, hi["git"] * 1000,
-      med["own"] * 1000, lo["own"] * 1000, hi["own"] * 1000, med["own"] / med["git"] }' "$work/all.csv"
-}
-
-echo "git $(git version | cut -d' ' -f3), $("$proq" --version), $(git -C "$repo" ls-files | wc -l) files, $(wc -l <"$work/pairs") merges, $runs runs a side and round"
+echo "$(wc -l <"$work/pairs") merges"
 "$proq" -C "$repo" matrix --committed 2>/dev/null | tail -n 1
-printf '%-44s %22s %22s %8s\n' 'work' 'git: median (min-max)' 'own: median (min-max)' 'own/git'
+sides git own
 cache=$repo/.git/proq/cache/forecast
 aside=$work/objects
 # Forecasts that leave nothing behind, and git at its fastest: what it makes is there already.
