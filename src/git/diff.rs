@@ -66,7 +66,11 @@ pub(crate) fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change
     }
 }
 
-fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+/// The same in process only.
+///
+/// # Errors
+/// When one of the trees that differ cannot be read.
+pub(super) fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
     let top = |id: Oid| {
         let what = || format!("object {}", id.short());
         let found = repo.gix.find_object(id.0).map_err(Error::object(what()))?;

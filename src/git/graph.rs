@@ -143,15 +143,6 @@ impl Repo {
         Ok(CommitText { author: format!("{} <{}>", author.name, author.email), message })
     }
 
-    /// Refuses when an object of `tip` that `base` lacks cannot be read.
-    pub(crate) fn require_connected(&self, tip: Oid, base: Oid) -> Result<(), Error> {
-        self.git()
-            .args(["rev-list", "--objects", "--quiet"])
-            .args([tip.to_string(), "--not".to_owned(), base.to_string()])
-            .run()
-            .map(drop)
-    }
-
     /// A remote-tracking branch that has a commit, by its short name; none when no remote is known to have it.
     pub(crate) fn remote_with(&self, commit: Oid) -> Result<Option<String>, Error> {
         let out = self

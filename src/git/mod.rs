@@ -7,6 +7,7 @@ mod clean;
 mod clear;
 mod command;
 mod commit;
+mod connected;
 mod cut;
 mod diff;
 mod error;

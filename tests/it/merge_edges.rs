@@ -310,3 +310,21 @@ fn a_commit_that_holds_the_index_in_its_hook_refuses_the_landing_and_is_kept() {
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert_eq!((sandbox.read("a.txt"), sandbox.read("keep.txt")), ("lane\n".into(), "mine\n".into()));
 }
+
+/// What a lane brings is on the base for good, so all of it has to be there: also what only its history holds.
+#[test]
+fn a_lane_whose_history_lacks_an_object_does_not_land() {
+    for lost in ["HEAD~1:d/passing", "HEAD~1:d", "HEAD:stays", "HEAD~1"] {
+        let sandbox = sandbox_with("mkdir d; echo once > d/passing");
+        sandbox.sh_in(
+            &sandbox.lane("one"),
+            "git rm -q d/passing; echo 1 > stays; git add -A; git commit -qm two",
+        );
+        let id = sandbox.git_in(&sandbox.lane("one"), &["rev-parse", lost]);
+        let object = sandbox.repo.join(".git/objects").join(&id[..2]).join(&id[2..]);
+        std::fs::rename(&object, sandbox.root().join("away")).unwrap();
+        let _ = refused(&sandbox, 1);
+        std::fs::rename(sandbox.root().join("away"), &object).unwrap();
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+    }
+}
