@@ -7,6 +7,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use gix::index::entry::Stat;
+use gix::index::entry::stat::Options;
+use gix::index::fs::Metadata;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::index;
@@ -195,9 +198,30 @@ pub(super) fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
     bytes.is_ok_and(|bytes| repo.blob_id(&bytes) == Some(side.oid))
 }
 
-/// Compares an index copy's entries with the worktree again, now that links were made (they change a file's ctime).
-pub(super) fn settle(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
-    flags::refresh(repo, dir, index)
+/// Lets git, called with the settings returned, take for unchanged what was unchanged before links were made, which moved
+/// the files' ctime on. Where nothing else differs from what an index copy notes of `linked`, git is told not to look at that
+/// time; else it compares the copy's entries with their files again.
+pub(super) fn settle<'p>(
+    repo: &Repo,
+    dir: &Path,
+    index: &Path,
+    mut linked: impl Iterator<Item = &'p RepoPath>,
+) -> Result<&'static [&'static str], Error> {
+    let by_all_else = Options { trust_ctime: false, check_stat: true, use_nsec: true, use_stdev: false };
+    let read =
+        gix::index::File::at(index, repo.gix.object_hash(), true, gix::index::decode::Options::default());
+    let as_noted = read.is_ok_and(|read| {
+        linked.all(|path| {
+            let entry = read.entry_by_path(path.as_bytes().into());
+            let meta = Metadata::from_path_no_follow(&path.under(dir));
+            let stat = meta.ok().and_then(|meta| Stat::from_fs(&meta).ok());
+            entry.is_some_and(|entry| stat.is_some_and(|stat| entry.stat.matches(&stat, by_all_else)))
+        })
+    });
+    if as_noted {
+        return Ok(&["-c", "core.trustctime=false"]);
+    }
+    flags::refresh(repo, dir, index).map(|()| &[][..])
 }
 
 /// Whether a regular file or a link stands there, its parents being real folders.

@@ -121,12 +121,14 @@ pub(super) fn bring_files<'a>(
         held.link(tree.dir, &change.path)?;
     }
     fault::point("transition.linked");
-    settle(tree.repo, tree.dir, &next)?;
+    let linked = changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
+    let settled = settle(tree.repo, tree.dir, &next, linked)?;
     let flagged = unflag(tree, &next, &changes)?;
     let moved = Moved { dir: tree.dir, changes, held, next, to };
     let brought = tree
         .repo
         .git_in(tree.dir)
+        .args(settled.iter().copied())
         .args(["read-tree", "-m", "-u"])
         .args([from.to_string(), to.to_string()])
         .index(&moved.next)

@@ -328,3 +328,13 @@ fn a_lane_whose_history_lacks_an_object_does_not_land() {
         let _ = sandbox.proq(&["merge", "one"]).ok();
     }
 }
+
+/// Git takes such a file for changed until it has read it again.
+#[test]
+fn a_file_that_was_only_touched_is_in_nobodys_way() {
+    let sandbox = sandbox_with("echo lane >> a.txt; git rm -q keep.txt");
+    sandbox.sh("touch -d 2001-01-01 a.txt keep.txt");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    assert!(sandbox.read("a.txt").ends_with("lane\n"));
+}
