@@ -355,4 +355,68 @@ mod tests {
         at(1);
         assert!(place.finds_nothing(false));
     }
+
+    /// What may happen in a worktree, one line of shell each; whether it can be done does not matter.
+    const DEEDS: &[&str] = &[
+        "echo b >a",
+        "printf 'a\n' >a",
+        "touch -d 2001-01-01 a d/b",
+        "chmod 755 a",
+        "chmod 644 a run",
+        "rm -f a",
+        "mv d/b d/c",
+        "mv d moved",
+        "mv moved d",
+        "rm -f link; ln -s a link",
+        "rm -f link; echo a >link",
+        "echo x >d/e/x.o",
+        "echo x >d/e/keep.o",
+        "rm -f d/e/keep.o",
+        "printf '*\n!.gitignore\n' >d/e/.gitignore",
+        "rm -f d/e/.gitignore",
+        "printf 'new\n' >>.gitignore",
+        "git checkout -q -- .gitignore",
+        "mkdir -p new; echo n >new/n",
+        "rm -rf new",
+        "git add -A",
+        "git add -N new",
+        "git commit -qm work",
+        "git commit -q --allow-empty -m nothing",
+        "git reset -q --soft HEAD~1",
+        "git reset -q HEAD~1",
+        "git reset -q --hard",
+        "git rm -q --cached d/e/c",
+        "git stash -q",
+        "git update-index --assume-unchanged a",
+        "git update-index --no-assume-unchanged a",
+        "git update-index --skip-worktree d/b",
+        "git update-index --no-skip-worktree d/b",
+        "git update-index --index-version 4",
+        "git update-index --split-index",
+        "git config core.fileMode false",
+        "git config --unset core.fileMode",
+        "git config core.autocrlf true",
+        "git config --unset core.autocrlf",
+        "printf 'a\r\n' >a",
+        "git sparse-checkout set d",
+        "git sparse-checkout disable",
+        "git status >status.o",
+    ];
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, ..Default::default() })]
+        #[test]
+        fn nothing_is_found_only_where_git_finds_nothing(
+            deeds in proptest::collection::vec(proptest::sample::select(DEEDS), 1..14),
+        ) {
+            let place = Place::new();
+            for (n, deed) in deeds.iter().enumerate() {
+                place.sh(&format!("cd lane; ({deed}) >../said 2>&1 || true"));
+                if place.finds_nothing(true) {
+                    let status = place.sh("cd lane; git --no-optional-locks status --porcelain -uall");
+                    proptest::prop_assert_eq!(&status, "", "after {:?}", &deeds[..=n]);
+                }
+            }
+        }
+    }
 }
