@@ -35,6 +35,7 @@ done
 file=$(sed -n 40p "$work/files")
 echo base >>"$repo/$file"; git -C "$repo" commit -qam base
 
+eval "$(age "$repo"/.proq-worktrees/l*)"
 branch() { git -C "$repo" rev-parse "proq/l$1"; }
 for i in $(seq $lanes); do
   echo "$(git -C "$repo" rev-parse "$base") $(branch "$i")"

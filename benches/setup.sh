@@ -40,6 +40,10 @@ make_repo() {
 # A command line as a program of its own: script NAME TEXT prints where it is.
 script() { printf '#!/bin/sh\nset -e\n%s\n' "$2" >"$work/$1"; chmod +x "$work/$1"; echo "$work/$1"; }
 
+# Text that lets worktrees get older: age DIR... Git reads every file that is as young as its index, again and again until
+# the index is written anew in a later second, as any work in it does.
+age() { printf 'sleep 1\n'; for dir in "$@"; do printf 'git -C %q status >/dev/null\n' "$dir"; done; }
+
 # sides ONE OTHER: names the sides, and prints the head of the table.
 sides() {
   one=$1 other=$2

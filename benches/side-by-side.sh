@@ -36,10 +36,12 @@ git checkout -q '$base' && git reset -q --hard '$start'
 echo base >>'$(git -C "$repo" ls-files | sed -n 3p)'; git commit -qam base; git reset -q --hard '$start'")
 git_lane=$(script git-lane "'$reset'
 cd '$repo'; git worktree add -q -b wt '$work/wt'; echo lane >>'$work/wt/$file'; git -C '$work/wt' commit -qam lane
-echo base >base.txt; git add base.txt; git commit -qm base; git status >/dev/null")
+echo base >base.txt; git add base.txt; git commit -qm base
+$(age "$repo" "$work/wt")")
 own_lane=$(script own-lane "'$reset'
 cd '$repo'; '$proq' spawn -q --empty -n x >/dev/null; echo lane >>'.proq-worktrees/x/$file'; git -C .proq-worktrees/x commit -qam lane
-echo base >base.txt; git add base.txt; git commit -qm base; git status >/dev/null")
+echo base >base.txt; git add base.txt; git commit -qm base
+$(age "$repo" "$repo/.proq-worktrees/x")")
 git_land=$(script git-land "cd '$repo'; git merge -q --no-ff --no-edit wt")
 git_land_all=$(script git-land-all "cd '$repo'; git merge -q --no-ff --no-edit wt; git worktree remove '$work/wt'; git branch -q -d wt")
 own_land=$(script own-land "'$proq' -C '$repo' merge -q --no-cleanup x >/dev/null")
@@ -48,16 +50,14 @@ pair 'land one clean lane / merge --no-ff' "$git_lane" "$git_land" "$own_lane" "
 pair 'the same, lane removed' "$git_lane" "$git_land_all" "$own_lane" "$own_land_all"
 "$reset"
 
-# Twenty lanes with one commit each; a landing leaves them where they are. Git takes files that are as young as its index for
-# ones that it has to read, so the lanes get a second older first.
+# Twenty lanes with one commit each; a landing leaves them where they are.
 for i in $(seq 20); do
   "$proq" -C "$repo" spawn -q --empty -n "l$i" >/dev/null
   lane=$repo/.proq-worktrees/l$i
   echo "$i" >"$lane/new$i.txt"; echo "lane $i" >>"$lane/$(git -C "$lane" ls-files | sed -n "$((i * 10))p")"
   git -C "$lane" add -A; git -C "$lane" commit -qm "work $i"
 done
-sleep 1
-for i in $(seq 20); do git -C "$repo/.proq-worktrees/l$i" status >/dev/null; done
+eval "$(age "$repo"/.proq-worktrees/l*)"
 git -C "$repo" commit -q --allow-empty -m base
 cp -R "$repo/.git/proq" "$work/records"
 again=$(script again "cd '$repo'; git reset -q --hard '$(git -C "$repo" rev-parse HEAD)'
@@ -77,6 +77,7 @@ for i in $(seq 50); do
   for c in 1 2; do echo "$i $c" >"$lane/new$i-$c.txt"; git -C "$lane" add -A; git -C "$lane" commit -qm "c$c"; done
   if [ $((i % 5)) = 0 ]; then echo dirty >>"$lane/$file"; fi
 done
+eval "$(age "$repo"/.proq-worktrees/l*)"
 git_list=$(script git-list "git -C '$repo' worktree list --porcelain | sed -n 's/^worktree //p' | while read -r w; do
   git -C \"\$w\" status --porcelain; git -C \"\$w\" rev-list --left-right --count '$base...HEAD'; done >/dev/null")
 own_list=$(script own-list "'$proq' -C '$repo' list >/dev/null")
