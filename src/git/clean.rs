@@ -3,14 +3,18 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use gix::bstr::{BStr, ByteSlice};
+use gix::index::entry::stat::Time;
 use gix::index::entry::{Flags, Mode, Stage, Stat};
-use gix::index::{Entry, File, fs::Metadata};
+use gix::index::{Entry, File};
 use gix::objs::{Kind, compute_hash};
+use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, statat};
 
-use super::{Oid, Repo, RepoPath};
+use super::{Oid, Repo};
 
 /// How many files whose times do not settle it are read, and how many bytes of them. Beyond that git, which reads in many
 /// threads, is faster.
@@ -60,7 +64,8 @@ impl Glance {
         }
         let ignored = if untracked { Some(RefCell::new(Ignored::new(self, &index))) } else { None };
         let walk = Walk { top: &self.dir, index: &index, ignored, files: Cell::new(0), bytes: Cell::new(0) };
-        walk.folder(&self.dir, 0, index.entries())
+        let top = rustix::fs::open(&self.dir, FOLDER, rustix::fs::Mode::empty());
+        top.is_ok_and(|top| walk.folder(&self.dir, &top, 0, index.entries()))
     }
 }
 
@@ -119,8 +124,8 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     /// Whether a folder has exactly `entries`, which are all those below it. `above` is the length of its name in the index,
-    /// with the slash.
-    fn folder(&self, dir: &Path, above: usize, entries: &[Entry]) -> bool {
+    /// with the slash. Names are looked up in the open folder, which is faster than paths.
+    fn folder(&self, dir: &Path, open: &OwnedFd, above: usize, entries: &[Entry]) -> bool {
         let mut names: HashSet<&[u8]> = HashSet::new();
         let mut rest = entries;
         while let Some(first) = rest.first() {
@@ -129,16 +134,17 @@ impl Walk<'_> {
             let (name, same) = match name.find_byte(b'/') {
                 None => {
                     rest = &rest[1..];
-                    (name, self.is_as(first, &dir.join(os(name))))
+                    (name, self.is_as(first, dir, open, OsStr::from_bytes(name)))
                 }
                 Some(end) => {
                     let (name, prefix) = (&name[..end], &path[..=above + end]);
                     let below = rest.iter().take_while(|e| e.path(self.index).starts_with(prefix)).count();
                     let (inside, after) = rest.split_at(below);
                     rest = after;
-                    let dir = dir.join(os(name));
-                    let is_folder = dir.symlink_metadata().is_ok_and(|m| m.is_dir());
-                    (name, is_folder && self.folder(&dir, above + end + 1, inside))
+                    let folder = OsStr::from_bytes(name);
+                    let same = open_folder(open, folder)
+                        .is_ok_and(|open| self.folder(&dir.join(folder), &open, above + end + 1, inside));
+                    (name, same)
                 }
             };
             if !same {
@@ -148,36 +154,45 @@ impl Walk<'_> {
                 names.insert(name);
             }
         }
-        self.ignored.as_ref().is_none_or(|ignored| self.has_only(dir, &names, &mut ignored.borrow_mut()))
+        let Some(ignored) = &self.ignored else { return true };
+        self.has_only(dir, open, &names, &mut ignored.borrow_mut())
     }
 
     /// Whether a folder has nothing but `names`, and what is ignored.
-    fn has_only(&self, dir: &Path, names: &HashSet<&[u8]>, ignored: &mut Ignored<'_>) -> bool {
-        let Ok(mut all) = std::fs::read_dir(dir) else { return false };
+    fn has_only(
+        &self,
+        dir: &Path,
+        open: &OwnedFd,
+        names: &HashSet<&[u8]>,
+        ignored: &mut Ignored<'_>,
+    ) -> bool {
+        let Ok(mut all) = Dir::read_from(open) else { return false };
         all.all(|entry| {
             let Ok(entry) = entry else { return false };
-            let name = entry.file_name();
+            let name = entry.file_name().to_bytes();
             // At the top is git's own folder, or the link to it.
-            names.contains(name.as_encoded_bytes())
-                || (dir == self.top && name == OsStr::new(".git"))
-                || entry.file_type().is_ok_and(|kind| ignored.covers(&entry.path(), kind.is_dir()))
+            if matches!(name, b"." | b"..") || names.contains(name) || (dir == self.top && name == b".git") {
+                return true;
+            }
+            let path = dir.join(OsStr::from_bytes(name));
+            path.symlink_metadata().is_ok_and(|meta| ignored.covers(&path, meta.is_dir()))
         })
     }
 
     /// Whether a file is surely what an entry says.
-    fn is_as(&self, entry: &Entry, file: &Path) -> bool {
+    fn is_as(&self, entry: &Entry, dir: &Path, open: &OwnedFd, name: &OsStr) -> bool {
         let unseen = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD;
         if entry.flags.intersects(unseen) || entry.stage() != Stage::Unconflicted {
             return false;
         }
-        let Ok(meta) = Metadata::from_path_no_follow(file) else { return false };
+        let Ok(meta) = statat(open, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        let (kind, executable) = (FileType::from_raw_mode(meta.st_mode), meta.st_mode & 0o100 != 0);
         let kind = match entry.mode {
-            Mode::FILE => meta.is_file() && !meta.is_executable(),
-            Mode::FILE_EXECUTABLE => meta.is_file() && meta.is_executable(),
-            Mode::SYMLINK => meta.is_symlink(),
+            Mode::FILE => kind.is_file() && !executable,
+            Mode::FILE_EXECUTABLE => kind.is_file() && executable,
+            Mode::SYMLINK => kind.is_symlink(),
             _ => false,
         };
-        let Ok(stat) = Stat::from_fs(&meta) else { return false };
         let by_second = gix::index::entry::stat::Options {
             trust_ctime: true,
             check_stat: true,
@@ -185,13 +200,14 @@ impl Walk<'_> {
             use_stdev: false,
         };
         let to_the_tick = gix::index::entry::stat::Options { use_nsec: true, ..by_second };
-        let settled =
-            entry.stat.matches(&stat, to_the_tick) && !entry.stat.is_racy(self.index.timestamp(), by_second);
-        kind && (settled || self.has_content(entry, file, &meta))
+        let settled = entry.stat.matches(&noted(&meta), to_the_tick)
+            && !entry.stat.is_racy(self.index.timestamp(), by_second);
+        kind && (settled || self.has_content(entry, &dir.join(name)))
     }
 
     /// Reads a file. Filters are left out: a file whose bytes are those in the repository has nothing that could get lost.
-    fn has_content(&self, entry: &Entry, file: &Path, meta: &Metadata) -> bool {
+    fn has_content(&self, entry: &Entry, file: &Path) -> bool {
+        let Ok(meta) = file.symlink_metadata() else { return false };
         self.files.set(self.files.get() + 1);
         self.bytes.set(self.bytes.get().saturating_add(meta.len()));
         if self.files.get() > MOST_FILES || self.bytes.get() > MOST_BYTES {
@@ -207,8 +223,26 @@ impl Walk<'_> {
     }
 }
 
-fn os(name: &[u8]) -> PathBuf {
-    RepoPath::new(name).under(Path::new(""))
+/// Opens a folder that is no link to one.
+fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+    openat(above, name, FOLDER, rustix::fs::Mode::empty())
+}
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// What an index would note of a file: the lower 32 bits of each number.
+fn noted(meta: &rustix::fs::Stat) -> Stat {
+    let low = |n: i128| u32::try_from(n & 0xFFFF_FFFF).unwrap_or_default();
+    let time = |secs: i128, nsecs: i128| Time { secs: low(secs), nsecs: low(nsecs) };
+    Stat {
+        mtime: time(meta.st_mtime.into(), meta.st_mtime_nsec.into()),
+        ctime: time(meta.st_ctime.into(), meta.st_ctime_nsec.into()),
+        dev: low(meta.st_dev.into()),
+        ino: low(meta.st_ino.into()),
+        uid: low(meta.st_uid.into()),
+        gid: low(meta.st_gid.into()),
+        size: low(meta.st_size.into()),
+    }
 }
 
 #[cfg(test)]
