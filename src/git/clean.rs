@@ -33,7 +33,7 @@ pub(super) struct Glance {
 impl Glance {
     /// Finds out about the worktree whose top is `dir`. None when only git can read what there is.
     pub(super) fn at(repo: &Repo, dir: &Path) -> Option<Glance> {
-        if cfg!(not(unix)) || repo.is_reftable() {
+        if repo.is_reftable() {
             return None;
         }
         let git_dir = repo.git_dir_of(dir).ok()?;
@@ -94,13 +94,14 @@ impl<'a> Ignored<'a> {
             return true;
         }
         // A folder that is a repository of its own is one thing to git.
-        let inside = || std::fs::read_dir(path).into_iter().flatten();
-        is_folder
-            && !path.join(".git").exists()
-            && inside().all(|entry| {
-                let Ok(entry) = entry else { return false };
-                entry.file_type().is_ok_and(|kind| self.covers(&entry.path(), kind.is_dir()))
-            })
+        if !is_folder || path.join(".git").symlink_metadata().is_ok() {
+            return false;
+        }
+        let Ok(mut inside) = std::fs::read_dir(path) else { return false };
+        inside.all(|entry| {
+            let Ok(entry) = entry else { return false };
+            entry.file_type().is_ok_and(|kind| self.covers(&entry.path(), kind.is_dir()))
+        })
     }
 }
 
@@ -246,7 +247,6 @@ fn noted(meta: &rustix::fs::Stat) -> Stat {
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::process::Command;
