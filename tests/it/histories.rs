@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::support::Sandbox;
+use super::support::{self, Sandbox};
 
 #[path = "../../xtask/src/copy.rs"]
 mod copy;
@@ -20,19 +20,8 @@ const COUNT: usize = 20;
 /// How many steps each has.
 const LENGTH: usize = 12;
 
-fn seed() -> u64 {
-    match std::env::var("PROQ_TEST_SEED").as_deref() {
-        Ok("random") => {
-            std::time::UNIX_EPOCH.elapsed().map_or(1, |d| u64::from(d.subsec_nanos()) + d.as_secs())
-        }
-        Ok(text) => text.parse().unwrap(),
-        // The same in every run, so that a red one is about the change at hand.
-        Err(_) => 2_026,
-    }
-}
-
 fn histories(part: usize) {
-    let seed = seed();
+    let seed = support::seed();
     println!("PROQ_TEST_SEED={seed}");
     let dir = tempfile::Builder::new().prefix("proq-test-").tempdir().unwrap();
     let path = std::env::var("PROQ_TEST_PATH").map_or(String::new(), |first| format!("{first}:"))

@@ -4,7 +4,7 @@
 //! Every run is the same; `PROQ_TEST_SEED=random cargo test made_up` looks further, `cargo xtask merges fuzz` looks far.
 
 use super::histories::dice;
-use super::support::Sandbox;
+use super::support::{self, Sandbox};
 
 #[path = "../../xtask/src/merging/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "what a long run counts, a short one does not ask for")]
@@ -13,20 +13,9 @@ mod merging;
 /// How many merges there are: four repositories, each set up in its own way.
 const COUNT: usize = 4 * merging::CHUNK;
 
-fn seed() -> u64 {
-    match std::env::var("PROQ_TEST_SEED").as_deref() {
-        Ok("random") => {
-            std::time::UNIX_EPOCH.elapsed().map_or(1, |d| u64::from(d.subsec_nanos()) + d.as_secs())
-        }
-        Ok(text) => text.parse().unwrap(),
-        // The same in every run, so that a red one is about the change at hand.
-        Err(_) => 2_026,
-    }
-}
-
 #[test]
 fn made_up_merges_are_as_git_makes_them() {
-    let seed = seed();
+    let seed = support::seed();
     println!("PROQ_TEST_SEED={seed}");
     let dir = tempfile::Builder::new().prefix("proq-test-").tempdir().unwrap();
     let mut sum = merging::Tally::default();

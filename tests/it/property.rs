@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use super::preview_identity::{nothing_is_left, same};
-use super::support::{Image, Sandbox};
+use super::support::{self, Image, Sandbox};
 
 /// Names below a folder. Some are a file here and a folder there.
 const NAMES: &[&[u8]] = &[
@@ -36,16 +36,9 @@ const NAMES: &[&[u8]] = &[
 struct Dice(u64);
 
 impl Dice {
-    /// Seeded by the environment, else by the clock; says so.
+    /// Seeded as all random tests are, and differently for each `salt`; says so.
     fn new(salt: u64) -> Dice {
-        let seed = match std::env::var("PROQ_TEST_SEED").as_deref() {
-            Ok("random") => {
-                std::time::UNIX_EPOCH.elapsed().map_or(1, |d| u64::from(d.subsec_nanos()) + d.as_secs())
-            }
-            Ok(text) => text.parse().unwrap(),
-            // The same in every run, so that a red one is about the change at hand.
-            Err(_) => 2_026,
-        };
+        let seed = support::seed();
         println!("PROQ_TEST_SEED={seed}");
         Dice((seed ^ (salt << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }

@@ -10,3 +10,15 @@ pub use image::Image;
 pub use output::Output;
 pub use sandbox::Sandbox;
 pub use state::{State, names};
+
+/// What random tests start from: `PROQ_TEST_SEED`, a number or `random`.
+pub fn seed() -> u64 {
+    match std::env::var("PROQ_TEST_SEED").as_deref() {
+        Ok("random") => {
+            std::time::UNIX_EPOCH.elapsed().map_or(1, |d| u64::from(d.subsec_nanos()) + d.as_secs())
+        }
+        Ok(text) => text.parse().unwrap(),
+        // The same in every run, so that a red one is about the change at hand.
+        Err(_) => 2_026,
+    }
+}
