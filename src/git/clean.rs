@@ -41,7 +41,7 @@ impl Glance {
             Some(branch) => repo.branch_tip(&branch).ok()??,
             None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end())?,
         };
-        let head = super::trees::Reader::new(repo).tree_of(tip).ok()?;
+        let head = repo.tree_of(tip).ok()?.0;
         Some(Glance { dir: dir.to_owned(), index: git_dir.join("index"), head, hash: repo.gix.object_hash() })
     }
 

@@ -77,7 +77,7 @@ pub(super) fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Er
         found.peel_to_tree().map(|tree| tree.id).map_err(Error::object(what()))
     };
     let (from, to) = (top(from)?, top(to)?);
-    let mut walk = Walk { reader: Reader::new(repo), out: Vec::new() };
+    let mut walk = Walk { reader: repo.reader(), out: Vec::new() };
     if from != to {
         walk.trees(b"", Some(from), Some(to))?;
     }
@@ -86,12 +86,12 @@ pub(super) fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Er
 }
 
 /// A comparison of two trees as far as it has come.
-struct Walk {
-    reader: Reader,
+struct Walk<'r> {
+    reader: &'r Reader,
     out: Vec<Change>,
 }
 
-impl Walk {
+impl Walk<'_> {
     fn trees(
         &mut self,
         below: &[u8],

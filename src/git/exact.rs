@@ -60,7 +60,6 @@ pub(super) fn walk(
 /// Nothing is decided, and all that is merged is kept.
 struct Exact<'a> {
     repo: &'a Repo,
-    reader: Reader,
     new: Vec<Tree>,
 }
 
@@ -110,7 +109,7 @@ pub(super) fn merge_trees(
     ours: Oid,
     theirs: Oid,
 ) -> Result<Option<ExactTree>, Error> {
-    let mut exact = Exact { repo, reader: Reader::new(repo), new: Vec::new() };
+    let mut exact = Exact { repo, new: Vec::new() };
     let merged = walk(&mut exact, base.0, ours.0, theirs.0)?;
     Ok(merged.ok().flatten().map(|id| ExactTree { id: Oid(id), new: exact.new }))
 }
@@ -195,19 +194,19 @@ impl<M: Merger> Walk<'_, M> {
 
 impl Merger for Exact<'_> {
     fn reader(&self) -> &Reader {
-        &self.reader
+        self.repo.reader()
     }
 
     fn decide(&mut self, _: &[u8], _: Option<Item>, _: Item, _: Item) -> Result<Option<Item>, Error> {
         Ok(None)
     }
 
-    /// Notes a tree that may be new.
+    /// Notes a tree that may be new: one in a pack is written once more, which does no harm.
     fn keep(&mut self, mut entries: Vec<Entry>) -> Result<gix::ObjectId, Error> {
         entries.sort();
         let tree = Tree { entries };
         let (id, _) = self.repo.encode(&tree)?;
-        if !self.repo.has_object(id) {
+        if !self.repo.has_loose(id) {
             self.new.push(tree);
         }
         Ok(id.0)

@@ -37,17 +37,29 @@ impl Repo {
     /// before is left alone.
     pub(super) fn write_durably(&self, object: &impl WriteTo) -> Result<Oid, Error> {
         let (id, bytes) = self.encode(object)?;
-        if self.has_object(id) {
+        // Asking for one that is not there makes the library look for new packs, each time.
+        if self.has_loose(id) {
             return Ok(id);
         }
         let written = gix::objs::Write::write_buf(&self.gix.objects, object.kind(), &bytes);
-        let id = written.map_err(Error::object(NEW))?;
-        let hex = id.to_string();
-        let folder = self.common_dir().join("objects").join(&hex[..2]);
-        for path in [folder.join(&hex[2..]), folder.clone()] {
-            File::open(&path).and_then(|f| f.sync_all()).map_err(Error::io("write", &path))?;
+        let id = Oid(written.map_err(Error::object(NEW))?);
+        let file = self.loose_file(id);
+        let folder = file.parent().unwrap_or(&file);
+        for path in [&file, folder] {
+            File::open(path).and_then(|f| f.sync_all()).map_err(Error::io("write", path))?;
         }
-        Ok(Oid(id))
+        Ok(id)
+    }
+
+    /// Whether an object is in a file of its own.
+    pub(super) fn has_loose(&self, id: Oid) -> bool {
+        self.loose_file(id).is_file()
+    }
+
+    fn loose_file(&self, id: Oid) -> PathBuf {
+        let hex = id.to_string();
+        let (folder, file) = hex.split_at(2);
+        self.common_dir().join("objects").join(folder).join(file)
     }
 
     /// The id that an object has, and its bytes. Nothing is written.

@@ -5,14 +5,19 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::trees::Reader;
 use super::version::Version;
 use super::{Command, Error, Program, settings};
+
+/// How many bytes of objects are kept in memory, unpacked. A landing reads the same commits of its base again and again.
+const OBJECTS: usize = 4 * 1024 * 1024;
 
 /// One repository: its shared git directory, its main checkout, and where the user stands.
 pub(crate) struct Repo {
     pub(super) gix: gix::Repository,
     program: Program,
     version: OnceCell<Version>,
+    reader: OnceCell<Reader>,
     common_dir: PathBuf,
     main: Option<PathBuf>,
     here: Option<PathBuf>,
@@ -33,6 +38,7 @@ impl Repo {
             Err(_) => return Err(no_repository(&program, dir)),
         };
         settings::add_from_command_line(&mut gix);
+        gix.object_cache_size_if_unset(OBJECTS);
         let common_dir = real(gix.common_dir());
         let in_main = real(gix.git_dir()) == common_dir;
         let here = gix.workdir().map(real);
@@ -50,6 +56,7 @@ impl Repo {
             gix,
             program,
             version: OnceCell::new(),
+            reader: OnceCell::new(),
             common_dir,
             main,
             here,
@@ -91,6 +98,11 @@ impl Repo {
     /// The git program.
     pub(crate) fn program(&self) -> &Program {
         &self.program
+    }
+
+    /// Where its trees are read, each once.
+    pub(super) fn reader(&self) -> &Reader {
+        self.reader.get_or_init(|| Reader::of(self.gix.objects.clone()))
     }
 
     /// A call of the git program in the repository's home.

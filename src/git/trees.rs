@@ -8,7 +8,7 @@ use gix::bstr::{BStr, BString};
 use gix::objs::tree::EntryMode;
 use gix::prelude::FindExt;
 
-use super::{Error, Oid, Repo};
+use super::{Error, Oid};
 
 /// How many decoded trees one reader keeps. Many merges in one repository share most of theirs.
 const KEPT: usize = 20_000;
@@ -80,11 +80,6 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Reads from the repository.
-    pub(super) fn new(repo: &Repo) -> Reader {
-        Reader::of(repo.gix.objects.clone())
-    }
-
     /// Reads from some place for objects.
     pub(super) fn of(objects: gix::OdbHandle) -> Reader {
         Reader { objects, trees: RefCell::default() }
