@@ -1,11 +1,12 @@
 //! Owns telling, without starting git, that a worktree is surely as HEAD has it. Whatever is doubtful is left to git.
 
-use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use gix::bstr::{BStr, ByteSlice};
 use gix::index::entry::stat::Time;
@@ -14,12 +15,17 @@ use gix::index::{Entry, File};
 use gix::objs::{Kind, compute_hash};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, statat};
 
+use super::ignored::{Ignored, Names};
+use super::threads::in_threads;
 use super::{Oid, Repo};
 
 /// How many files whose times do not settle it are read, and how many bytes of them. Beyond that git, which reads in many
 /// threads, is faster.
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many files below a folder make it worth a thread's while.
+const PART: usize = if cfg!(test) { 2 } else { 32 };
 
 /// What has to be known of a worktree before it is looked at.
 #[derive(Debug, Clone)]
@@ -47,11 +53,11 @@ impl Glance {
 
     /// Whether the index holds HEAD's tree, and each file is as the index has it; with `untracked`, also whether no other
     /// file is there. False when that is not so, and whenever it cannot be told for certain: a file that git was told not to
-    /// look at, a submodule.
+    /// look at, a submodule. A worktree that is looked at `alone` is divided among threads.
     ///
     /// A file is taken for unchanged by the rules of git's `Documentation/technical/racy-git.txt`: its times, size, owner
     /// and inode are those in the index, and the index was written in a later second. Otherwise it is read.
-    pub(super) fn finds_nothing(&self, untracked: bool) -> bool {
+    pub(super) fn finds_nothing(&self, untracked: bool, alone: bool) -> bool {
         let Ok(index) = File::at(&self.index, self.hash, true, gix::index::decode::Options::default()) else {
             return false;
         };
@@ -62,121 +68,137 @@ impl Glance {
         if !whole || index.is_sparse() {
             return false;
         }
-        let ignored = if untracked { Some(RefCell::new(Ignored::new(self, &index))) } else { None };
-        let walk = Walk { top: &self.dir, index: &index, ignored, files: Cell::new(0), bytes: Cell::new(0) };
-        let top = rustix::fs::open(&self.dir, FOLDER, rustix::fs::Mode::empty());
-        top.is_ok_and(|top| walk.folder(&self.dir, &top, 0, index.entries()))
+        let part = if alone { PART } else { usize::MAX };
+        let walk = Walk {
+            top: &self.dir,
+            index: &index,
+            ignored: untracked.then(|| Mutex::new(Ignored::new(&self.dir, &index))),
+            part,
+            files: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+        };
+        let parts = walk.parts();
+        let differs = AtomicBool::new(false);
+        in_threads(&parts, |(above, entries)| {
+            if !differs.load(Relaxed) && !walk.part(*above, entries) {
+                differs.store(true, Relaxed);
+            }
+        });
+        !differs.into_inner()
     }
-}
-
-/// What git ignores in one worktree. The rules are read once they are needed.
-struct Ignored<'a> {
-    glance: &'a Glance,
-    index: &'a File,
-    rules: Option<(gix::Repository, gix::worktree::Stack)>,
-}
-
-impl<'a> Ignored<'a> {
-    fn new(glance: &'a Glance, index: &'a File) -> Ignored<'a> {
-        Ignored { glance, index, rules: None }
-    }
-
-    /// Whether a file or folder that is not in the index is ignored, or is a folder in which everything is; false when that
-    /// cannot be told.
-    fn covers(&mut self, path: &Path, is_folder: bool) -> bool {
-        let Ok(relative) = path.strip_prefix(&self.glance.dir) else { return false };
-        if self.rules.is_none() {
-            self.rules = rules(&self.glance.dir, self.index);
-        }
-        let Some((repo, stack)) = &mut self.rules else { return false };
-        let mode = if is_folder { Mode::DIR } else { Mode::FILE };
-        if stack.at_path(relative, Some(mode), &repo.objects).is_ok_and(|found| found.is_excluded()) {
-            return true;
-        }
-        // A folder that is a repository of its own is one thing to git.
-        if !is_folder || path.join(".git").symlink_metadata().is_ok() {
-            return false;
-        }
-        let Ok(mut inside) = std::fs::read_dir(path) else { return false };
-        inside.all(|entry| {
-            let Ok(entry) = entry else { return false };
-            entry.file_type().is_ok_and(|kind| self.covers(&entry.path(), kind.is_dir()))
-        })
-    }
-}
-
-fn rules(dir: &Path, index: &File) -> Option<(gix::Repository, gix::worktree::Stack)> {
-    let mut repo = gix::open(dir).ok()?;
-    super::settings::add_from_command_line(&mut repo);
-    let source = gix::worktree::stack::state::ignore::Source::WorktreeThenIdMappingIfNotSkipped;
-    let stack = repo.excludes(index, None, source).ok()?.detach();
-    Some((repo, stack))
 }
 
 struct Walk<'a> {
     top: &'a Path,
     index: &'a File,
     /// None when files that are not in the index do not matter.
-    ignored: Option<RefCell<Ignored<'a>>>,
+    ignored: Option<Mutex<Ignored<'a>>>,
+    /// A folder with as many files below it is a part of its own.
+    part: usize,
     /// Files and bytes read so far.
-    files: Cell<usize>,
-    bytes: Cell<u64>,
+    files: AtomicUsize,
+    bytes: AtomicU64,
+}
+
+/// What is in one folder of the index.
+enum Inside<'e> {
+    File(&'e Entry),
+    /// A folder, and what is below it.
+    Folder(&'e [Entry]),
 }
 
 impl Walk<'_> {
-    /// Whether a folder has exactly `entries`, which are all those below it. `above` is the length of its name in the index,
-    /// with the slash. Names are looked up in the open folder, which is faster than paths.
-    fn folder(&self, dir: &Path, open: &OwnedFd, above: usize, entries: &[Entry]) -> bool {
-        let mut names: HashSet<&[u8]> = HashSet::new();
+    /// The parts of the index that can be looked at independently: the length of a folder's name, with the slash, and the
+    /// entries below it.
+    fn parts(&self) -> Vec<(usize, &[Entry])> {
+        let mut parts = vec![(0, self.index.entries())];
+        let mut next = 0;
+        while let Some((above, entries)) = parts.get(next).copied() {
+            next += 1;
+            let mut rest = entries;
+            while let Some((name, inside)) = self.first(above, &mut rest) {
+                if let Inside::Folder(below) = inside
+                    && below.len() >= self.part
+                {
+                    parts.push((above + name.len() + 1, below));
+                }
+            }
+        }
+        parts
+    }
+
+    /// Takes what comes first in a folder from its entries.
+    fn first<'e>(&self, above: usize, rest: &mut &'e [Entry]) -> Option<(&[u8], Inside<'e>)> {
+        let first = rest.first()?;
+        let path: &BStr = first.path(self.index);
+        let name = path.get(above..)?;
+        let Some(end) = name.find_byte(b'/') else {
+            *rest = &rest[1..];
+            return Some((name, Inside::File(first)));
+        };
+        let prefix = &path[..=above + end];
+        let below = rest.iter().take_while(|e| e.path(self.index).starts_with(prefix)).count();
+        let (inside, after) = rest.split_at(below);
+        *rest = after;
+        Some((&name[..end], Inside::Folder(inside)))
+    }
+
+    fn part(&self, above: usize, entries: &[Entry]) -> bool {
+        let name = entries.first().and_then(|e| e.path(self.index).get(..above)).unwrap_or_default();
+        let dir = self.top.join(OsStr::from_bytes(name));
+        // A link further up is found where that folder is looked at.
+        let open = rustix::fs::open(&dir, FOLDER, rustix::fs::Mode::empty());
+        open.is_ok_and(|open| self.folder(&dir, open, above, entries))
+    }
+
+    /// Whether a folder has exactly `entries`, which are all those below it, but for what is a part of its own. `above` is
+    /// the length of its name in the index, with the slash. Names are looked up in the open folder, which is faster than
+    /// paths.
+    fn folder(&self, dir: &Path, open: OwnedFd, above: usize, entries: &[Entry]) -> bool {
+        let mut names = Vec::new();
         let mut rest = entries;
-        while let Some(first) = rest.first() {
-            let path: &BStr = first.path(self.index);
-            let Some(name) = path.get(above..) else { return false };
-            let (name, same) = match name.find_byte(b'/') {
-                None => {
-                    rest = &rest[1..];
-                    (name, self.is_as(first, dir, open, OsStr::from_bytes(name)))
-                }
-                Some(end) => {
-                    let (name, prefix) = (&name[..end], &path[..=above + end]);
-                    let below = rest.iter().take_while(|e| e.path(self.index).starts_with(prefix)).count();
-                    let (inside, after) = rest.split_at(below);
-                    rest = after;
-                    let folder = OsStr::from_bytes(name);
-                    let same = open_folder(open, folder)
-                        .is_ok_and(|open| self.folder(&dir.join(folder), &open, above + end + 1, inside));
-                    (name, same)
-                }
+        while let Some((name, inside)) = self.first(above, &mut rest) {
+            let called = OsStr::from_bytes(name);
+            let same = match inside {
+                Inside::File(entry) => self.is_as(entry, dir, &open, called),
+                Inside::Folder(below) => open_folder(&open, called).is_ok_and(|open| {
+                    below.len() >= self.part
+                        || self.folder(&dir.join(called), open, above + name.len() + 1, below)
+                }),
             };
             if !same {
                 return false;
             }
             if self.ignored.is_some() {
-                names.insert(name);
+                names.push(name);
             }
         }
-        let Some(ignored) = &self.ignored else { return true };
-        self.has_only(dir, open, &names, &mut ignored.borrow_mut())
+        rest.is_empty()
+            && self
+                .ignored
+                .as_ref()
+                .is_none_or(|ignored| self.has_only(dir, open, Names::new(names), ignored))
     }
 
     /// Whether a folder has nothing but `names`, and what is ignored.
     fn has_only(
         &self,
         dir: &Path,
-        open: &OwnedFd,
-        names: &HashSet<&[u8]>,
-        ignored: &mut Ignored<'_>,
+        open: OwnedFd,
+        mut names: Names<'_>,
+        ignored: &Mutex<Ignored<'_>>,
     ) -> bool {
-        let Ok(mut all) = Dir::read_from(open) else { return false };
+        let Ok(mut all) = Dir::new(open) else { return false };
         all.all(|entry| {
             let Ok(entry) = entry else { return false };
             let name = entry.file_name().to_bytes();
             // At the top is git's own folder, or the link to it.
-            if matches!(name, b"." | b"..") || names.contains(name) || (dir == self.top && name == b".git") {
+            if matches!(name, b"." | b"..") || names.has(name) || (dir == self.top && name == b".git") {
                 return true;
             }
             let path = dir.join(OsStr::from_bytes(name));
-            path.symlink_metadata().is_ok_and(|meta| ignored.covers(&path, meta.is_dir()))
+            let covered = |folder: bool| ignored.lock().is_ok_and(|mut rules| rules.covers(&path, folder));
+            path.symlink_metadata().is_ok_and(|meta| covered(meta.is_dir()))
         })
     }
 
@@ -209,9 +231,9 @@ impl Walk<'_> {
     /// Reads a file. Filters are left out: a file whose bytes are those in the repository has nothing that could get lost.
     fn has_content(&self, entry: &Entry, file: &Path) -> bool {
         let Ok(meta) = file.symlink_metadata() else { return false };
-        self.files.set(self.files.get() + 1);
-        self.bytes.set(self.bytes.get().saturating_add(meta.len()));
-        if self.files.get() > MOST_FILES || self.bytes.get() > MOST_BYTES {
+        let files = self.files.fetch_add(1, Relaxed);
+        let bytes = self.bytes.fetch_add(meta.len().min(MOST_BYTES), Relaxed);
+        if files >= MOST_FILES || bytes.saturating_add(meta.len()) > MOST_BYTES {
             return false;
         }
         let bytes = if meta.is_symlink() {
@@ -290,7 +312,10 @@ mod tests {
 
         fn finds_nothing(&self, untracked: bool) -> bool {
             let repo = Repo::discover(&self.top.join("repo")).unwrap();
-            Glance::at(&repo, &self.top.join("lane")).is_some_and(|g| g.finds_nothing(untracked))
+            let Some(glance) = Glance::at(&repo, &self.top.join("lane")) else { return false };
+            let answer = glance.finds_nothing(untracked, true);
+            assert_eq!(glance.finds_nothing(untracked, false), answer, "in parts and as a whole");
+            answer
         }
     }
 

@@ -15,6 +15,7 @@ mod exact;
 mod flags;
 mod graph;
 mod hook;
+mod ignored;
 mod index;
 mod merge_rules;
 mod objects;

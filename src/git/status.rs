@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::clean::Glance;
-use super::threads::in_threads;
+use super::threads::while_in_threads;
 use super::{Error, Oid, Program, Repo, RepoPath};
 
 /// How a path differs.
@@ -82,22 +82,29 @@ impl Dirt {
 /// The state of one worktree. `untracked` decides whether files that git does not know are looked for. Git is asked unless
 /// it is certain that nothing differs.
 pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
-    if Glance::at(repo, dir).is_some_and(|glance| glance.finds_nothing(untracked)) {
+    if Glance::at(repo, dir).is_some_and(|glance| glance.finds_nothing(untracked, true)) {
         return Ok(Dirt::default());
     }
     ask(repo.program(), dir, untracked)
 }
 
-/// The states of many worktrees, untracked files included; none where there is no such folder or git fails.
-pub(crate) fn statuses(repo: &Repo, dirs: &[PathBuf]) -> Vec<Option<Dirt>> {
+/// The states of many worktrees, untracked files included; none where there is no such folder or git fails. Beside them
+/// what `meanwhile` answers, which does not have to wait for the disk.
+pub(crate) fn statuses<M>(
+    repo: &Repo,
+    dirs: &[PathBuf],
+    meanwhile: impl FnOnce() -> M,
+) -> (Vec<Option<Dirt>>, M) {
     let program = repo.program();
     let all: Vec<(&PathBuf, Option<Glance>)> = dirs.iter().map(|dir| (dir, Glance::at(repo, dir))).collect();
-    in_threads(&all, |(dir, glance)| {
-        if glance.as_ref().is_some_and(|glance| glance.finds_nothing(true)) {
+    let alone = all.len() == 1;
+    let look = |(dir, glance): &(&PathBuf, Option<Glance>)| {
+        if glance.as_ref().is_some_and(|glance| glance.finds_nothing(true, alone)) {
             return Some(Dirt::default());
         }
         dir.exists().then(|| ask(program, dir, true).ok()).flatten()
-    })
+    };
+    while_in_threads(&all, look, meanwhile)
 }
 
 fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {

@@ -68,19 +68,22 @@ pub(crate) fn state_after(project: &Project, lane: &str, state: LaneState) -> La
 /// Looks at every lane.
 pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<View>, Error> {
     let folders: Vec<PathBuf> = lanes.iter().map(|l| l.path.clone()).collect();
-    let dirt = statuses(&project.repo, &folders);
-    let mut out = Vec::with_capacity(lanes.len());
-    for (lane, dirt) in lanes.into_iter().zip(dirt) {
-        let (state, detail) = effective_state(project, &lane)?;
-        let tip = project.repo.branch_tip(&lane.branch)?;
-        let distance = match (tip, project.repo.branch_tip(&lane.base)?) {
-            (Some(tip), Some(base)) => Some(project.repo.distance(tip, base)?),
-            _ => None,
-        };
-        let folder_gone = !lane.path.exists();
-        out.push(View { lane, state, detail, tip, folder_gone, distance, dirt });
-    }
-    Ok(out)
+    let others = || lanes.into_iter().map(|lane| view(project, lane)).collect::<Vec<_>>();
+    let (dirt, views) = statuses(&project.repo, &folders, others);
+    let known = views.into_iter().zip(dirt);
+    known.map(|(view, dirt)| view.map(|view| View { dirt, ..view })).collect()
+}
+
+/// A lane without a look into its worktree.
+fn view(project: &Project, lane: LaneRecord) -> Result<View, Error> {
+    let (state, detail) = effective_state(project, &lane)?;
+    let tip = project.repo.branch_tip(&lane.branch)?;
+    let distance = match (tip, project.repo.branch_tip(&lane.base)?) {
+        (Some(tip), Some(base)) => Some(project.repo.distance(tip, base)?),
+        _ => None,
+    };
+    let folder_gone = !lane.path.exists();
+    Ok(View { lane, state, detail, tip, folder_gone, distance, dirt: None })
 }
 
 /// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.

@@ -51,8 +51,11 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
         }
     }
     let folders: Vec<PathBuf> = looks.iter().map(|look| look.lane.path.clone()).collect();
-    for (look, dirt) in looks.into_iter().zip(git::statuses(&project.repo, &folders)) {
-        match look.sort(dirt)? {
+    let as_clean = || looks.iter().map(|look| look.sort(Some(Dirt::default()))).collect::<Vec<_>>();
+    let (dirts, as_clean) = git::statuses(&project.repo, &folders, as_clean);
+    for ((look, dirt), as_clean) in looks.iter().zip(dirts).zip(as_clean) {
+        let clean = dirt.as_ref().is_some_and(Dirt::is_clean);
+        match if clean { as_clean? } else { look.sort(dirt)? } {
             Ok(candidate) => out.ready.push(candidate),
             Err(outcome) => out.decided.push(*outcome),
         }
@@ -71,7 +74,7 @@ struct Look<'a, 'p> {
 
 impl Look<'_, '_> {
     /// The lane as one that may land, or why it may not. `dirt` is what differs in its worktree.
-    fn sort(self, dirt: Option<Dirt>) -> Result<Result<Candidate, Box<Outcome>>, Error> {
+    fn sort(&self, dirt: Option<Dirt>) -> Result<Result<Candidate, Box<Outcome>>, Error> {
         match self.examine(dirt)? {
             Ok((tip, base)) => self.measure(tip, base),
             Err(outcome) => Ok(Err(outcome)),

@@ -104,7 +104,7 @@ impl Gathered<'_> {
     pub(super) fn dirty(&mut self, project: &Project) -> Vec<Dirty> {
         let subjects: Vec<&mut Subject> = self.groups.iter_mut().flat_map(|g| &mut g.lanes).collect();
         let folders: Vec<PathBuf> = subjects.iter().map(|s| s.path.clone()).collect();
-        let found = statuses(&project.repo, &folders);
+        let (found, ()) = statuses(&project.repo, &folders, || ());
         let mut out = Vec::new();
         for (subject, dirt) in subjects.into_iter().zip(found) {
             let is_on = || project.repo.is_on(&subject.path, &subject.branch);
