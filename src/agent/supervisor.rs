@@ -295,7 +295,7 @@ impl Watch<'_> {
         let Some(worktree) = worktrees.at(&self.lane.path).filter(|_| self.lane.path.exists()) else {
             return Ok(Some("its worktree is gone".to_owned()));
         };
-        let (Some(head), Some(tip)) = (worktree.head, repo.branch_tip(&self.lane.branch)?) else {
+        let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&self.lane.branch)?) else {
             return Ok(None);
         };
         if worktree.branch.as_deref() == Some(self.lane.branch.as_str()) || repo.is_ancestor(head, tip)? {

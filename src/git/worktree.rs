@@ -10,8 +10,10 @@ use super::{Command, Error, Head, Oid, Repo, RepoPath};
 pub(crate) struct Worktree {
     /// Its top folder.
     pub(crate) path: PathBuf,
-    /// The commit HEAD is at; none on an unborn branch or in a bare repository.
-    pub(crate) head: Option<Oid>,
+    /// The commit HEAD is at, if that was said with it.
+    head: Option<Oid>,
+    /// The ref HEAD names, in full.
+    names: Option<String>,
     /// The branch HEAD names, without `refs/heads/`; none when detached.
     pub(crate) branch: Option<String>,
     /// Why `git worktree lock` holds it, if it does (the reason may be empty).
@@ -59,7 +61,7 @@ impl WorktreeList {
     fn read_files(repo: &Repo) -> Result<WorktreeList, Error> {
         let common = repo.common_dir();
         let mut all = vec![match repo.main_worktree() {
-            Some(main) => with_head(repo, common, main.to_owned())?,
+            Some(main) => with_head(common, main.to_owned())?,
             None => Worktree { bare: true, ..Worktree::at(common.to_owned()) },
         }];
         let mut admins = match std::fs::read_dir(common.join("worktrees")) {
@@ -74,7 +76,7 @@ impl WorktreeList {
                 continue;
             };
             // Gone since it was listed: it is just being removed.
-            let Ok(mut worktree) = with_head(repo, &admin, path) else { continue };
+            let Ok(mut worktree) = with_head(&admin, path) else { continue };
             worktree.locked =
                 std::fs::read_to_string(admin.join("locked")).ok().map(|t| t.trim_end().to_owned());
             if worktree.locked.is_none() && !link.exists() {
@@ -102,18 +104,26 @@ impl WorktreeList {
 }
 
 impl Worktree {
+    /// The commit HEAD is at; none on an unborn branch or in a bare repository.
+    pub(crate) fn head(&self, repo: &Repo) -> Result<Option<Oid>, Error> {
+        match (self.head, &self.names) {
+            (None, Some(name)) => repo.ref_tip(name),
+            (head, _) => Ok(head),
+        }
+    }
+
     fn at(path: PathBuf) -> Worktree {
-        Worktree { path, head: None, branch: None, locked: None, prunable: None, bare: false }
+        Worktree { path, head: None, names: None, branch: None, locked: None, prunable: None, bare: false }
     }
 }
 
 /// A worktree with what HEAD in its git directory says.
-fn with_head(repo: &Repo, git_dir: &Path, path: PathBuf) -> Result<Worktree, Error> {
+fn with_head(git_dir: &Path, path: PathBuf) -> Result<Worktree, Error> {
     let mut worktree = Worktree::at(path);
     let file = git_dir.join("HEAD");
     let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
     if let Some(name) = text.trim_end().strip_prefix("ref: ") {
-        worktree.head = repo.ref_tip(name)?;
+        worktree.names = Some(name.to_owned());
         worktree.branch = Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
     } else {
         worktree.head = text.trim_end().parse().ok();
@@ -179,17 +189,17 @@ impl Repo {
     /// Git's admin folder for the worktree at `path`, found from git's side: the folder may be gone or name another.
     pub(crate) fn admin_dir_of(&self, path: &Path) -> Option<PathBuf> {
         let all = self.common_dir().join("worktrees");
-        let Ok(entries) = std::fs::read_dir(&all) else { return None };
         let link = path.join(".git");
-        for entry in entries.flatten() {
-            let dir = entry.path();
+        let names_it = |dir: &Path| {
             let text = std::fs::read(dir.join("gitdir")).unwrap_or_default();
-            let target = RepoPath::new(text.trim_ascii_end()).under(&dir);
-            if target == link {
-                return Some(dir);
-            }
+            RepoPath::new(text.trim_ascii_end()).under(dir) == link
+        };
+        // The one that the folder itself names is it more often than not.
+        let own = self.git_dir_of(path).ok().filter(|dir| dir.parent() == Some(&all) && names_it(dir));
+        if own.is_some() {
+            return own;
         }
-        None
+        std::fs::read_dir(&all).ok()?.flatten().map(|entry| entry.path()).find(|dir| names_it(dir))
     }
 }
 
@@ -253,6 +263,8 @@ mod tests {
             list.sort_by(|a, b| a.path.cmp(&b.path));
             for worktree in &mut list {
                 worktree.prunable = worktree.prunable.take().map(|_| String::new());
+                worktree.head = worktree.head(&repo).unwrap();
+                worktree.names = None;
             }
             list
         };

@@ -202,10 +202,10 @@ fn elsewhere(
     worktree: &Worktree,
     tip: Option<Oid>,
 ) -> Result<Option<(String, Oid)>, Error> {
-    let Some(head) = worktree.head else { return Ok(None) };
     if worktree.branch.as_deref() == Some(lane.branch.as_str()) {
         return Ok(None);
     }
+    let Some(head) = worktree.head(&project.repo)? else { return Ok(None) };
     let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
     for known in tip.into_iter().chain(project.repo.branch_tip(base)?) {
         if project.repo.is_ancestor(head, known)? {

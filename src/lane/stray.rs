@@ -28,7 +28,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         path: path.to_owned(),
         worktree_id: name.to_string(),
         base,
-        start: worktree.head.unwrap_or(start),
+        start: worktree.head(&project.repo)?.unwrap_or(start),
         state: LaneState::Failed,
         detail: Some("its making was cut short".to_owned()),
         agent: None,

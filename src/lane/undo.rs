@@ -160,11 +160,13 @@ impl TakeBack<'_, '_> {
     }
 
     fn is_on(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
-        let worktrees = WorktreeList::read(&self.op.project.repo)?;
-        Ok(worktrees.at(dir).is_some_and(|worktree| match head {
+        let repo = &self.op.project.repo;
+        let worktrees = WorktreeList::read(repo)?;
+        let Some(worktree) = worktrees.at(dir) else { return Ok(false) };
+        Ok(match head {
             Head::Branch(name) => worktree.branch.as_ref() == Some(name),
-            Head::Detached(id) => worktree.branch.is_none() && worktree.head == Some(*id),
-        }))
+            Head::Detached(id) => worktree.branch.is_none() && worktree.head(repo)? == Some(*id),
+        })
     }
 
     /// A lane that goes once more may hold what was not in it when it went before.

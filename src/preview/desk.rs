@@ -22,9 +22,9 @@ impl Desk {
     pub(super) fn look(project: &Project, main: &Path) -> Result<Desk, Error> {
         let list = WorktreeList::read(&project.repo)?;
         let worktree = list.iter().next().filter(|w| w.path == main).or_else(|| list.at(main));
-        let found = worktree.and_then(|w| Some((w.head?, w.branch.clone())));
-        let (commit, branch) = found.ok_or(Error::Unborn)?;
-        let head = branch.map_or(Head::Detached(commit), Head::Branch);
+        let worktree = worktree.ok_or(Error::Unborn)?;
+        let commit = worktree.head(&project.repo)?.ok_or(Error::Unborn)?;
+        let head = worktree.branch.clone().map_or(Head::Detached(commit), Head::Branch);
         Ok(Desk { head, commit })
     }
 }
