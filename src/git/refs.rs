@@ -6,6 +6,9 @@ use gix::refs::TargetRef;
 
 use super::{Error, Head, Oid, Repo};
 
+/// Where branches are.
+const HEADS: &str = "refs/heads/";
+
 impl Repo {
     /// The commit a fully named ref points to; none when it does not exist.
     pub(crate) fn ref_tip(&self, name: &str) -> Result<Option<Oid>, Error> {
@@ -19,18 +22,18 @@ impl Repo {
             return Ok(Oid::from_hex(out.line().as_bytes()));
         }
         let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
-        match found {
-            None => Ok(None),
-            Some(mut found) => found
-                .peel_to_id()
-                .map(|id| Some(Oid(id.detach())))
-                .map_err(Error::object(format!("ref {name}"))),
+        let Some(mut found) = found else { return Ok(None) };
+        if let (TargetRef::Object(id), true) = (found.target(), name.starts_with(HEADS)) {
+            // A branch is at a commit. To look whether it is means to open that.
+            return Ok(Some(Oid(id.to_owned())));
         }
+        let peeled = found.peel_to_id().map_err(Error::object(format!("ref {name}")))?;
+        Ok(Some(Oid(peeled.detach())))
     }
 
     /// The tip of a local branch; none when it does not exist.
     pub(crate) fn branch_tip(&self, branch: &str) -> Result<Option<Oid>, Error> {
-        self.ref_tip(&format!("refs/heads/{branch}"))
+        self.ref_tip(&format!("{HEADS}{branch}"))
     }
 
     /// All refs below `prefix` (which ends in `/`) with their tips, by name.
@@ -99,7 +102,7 @@ impl Repo {
 
     /// Whether a name is one that git accepts for a branch.
     pub(crate) fn is_branch_name(branch: &str) -> bool {
-        let full = format!("refs/heads/{branch}");
+        let full = format!("{HEADS}{branch}");
         !branch.starts_with('-')
             && branch != "HEAD"
             && gix::validate::reference::name(full.as_str().into()).is_ok()
