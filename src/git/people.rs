@@ -1,24 +1,51 @@
 //! Owns whose name a new commit carries, where that is plain to read; else git decides, which knows more ways.
 
 use gix::actor::{Signature, SignatureRef};
+use gix::bstr::{BString, ByteSlice};
 
 use super::Repo;
 
 /// What git strips from both ends of a name.
 const CRUD: &[u8] = b".,:;<>\"\\'";
 
+/// Somebody, without a time.
+struct Person {
+    name: BString,
+    email: BString,
+}
+
+impl Person {
+    fn as_ref(&self) -> SignatureRef<'_> {
+        SignatureRef { name: self.name.as_bstr(), email: self.email.as_bstr(), time: "" }
+    }
+}
+
 impl Repo {
     /// Author and committer, as `git commit-tree` would take them now. None where only git can tell: nobody is
     /// configured, a name would have to be cleaned, a date or an encoding is of a kind of its own.
     pub(super) fn people(&self) -> Option<(Signature, Signature)> {
-        let (author, committer) = (self.gix.author()?.ok()?, self.gix.committer()?.ok()?);
-        self.stamp(author, committer)
+        let (author, committer) = (self.person("author")?, self.person("committer")?);
+        self.stamp(author.as_ref(), committer.as_ref())
     }
 
     /// The user, as an author is written: `Name <address>`. None when nobody is configured.
     pub(crate) fn user(&self) -> Option<String> {
-        let author = self.gix.author()?.ok()?;
+        let author = self.person("author")?;
         Some(format!("{} <{}>", author.name, author.email))
+    }
+
+    /// The name and address that variables or settings give somebody in this role. The library's own answer comes with the
+    /// time, for which it reads all names of time zones first.
+    fn person(&self, role: &str) -> Option<Person> {
+        let settings = self.gix.config_snapshot();
+        let find = |what: &str| {
+            let variable = format!("GIT_{role}_{what}").to_uppercase();
+            let given = std::env::var_os(variable).map(|text| BString::from(text.into_encoded_bytes()));
+            let set = |whose: &str| settings.string(format!("{whose}.{what}").as_str());
+            let found = given.or_else(|| set(role)).or_else(|| set("user"));
+            found.filter(|text| !text.is_empty())
+        };
+        Some(Person { name: find("name")?, email: find("email")? })
     }
 
     /// Both with this name and address, and the time that the user's own would have.
@@ -44,9 +71,19 @@ impl Repo {
 /// Now, or what the variable says.
 fn time(variable: &str) -> Option<gix::date::Time> {
     match std::env::var_os(variable) {
-        None => Some(gix::date::Time::now_local_or_utc()),
+        None => Some(here_and_now().unwrap_or_else(gix::date::Time::now_local_or_utc)),
         Some(text) => gix::date::parse(text.to_str()?, None).ok(),
     }
+}
+
+/// Now, in the time zone of the machine. None where a variable names another, or no file says which it is.
+fn here_and_now() -> Option<gix::date::Time> {
+    if std::env::var_os("TZ").is_some() {
+        return None;
+    }
+    let zone = jiff::tz::TimeZone::tzif("", &std::fs::read("/etc/localtime").ok()?).ok()?;
+    let now = jiff::Timestamp::now();
+    Some(gix::date::Time { seconds: now.as_second(), offset: zone.to_offset(now).seconds() })
 }
 
 /// Whether git would take a name as it is.
@@ -58,7 +95,16 @@ fn is_plain(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_plain;
+    use super::{here_and_now, is_plain};
+
+    #[test]
+    fn the_machines_time_zone_is_the_one_that_git_would_take() {
+        let ours = here_and_now();
+        let theirs = std::process::Command::new("date").arg("+%z").output().unwrap().stdout;
+        let theirs: i32 = String::from_utf8(theirs).unwrap().trim().parse().unwrap();
+        let seconds = theirs / 100 * 3600 + theirs % 100 * 60;
+        assert!(ours.is_none_or(|time| time.offset == seconds), "{ours:?} and {seconds}");
+    }
 
     #[test]
     fn names_that_git_would_clean_are_left_to_git() {
