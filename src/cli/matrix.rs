@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use console::style;
-use serde::Serialize;
 
 use super::complete::lane_names;
 use super::{Done, Session, grid};
@@ -47,12 +46,6 @@ const SHARE: u32 = 10;
 /// How soon a Ctrl-C is noticed meanwhile.
 const GLANCE: Duration = Duration::from_millis(50);
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    #[serde(flatten)]
-    forecast: &'a Forecast,
-}
-
 pub(super) fn run(session: &Session, args: &Matrix) -> Done {
     let project = session.project()?;
     // A folder is made on the way, which goes again.
@@ -62,7 +55,7 @@ pub(super) fn run(session: &Session, args: &Matrix) -> Done {
     }
     let forecast = look(&project, args)?;
     if session.ui.json {
-        session.ui.object(Answer { forecast: &forecast });
+        session.ui.long_object(&forecast);
     } else {
         print(session, &forecast);
     }
@@ -99,7 +92,7 @@ fn watch(session: &Session, project: &Project, args: &Matrix) -> Done {
         let forecast = forecast?;
         if shown.as_ref() != Some(&forecast) {
             if session.ui.json {
-                session.ui.object_line(Answer { forecast: &forecast });
+                session.ui.object_line(&forecast);
             } else {
                 // What is no terminal gets one after the other.
                 drop(console::Term::stdout().is_term().then(|| console::Term::stdout().clear_screen()));

@@ -59,6 +59,17 @@ impl Ui {
         self.answer(serde_json::to_string_pretty(&value).unwrap_or_default());
     }
 
+    /// The same for an answer that may be long: its fields come in their own order, and `schema` last.
+    pub(crate) fn long_object(self, body: impl Serialize) {
+        #[derive(Serialize)]
+        struct Whole<T> {
+            #[serde(flatten)]
+            body: T,
+            schema: u32,
+        }
+        self.answer(serde_json::to_string_pretty(&Whole { body, schema: 1 }).unwrap_or_default());
+    }
+
     /// One JSON object on one line, for streams.
     pub(crate) fn object_line(self, body: impl Serialize) {
         let mut value = serde_json::to_value(body).unwrap_or_default();

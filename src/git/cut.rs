@@ -5,6 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Error, Oid, Repo};
 
+/// How many commits are remembered of a lane. One with more takes longer to look at than its line to read.
+const LONG: usize = 200;
+
 /// The commits that one tip has on top of a base, and the commits of the base that they stand on.
 #[derive(Debug, Clone)]
 pub(crate) struct Fork {
@@ -17,6 +20,23 @@ impl Fork {
     /// How many commits the base lacks.
     pub(crate) fn commits(&self) -> usize {
         self.own.len()
+    }
+
+    /// In one line, to be remembered; none for one that is long.
+    pub(crate) fn to_line(&self) -> Option<String> {
+        let line =
+            |ids: &mut dyn Iterator<Item = &Oid>| ids.map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let own = line(&mut self.own.iter());
+        (self.own.len() + self.roots.len() <= LONG).then(|| format!("{own};{}", line(&mut self.roots.iter())))
+    }
+
+    /// What was remembered of this tip.
+    pub(crate) fn from_line(tip: Oid, line: &str) -> Option<Fork> {
+        let read = |ids: &str| {
+            ids.split_ascii_whitespace().map(|id| Oid::from_hex(id.as_bytes())).collect::<Option<Vec<Oid>>>()
+        };
+        let (own, roots) = line.split_once(';')?;
+        Some(Fork { tip, own: read(own)?.into_iter().collect(), roots: read(roots)? })
     }
 }
 
@@ -43,6 +63,12 @@ impl<'a> Cuts<'a> {
     /// For lanes of the branch whose tip is `base`.
     pub(crate) fn new(repo: &'a Repo, base: Oid) -> Result<Cuts<'a>, Error> {
         Ok(Cuts { repo, base, made_up: repo.has_made_up_history()?, known: RefCell::default() })
+    }
+
+    /// What it depends on what a tip has on top of the base.
+    pub(crate) fn source(&self, tip: Oid) -> Result<Oid, Error> {
+        let made_up = [u8::from(self.made_up)];
+        self.repo.fingerprint(&[b"fork", &made_up, self.base.as_bytes(), tip.as_bytes()])
     }
 
     /// What a tip has on top of the base.
@@ -103,5 +129,25 @@ impl<'a> Cuts<'a> {
         };
         self.known.borrow_mut().insert(key, common);
         Ok(common)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_comes_back_from_its_line() {
+        let id = |n: usize| Oid::from_hex(format!("{n:040x}").as_bytes()).unwrap();
+        for (own, roots) in [(vec![1, 2, 3], vec![4, 5]), (vec![], vec![9]), (vec![1], vec![])] {
+            let own: HashSet<Oid> = own.into_iter().map(id).collect();
+            let fork = Fork { tip: id(7), own, roots: roots.into_iter().map(id).collect() };
+            let again = Fork::from_line(id(7), &fork.to_line().unwrap()).unwrap();
+            assert_eq!((again.tip, &again.own, &again.roots), (fork.tip, &fork.own, &fork.roots));
+        }
+        assert!(Fork::from_line(id(7), "not a line").is_none());
+        assert!(Fork::from_line(id(7), &format!("{};{}", id(1), "12")).is_none());
+        let long = Fork { tip: id(1), own: (0..=LONG).map(id).collect(), roots: Vec::new() };
+        assert_eq!(long.to_line(), None);
     }
 }

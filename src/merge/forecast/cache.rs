@@ -39,19 +39,29 @@ impl Cache {
 
     /// What is known of a merge.
     pub(super) fn find(&mut self, key: Oid) -> Option<Vec<Clash>> {
-        let kept = self.known.get_mut(&key)?;
-        let found = if kept.text.is_empty() { Vec::new() } else { serde_json::from_str(&kept.text).ok()? };
-        kept.age = 0;
-        Some(found)
+        let text = self.find_line(key)?;
+        if text.is_empty() { Some(Vec::new()) } else { serde_json::from_str(text).ok() }
     }
 
     /// Remembers what came of a merge.
     pub(super) fn add(&mut self, key: Oid, clashes: &[Clash]) {
         let text = if clashes.is_empty() { Ok(String::new()) } else { serde_json::to_string(clashes) };
         if let Ok(text) = text {
-            self.known.insert(key, Kept { text, age: 0 });
-            self.added += 1;
+            self.add_line(key, text);
         }
+    }
+
+    /// What was remembered under a key.
+    pub(super) fn find_line(&mut self, key: Oid) -> Option<&str> {
+        let kept = self.known.get_mut(&key)?;
+        kept.age = 0;
+        Some(&kept.text)
+    }
+
+    /// Remembers one line.
+    pub(super) fn add_line(&mut self, key: Oid, text: String) {
+        self.known.insert(key, Kept { text, age: 0 });
+        self.added += 1;
     }
 
     /// Writes it down if at least so many were added. A store that cannot be written to works without.

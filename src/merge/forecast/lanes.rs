@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::answer::{Compared, LeftOut};
+use super::cache::Cache;
 use crate::git::{Cuts, Dirt, Fork, Oid, ThrowAway, Uncommitted, statuses, trees_of};
 use crate::lane::Project;
 use crate::merge::Error;
@@ -48,7 +49,11 @@ pub(super) struct Gathered<'a> {
 }
 
 /// Sorts the lanes by base. Uncommitted work is left alone here.
-pub(super) fn gather(project: &Project, lanes: Vec<LaneRecord>) -> Result<Gathered<'_>, Error> {
+pub(super) fn gather<'p>(
+    project: &'p Project,
+    lanes: Vec<LaneRecord>,
+    cache: &mut Cache,
+) -> Result<Gathered<'p>, Error> {
     let mut out = Gathered { groups: Vec::new(), left_out: Vec::new() };
     let mut groups: BTreeMap<String, Option<Group<'_>>> = BTreeMap::new();
     for lane in lanes {
@@ -65,9 +70,9 @@ pub(super) fn gather(project: &Project, lanes: Vec<LaneRecord>) -> Result<Gather
             leave(format!("its branch {} is gone", lane.branch));
             continue;
         };
-        let fork = group.cuts.fork(tip)?;
+        let (tree, fork) = known(project, group, tip, cache)?;
         let compared = Compared {
-            tree: repo.tree_of(tip)?,
+            tree,
             commits: fork.commits(),
             uncommitted: 0,
             note: None,
@@ -79,6 +84,22 @@ pub(super) fn gather(project: &Project, lanes: Vec<LaneRecord>) -> Result<Gather
     }
     out.groups = groups.into_values().flatten().collect();
     Ok(out)
+}
+
+/// The tree of a lane's tip and what it has on top of its base, from memory where neither has moved.
+fn known(project: &Project, group: &Group<'_>, tip: Oid, cache: &mut Cache) -> Result<(Oid, Fork), Error> {
+    let key = group.cuts.source(tip)?;
+    let line = cache.find_line(key).and_then(|line| line.split_once(';'));
+    if let Some((tree, rest)) = line
+        && let (Some(tree), Some(fork)) = (Oid::from_hex(tree.as_bytes()), Fork::from_line(tip, rest))
+    {
+        return Ok((tree, fork));
+    }
+    let (tree, fork) = (project.repo.tree_of(tip)?, group.cuts.fork(tip)?);
+    if let Some(line) = fork.to_line() {
+        cache.add_line(key, format!("{tree};{line}"));
+    }
+    Ok((tree, fork))
 }
 
 fn group<'a>(project: &'a Project, base: &str) -> Result<Option<Group<'a>>, Error> {

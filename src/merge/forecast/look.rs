@@ -31,7 +31,9 @@ const WORTH_KEEPING: usize = 100;
 /// Looks ahead at the merges that lanes would need.
 pub(crate) fn forecast(project: &Project, ask: Ask) -> Result<Forecast, Error> {
     let until = ask.within.map(|time| Instant::now() + time);
-    let mut gathered = gather(project, ask.lanes)?;
+    let layout = project.store.layout();
+    let mut cache = Cache::read(layout, project.repo.fingerprint(&[&circumstances(&project.repo)?])?);
+    let mut gathered = gather(project, ask.lanes, &mut cache)?;
     let mut away = Away::default();
     if ask.uncommitted {
         let dirty = gathered.dirty(project);
@@ -41,8 +43,6 @@ pub(crate) fn forecast(project: &Project, ask: Ask) -> Result<Forecast, Error> {
     }
     gathered.leave_unchanged_out();
     let mut meetings = meetings(project, &gathered.groups)?;
-    let layout = project.store.layout();
-    let mut cache = Cache::read(layout, project.repo.fingerprint(&[&circumstances(&project.repo)?])?);
     for meeting in &mut meetings {
         meeting.found = meeting.key.and_then(|key| cache.find(key));
     }
