@@ -72,6 +72,8 @@ pub struct Spawn {
     pub base: Option<String>,
     /// A branch to land on other than the starting point.
     pub onto: Option<String>,
+    /// Shell command lines that must succeed with the lane before it lands.
+    pub checks: Vec<String>,
 }
 
 impl Spawn {
@@ -189,6 +191,7 @@ impl Proq {
                 agent: job.as_ref().map(|j| j.agent.clone()),
                 base: lane::resolve_base(project, asked.base.as_deref(), asked.onto.as_deref())?,
                 carry: None,
+                checks: asked.checks.clone(),
             },
         )?;
         let created = lane::create(project, &plan)?;
@@ -228,9 +231,9 @@ impl Proq {
         Ok(back.snapshot.map(|id| id.to_string()))
     }
 
-    /// Lands lanes, in this order, each on its base, once the checks of the settings succeed. Of two that conflict, the first
-    /// lands. With `merge.push`, bases are pushed then; what came of that is in the report, and is no error. No agent is sent
-    /// at conflicts, whatever `merge.conflict_agent` says.
+    /// Lands lanes, in this order, each on its base, once the checks of the settings and those of their tasks succeed. Of two
+    /// that conflict, the first lands. With `merge.push`, bases are pushed then; what came of that is in the report, and is no
+    /// error. No agent is sent at conflicts, whatever `merge.conflict_agent` says.
     pub fn merge(&self, lanes: &[String]) -> Result<merge::Report, Error> {
         self.land(lanes, false)
     }

@@ -34,7 +34,7 @@ mod store;
 
 pub use facade::{Error, Lane, Proq, Spawn};
 pub use git::{Oid, RepoPath};
-pub use merge::{Check, Checks, Outcome, Report, Verdict};
+pub use merge::{Check, Checks, Outcome, Report, TaskChecks, Verdict};
 pub use process::Ended;
 pub use store::records::{LaneState, Strategy};
 

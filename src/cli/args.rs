@@ -94,9 +94,13 @@ pub(crate) enum Command {
 /// The lane is a branch proq/NAME and a worktree .proq-worktrees/NAME, cut from the current branch. The agent is started
 /// there with the prompt, and the command returns at once. Without NAME one is made from the prompt.
 ///
+/// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
+/// the lane out when it fails. Give commands that fail as long as nobody has done the task.
+///
 /// Examples:
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn codex -n auth -f task.md
+///     git proq spawn claude "implement payments" --check 'make test-payments'
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Args)]
@@ -126,6 +130,9 @@ pub(crate) struct Spawn {
     /// Land on BRANCH
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
     pub(crate) onto: Option<String>,
+    /// Land the lane only when CMD, a line for the shell, succeeds with it; may be given again
+    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub(crate) check: Vec<String>,
     /// Make the lane only; start nothing
     #[arg(long, conflicts_with = "command")]
     pub(crate) empty: bool,

@@ -22,7 +22,8 @@ use crate::store::records::Strategy;
 /// cleaned up.
 ///
 /// With verify.commands or --verify, what will land is checked first, in a worktree of its own. A lane with which a
-/// check fails that succeeds without it is put aside, and the others land.
+/// check fails that succeeds without it is put aside, and the others land. So is one with which a check of its own fails
+/// (`git proq spawn --check`); those of the lanes that land together are run last, whatever --verify says.
 ///
 /// Landings queue up, first come, first served; `git proq queue` shows them.
 ///
@@ -87,7 +88,7 @@ pub(crate) struct Merge {
     /// Check what will land with CMD, a line for the shell, after the verify.commands; may be given again
     #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
     pub(crate) verify: Vec<String>,
-    /// Land without the verify.commands
+    /// Land without the verify.commands and the lanes' own checks
     #[arg(long, conflicts_with = "verify")]
     pub(crate) no_checks: bool,
     /// Check up to N states of the landing at the same time
@@ -246,6 +247,11 @@ fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), r
             let no = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
             session.ui.answer(format!("would check with: {command}{no}"));
         }
+        for task in &checks.tasks {
+            for command in &task.commands {
+                session.ui.answer(format!("would check with: {command}, for {}", task.lane));
+            }
+        }
     }
     for line in &report.pushed {
         print_push(session, line, args.dry_run);
@@ -331,24 +337,30 @@ fn sentence(line: &Outcome, dry_run: bool) -> String {
                 line.onto
             )
         }
-        Verdict::CheckFailed => {
-            let why = line.message.as_deref().unwrap_or("a check failed");
-            let with = line.check.as_ref().map_or_else(String::new, |check| match check.with.as_slice() {
-                [] => format!(" with it on {}", line.onto),
-                [one] => format!(" with it on {} and {one}", line.onto),
-                [.., last] => {
-                    let others = ui::count(check.with.len() - 1, "other lane");
-                    format!(" with it on {}, {last} and {others}", line.onto)
-                }
-            });
-            let word = console::style("check failed").red();
-            format!("{word} {lane}: {why}{with}, but not without it; {} does not have it", line.onto)
-        }
+        Verdict::CheckFailed => check_failed(line),
         Verdict::Refused => {
             let why = line.message.as_deref().unwrap_or("it may not land");
             format!("{} {lane}: {why}", console::style("refused").red())
         }
     }
+}
+
+fn check_failed(line: &Outcome) -> String {
+    let lane = &line.lane;
+    let why = line.message.as_deref().unwrap_or("a check failed");
+    let with = line.check.as_ref().map_or_else(String::new, |check| match check.with.as_slice() {
+        [] => format!(" with it on {}", line.onto),
+        [one] => format!(" with it on {} and {one}", line.onto),
+        [.., last] => {
+            let others = ui::count(check.with.len() - 1, "other lane");
+            format!(" with it on {}, {last} and {others}", line.onto)
+        }
+    });
+    let word = console::style("check failed").red();
+    // Without the lane, nobody asks for what its own task has to achieve.
+    let own = line.check.as_ref().is_some_and(|check| check.task_of.as_ref() == Some(lane));
+    let without = if own { "" } else { ", but not without it" };
+    format!("{word} {lane}: {why}{with}{without}; {} does not have it", line.onto)
 }
 
 fn good(word: &str) -> String {

@@ -33,6 +33,7 @@ mod spawn;
 mod stop;
 mod supervise;
 mod table;
+mod terms;
 mod ui;
 mod undo;
 mod wait;

@@ -124,6 +124,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     line("state", &format!("{}{}", ui::state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()));
     line("branch", &branch(project, lane, view));
     line("base", &format!("{}, from {}", lane.base, lane.start.short()));
+    for check in &lane.checks {
+        line("lands if", &format!("`{check}` succeeds"));
+    }
     if let Some(view) = view {
         let gone = if view.folder_gone { " (gone)" } else { "" };
         line("worktree", &format!("{}{gone}", lane.path.display()));
@@ -149,6 +152,16 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
             line("prompt", &about.dir.join(format!("runs/{}.md", run.attempt)).display().to_string());
         }
     }
+    print_trouble(&line, lane, about);
+    let task = about.task.trim();
+    if !task.is_empty() {
+        session.ui.answer("");
+        session.ui.answer(task);
+    }
+}
+
+/// What keeps the lane from landing.
+fn print_trouble(line: &dyn Fn(&str, &str), lane: &LaneRecord, about: &About) {
     if let Some(conflict) = &about.conflict {
         line("conflict", &format!("with {} in {}", conflict.onto, ui::count(conflict.paths.len(), "file")));
         for message in &conflict.messages {
@@ -156,16 +169,12 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
         }
     }
     if let Some(check) = &about.check {
-        line("check", &format!("`{}` failed with it on {}: {}", check.command, check.onto, check.ended));
+        let own = if check.task_of.as_ref() == Some(&check.lane) { "its own " } else { "" };
+        line("check", &format!("{own}`{}` failed with it on {}: {}", check.command, check.onto, check.ended));
         line("", &format!("git proq logs {} --check", lane.name));
     }
     if let Some(open) = &about.resolving {
         line("laid out", &format!("in {}", open.path.display()));
-    }
-    let task = about.task.trim();
-    if !task.is_empty() {
-        session.ui.answer("");
-        session.ui.answer(task);
     }
 }
 

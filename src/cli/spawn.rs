@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::args::Spawn;
-use super::{Done, Failure, Mistake, Session, ui};
+use super::{Done, Failure, Mistake, Session, terms, ui};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
@@ -29,12 +29,15 @@ struct Answer<'a> {
     agent: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    checks: &'a [String],
     state: String,
     dry_run: bool,
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let asked = Asked::read(session, args)?;
+    let checks = terms::checks(&args.check)?;
     let project = session.project_to_change()?;
     let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
@@ -49,6 +52,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
             agent: asked.job.as_ref().map(|job| job.agent.clone()),
             base,
             carry: here.filter(|_| args.carry),
+            checks,
         },
     )?;
     if args.dry_run {
@@ -151,6 +155,7 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
             start: base.start.to_string(),
             agent: job.map(|j| j.agent.as_str()),
             command: job.map(Job::shown),
+            checks: plan.checks(),
             state: LaneState::Idle.to_string(),
             dry_run: true,
         });
@@ -164,6 +169,7 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
         Some(job) => session.ui.answer(format!("  runs      {}", job.shown())),
         None => session.ui.answer("  runs      nothing"),
     }
+    terms::say(session, plan.checks());
 }
 
 fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
@@ -193,6 +199,7 @@ fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: Lane
         start: lane.start.to_string(),
         agent: lane.agent.as_deref(),
         command: job.map(Job::shown),
+        checks: &lane.checks,
         state: state.to_string(),
         dry_run: false,
     });

@@ -28,6 +28,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) base: Base,
     /// Uncommitted changes of tracked files at this worktree become its first commit.
     pub(crate) carry: Option<PathBuf>,
+    /// Shell command lines that must succeed with it before it lands.
+    pub(crate) checks: Vec<String>,
 }
 
 impl NewLane<'_> {
@@ -89,6 +91,11 @@ impl<'a> Plan<'a> {
     /// Where it starts and lands.
     pub(crate) fn base(&self) -> &Base {
         &self.asked.base
+    }
+
+    /// What must succeed with it before it lands.
+    pub(crate) fn checks(&self) -> &[String] {
+        &self.asked.checks
     }
 }
 
@@ -279,6 +286,7 @@ impl Steps<'_, '_> {
             attempt: 0,
             created: now(),
             updated: now(),
+            checks: plan.asked.checks.clone(),
             preview_edits: Vec::new(),
             landed: None,
         };

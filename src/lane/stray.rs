@@ -35,6 +35,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         attempt: 0,
         created: now(),
         updated: now(),
+        checks: Vec::new(),
         preview_edits: Vec::new(),
         landed: None,
     };

@@ -16,7 +16,16 @@ use crate::store::{self, Layout, Record, new_id, now};
 /// How many of the last lines are shown.
 const SHOWN: usize = 15;
 
-/// A lane with which a command fails that succeeds without it.
+/// A command, and whose it is.
+#[derive(Debug, Clone)]
+pub(super) struct Blame {
+    /// The command line.
+    pub(super) command: String,
+    /// The lane to whose task it belongs; none when it is for every landing.
+    pub(super) task_of: Option<String>,
+}
+
+/// A lane with which a command fails that succeeds without it, or that its own task asks for.
 #[derive(Debug, Clone)]
 pub(super) struct Failed {
     /// The lane.
@@ -25,8 +34,8 @@ pub(super) struct Failed {
     pub(super) with: Vec<String>,
     /// The tree on which it fails.
     pub(super) tree: Oid,
-    /// The command.
-    pub(super) command: String,
+    /// What fails.
+    pub(super) blame: Blame,
     /// How it failed.
     pub(super) red: Rc<Red>,
     /// The name of the log.
@@ -39,10 +48,10 @@ impl Failed {
         candidate: Candidate,
         with: Vec<String>,
         tree: Oid,
-        command: String,
+        blame: Blame,
         red: Rc<Red>,
     ) -> Failed {
-        Failed { candidate, with, tree, command, red, id: new_id() }
+        Failed { candidate, with, tree, blame, red, id: new_id() }
     }
 
     /// The steps that put the lane in state `check-failed`. What was written is kept at once: it is nobody's record.
@@ -54,7 +63,8 @@ impl Failed {
         let record = CheckRecord {
             lane: lane.name.clone(),
             onto: stack.onto.clone(),
-            command: self.command.clone(),
+            command: self.blame.command.clone(),
+            task_of: self.blame.task_of.clone(),
             ended: self.red.ended.to_string(),
             with: self.with.clone(),
             tree: self.tree,
@@ -91,7 +101,8 @@ impl Failed {
         Outcome {
             message: Some(self.said()),
             check: Some(Check {
-                command: self.command.clone(),
+                command: self.blame.command.clone(),
+                task_of: self.blame.task_of.clone(),
                 ended: self.red.ended,
                 with: self.with.clone(),
                 log: folder.join(Layout::check_log(&self.id)),
@@ -102,7 +113,14 @@ impl Failed {
     }
 
     fn said(&self) -> String {
-        format!("`{}` failed ({})", self.command, self.red.ended)
+        let (Blame { command, task_of }, ended) = (&self.blame, self.red.ended);
+        match task_of {
+            None => format!("`{command}` failed ({ended})"),
+            Some(lane) if *lane == self.candidate.lane.name => {
+                format!("its own check `{command}` failed ({ended})")
+            }
+            Some(lane) => format!("`{command}`, a check of lane '{lane}', failed ({ended})"),
+        }
     }
 }
 

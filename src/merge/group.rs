@@ -167,6 +167,7 @@ impl Work<'_, '_> {
         };
         let Arranged { stack, lanes, why } = arrange::build(ground, base, &fresh, request.order)?;
         if request.dry_run {
+            self.verifier.note_tasks(&stack);
             return Ok(Prepared { verified: Verified { stack, failed: Vec::new() }, why });
         }
         let rebuild = |lanes: &[Candidate]| stack::build(ground, base, lanes);

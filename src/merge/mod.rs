@@ -2,6 +2,7 @@
 
 mod arrange;
 mod collect;
+mod commands;
 mod conflict;
 mod error;
 mod failed;
@@ -34,7 +35,7 @@ mod verify;
 pub(crate) use error::Error;
 pub(crate) use forecast::{Ask, Compared, Forecast, Pair, Result as Meeting, forecast};
 pub(crate) use order::Order;
-pub use outcome::{Check, Checks, Outcome, Pushed, Report, Verdict};
+pub use outcome::{Check, Checks, Outcome, Pushed, Report, TaskChecks, Verdict};
 pub(crate) use plan::{Line, Plan};
 pub(crate) use proof::Leave;
 pub(crate) use push::Push;

@@ -33,6 +33,9 @@ pub enum Verdict {
 pub struct Check {
     /// The command line.
     pub command: String,
+    /// The lane to whose task that belongs; none when it is for every landing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_of: Option<String>,
     /// How it ended.
     pub ended: Ended,
     /// The lanes below it, with which it succeeds.
@@ -105,8 +108,11 @@ impl Outcome {
 /// What was run before anything landed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Checks {
-    /// The command lines, in order.
+    /// The command lines for all lanes, in order.
     pub commands: Vec<String>,
+    /// Those that belong to a lane's task.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskChecks>,
     /// Those that come with the repository and were not approved. Only in a dry run: they keep lanes from landing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unapproved: Vec<String>,
@@ -120,6 +126,15 @@ pub struct Checks {
     /// Those that fail on the base itself, and so did not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub red_on_base: Vec<String>,
+}
+
+/// What has to succeed for one lane's task to be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct TaskChecks {
+    /// The lane.
+    pub lane: String,
+    /// The command lines, in order.
+    pub commands: Vec<String>,
 }
 
 /// A base that something landed on and that was to be pushed.

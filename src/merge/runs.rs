@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::Error;
+use super::commands::Numbers;
 use super::search::{Colour, is_moot};
 use super::slot::Slot;
 use crate::git::Oid;
@@ -26,8 +27,8 @@ const KEPT: u64 = 1024 * 1024;
 /// What to run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules<'a> {
-    /// The command lines, in order.
-    pub(super) commands: &'a [String],
+    /// The command lines, by number.
+    pub(super) lines: &'a [String],
     /// Those that may fail, by number.
     pub(super) tolerated: &'a [usize],
 }
@@ -41,8 +42,8 @@ pub(super) struct Task {
     pub(super) lanes: Vec<String>,
     /// The branch it is to land on.
     pub(super) onto: String,
-    /// How many of the commands.
-    pub(super) first: usize,
+    /// Which of the commands, in order.
+    pub(super) commands: Numbers,
 }
 
 /// A command that failed twice.
@@ -86,8 +87,9 @@ pub(super) struct Runs {
 struct Active {
     task: usize,
     slot: usize,
-    command: usize,
-    /// The command that failed the first time.
+    /// Which of the task's commands.
+    at: usize,
+    /// The number of the command that failed the first time.
     failed: Option<usize>,
     watched: Watched,
 }
@@ -166,7 +168,7 @@ impl Round<'_> {
             self.runs.slots.push(Slot::take(self.project, slot)?);
         }
         let watched = self.begin_in(task, slot, false)?;
-        Ok(Active { task, slot, command: 0, failed: None, watched })
+        Ok(Active { task, slot, at: 0, failed: None, watched })
     }
 
     fn begin_in(&mut self, task: usize, slot: usize, again: bool) -> Result<Watched, Error> {
@@ -183,9 +185,9 @@ impl Round<'_> {
         Ok(watched)
     }
 
-    fn start(&self, task: usize, slot: usize, command: usize) -> Result<Watched, Error> {
+    fn start(&self, task: usize, slot: usize, at: usize) -> Result<Watched, Error> {
         let (project, task, slot) = (self.project, &self.tasks[task], &self.runs.slots[slot]);
-        let line = &self.rules.commands[command];
+        let line = &self.rules.lines[task.commands[at]];
         let layout = project.store.layout();
         let log = add_to(&layout.slot_log(slot.number), &format!("$ {line}"))?;
         let second = log.try_clone().map_err(store::Error::io("open", &layout.slot_log(slot.number)))?;
@@ -204,20 +206,21 @@ impl Round<'_> {
     }
 
     /// The next command of a commit, or what came of it.
-    fn go_on(&mut self, at: usize, ended: Ended) -> Result<Option<Found>, Error> {
-        let Active { task, slot, command, failed, .. } = self.active[at];
+    fn go_on(&mut self, one: usize, ended: Ended) -> Result<Option<Found>, Error> {
+        let Active { task, slot, at, failed, .. } = self.active[one];
+        let command = self.tasks[task].commands[at];
         if ended.is_success() || self.rules.tolerated.contains(&command) {
-            if command + 1 == self.tasks[task].first {
+            if at + 1 == self.tasks[task].commands.len() {
                 return Ok(Some(Found::Green { flaky: failed }));
             }
-            self.active[at].watched = self.start(task, slot, command + 1)?;
-            self.active[at].command += 1;
+            self.active[one].watched = self.start(task, slot, at + 1)?;
+            self.active[one].at += 1;
             return Ok(None);
         }
         if failed.is_none() {
-            self.active[at].watched = self.begin_in(task, slot, true)?;
-            self.active[at].command = 0;
-            self.active[at].failed = Some(command);
+            self.active[one].watched = self.begin_in(task, slot, true)?;
+            self.active[one].at = 0;
+            self.active[one].failed = Some(command);
             return Ok(None);
         }
         let log = end_of(&self.project.store.layout().slot_log(self.runs.slots[slot].number))?;
@@ -240,7 +243,7 @@ impl Round<'_> {
         self.project.listener.progress(format!(
             "checking {}{again}: {} {}s{more}",
             called(&task.onto, &task.lanes),
-            self.rules.commands[first.command],
+            self.rules.lines[task.commands[first.at]],
             first.watched.elapsed().as_secs()
         ));
     }

@@ -6,7 +6,8 @@
 //!
 //! One at a time, for `k` lanes at fault among `n` and one command, that takes at most `k * ceil(log2(n)) + k + 2` looks:
 //! the stack itself once, and once more after each lane that goes; the base once; `ceil(log2(n))` to find a lane. A command
-//! more that fails is one look at the base more; one that fails on the base too, and so does not count, another one.
+//! more that fails is one look at the base more; one that fails on the base too, and so does not count, another one. One that
+//! belongs to a lane's task costs none: the base lacks that lane, so that it is never asked.
 
 /// What a look at a prefix tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub(super) trait Bench {
     /// Looks at prefixes of the stack, by their lengths, smallest first. None for one that does not matter any more.
     fn judge(&mut self, prefixes: &[usize]) -> Result<Vec<Option<Colour>>, Self::Error>;
 
-    /// Whether the base itself is red by a command, so that it says nothing about lanes.
+    /// Whether the base itself is red by a command, so that it says nothing about lanes. Never by one of a task's.
     fn base_is_red(&mut self, command: usize) -> Result<bool, Self::Error>;
 
     /// From now on a command may fail.
@@ -127,6 +128,8 @@ mod tests {
     struct Toy {
         lanes: Vec<usize>,
         bad: Vec<Vec<usize>>,
+        /// The check that the first lane's task has fails with the second in it, which may be the same.
+        tasks: Vec<(usize, usize)>,
         base_red: Vec<usize>,
         tolerated: Vec<usize>,
         aside: Vec<usize>,
@@ -140,6 +143,7 @@ mod tests {
             Toy {
                 lanes: (0..count).collect(),
                 bad: bad.iter().map(|b| b.to_vec()).collect(),
+                tasks: Vec::new(),
                 base_red: Vec::new(),
                 tolerated: Vec::new(),
                 aside: Vec::new(),
@@ -150,8 +154,15 @@ mod tests {
         }
 
         fn is_red(&self, prefix: usize) -> bool {
+            self.fails(prefix).is_some()
+        }
+
+        /// The command that fails: one of the landing's, else the first of the tasks'.
+        fn fails(&self, prefix: usize) -> Option<usize> {
             let lanes = &self.lanes[..prefix];
-            self.bad.iter().any(|bad| bad.iter().all(|lane| lanes.contains(lane)))
+            let bad = self.bad.iter().any(|bad| bad.iter().all(|lane| lanes.contains(lane)));
+            let task = |(lane, other): &(usize, usize)| lanes.contains(lane) && lanes.contains(other);
+            if bad { Some(9) } else { self.tasks.iter().position(task).map(|at| TASK + at) }
         }
 
         fn run(mut self, jobs: usize) -> Toy {
@@ -161,6 +172,9 @@ mod tests {
             self
         }
     }
+
+    /// From here on commands are those of tasks.
+    const TASK: usize = 100;
 
     impl Bench for Toy {
         type Error = std::convert::Infallible;
@@ -176,15 +190,14 @@ mod tests {
                 }
                 known[at] = Some(match self.base_red.iter().find(|c| !self.tolerated.contains(c)) {
                     Some(command) => Colour::Red(*command),
-                    None if self.is_red(prefixes[at]) => Colour::Red(9),
-                    None => Colour::Green,
+                    None => self.fails(prefixes[at]).map_or(Colour::Green, Colour::Red),
                 });
             }
             Ok(known)
         }
 
         fn base_is_red(&mut self, command: usize) -> Result<bool, Self::Error> {
-            self.base_looks += 1;
+            self.base_looks += usize::from(command < TASK);
             Ok(self.base_red.contains(&command))
         }
 
@@ -223,6 +236,15 @@ mod tests {
     }
 
     #[test]
+    fn who_fails_its_own_task_or_breaks_anothers_is_at_fault_and_the_base_is_not_asked() {
+        let mut toy = Toy::new(30, &[]);
+        toy.tasks = vec![(4, 4), (7, 21), (7, 22), (29, 29)];
+        let toy = toy.run(1);
+        assert_eq!((toy.aside.as_slice(), toy.base_looks), ([4, 21, 22, 29].as_slice(), 0));
+        assert!(toy.looks <= 4 * 5 + 4 + 1, "{}", toy.looks);
+    }
+
+    #[test]
     fn every_lane_can_be_at_fault() {
         let bad: Vec<Vec<usize>> = (0..7).map(|lane| vec![lane]).collect();
         let bad: Vec<&[usize]> = bad.iter().map(Vec::as_slice).collect();
@@ -255,14 +277,17 @@ mod tests {
         fn what_is_left_is_green_and_who_is_out_was_at_fault(
             count in 1usize..40,
             pairs in proptest::collection::vec((0usize..40, 0usize..40), 0..5),
+            tasks in proptest::collection::vec((0usize..40, 0usize..40), 0..5),
             jobs in 1usize..6,
         ) {
             let bad: Vec<Vec<usize>> = pairs.iter().map(|(a, b)| vec![*a, *b]).collect();
             let bad: Vec<&[usize]> = bad.iter().map(Vec::as_slice).collect();
             // `put_aside` insists that each was at fault.
-            let toy = Toy::new(count, &bad).run(jobs);
+            let mut toy = Toy::new(count, &bad);
+            toy.tasks = tasks.clone();
+            let toy = toy.run(jobs);
             prop_assert!(!toy.is_red(toy.lanes.len()));
-            prop_assert!(toy.aside.len() <= pairs.len());
+            prop_assert!(toy.aside.len() <= pairs.len() + tasks.len());
             if jobs == 1 {
                 let (k, log) = (toy.aside.len(), count.next_power_of_two().ilog2() as usize);
                 prop_assert!(toy.looks + toy.base_looks <= k * log + k + 2);

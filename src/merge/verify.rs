@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Error;
-use super::failed::Failed;
+use super::commands::{Commands, Numbers};
+use super::failed::{Blame, Failed};
 use super::greens;
-use super::outcome::Checks;
+use super::outcome::{Checks, TaskChecks};
 use super::request::{Candidate, Request};
 use super::runs::{Found, Red, Rules, Runs, Task, called};
 use super::search::{Bench, Colour, search};
-use super::stack::Stack;
+use super::stack::{self, Stack};
 use crate::event::{Approvals, Command};
 use crate::git::Oid;
 use crate::lane::{Operation, Project};
@@ -21,15 +22,24 @@ use crate::store::records::Step;
 /// The checks of one call: what is to run, and what has been found so far.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    commands: Vec<Command>,
-    lines: Vec<String>,
+    of_landing: Vec<Command>,
+    commands: Commands,
+    /// Whether what the lanes' tasks ask for counts.
+    with_tasks: bool,
     jobs: usize,
     runs: Runs,
-    /// By tree. Which commands may fail is a matter of the base: another one may know more.
-    known: HashMap<Oid, Known>,
+    /// Which commands may fail is a matter of the base: another one may know more.
+    known: HashMap<State, Known>,
     base: Option<Oid>,
     tolerated: Vec<usize>,
     told: Checks,
+}
+
+/// What is looked at: files, and the commands that count with the lanes in it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct State {
+    tree: Oid,
+    commands: Numbers,
 }
 
 #[derive(Debug, Clone)]
@@ -98,8 +108,9 @@ impl Verifier {
         }
         commands.extend(request.verify.iter().filter(|line| !line.trim().is_empty()).map(Command::from));
         Ok(Verifier {
-            lines: commands.iter().map(|c| c.line.clone()).collect(),
-            commands,
+            commands: Commands::new(commands.iter().map(|c| c.line.clone()).collect()),
+            of_landing: commands,
+            with_tasks: !request.no_checks,
             jobs: request.jobs.unwrap_or(project.settings.verify_jobs),
             runs: Runs::default(),
             known: HashMap::new(),
@@ -111,11 +122,29 @@ impl Verifier {
 
     /// What to answer; none without commands.
     pub(super) fn report(self) -> Option<Checks> {
-        if self.lines.is_empty() {
+        let commands = self.commands.common().to_vec();
+        if commands.is_empty() && self.told.tasks.is_empty() {
             return None;
         }
-        let unapproved = self.commands.into_iter().filter(|c| !c.approved).map(|c| c.line).collect();
-        Some(Checks { commands: self.lines, unapproved, runs: self.runs.count, ..self.told })
+        let unapproved = self.of_landing.into_iter().filter(|c| !c.approved).map(|c| c.line).collect();
+        Some(Checks { commands, unapproved, runs: self.runs.count, ..self.told })
+    }
+
+    /// Notes for the answer what the tasks of the lanes in a stack ask for.
+    pub(super) fn note_tasks(&mut self, stack: &Stack) {
+        for lane in stack.steps.iter().map(|step| &step.candidate.lane) {
+            let told = self.told.tasks.iter().any(|told| told.lane == lane.name);
+            if self.with_tasks && !lane.checks.is_empty() && !told {
+                let (lane, commands) = (lane.name.clone(), lane.checks.clone());
+                self.told.tasks.push(TaskChecks { lane, commands });
+            }
+        }
+    }
+
+    /// What counts on a state with these lanes.
+    fn commands_on(&mut self, steps: &[stack::Step]) -> Numbers {
+        let steps = if self.with_tasks { steps } else { &[] };
+        self.commands.on(steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
     }
 
     /// Checks a stack, and anew without each lane with which a command fails that succeeds without it and on the base.
@@ -128,7 +157,7 @@ impl Verifier {
         pending: &mut Pending,
         rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     ) -> Result<Verified, Error> {
-        if self.lines.is_empty() || stack.steps.is_empty() {
+        if stack.steps.is_empty() || self.commands_on(&stack.steps).is_empty() {
             return Ok(Verified { stack, failed: Vec::new() });
         }
         if self.base != Some(stack.base) && !self.tolerated.is_empty() {
@@ -136,6 +165,7 @@ impl Verifier {
             self.known.clear();
         }
         self.base = Some(stack.base);
+        self.note_tasks(&stack);
         let before = (self.runs.count, stack.steps.len());
         let (count, jobs) = (stack.steps.len(), self.jobs);
         let candidates = candidates.to_vec();
@@ -146,7 +176,7 @@ impl Verifier {
             rebuild,
             candidates,
             stack,
-            trees: Vec::new(),
+            states: Vec::new(),
             failed: Vec::new(),
         };
         bench.look_at_stack()?;
@@ -166,22 +196,21 @@ impl Verifier {
     fn look(
         &mut self,
         project: &Project,
-        trees: &[Oid],
+        states: &[State],
         tasks: &[Task],
         prefixes: &[usize],
     ) -> Result<(), Error> {
-        let rules = Rules { commands: &self.lines, tolerated: &self.tolerated };
+        let rules = Rules { lines: self.commands.lines(), tolerated: &self.tolerated };
         let found = self.runs.run(project, rules, tasks, prefixes, self.jobs)?;
-        for ((found, tree), task) in found.into_iter().zip(trees).zip(tasks) {
+        for ((found, state), task) in found.into_iter().zip(states).zip(tasks) {
             match found {
                 None => {}
-                Some(Found::Red(red)) => drop(self.known.insert(*tree, Known::Red(Rc::new(red)))),
+                Some(Found::Red(red)) => drop(self.known.insert(state.clone(), Known::Red(Rc::new(red)))),
                 Some(Found::Green { flaky }) => {
-                    self.known.insert(*tree, Known::Green);
+                    self.known.insert(state.clone(), Known::Green);
                     match flaky {
                         Some(command) => self.tell_flaky(project, command, task),
-                        None if self.tolerated.is_empty() => greens::remember(project, *tree, &self.lines),
-                        None => {}
+                        None => self.remember(project, state),
                     }
                 }
             }
@@ -189,8 +218,22 @@ impl Verifier {
         Ok(())
     }
 
+    /// Keeps what is green for the landings to come, if nothing of it was excused.
+    fn remember(&self, project: &Project, state: &State) {
+        if state.commands.iter().any(|command| self.tolerated.contains(command)) {
+            return;
+        }
+        let lines = self.commands.named(&state.commands);
+        greens::remember(project, state.tree, &lines);
+        // What ran before the tasks' commands is what the tree has to succeed on as a base, when its lanes are landed.
+        let common = self.commands.common();
+        if !common.is_empty() && common.len() < lines.len() && lines.starts_with(common) {
+            greens::remember(project, state.tree, common);
+        }
+    }
+
     fn tell_flaky(&mut self, project: &Project, command: usize, task: &Task) {
-        let line = &self.lines[command];
+        let line = &self.commands.lines()[command];
         project.listener.warn(format!(
             "`{line}` failed and then succeeded on the same files ({}): it is flaky",
             called(&task.onto, &task.lanes)
@@ -200,16 +243,18 @@ impl Verifier {
         }
     }
 
-    /// What is known of a tree, from this landing or one before.
-    fn known(&mut self, project: &Project, tree: Oid) -> Option<Known> {
-        if let Some(known) = self.known.get(&tree) {
+    /// What is known of a state, from this landing or one before. One on which no command counts is good.
+    fn known(&mut self, project: &Project, state: &State) -> Option<Known> {
+        if let Some(known) = self.known.get(state) {
             return Some(known.clone());
         }
-        if !greens::knows(project, tree, &self.lines) {
-            return None;
+        if !state.commands.is_empty() {
+            if !greens::knows(project, state.tree, &self.commands.named(&state.commands)) {
+                return None;
+            }
+            self.told.reused += 1;
         }
-        self.told.reused += 1;
-        self.known.insert(tree, Known::Green);
+        self.known.insert(state.clone(), Known::Green);
         Some(Known::Green)
     }
 }
@@ -222,20 +267,24 @@ struct OnStack<'a, 'p> {
     rebuild: &'a dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     candidates: Vec<Candidate>,
     stack: Stack,
-    /// The tree of each prefix, from one lane on.
-    trees: Vec<Oid>,
+    /// What is looked at of each prefix, from one lane on.
+    states: Vec<State>,
     failed: Vec<Failed>,
 }
 
 impl OnStack<'_, '_> {
-    /// Holds the stack and finds out its trees.
+    /// Holds the stack and finds out its states.
     fn look_at_stack(&mut self) -> Result<(), Error> {
         let repo = &self.op.project.repo;
         if !self.stack.steps.is_empty() {
             self.pending.hold(self.op, self.stack.tip())?;
         }
-        let trees = self.stack.steps.iter().map(|step| repo.tree_of(step.commit));
-        self.trees = trees.collect::<Result<_, _>>()?;
+        let (verifier, steps) = (&mut *self.verifier, &self.stack.steps);
+        let states = steps.iter().enumerate().map(|(at, step)| {
+            let tree = repo.tree_of(step.commit)?;
+            Ok(State { tree, commands: verifier.commands_on(&steps[..=at]) })
+        });
+        self.states = states.collect::<Result<_, Error>>()?;
         Ok(())
     }
 
@@ -248,8 +297,19 @@ impl OnStack<'_, '_> {
             commit: self.stack.steps[prefix - 1].commit,
             lanes: self.names(prefix),
             onto: self.stack.onto.clone(),
-            first: self.verifier.lines.len(),
+            commands: self.states[prefix - 1].commands.clone(),
         }
+    }
+
+    /// The lane to whose task a command belongs that fails with the topmost lane of a prefix: itself, or the lowest one.
+    fn task_of(&self, prefix: usize, command: usize) -> Option<String> {
+        if !self.verifier.commands.is_of_task(command) {
+            return None;
+        }
+        let line = &self.verifier.commands.lines()[command];
+        let mut lanes = self.stack.steps[..prefix].iter().map(|step| &step.candidate.lane);
+        let top = lanes.next_back().filter(|lane| lane.checks.contains(line));
+        top.or_else(|| lanes.find(|lane| lane.checks.contains(line))).map(|lane| lane.name.clone())
     }
 }
 
@@ -258,37 +318,41 @@ impl Bench for OnStack<'_, '_> {
 
     fn judge(&mut self, prefixes: &[usize]) -> Result<Vec<Option<Colour>>, Error> {
         let project = self.op.project;
-        let tree = |prefix: usize| self.trees[prefix - 1];
+        let state = |prefix: usize| &self.states[prefix - 1];
         let mut unknown = Vec::new();
         for prefix in prefixes {
-            if self.verifier.known(project, tree(*prefix)).is_none() {
+            if self.verifier.known(project, state(*prefix)).is_none() {
                 unknown.push(*prefix);
             }
         }
-        let whole = prefixes.last().map(|prefix| self.verifier.known(project, tree(*prefix)));
+        let whole = prefixes.last().map(|prefix| self.verifier.known(project, state(*prefix)));
         if !matches!(whole, Some(Some(Known::Green))) && !unknown.is_empty() {
-            let trees: Vec<Oid> = unknown.iter().map(|prefix| tree(*prefix)).collect();
+            let states: Vec<State> = unknown.iter().map(|prefix| state(*prefix).clone()).collect();
             let tasks: Vec<Task> = unknown.iter().map(|prefix| self.task(*prefix)).collect();
-            self.verifier.look(project, &trees, &tasks, &unknown)?;
+            self.verifier.look(project, &states, &tasks, &unknown)?;
         }
-        let colour = |prefix: &usize| self.verifier.known.get(&tree(*prefix)).map(Known::colour);
+        let colour = |prefix: &usize| self.verifier.known.get(state(*prefix)).map(Known::colour);
         Ok(prefixes.iter().map(colour).collect())
     }
 
     fn base_is_red(&mut self, command: usize) -> Result<bool, Error> {
         let (project, base) = (self.op.project, self.stack.base);
+        let verifier = &mut *self.verifier;
+        // The base lacks the lane that is to achieve it.
+        if verifier.commands.is_of_task(command) {
+            return Ok(false);
+        }
         let tree = project.repo.tree_of(base)?;
-        if greens::knows(project, tree, &self.verifier.lines) {
+        if greens::knows(project, tree, verifier.commands.common()) {
             return Ok(false);
         }
         // Those before it may be what it needs.
-        let first = command + 1;
-        let task = Task { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), first };
-        let verifier = &mut *self.verifier;
-        let rules = Rules { commands: &verifier.lines, tolerated: &verifier.tolerated };
+        let commands = (0..=command).collect();
+        let task = Task { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
+        let rules = Rules { lines: verifier.commands.lines(), tolerated: &verifier.tolerated };
         let found = verifier.runs.run(project, rules, &[task], &[0], 1)?.pop().flatten();
         let Some(Found::Red(red)) = found else { return Ok(false) };
-        let line = &verifier.lines[command];
+        let line = &verifier.commands.lines()[command];
         project.listener.warn(format!(
             "`{line}` fails on {} itself ({}), so it says nothing about the lanes",
             self.stack.onto, red.ended
@@ -300,7 +364,7 @@ impl Bench for OnStack<'_, '_> {
         let verifier = &mut *self.verifier;
         verifier.tolerated.push(command);
         verifier.known.retain(|_, known| !matches!(known, Known::Red(red) if red.command == command));
-        let line = verifier.lines[command].clone();
+        let line = verifier.commands.lines()[command].clone();
         if !verifier.told.red_on_base.contains(&line) {
             verifier.told.red_on_base.push(line);
         }
@@ -308,16 +372,23 @@ impl Bench for OnStack<'_, '_> {
 
     fn put_aside(&mut self, lane: usize) -> Result<(usize, usize), Error> {
         let candidate = self.stack.steps[lane].candidate.clone();
-        let tree = self.trees[lane];
-        if let Some(Known::Red(red)) = self.verifier.known.get(&tree) {
-            let line = self.verifier.lines[red.command].clone();
-            self.failed.push(Failed::new(candidate.clone(), self.names(lane), tree, line, Rc::clone(red)));
+        let state = &self.states[lane];
+        if let Some(Known::Red(red)) = self.verifier.known.get(state) {
+            let line = self.verifier.commands.lines()[red.command].clone();
+            let blamed = Blame { command: line, task_of: self.task_of(lane + 1, red.command) };
+            self.failed.push(Failed::new(
+                candidate.clone(),
+                self.names(lane),
+                state.tree,
+                blamed,
+                Rc::clone(red),
+            ));
         }
         self.candidates.retain(|c| c.lane.name != candidate.lane.name);
         self.stack = (self.rebuild)(&self.candidates)?;
         self.look_at_stack()?;
-        let green = |tree: &Oid| matches!(self.verifier.known.get(tree), Some(Known::Green));
-        let known = self.trees.iter().rposition(green).map_or(0, |at| at + 1);
-        Ok((self.trees.len(), known))
+        let green = |state: &State| matches!(self.verifier.known.get(state), Some(Known::Green));
+        let known = self.states.iter().rposition(green).map_or(0, |at| at + 1);
+        Ok((self.states.len(), known))
     }
 }

@@ -59,6 +59,7 @@ mod spawn;
 mod stop;
 mod strategies;
 mod support;
+mod task_checks;
 mod terminals;
 mod undo;
 mod verify;

@@ -16,6 +16,9 @@ pub(crate) struct CheckRecord {
     pub(crate) onto: String,
     /// The command that failed.
     pub(crate) command: String,
+    /// The lane to whose task that belongs; none when it is for every landing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task_of: Option<String>,
     /// How it ended, in words.
     pub(crate) ended: String,
     /// The lanes below it in the stack, which succeed without it.

@@ -158,6 +158,9 @@ pub(crate) struct LaneRecord {
     pub(crate) created: Moment,
     /// When its state changed last.
     pub(crate) updated: Moment,
+    /// Shell command lines that must succeed with it before it lands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) checks: Vec<String>,
     /// Edits made while it was previewed: the snapshots that hold them, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) preview_edits: Vec<String>,
