@@ -17,12 +17,13 @@ const CONFLICTS: usize = 40_000;
 /// How much of one side of one conflict is quoted.
 const SIDE: usize = 4_000;
 
-/// Writes the prompt.
+/// Writes the prompt. `checks` are the commands that a landing will ask.
 pub(super) fn write(
     repo: &Repo,
     open: &ResolveRecord,
     reference: &Reference,
     task: &str,
+    checks: &[String],
     leave: &Leave,
 ) -> Result<String, Error> {
     let (lane, onto) = (&open.lane, &open.onto);
@@ -41,6 +42,13 @@ pub(super) fn write(
     out.push_str(&commits(repo, &theirs, (open.base, open.tip), &names)?);
     out.push_str(&conflicts(repo, open, reference)?);
     out.push_str(&rules(open, leave));
+    if !checks.is_empty() {
+        let lines: Vec<String> = checks.iter().map(|line| format!("- `{}`\n", cut(line, SIDE))).collect();
+        out.push_str(&format!(
+            "\nBefore it lands, these shell commands must succeed with it, at the top of the repository:\n\n{}",
+            lines.concat()
+        ));
+    }
     if !open.refusals.is_empty() {
         out.push_str("\n# Former tries\n\nEach was refused and undone; you start afresh. Avoid this:\n\n");
         for (n, why) in open.refusals.iter().enumerate() {

@@ -143,8 +143,18 @@ fn begin(
         return Err(ResolveError::NeedsPerson { lane: lane.name.clone(), why }.into());
     }
     let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
-    let prompt = prompt::write(repo, open, &reference, &task, resolver.leave)?;
+    let checks = checks(project, lane)?;
+    let prompt = prompt::write(repo, open, &reference, &task, &checks, resolver.leave)?;
     Ok((Job::agent(resolver.agent, &prompt, resolver.dir)?, prompt))
+}
+
+/// What the lane will be checked with: the commands of the settings, as far as they may run, and those of its task.
+fn checks(project: &Project, lane: &LaneRecord) -> Result<Vec<String>, Error> {
+    let approvals = Approvals::read(&project.repo, &project.store)?;
+    let by_settings = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+    let mut out: Vec<String> = by_settings.into_iter().filter(|c| c.approved).map(|c| c.line).collect();
+    out.extend(lane.checks.iter().filter(|line| !out.contains(line)).cloned().collect::<Vec<_>>());
+    Ok(out)
 }
 
 /// Waits for the end of a run. Ctrl-C stops it first.

@@ -1,6 +1,7 @@
 //! Owns the tests of checks that belong to a lane's task: where they count, whose fault a red one is, where they are told.
 
 use super::redispatch::old_lane;
+use super::resolve::{GOOD, conflicting};
 use super::support::{Output, Sandbox};
 
 /// Makes a lane with checks of its own, and commits what a shell script does in it.
@@ -261,6 +262,21 @@ fn spawn_and_show_tell_them_and_a_blank_one_is_refused() {
     assert_ne!(old, text);
     std::fs::write(&record, old).unwrap();
     assert!(!sandbox.proq(&["show", "pay"]).ok().contains("lands if"));
+}
+
+#[test]
+fn who_resolves_a_conflict_is_told_what_must_succeed() {
+    let sandbox = conflicting();
+    let record = sandbox.repo.join(".git/proq/lanes/clash/lane.toml");
+    let text = std::fs::read_to_string(&record).unwrap();
+    std::fs::write(&record, text.replacen("attempt =", "checks = ['make clash']\nattempt =", 1)).unwrap();
+    sandbox.git(&["config", "--add", "proq.verify.commands", "make everything"]);
+    sandbox.program("listens", &format!("{GOOD}; printf %s \"$1\" > $ROOT/prompt"));
+    let _ = sandbox.proq(&["resolve", "clash", "--agent", "listens"]).ok();
+    let prompt = std::fs::read_to_string(sandbox.root().join("prompt")).unwrap();
+    let told = "Before it lands, these shell commands must succeed with it, at the top of the repository:\n\n\
+                - `make everything`\n- `make clash`\n";
+    assert!(prompt.contains(told), "{prompt}");
 }
 
 #[test]
