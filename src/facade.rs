@@ -74,6 +74,8 @@ pub struct Spawn {
     pub onto: Option<String>,
     /// Shell command lines that must succeed with the lane before it lands.
     pub checks: Vec<String>,
+    /// The files that the task is expected to touch, as globs from the top of the repository.
+    pub scope: Vec<String>,
 }
 
 impl Spawn {
@@ -170,7 +172,8 @@ impl Proq {
     /// Makes a lane and, if it is to do something, starts that in it. Returns when it runs, not when it has ended.
     ///
     /// # Errors
-    /// When the name is taken or no name, the base is none, or the program is not found; then nothing was made.
+    /// When the name is taken or no name, the base is none, the scope no globs, or the program is not found; then nothing was
+    /// made.
     pub fn spawn(&self, asked: &Spawn) -> Result<Lane, Error> {
         let project = &self.project;
         let dir = project.repo.home();
@@ -182,6 +185,7 @@ impl Proq {
         };
         let words: Vec<_> = asked.command.iter().map(|w| w.to_string_lossy()).collect();
         let words = words.join(" ");
+        drop(crate::git::Scope::read(&asked.scope)?);
         let plan = lane::plan(
             project,
             NewLane {
@@ -192,6 +196,7 @@ impl Proq {
                 base: lane::resolve_base(project, asked.base.as_deref(), asked.onto.as_deref())?,
                 carry: None,
                 checks: asked.checks.clone(),
+                scope: asked.scope.clone(),
             },
         )?;
         let created = lane::create(project, &plan)?;

@@ -97,10 +97,14 @@ pub(crate) enum Command {
 /// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
 /// the lane out when it fails. Give commands that fail as long as nobody has done the task.
 ///
+/// With --scope, lanes are named that are at work there too, or have work there that has not landed: by their own scope, or
+/// by the files that they have changed. Nothing is refused. A GLOB is a file, a folder, or a pattern whose `*` also stands
+/// for slashes.
+///
 /// Examples:
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn codex -n auth -f task.md
-///     git proq spawn claude "implement payments" --check 'make test-payments'
+///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Args)]
@@ -133,6 +137,9 @@ pub(crate) struct Spawn {
     /// Land the lane only when CMD, a line for the shell, succeeds with it; may be given again
     #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
     pub(crate) check: Vec<String>,
+    /// The files that the task is expected to touch, from the top of the repository; may be given again
+    #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) scope: Vec<String>,
     /// Make the lane only; start nothing
     #[arg(long, conflicts_with = "command")]
     pub(crate) empty: bool,

@@ -18,7 +18,7 @@ use crate::store::records::LaneRecord;
 /// Start a lane's task afresh from today's base
 ///
 /// For work that has become too old to resolve, or went wrong. The lane is thrown away, with its commits and uncommitted
-/// files saved as by `discard --force`, and made anew: the same name, the same task and checks, cut from where its base is
+/// files saved as by `discard --force`, and made anew: the same name, task, checks and scope, cut from where its base is
 /// now. Its agent, or AGENT, is started in it. `git proq undo` brings the old one back.
 ///
 /// Examples:
@@ -97,6 +97,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         base: plan.base.clone(),
         carry: None,
         checks: lane.checks.clone(),
+        scope: lane.scope.clone(),
     };
     let (removed, made) = operate(&project, "redispatch", |op| {
         if let Some(back) = preview::leave_for(op, &lane.name)? {

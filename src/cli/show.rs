@@ -127,6 +127,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     for check in &lane.checks {
         line("lands if", &format!("`{check}` succeeds"));
     }
+    for glob in &lane.scope {
+        line("scope", glob);
+    }
     if let Some(view) = view {
         let gone = if view.folder_gone { " (gone)" } else { "" };
         line("worktree", &format!("{}{gone}", lane.path.display()));

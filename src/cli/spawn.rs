@@ -31,13 +31,15 @@ struct Answer<'a> {
     command: Option<String>,
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     checks: &'a [String],
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    scope: &'a [String],
     state: String,
     dry_run: bool,
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let asked = Asked::read(session, args)?;
-    let checks = terms::checks(&args.check)?;
+    let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
     let project = session.project_to_change()?;
     let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
@@ -53,8 +55,10 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
             base,
             carry: here.filter(|_| args.carry),
             checks,
+            scope,
         },
     )?;
+    terms::warn_of_neighbours(session, &project, &plan);
     if args.dry_run {
         say_plan(session, &plan, asked.job.as_ref());
         return Ok(Exit::Done);
@@ -156,6 +160,7 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
             agent: job.map(|j| j.agent.as_str()),
             command: job.map(Job::shown),
             checks: plan.checks(),
+            scope: plan.scope(),
             state: LaneState::Idle.to_string(),
             dry_run: true,
         });
@@ -169,7 +174,7 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
         Some(job) => session.ui.answer(format!("  runs      {}", job.shown())),
         None => session.ui.answer("  runs      nothing"),
     }
-    terms::say(session, plan.checks());
+    terms::say(session, plan);
 }
 
 fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
@@ -200,6 +205,7 @@ fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: Lane
         agent: lane.agent.as_deref(),
         command: job.map(Job::shown),
         checks: &lane.checks,
+        scope: &lane.scope,
         state: state.to_string(),
         dry_run: false,
     });

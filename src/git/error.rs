@@ -66,6 +66,14 @@ pub enum Error {
         /// What was asked for.
         rev: String,
     },
+    /// What is to be a glob of files is none.
+    #[error("'{glob}' names no files: {why}; nothing was made")]
+    Glob {
+        /// What was given.
+        glob: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// An object could not be read.
     #[error("could not read {what}")]
     Object {
@@ -234,6 +242,9 @@ impl Explain for Error {
             }
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
+            Error::Glob { .. } => {
+                vec!["name files from the top of the repository: --scope src/pay/ --scope '*.md'".into()]
+            }
             Error::Unmerged { .. } => vec!["finish the merge first: git status".into()],
             Error::Unreadable { dir, paths } => {
                 let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
@@ -276,6 +287,7 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::Answer { .. } => Exit::Bug,
+            Error::Glob { .. } => Exit::Usage,
             Error::IndexLocked { .. } => Exit::Locked,
             _ => Exit::Refused,
         }

@@ -35,6 +35,7 @@ mod repo;
 mod resolve;
 mod restore;
 mod restore_plan;
+mod scope;
 mod settings;
 mod snapshot;
 mod special;
@@ -80,6 +81,7 @@ pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};
 pub(crate) use restore::{Restored, restore};
 pub(crate) use restore_plan::foresee;
+pub(crate) use scope::Scope;
 pub(crate) use snapshot::{
     Snapshot, empty_folders, ignored, keep_index, prune_folders, take as take_snapshot, tracked_tree,
 };

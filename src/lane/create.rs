@@ -30,6 +30,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) carry: Option<PathBuf>,
     /// Shell command lines that must succeed with it before it lands.
     pub(crate) checks: Vec<String>,
+    /// The files that it is expected to touch, as globs.
+    pub(crate) scope: Vec<String>,
 }
 
 impl NewLane<'_> {
@@ -96,6 +98,11 @@ impl<'a> Plan<'a> {
     /// What must succeed with it before it lands.
     pub(crate) fn checks(&self) -> &[String] {
         &self.asked.checks
+    }
+
+    /// The globs of files that it is expected to touch.
+    pub(crate) fn scope(&self) -> &[String] {
+        &self.asked.scope
     }
 }
 
@@ -287,6 +294,7 @@ impl Steps<'_, '_> {
             created: now(),
             updated: now(),
             checks: plan.asked.checks.clone(),
+            scope: plan.asked.scope.clone(),
             preview_edits: Vec::new(),
             landed: None,
         };

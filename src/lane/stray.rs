@@ -36,6 +36,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         created: now(),
         updated: now(),
         checks: Vec::new(),
+        scope: Vec::new(),
         preview_edits: Vec::new(),
         landed: None,
     };

@@ -50,6 +50,7 @@ mod recovery;
 mod redispatch;
 mod resolve;
 mod resolve_ways;
+mod scope;
 mod show;
 mod snap;
 mod snap_keep;

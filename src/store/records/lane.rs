@@ -161,6 +161,9 @@ pub(crate) struct LaneRecord {
     /// Shell command lines that must succeed with it before it lands.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) checks: Vec<String>,
+    /// The files that it is expected to touch, as globs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scope: Vec<String>,
     /// Edits made while it was previewed: the snapshots that hold them, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) preview_edits: Vec<String>,
