@@ -270,6 +270,7 @@ impl Proq {
             all,
             onto: None,
             force: false,
+            stop: None,
             keep: false,
             dry_run: false,
             verify: &[],

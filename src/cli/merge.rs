@@ -25,6 +25,10 @@ use crate::store::records::Strategy;
 /// check fails that succeeds without it is put aside, and the others land. So is one with which a check of its own fails
 /// (`git proq spawn --check`); those of the lanes that land together are run last, whatever --verify says.
 ///
+/// A lane whose agent runs is refused. With --stop its agent is stopped first, as `git proq stop` does it, when the landing's
+/// turn has come, and the lane's commits land; what is left uncommitted counts as in any other lane (merge.uncommitted). A
+/// lane that was stopped before lands with --stop too when it is named; --all takes those that this landing stops.
+///
 /// Landings queue up, first come, first served; `git proq queue` shows them.
 ///
 /// With merge.push or --push, the base is pushed then. A push that is refused leaves the landing as it is.
@@ -36,6 +40,7 @@ use crate::store::records::Strategy;
 ///     git proq merge --all
 ///     git proq merge --all --verify 'make test'
 ///     git proq merge --all --dry-run
+///     git proq merge payments --stop
 ///     git proq merge --all --conflict-agent claude --conflict-retries 1
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -61,6 +66,9 @@ pub(crate) struct Merge {
     /// Also lanes that failed, were stopped, or bring conflict markers or submodule commits that no remote has, when named
     #[arg(long, short, requires = "lanes", conflicts_with = "all")]
     pub(crate) force: bool,
+    /// Stop the agents that still run in these lanes first, and land what they have committed
+    #[arg(long)]
+    pub(crate) stop: bool,
     /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
     #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
     pub(crate) strategy: Option<String>,
@@ -126,6 +134,7 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         all: args.all,
         onto: args.onto.as_deref(),
         force: args.force,
+        stop: args.stop.then_some(&[]),
         keep: args.no_cleanup,
         strategy: args.strategy.as_deref().and_then(Strategy::named),
         no_verify: args.no_verify,
@@ -221,6 +230,9 @@ fn show(session: &Session, plan: &Plan) {
 }
 
 fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), report: &Report) {
+    for lane in report.stopped.iter().filter(|_| args.dry_run) {
+        session.ui.answer(format!("{} the agent of {lane}", good("would stop")));
+    }
     for line in &report.lanes {
         session.ui.answer(sentence(line, args.dry_run));
         for file in line.files.iter().filter(|_| line.result == Verdict::Conflict).take(10) {

@@ -23,6 +23,17 @@ pub(super) struct Collected {
     pub(super) left_out: Vec<(String, String)>,
 }
 
+impl Collected {
+    /// Adds lanes of which is known what becomes of them, whatever was found here.
+    pub(super) fn settle(&mut self, known: &[Outcome]) {
+        let is_known = |lane: &str| known.iter().any(|outcome| outcome.lane == lane);
+        self.ready.retain(|candidate| !is_known(&candidate.lane.name));
+        self.decided.retain(|outcome| !is_known(&outcome.lane));
+        self.left_out.retain(|(lane, _)| !is_known(lane));
+        self.decided.extend_from_slice(known);
+    }
+}
+
 /// Sorts the lanes that are asked for.
 pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Collected, Error> {
     let project = op.project;
@@ -110,9 +121,15 @@ impl Look<'_, '_> {
         let (state, detail) = effective_state(self.project, lane)?;
         let more = detail.map(|d| format!(": {d}")).unwrap_or_default();
         Ok(match state {
+            // As it would be found now; its agent goes on.
+            state if state.is_busy() && self.request.would_stop() => None,
             LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
             LaneState::Orphaned => {
                 Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
+            }
+            LaneState::Stopped if self.is_to_be_stopped() => {
+                let left_out = self.request.all && !self.has_commits()? && !self.has_uncommitted()?;
+                left_out.then(|| "it has no commits yet".into())
             }
             LaneState::Failed | LaneState::Stopped if self.request.all || !self.request.force => {
                 Some(format!("it {}{more}; land it all the same by name with --force", past(state)))
@@ -131,6 +148,16 @@ impl Look<'_, '_> {
             }
             _ => None,
         })
+    }
+
+    /// Whether it is what somebody wants that its agent was stopped and that it lands.
+    fn is_to_be_stopped(&self) -> bool {
+        self.request.stop.is_some_and(|stopped| !self.request.all || stopped.contains(&self.lane.name))
+    }
+
+    fn has_uncommitted(&self) -> Result<bool, Error> {
+        let there = self.project.repo.is_own_worktree(&self.lane.path);
+        Ok(there && !git::status(&self.project.repo, &self.lane.path, true)?.is_clean())
     }
 
     fn has_commits(&self) -> Result<bool, Error> {

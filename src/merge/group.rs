@@ -155,7 +155,7 @@ impl Work<'_, '_> {
         };
         let tip = project.repo.branch_tip(onto)?;
         let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
-        let fresh = still_ready(project, group)?;
+        let fresh = still_ready(project, group, request)?;
         let ground = Ground {
             project,
             onto,
@@ -225,12 +225,16 @@ fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
 }
 
 /// The candidates with their tips as they are now; a lane whose agent has been started again is left out.
-fn still_ready(project: &Project, group: &[Candidate]) -> Result<Vec<Candidate>, Error> {
+fn still_ready(
+    project: &Project,
+    group: &[Candidate],
+    request: &Request<'_>,
+) -> Result<Vec<Candidate>, Error> {
     let mut out = Vec::new();
     for candidate in group {
         let lane = project.lane(&candidate.lane.name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
-        let busy = state.is_busy();
+        let busy = state.is_busy() && !request.would_stop();
         if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.branch)?) {
             out.push(Candidate { lane, tip, ..candidate.clone() });
         }

@@ -29,6 +29,7 @@ mod runs;
 mod search;
 mod slot;
 mod stack;
+mod stop;
 mod turn;
 mod verify;
 

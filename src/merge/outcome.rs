@@ -165,6 +165,9 @@ pub struct Report {
     pub lanes: Vec<Outcome>,
     /// Lanes that `--all` left out: `(lane, why)`.
     pub left_out: Vec<(String, String)>,
+    /// Lanes whose agents were stopped first; in a dry run, would be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<String>,
     /// Why lanes were not stacked by size and age: `b before a: 1 conflict less`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub order: Vec<String>,

@@ -21,6 +21,9 @@ pub(crate) struct Request<'a> {
     /// Lanes that failed or were stopped too, when named; and what is not fit to land otherwise: conflict markers, commits of
     /// a submodule that no remote has.
     pub(crate) force: bool,
+    /// End the agents that still run in these lanes first; those of these have been. A lane that was stopped lands then, of
+    /// all lanes only one that was stopped for this.
+    pub(crate) stop: Option<&'a [String]>,
     /// Keep landed lanes.
     pub(crate) keep: bool,
     /// Another strategy than the settings say.
@@ -50,6 +53,11 @@ pub(crate) struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// Whether agents are only said to be stopped: lanes in which something runs are taken as they are.
+    pub(super) fn would_stop(&self) -> bool {
+        self.dry_run && self.stop.is_some()
+    }
+
     /// How lanes land.
     pub(super) fn strategy(&self, settings: &Settings) -> Strategy {
         self.strategy.or_else(|| Strategy::named(&settings.strategy)).unwrap_or(Strategy::Merge)

@@ -201,7 +201,8 @@ pub(super) fn after_landing(
             }
         };
         let lanes = [resolved.lane];
-        let again = Request { lanes: &lanes, all: false, resolver: None, push: Push::No, ..*request };
+        let again =
+            Request { lanes: &lanes, all: false, resolver: None, push: Push::No, stop: None, ..*request };
         if let Some(mut landed) = super::run(project, &again)?.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;

@@ -7,6 +7,7 @@ use super::hooks::Gate;
 use super::outcome::{Outcome, Report, Verdict};
 use super::plan::Plan;
 use super::request::{Candidate, Request};
+use super::stop::{Stopped, stop_agents};
 use super::turn::Turn;
 use super::verify::Verifier;
 use super::{push, resolve_agent};
@@ -16,15 +17,20 @@ use crate::preview;
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
     let mut verifier = Verifier::new(project, request)?;
-    let Turn { lanes, gone, ticket } = Turn::wait(project, request)?;
+    let Turn { lanes, mut gone, ticket } = Turn::wait(project, request)?;
     let request = &Request { lanes: &lanes, ..*request };
     if let Some(onto) = request.onto
         && project.repo.branch_tip(onto)?.is_none()
     {
         return Err(lane::Error::NoBranch { branch: onto.to_owned() }.into());
     }
+    // Not before its turn has come: until then the agents work on.
+    let Stopped { lanes: stopped, refused } = stop_agents(project, request)?;
+    gone.extend(refused);
+    let request = &Request { stop: request.stop.map(|_| stopped.as_slice()), ..*request };
     let mut report = operate(project, "merge", |op| land_all(op, request, &mut verifier, &gone))?;
     report.checks = verifier.report();
+    report.stopped.clone_from(&stopped);
     if !request.dry_run && !request.keep {
         empty_old(project);
     }
@@ -47,7 +53,7 @@ fn land_all(
         fetch_from_preview(op, request)?;
     }
     let mut collected = collect(op, request)?;
-    collected.decided.extend_from_slice(gone);
+    collected.settle(gone);
     if !request.dry_run {
         leave_previews(op, &collected)?;
     }

@@ -37,6 +37,7 @@ mod merge;
 mod merge_edges;
 mod merge_hooks;
 mod merge_push;
+mod merge_stop;
 mod order;
 mod preview;
 mod preview_by_hand;
