@@ -24,6 +24,20 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// What a process exit code says.
+    pub(crate) fn of_code(code: u8) -> Exit {
+        match code {
+            0 => Exit::Done,
+            2 => Exit::Usage,
+            3 => Exit::Conflicts,
+            4 => Exit::Agent,
+            5 => Exit::Locked,
+            70 => Exit::Bug,
+            n if n > 128 => Exit::Signal(n - 128),
+            _ => Exit::Refused,
+        }
+    }
+
     /// The process exit code: `70` for a bug, `128 + n` for a signal.
     pub fn code(self) -> u8 {
         match self {

@@ -76,6 +76,8 @@ pub struct Spawn {
     pub checks: Vec<String>,
     /// The files that the task is expected to touch, as globs from the top of the repository.
     pub scope: Vec<String>,
+    /// It lands by itself when its run is done.
+    pub auto_merge: bool,
 }
 
 impl Spawn {
@@ -197,6 +199,7 @@ impl Proq {
                 carry: None,
                 checks: asked.checks.clone(),
                 scope: asked.scope.clone(),
+                auto_merge: asked.auto_merge,
             },
         )?;
         let created = lane::create(project, &plan)?;
@@ -271,6 +274,7 @@ impl Proq {
             onto: None,
             force: false,
             stop: None,
+            by_itself: false,
             keep: false,
             dry_run: false,
             verify: &[],

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::profile::{Places, Profile, check_text, fill};
 use crate::event;
-use crate::lane::{Project, effective_state, state_after};
+use crate::lane::{self, Project, effective_state, state_after};
 use crate::process::{self, Start};
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record, now, write_atomically};
@@ -255,8 +255,10 @@ pub(crate) fn require(agent: &str, dir: &Path) -> Result<(), Error> {
 /// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
 /// Returns at once when nothing runs.
 pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
+    let asked = project.lane(name)?;
     loop {
-        let lane = project.lane(name)?;
+        // One that lands by itself may be gone right after its run.
+        let (_, lane) = lane::became(project, &asked)?;
         let (state, detail) = effective_state(project, &lane)?;
         let claimed = lane.state.is_claimed();
         let lock = match state {

@@ -1,12 +1,14 @@
 //! Owns agents: how each kind is started, who watches it, and how it is stopped.
 
 mod error;
+mod follow_up;
 mod launch;
 mod profile;
 mod stop;
 mod supervisor;
 
 pub(crate) use error::Error;
+pub(crate) use follow_up::{Because, land_by_itself};
 pub(crate) use launch::{Job, launch, launch_to_resolve, require, wait};
 pub(crate) use profile::profiles;
 pub(crate) use stop::stop;

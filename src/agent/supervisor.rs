@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
+use super::follow_up::FollowUp;
 use super::launch::{STARTED, desk};
 use crate::config::Autocommit;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
@@ -20,15 +22,15 @@ use crate::store::records::{LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record, now};
 use crate::{event, git};
 
-/// Supervises one run to its end. Standard input carries the run lock; on standard output the starter waits for a word.
+/// Supervises one run to its end, and starts what follows it; `exe` is this program. Standard input carries the run lock; on standard output the starter waits for a word.
 pub(crate) fn supervise(
     project: &Project,
     name: &str,
     attempt: u32,
     words: &[OsString],
+    exe: &Path,
 ) -> Result<(), Error> {
-    // Already a leader when started by hand; then there is nothing to leave.
-    let _already_leader = rustix::process::setsid();
+    process::leave_session();
     let lock = adopt_lock(project, name)?;
     let lane = project.lane(name)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -36,7 +38,8 @@ pub(crate) fn supervise(
         .build()
         .map_err(|source| process::Error::Start { program: "the event loop".into(), source })?;
     let run = RunRecord::load(&project.store.layout().run_record(name, attempt))?;
-    let mut watch = Watch { project, lane, attempt, resolves: run.resolves };
+    let follow_up = FollowUp::default();
+    let mut watch = Watch { project, lane, attempt, resolves: run.resolves, follow_up };
     let done = runtime.block_on(watch.run(words));
     let done = match done {
         Ok(ended) => watch.settle(&ended),
@@ -47,6 +50,7 @@ pub(crate) fn supervise(
         }
     };
     drop(lock);
+    watch.follow_up.begin(project, &watch.lane, exe);
     done
 }
 
@@ -96,6 +100,8 @@ struct Watch<'a> {
     attempt: u32,
     /// Whether it resolves the lane's conflict, rather than does its task.
     resolves: bool,
+    /// What is to follow once the run lock is free.
+    follow_up: FollowUp,
 }
 
 impl Watch<'_> {
@@ -203,6 +209,7 @@ impl Watch<'_> {
         run.tip_after = self.project.repo.branch_tip(&self.lane.branch)?;
         run.save(&path)?;
         let then = if self.resolves { LaneState::Conflict } else { state };
+        self.follow_up = FollowUp::prepare(self.project, &self.lane, then);
         self.lane = self.project.update_lane(&self.lane.name, |record| {
             record.state = then;
             record.detail.clone_from(&detail);

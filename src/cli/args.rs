@@ -101,11 +101,17 @@ pub(crate) enum Command {
 /// by the files that they have changed. Nothing is refused. A GLOB is a file, a folder, or a pattern whose `*` also stands
 /// for slashes.
 ///
+/// With --auto-merge the lane is landed by a process of its own when its agent is done. At a conflict merge.conflict_agent
+/// is sent, or else the lane's own agent, unless it is a command of yours. A landing that is refused leaves the lane as it
+/// is, and is tried again after the next landing on that branch; `git proq show` says why, `git proq logs --merge` shows it.
+/// `git proq undo` of it ends that.
+///
 /// Examples:
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn codex -n auth -f task.md
 ///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
+///     git proq spawn --auto-merge claude "fix the typos in docs/"
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -146,7 +152,10 @@ pub(crate) struct Spawn {
     /// Make your uncommitted changes of tracked files the lane's first commit; they stay where they are too
     #[arg(long)]
     pub(crate) carry: bool,
-    /// Wait for the agent to end; exit with 4 when it failed
+    /// Land it when the agent is done, as `git proq merge` would; what refuses that is tried again after the next landing
+    #[arg(long, conflicts_with = "empty")]
+    pub(crate) auto_merge: bool,
+    /// Wait for the agent to end, and with --auto-merge for the landing; exit with 4 when it failed, or as the landing does
     #[arg(long, conflicts_with = "empty")]
     pub(crate) wait: bool,
     /// Say what would be made, and make nothing
@@ -302,6 +311,9 @@ pub(crate) struct Logs {
     /// Print what the check wrote that the lane failed in a landing
     #[arg(long, conflicts_with_all = ["follow", "run"])]
     pub(crate) check: bool,
+    /// Print what the landing wrote that followed the run (see spawn --auto-merge)
+    #[arg(long, conflicts_with_all = ["follow", "check"])]
+    pub(crate) merge: bool,
     /// Print the N-th run instead of the last
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,

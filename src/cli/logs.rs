@@ -10,9 +10,9 @@ use serde::Serialize;
 use super::args::Logs;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::explain::Exit;
-use crate::lane::{Project, effective_state};
+use crate::lane::{self, Project, effective_state};
 use crate::store::records::{CheckRecord, LaneRecord, LaneState};
-use crate::store::{Record, path_form};
+use crate::store::{Layout, Record, path_form};
 
 /// How often a growing log is looked at. It is for a person's eyes.
 const GLANCE: Duration = Duration::from_millis(80);
@@ -33,7 +33,13 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
         return print_check(session, &lane, &dir);
     }
     let run = args.run.unwrap_or(lane.attempt);
-    let path = dir.join(format!("runs/{run}.log"));
+    let path = match args.merge {
+        true => dir.join(Layout::landing_log_in_lane(run)),
+        false => dir.join(format!("runs/{run}.log")),
+    };
+    if args.merge && !path.exists() {
+        return Err(Mistake::NoLanding { lane: lane.name }.into());
+    }
     if run == 0 || !path.exists() {
         return Err(Mistake::NoRun { lane: lane.name, run }.into());
     }
@@ -47,7 +53,7 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
         session.ui.raw(&read_from(&path, &mut 0)?);
         return Ok(Exit::Done);
     }
-    let (lane, state) = pour(&project, &lane.name, &path, &mut |bytes| session.ui.raw(bytes))?;
+    let (lane, state) = pour(&project, &lane, &path, &mut |bytes| session.ui.raw(bytes))?;
     session.ui.say(wait::line(&lane, state));
     Ok(Exit::Done)
 }
@@ -88,29 +94,33 @@ pub(super) fn find(project: &Project, asked: &str) -> Result<(LaneRecord, PathBu
 }
 
 fn read_from(path: &Path, from: &mut u64) -> Result<Vec<u8>, Failure> {
+    let unreadable = |source| Mistake::Unreadable { path: path.to_owned(), source };
+    Ok(read_on(&mut File::open(path).map_err(unreadable)?, from).map_err(unreadable)?)
+}
+
+fn read_on(file: &mut File, from: &mut u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|mut file| {
-        file.seek(SeekFrom::Start(*from))?;
-        file.read_to_end(&mut bytes)
-    });
-    let read = read.map_err(|source| Mistake::Unreadable { path: path.to_owned(), source })?;
-    *from += read as u64;
+    file.seek(SeekFrom::Start(*from))?;
+    *from += file.read_to_end(&mut bytes)? as u64;
     Ok(bytes)
 }
 
 /// Hands a log over as it grows, until the lane's run has ended.
 fn pour(
     project: &Project,
-    name: &str,
+    lane: &LaneRecord,
     log: &Path,
     take: &mut dyn FnMut(&[u8]),
 ) -> Result<(LaneRecord, LaneState), Failure> {
+    let unreadable = |source| Mistake::Unreadable { path: log.to_owned(), source };
+    // A lane that lands by itself may be gone right after its run, and the file be elsewhere.
+    let mut file = File::open(log).map_err(unreadable)?;
     let mut at = 0;
     loop {
         // The state first: what was written before the end is then read below.
-        let lane = project.lane(name)?;
+        let (_, lane) = lane::became(project, lane)?;
         let (state, _) = effective_state(project, &lane)?;
-        let bytes = read_from(log, &mut at)?;
+        let bytes = read_on(&mut file, &mut at).map_err(unreadable)?;
         if !bytes.is_empty() {
             take(&bytes);
         }
@@ -129,11 +139,11 @@ fn pour(
 /// Watches a run to its end, telling the last line that it wrote.
 pub(super) fn watch(
     project: &Project,
-    name: &str,
+    lane: &LaneRecord,
     log: &Path,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(LaneRecord, LaneState), Failure> {
-    pour(project, name, log, &mut |bytes| {
+    pour(project, lane, log, &mut |bytes| {
         let text = String::from_utf8_lossy(bytes);
         if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {
             tell(&console::strip_ansi_codes(line));

@@ -8,12 +8,13 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, branch_names, lane_names};
-use super::{Done, Failure, Mistake, Session, approve, table, ui};
+use super::{Done, Failure, Mistake, Session, approve, auto_merge, table, ui};
 use crate::agent;
+use crate::config::{Key, Origin};
 use crate::lane::Project;
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
 use crate::store::Limit;
-use crate::store::records::Strategy;
+use crate::store::records::{LaneRecord, Strategy};
 
 /// Land lanes on the branch they were cut from
 ///
@@ -42,7 +43,7 @@ use crate::store::records::Strategy;
 ///     git proq merge --all --dry-run
 ///     git proq merge payments --stop
 ///     git proq merge --all --conflict-agent claude --conflict-retries 1
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 #[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
 #[command(override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all")]
@@ -108,6 +109,9 @@ pub(crate) struct Merge {
     /// Say what would land and what would conflict, and land nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Land them as `spawn --auto-merge` does. Started by a supervisor, with the lane's lock, or by another landing
+    #[arg(long, hide = true, value_name = "WHY", value_parser = ["run-ended", "retry"])]
+    pub(crate) auto: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -118,8 +122,26 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(session: &Session, args: &Merge) -> Done {
+    if let Some(why) = &args.auto {
+        return auto_merge::run(session, args, why);
+    }
     let project = session.project_to_change()?;
-    let agent = conflict_agent(session, &project, args)?;
+    let report = land(session, &project, args, None)?;
+    if !args.dry_run {
+        let tried: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
+        auto_merge::try_again(session, &project, &auto_merge::bases_of(&report), &tried);
+    }
+    Ok(report.exit())
+}
+
+/// Lands lanes and says what became of them; `by_itself` is the one that nobody asks for just now.
+pub(super) fn land(
+    session: &Session,
+    project: &Project,
+    args: &Merge,
+    by_itself: Option<&LaneRecord>,
+) -> Result<Report, Failure> {
+    let agent = conflict_agent(session, project, args, by_itself)?;
     let exe = super::resolve::this_program()?;
     let leave = merge::Leave::default();
     let request = Request {
@@ -135,12 +157,13 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         onto: args.onto.as_deref(),
         force: args.force,
         stop: args.stop.then_some(&[]),
+        by_itself: by_itself.is_some(),
         keep: args.no_cleanup,
         strategy: args.strategy.as_deref().and_then(Strategy::named),
         no_verify: args.no_verify,
         order: Order::named(&args.order).unwrap_or_default(),
         atomic: args.atomic,
-        push: push(&project, args),
+        push: push(project, args),
         plan: &|plan| show(session, plan),
         dry_run: args.dry_run,
         verify: &args.verify,
@@ -148,15 +171,15 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         jobs: args.jobs.map(usize::from),
         patience: patience(args.lock_timeout),
     };
-    let report = merge::run(&project, &request)?;
+    let report = merge::run(project, &request)?;
     if session.ui.json {
         session.ui.object(Answer { report: &report, dry_run: args.dry_run });
     } else {
         let own = agent.is_none() || args.conflict_agent.as_deref() == agent;
-        let approved = own || agent.is_none_or(|agent| merge::require_approved(&project, agent).is_ok());
+        let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
         print(session, args, (agent, if approved { "" } else { ", once it is approved" }), &report);
     }
-    Ok(report.exit())
+    Ok(report)
 }
 
 /// Without a limit a landing waits for its turn for as long as it takes.
@@ -173,6 +196,7 @@ fn conflict_agent<'a>(
     session: &Session,
     project: &'a Project,
     args: &'a Merge,
+    by_itself: Option<&'a LaneRecord>,
 ) -> Result<Option<&'a str>, Failure> {
     let named = args.conflict_agent.as_deref();
     // One agent after the other is no way to land all or none.
@@ -198,12 +222,22 @@ fn conflict_agent<'a>(
     if let Some(agent) = named {
         agent::require(agent, &session.dir)?;
     }
-    let agent = named.or(by_settings);
+    let own = by_itself.and_then(|lane| own_agent(session, project, lane));
+    let agent = named.or(by_settings).or(own);
     if agent.is_none() && args.conflict_retries.is_some() && project.settings.conflict_agent.is_none() {
         let what = "--conflict-retries is for an agent, and none is sent at conflicts";
         return Err(Mistake::Missing { what, example: "git proq merge --all --conflict-agent claude" }.into());
     }
     Ok(agent)
+}
+
+/// The agent of a lane that lands by itself, if it is one that can be sent at a conflict. Who has said anything in the
+/// settings, if only that nobody is to be sent, has said it.
+fn own_agent<'a>(session: &Session, project: &Project, lane: &'a LaneRecord) -> Option<&'a str> {
+    let key = Key::find("merge.conflict_agent")?;
+    let said = !matches!(project.layers.get(key).1, Origin::Default);
+    let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !said)?;
+    agent::require(agent, &session.dir).is_ok().then_some(agent)
 }
 
 fn push(project: &Project, args: &Merge) -> Push {

@@ -51,6 +51,12 @@ pub enum Mistake {
         /// What was asked for.
         run: u32,
     },
+    /// No landing has followed a lane's run.
+    #[error("lane '{lane}' was not landed by itself")]
+    NoLanding {
+        /// The lane.
+        lane: String,
+    },
     /// No check of a lane has failed.
     #[error("lane '{lane}' has failed no check")]
     NoCheck {
@@ -100,6 +106,9 @@ impl Explain for Mistake {
         match self {
             Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
             Mistake::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
+            Mistake::NoLanding { lane } => {
+                vec![format!("land it: git proq merge {lane}").into()]
+            }
             Mistake::NoCheck { lane } => {
                 vec![format!("see what is known of it: git proq show {lane}").into()]
             }

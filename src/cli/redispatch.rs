@@ -98,6 +98,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         carry: None,
         checks: lane.checks.clone(),
         scope: lane.scope.clone(),
+        auto_merge: lane.auto_merge,
     };
     let (removed, made) = operate(&project, "redispatch", |op| {
         if let Some(back) = preview::leave_for(op, &lane.name)? {

@@ -103,9 +103,13 @@ struct GivenUp<'a> {
     trash: Option<String>,
 }
 
-/// Where this program lies, to start it again as a supervisor.
+/// Where this program lies, to start it again as a supervisor. Where another has taken its place meanwhile, that one.
 pub(super) fn this_program() -> Result<PathBuf, Failure> {
-    Ok(std::env::current_exe().map_err(|source| Mistake::Unreadable { path: "git-proq".into(), source })?)
+    let exe = std::env::current_exe();
+    let exe = exe.map_err(|source| Mistake::Unreadable { path: "git-proq".into(), source })?;
+    // That is how Linux names a program whose file was replaced while it ran.
+    let other = exe.to_str().and_then(|path| path.strip_suffix(" (deleted)")).map(PathBuf::from);
+    Ok(other.filter(|_| !exe.exists()).unwrap_or(exe))
 }
 
 pub(super) fn run(session: &Session, args: &Resolve) -> Done {

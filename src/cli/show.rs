@@ -10,7 +10,7 @@ use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState, ResolveRecord, RunRecord};
-use crate::store::{Record, path_form};
+use crate::store::{Layout, Record, path_form};
 
 /// The answer for programs: the records as they are, and what only looking tells.
 #[derive(Serialize)]
@@ -73,6 +73,13 @@ struct About {
     resolving: Option<ResolveRecord>,
     by_hand: bool,
     dir: PathBuf,
+}
+
+impl About {
+    /// What the landing wrote that followed a run, if one did.
+    fn landing_log(&self, run: &RunRecord) -> PathBuf {
+        self.dir.join(Layout::landing_log_in_lane(run.attempt))
+    }
 }
 
 /// Whether a lane that git-proq has not landed is on its base all the same.
@@ -143,6 +150,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if let Some(landed) = &lane.landed {
         line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
     }
+    for what in by_itself(lane, state, about, past.as_deref()) {
+        line("by itself", &what);
+    }
     if about.by_hand {
         line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
     }
@@ -163,7 +173,7 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     }
 }
 
-/// What keeps the lane from landing.
+/// What keeps a lane from landing, and where that is being resolved.
 fn print_trouble(line: &dyn Fn(&str, &str), lane: &LaneRecord, about: &About) {
     if let Some(conflict) = &about.conflict {
         line("conflict", &format!("with {} in {}", conflict.onto, ui::count(conflict.paths.len(), "file")));
@@ -188,6 +198,24 @@ fn branch(project: &Project, lane: &LaneRecord, view: Option<&View>) -> String {
     let distance =
         view.distance.map(|d| format!(", {} ahead, {} behind", d.ahead, d.behind)).unwrap_or_default();
     format!("{} at {} \"{subject}\"{distance}", lane.branch, tip.short())
+}
+
+/// What there is to say of a lane that lands by itself, and where its landing said more.
+fn by_itself(lane: &LaneRecord, state: LaneState, about: &About, past: Option<&str>) -> Vec<String> {
+    let mut out = Vec::new();
+    if lane.auto_merge {
+        out.push(match (&lane.refused, state) {
+            (_, LaneState::Landed) => "it landed".to_owned(),
+            (Some(refused), LaneState::Done) => {
+                format!("refused: {}; tried again after the next landing on {}", refused.message, lane.base)
+            }
+            _ => format!("lands on {} when its run is done", lane.base),
+        });
+    }
+    if let Some(run) = about.runs.iter().rev().find(|run| about.landing_log(run).exists()) {
+        out.push(format!("git proq logs {} --merge --run {}", past.unwrap_or(&lane.name), run.attempt));
+    }
+    out
 }
 
 fn describe(run: &RunRecord) -> String {

@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::args::Spawn;
+use super::auto_merge::{self, Landing};
 use super::{Done, Failure, Mistake, Session, terms, ui};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
@@ -34,6 +35,11 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     scope: &'a [String],
     state: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    auto_merge: bool,
+    /// Why it did not land by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<&'a str>,
     dry_run: bool,
 }
 
@@ -56,6 +62,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
             carry: here.filter(|_| args.carry),
             checks,
             scope,
+            auto_merge: args.auto_merge,
         },
     )?;
     terms::warn_of_neighbours(session, &project, &plan);
@@ -162,6 +169,8 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
             checks: plan.checks(),
             scope: plan.scope(),
             state: LaneState::Idle.to_string(),
+            auto_merge: plan.lands_by_itself(),
+            refused: None,
             dry_run: true,
         });
         return;
@@ -175,6 +184,9 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
         None => session.ui.answer("  runs      nothing"),
     }
     terms::say(session, plan);
+    if plan.lands_by_itself() {
+        session.ui.answer(format!("  then      lands on {}", base.branch));
+    }
 }
 
 fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
@@ -186,7 +198,8 @@ fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
     session.ui.answer(format!("  {}", lane.path.display()));
     match job {
         Some(job) => {
-            session.ui.say(format!("{} is at work there", job.called()));
+            let then = if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
+            session.ui.say(format!("{} is at work there{then}", job.called()));
             session
                 .ui
                 .hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", lane.name));
@@ -207,8 +220,24 @@ fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: Lane
         checks: &lane.checks,
         scope: &lane.scope,
         state: state.to_string(),
+        auto_merge: lane.auto_merge,
+        refused: lane.refused.as_ref().map(|refused| refused.message.as_str()),
         dry_run: false,
     });
+}
+
+/// The run's end and its landing's, and the exit code of that.
+fn say_landing(session: &Session, lane: &LaneRecord, job: Option<&Job>, landing: &Landing) -> Exit {
+    if session.ui.json {
+        say_json(session, &landing.lane, job, landing.lane.state);
+    } else {
+        session.ui.answer(super::wait::line(lane, LaneState::Done));
+        session.ui.raw(&std::fs::read(&landing.log).unwrap_or_default());
+    }
+    if landing.unsaid {
+        session.ui.warn("its landing ended without a word; it is tried again after the next landing");
+    }
+    landing.exit
 }
 
 /// Follows the run with one line of progress, and passes its result on.
@@ -227,9 +256,16 @@ fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&
         bar
     };
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
-    let (lane, state) =
-        super::logs::watch(project, &lane.name, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    let (now, state) = super::logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    if lane.auto_merge {
+        bar.set_message("landing");
+    }
+    let landing = lane.auto_merge.then(|| auto_merge::wait(project, lane)).transpose()?;
     bar.finish_and_clear();
+    if let Some(landing) = landing.filter(|landing| landing.run == Some(LaneState::Done)) {
+        return Ok(say_landing(session, lane, job, &landing));
+    }
+    let lane = now;
     if session.ui.json {
         say_json(session, &lane, job, state);
     } else {

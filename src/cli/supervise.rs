@@ -7,6 +7,7 @@ use crate::explain::Exit;
 
 pub(super) fn run(session: &Session, args: &Supervise) -> Done {
     let project = session.project()?;
-    agent::supervise(&project, &args.lane, args.attempt, &args.command)?;
+    let exe = super::resolve::this_program()?;
+    agent::supervise(&project, &args.lane, args.attempt, &args.command, &exe)?;
     Ok(Exit::Done)
 }

@@ -35,6 +35,9 @@ pub(crate) enum Name {
     /// Checks of a landing failed with a lane and succeed without it.
     #[serde(rename = "merge.check-failed")]
     MergeCheckFailed,
+    /// A lane that was to land by itself was refused.
+    #[serde(rename = "merge.refused")]
+    MergeRefused,
     /// A conflict was resolved, and the lane can land.
     #[serde(rename = "merge.resolved")]
     MergeResolved,

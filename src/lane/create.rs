@@ -32,6 +32,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) checks: Vec<String>,
     /// The files that it is expected to touch, as globs.
     pub(crate) scope: Vec<String>,
+    /// It lands by itself when its run is done.
+    pub(crate) auto_merge: bool,
 }
 
 impl NewLane<'_> {
@@ -103,6 +105,11 @@ impl<'a> Plan<'a> {
     /// The globs of files that it is expected to touch.
     pub(crate) fn scope(&self) -> &[String] {
         &self.asked.scope
+    }
+
+    /// Whether it lands when its run is done, without anybody asking for it.
+    pub(crate) fn lands_by_itself(&self) -> bool {
+        self.asked.auto_merge
     }
 }
 
@@ -296,7 +303,9 @@ impl Steps<'_, '_> {
             checks: plan.asked.checks.clone(),
             scope: plan.asked.scope.clone(),
             preview_edits: Vec::new(),
+            auto_merge: plan.asked.auto_merge,
             landed: None,
+            refused: None,
         };
         self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;
         Ok(lane)

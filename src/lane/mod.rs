@@ -1,6 +1,7 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
 mod aside;
+mod auto_merge;
 mod base;
 mod checkout;
 mod checks;
@@ -32,6 +33,7 @@ mod trash;
 mod undo;
 mod undo_error;
 
+pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;

@@ -38,7 +38,9 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         checks: Vec::new(),
         scope: Vec::new(),
         preview_edits: Vec::new(),
+        auto_merge: false,
         landed: None,
+        refused: None,
     };
     if dry_run {
         return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false);

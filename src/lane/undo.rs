@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate_as};
 use super::{Error, Project, UndoError, Why, remove, steps};
@@ -89,7 +90,9 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
                 return Err(UndoError::NoOperation { number: *number }.into());
             };
             let back = TakeBack { op, entry, number: *number, force };
-            back.run().map_err(|e| UndoError::CannotUndo { number: *number, source: Box::new(e) })?;
+            back.run()
+                .and_then(|()| auto_merge::take_off(op, entry.standing()))
+                .map_err(|e| UndoError::CannotUndo { number: *number, source: Box::new(e) })?;
         }
         Ok(())
     })

@@ -49,6 +49,9 @@ fn land_all(
     verifier: &mut Verifier,
     gone: &[Outcome],
 ) -> Result<Report, Error> {
+    if let Some(shown) = shown(op, request)? {
+        return Ok(Report { lanes: vec![shown], ..Report::default() });
+    }
     if !request.dry_run {
         fetch_from_preview(op, request)?;
     }
@@ -73,6 +76,23 @@ fn land_all(
         clean_up(op, &mut report);
     }
     Ok(report)
+}
+
+/// The lane that the main checkout shows, refused, where nobody asks for its landing just now: whoever looks at it would find
+/// themselves elsewhere.
+fn shown(op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Outcome>, Error> {
+    if !request.by_itself {
+        return Ok(None);
+    }
+    let Some(shown) = preview::showing(op.project)? else { return Ok(None) };
+    let lanes = request.lanes.iter().filter_map(|asked| op.project.lane(asked).ok());
+    Ok(lanes.filter(|lane| lane.name == shown.lane).next().map(|lane| {
+        Outcome::refused(
+            &lane.name,
+            &lane.base,
+            "the main checkout shows it; git proq preview --back leaves it",
+        )
+    }))
 }
 
 /// Leaves the preview of a lane that is asked for if commits were made in it: only then is known what the lane has.

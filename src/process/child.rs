@@ -18,6 +18,7 @@ pub(crate) struct Start {
     args: Vec<OsString>,
     dir: PathBuf,
     env: Vec<(String, OsString)>,
+    without: &'static [&'static str],
     stdin: Option<File>,
     output: Option<(File, File)>,
 }
@@ -33,6 +34,7 @@ impl Start {
             args: Vec::new(),
             dir: dir.to_owned(),
             env: Vec::new(),
+            without: &[],
             stdin: None,
             output: None,
         }
@@ -47,6 +49,12 @@ impl Start {
     /// Sets a variable.
     pub(crate) fn env(mut self, key: &str, value: impl Into<OsString>) -> Start {
         self.env.push((key.to_owned(), value.into()));
+        self
+    }
+
+    /// Keeps variables of this process from it.
+    pub(crate) fn without(mut self, keys: &'static [&'static str]) -> Start {
+        self.without = keys;
         self
     }
 
@@ -77,6 +85,13 @@ impl Start {
         let mut command = self.command();
         command.process_group(0);
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+    }
+
+    /// Starts it and leaves it to itself.
+    pub(crate) fn spawn_detached(self) -> Result<(), Error> {
+        let program = self.program.clone();
+        let started = self.command().spawn();
+        started.map(drop).map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
     /// Starts it and keeps a pipe to its standard output; the rest is as set.
@@ -118,7 +133,8 @@ impl Start {
         command.args(&self.args).current_dir(&self.dir);
         for (key, _) in std::env::vars_os() {
             let name = key.to_string_lossy();
-            if AGENT_MARKS.contains(&name.as_ref()) || belongs_to_a_repository(&name) {
+            let unwanted = |list: &[&str]| list.contains(&name.as_ref());
+            if unwanted(AGENT_MARKS) || unwanted(self.without) || belongs_to_a_repository(&name) {
                 command.env_remove(&key);
             }
         }

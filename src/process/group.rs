@@ -11,6 +11,12 @@ pub(super) fn pid(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
 }
 
+/// Makes this process the first of a session of its own, without a terminal.
+pub(crate) fn leave_session() {
+    // One that was started by hand may be the first of its group already; then there is nothing to leave.
+    let _already_leader = rustix::process::setsid();
+}
+
 /// Whether any process of a group is left. One that has ended and that nobody collects is not: in many containers the
 /// first process never does, and waiting for it would be in vain.
 pub(crate) fn group_lives(group: u32) -> bool {

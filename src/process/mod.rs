@@ -8,7 +8,7 @@ mod watched;
 
 pub(crate) use child::{Spawned, Start};
 pub(crate) use error::Error;
-pub(crate) use group::{ask_group, end_group, end_holders, group_lives, signal_process};
+pub(crate) use group::{ask_group, end_group, end_holders, group_lives, leave_session, signal_process};
 pub(crate) use identity::{birth_of, is_same};
 pub use watched::Ended;
 pub(crate) use watched::Watched;

@@ -52,6 +52,16 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.log"))
     }
 
+    /// What the landing of a lane wrote that landed by itself after its `attempt`-th run.
+    pub(crate) fn landing_log(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(Layout::landing_log_in_lane(attempt))
+    }
+
+    /// The same below a lane's folder, which may be that of a removed one.
+    pub(crate) fn landing_log_in_lane(attempt: u32) -> PathBuf {
+        Path::new("runs").join(format!("{attempt}.merge.log"))
+    }
+
     /// Removed lanes, as `name@N`.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("history")

@@ -12,6 +12,9 @@ use crate::note::Listener;
 /// After this long a wait is said aloud.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
 
+/// The end of the names of locks on lanes that land by themselves.
+const LANDING: &str = ".landing.lock";
+
 /// What a lock protects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LockName {
@@ -31,6 +34,8 @@ pub(crate) enum LockName {
     Slot(usize),
     /// The worktree for the repository's hooks.
     Hooks,
+    /// A lane that lands by itself, from before its run ends until its landing is over.
+    Landing(String),
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -47,6 +52,7 @@ impl LockName {
             LockName::Hooks => "hooks.lock".into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
+            LockName::Landing(lane) => format!("lanes/{lane}{LANDING}").into(),
         }
     }
 
@@ -59,7 +65,9 @@ impl LockName {
             LockName::Tree(id) => format!("the worktree '{id}'"),
             LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
-            LockName::Run(lane) | LockName::Alive(lane) => format!("lane '{lane}'"),
+            LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) => {
+                format!("lane '{lane}'")
+            }
         }
     }
 }
@@ -153,6 +161,15 @@ impl Locks {
     /// The file of a lock.
     pub(crate) fn path(&self, name: &LockName) -> PathBuf {
         self.dir.join(name.file())
+    }
+
+    /// The lanes that were ever to land by themselves, by name; some of them are long gone.
+    pub(crate) fn lanes_that_land(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.join("lanes")).into_iter().flatten().flatten();
+        let name = |file: std::ffi::OsString| Some(file.to_str()?.strip_suffix(LANDING)?.to_owned());
+        let mut names: Vec<String> = entries.filter_map(|entry| name(entry.file_name())).collect();
+        names.sort_unstable();
+        names
     }
 
     /// The folder of the landing queue.

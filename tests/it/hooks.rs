@@ -89,6 +89,9 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     let _ = sandbox.proq(&["merge", "pay", "tax", "bad", "--verify", "test ! -e bad.txt"]).fails(4);
     sandbox.program("both", "printf 'pay\ntax\n' > a.txt");
     let _ = sandbox.proq(&["resolve", "tax", "--agent", "both"]).ok();
+    sandbox.write("a.txt", "mine\n");
+    let by_itself = ["spawn", "--auto-merge", "--wait", "-n", "own", "--", "sh", "-c", "echo own > a.txt"];
+    let _ = sandbox.proq(&by_itself).fails(1);
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();

@@ -126,6 +126,17 @@ fn by_merge() -> Strategy {
     Strategy::Merge
 }
 
+/// Why a lane that was to land by itself did not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    /// When.
+    pub(crate) at: Moment,
+    /// Why.
+    pub(crate) message: String,
+    /// The exit code of the landing.
+    pub(crate) exit: u8,
+}
+
 /// A lane, as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LaneRecord {
@@ -167,9 +178,15 @@ pub(crate) struct LaneRecord {
     /// Edits made while it was previewed: the snapshots that hold them, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) preview_edits: Vec<String>,
+    /// Whether it lands by itself when its run is done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) auto_merge: bool,
     /// How it landed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) landed: Option<Landed>,
+    /// Why it did not land by itself, when it was last tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<Refusal>,
 }
 
 impl Record for LaneRecord {

@@ -14,7 +14,7 @@ mod trash;
 pub(crate) use approval::{ApprovalsRecord, Approved};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
-pub(crate) use lane::{Landed, LaneRecord};
+pub(crate) use lane::{Landed, LaneRecord, Refusal};
 pub use lane::{LaneState, Strategy};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use resolve::{ResolvePath, ResolveRecord};

@@ -1,0 +1,76 @@
+//! Owns what follows a run: other processes of this program, which this one does not wait for. They look whom the lane is in
+//! the way of now, and land it if it lands by itself.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::Error;
+use crate::explain::Exit;
+use crate::lane::{self, Project};
+use crate::process::Start;
+use crate::store::records::{LaneRecord, LaneState};
+use crate::store::{Guard, LockName};
+
+/// Variables of a run that are not for what follows it.
+const OF_THE_RUN: &[&str] = &["PROQ_LANE", "PROQ_TASK_FILE"];
+
+/// What a landing that nobody asks for just now follows from.
+#[derive(Debug)]
+pub(crate) enum Because {
+    /// The lane's run has ended. The lock says that it is being landed.
+    RunEnded(Guard),
+    /// Another landing has ended.
+    Landing,
+}
+
+/// What is to follow a run.
+#[derive(Debug, Default)]
+#[must_use]
+pub(super) struct FollowUp {
+    landing: Option<Guard>,
+}
+
+impl FollowUp {
+    /// Finds out what is to follow a run that ended in `state`, before anybody can know that it has ended: from the moment
+    /// in which the lane is done, its lock says that it is being landed.
+    pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState) -> FollowUp {
+        if !lane.auto_merge || state != LaneState::Done {
+            return FollowUp::default();
+        }
+        // Where it is held already, somebody is landing it. Where it cannot be taken, the run has its result all the same.
+        let landing = project.store.locks().try_take(&LockName::Landing(lane.name.clone()));
+        FollowUp { landing: landing.ok().flatten() }
+    }
+
+    /// Starts it. The run lock is free by now, or the lane would look busy.
+    pub(super) fn begin(self, project: &Project, lane: &LaneRecord, exe: &Path) {
+        let Some(lock) = self.landing else { return };
+        let names = std::slice::from_ref(&lane.name);
+        if let Err(e) = land_by_itself(project, exe, Because::RunEnded(lock), names) {
+            lane::refuse_landing(project, lane, &e.to_string(), Exit::Refused);
+        }
+    }
+}
+
+/// Starts a process of its own that lands lanes, each by itself, and returns at once. `exe` is this program.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn land_by_itself(
+    project: &Project,
+    exe: &Path,
+    because: Because,
+    lanes: &[String],
+) -> Result<(), Error> {
+    let (why, stdin): (_, Option<File>) = match because {
+        Because::RunEnded(lock) => ("run-ended", Some(lock.into_file())),
+        Because::Landing => ("retry", None),
+    };
+    let start = Start::new(exe, project.repo.home()).args(["merge", "--auto", why]).args(lanes);
+    let start = start.without(OF_THE_RUN);
+    let start = match stdin {
+        Some(lock) => start.stdin(lock),
+        None => start,
+    };
+    Ok(start.spawn_detached()?)
+}

@@ -1,0 +1,96 @@
+//! Owns lanes that land by themselves: which of them wait for that, what became of a try, and when that is over.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{Error, Operation, Project, effective_state};
+use crate::event;
+use crate::explain::Exit;
+use crate::store::records::{LaneRecord, LaneState, Refusal, Step};
+use crate::store::{LockName, Record, now};
+
+/// The lanes that are to land by themselves on one of these branches and have not, though nobody is at it: they were refused,
+/// or the process that was to land them was killed.
+pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<LaneRecord> {
+    let locks = project.store.locks();
+    let due = |lane: &LaneRecord| {
+        Ok::<_, Error>(
+            bases.contains(lane.base.as_str())
+                && is_due(project, lane)?
+                && !locks.is_held(&LockName::Landing(lane.name.clone()))?,
+        )
+    };
+    // Its lock is there before a lane can be done, and most repositories have none.
+    let names = locks.lanes_that_land().into_iter();
+    let lanes = names.filter_map(|name| project.lane(&name).ok());
+    // One that cannot be looked at is for the landing after the next.
+    lanes.filter(|lane| due(lane).unwrap_or(false)).collect()
+}
+
+/// A lane as it is now, or as it was when it went, with the folder of its records: one that lands by itself may be gone as
+/// soon as its run is over.
+///
+/// # Errors
+/// [`Error::Unknown`] when nothing is known of it any more.
+pub(crate) fn became(project: &Project, lane: &LaneRecord) -> Result<(PathBuf, LaneRecord), Error> {
+    let layout = project.store.layout();
+    let here = LaneRecord::find(&layout.lane_record(&lane.name))?;
+    if let Some(now) = here.filter(|now| is_same(now, lane)) {
+        return Ok((layout.lane(&now.name), now));
+    }
+    let past = project.past_lanes().into_iter().rfind(|(_, past)| is_same(past, lane));
+    let past = past.map(|(name, past)| (layout.history().join(name), past));
+    past.ok_or_else(|| Error::Unknown { name: lane.name.clone(), similar: None })
+}
+
+/// Whether two records are of one lane, and not of two that had a name one after the other.
+fn is_same(a: &LaneRecord, b: &LaneRecord) -> bool {
+    (&a.name, a.created, a.start) == (&b.name, b.created, b.start)
+}
+
+/// Whether a lane is to land by itself, and can.
+///
+/// # Errors
+/// When its locks cannot be looked at.
+pub(crate) fn is_due(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+    Ok(lane.auto_merge && effective_state(project, lane)?.0 == LaneState::Done)
+}
+
+/// Writes down that a lane did not land by itself. It stays as it is, and is tried again after the next landing on its base.
+pub(crate) fn refuse_landing(project: &Project, lane: &LaneRecord, why: &str, exit: Exit) {
+    let refusal = Refusal { at: now(), message: why.to_owned(), exit: exit.code() };
+    let noted = project.update_lane(&lane.name, |record| {
+        if is_same(record, lane) {
+            record.refused = Some(refusal);
+        }
+    });
+    let lane = noted.ok().filter(|record| is_same(record, lane));
+    let name = lane.as_ref().map_or("that is gone", |lane| lane.name.as_str());
+    let message = format!("lane '{name}' did not land by itself: {why}");
+    project.tell(event::Name::MergeRefused, lane.as_ref(), message);
+}
+
+/// Takes it off lanes whose landing is being taken back that they land by themselves: the next landing would bring back what
+/// somebody has just undone. `steps` are those that were inverted.
+pub(super) fn take_off<'s>(op: &Operation<'_>, steps: impl Iterator<Item = &'s Step>) -> Result<(), Error> {
+    let layout = op.project.store.layout();
+    for step in steps {
+        let Step::File { path, new: Some(new), .. } = step else { continue };
+        let Some(name) = landed_in(path, new) else { continue };
+        let Some(lane) = LaneRecord::find(&layout.lane_record(&name))? else { continue };
+        if lane.auto_merge {
+            op.update_lane(&name, |record| record.auto_merge = false)?;
+            op.project.listener.step(format!("lane '{name}' does not land by itself any more"));
+        }
+    }
+    Ok(())
+}
+
+/// The lane whose record this is, if it says that the lane has landed.
+fn landed_in(path: &Path, text: &str) -> Option<String> {
+    if path.file_name()? != "lane.toml" {
+        return None;
+    }
+    let record: LaneRecord = toml::from_str(text).ok()?;
+    (record.state == LaneState::Landed).then_some(record.name)
+}
