@@ -28,27 +28,45 @@ pub(crate) enum Because {
 #[must_use]
 pub(super) struct FollowUp {
     landing: Option<Guard>,
+    /// Whether the lane has new commits, with which it may be in the way of others.
+    moved: bool,
 }
 
 impl FollowUp {
     /// Finds out what is to follow a run that ended in `state`, before anybody can know that it has ended: from the moment
     /// in which the lane is done, its lock says that it is being landed.
-    pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState) -> FollowUp {
+    pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState, moved: bool) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
-            return FollowUp::default();
+            return FollowUp { landing: None, moved };
         }
         // Where it is held already, somebody is landing it. Where it cannot be taken, the run has its result all the same.
         let landing = project.store.locks().try_take(&LockName::Landing(lane.name.clone()));
-        FollowUp { landing: landing.ok().flatten() }
+        FollowUp { landing: landing.ok().flatten(), moved }
     }
 
     /// Starts it. The run lock is free by now, or the lane would look busy.
     pub(super) fn begin(self, project: &Project, lane: &LaneRecord, exe: &Path) {
-        let Some(lock) = self.landing else { return };
+        let Some(lock) = self.landing else {
+            if self.moved {
+                look_for_overlaps(project, lane, exe);
+            }
+            return;
+        };
         let names = std::slice::from_ref(&lane.name);
         if let Err(e) = land_by_itself(project, exe, Because::RunEnded(lock), names) {
             lane::refuse_landing(project, lane, &e.to_string(), Exit::Refused);
         }
+    }
+}
+
+/// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.
+fn look_for_overlaps(project: &Project, lane: &LaneRecord, exe: &Path) {
+    let over = |state| matches!(state, LaneState::Landed | LaneState::Discarded);
+    let beside =
+        |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !over(other.state);
+    if project.lanes().is_ok_and(|lanes| lanes.iter().any(beside)) {
+        let start = Start::new(exe, project.repo.home()).args(["_overlaps", "--lane", lane.name.as_str()]);
+        drop(start.without(OF_THE_RUN).spawn_detached());
     }
 }
 

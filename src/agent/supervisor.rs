@@ -209,7 +209,8 @@ impl Watch<'_> {
         run.tip_after = self.project.repo.branch_tip(&self.lane.branch)?;
         run.save(&path)?;
         let then = if self.resolves { LaneState::Conflict } else { state };
-        self.follow_up = FollowUp::prepare(self.project, &self.lane, then);
+        let moved = !self.resolves && run.tip_after.is_some_and(|tip| tip != run.tip_before);
+        self.follow_up = FollowUp::prepare(self.project, &self.lane, then, moved);
         self.lane = self.project.update_lane(&self.lane.name, |record| {
             record.state = then;
             record.detail.clone_from(&detail);

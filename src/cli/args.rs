@@ -87,6 +87,8 @@ pub(crate) enum Command {
     Demo(Demo),
     #[command(name = "_supervise", hide = true)]
     Supervise(Supervise),
+    #[command(name = "_overlaps", hide = true)]
+    Overlaps(Overlaps),
 }
 
 /// Make a lane and start an agent in it
@@ -452,6 +454,14 @@ pub(crate) struct Demo {
     /// Keep the repository and say where it is
     #[arg(long)]
     pub(crate) keep: bool,
+}
+
+/// Tells which lanes a lane conflicts with by now. Started by a supervisor when a run has ended.
+#[derive(Debug, Args)]
+pub(crate) struct Overlaps {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
 }
 
 /// Watches one run. Started by `spawn`, with the lane's run lock on standard input.

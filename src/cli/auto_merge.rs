@@ -30,6 +30,10 @@ pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
             continue;
         }
         log_to(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
+        if first {
+            // Before it lands, while there is another lane to be in the way of. No landing fails for that.
+            drop(crate::merge::look_for_overlaps(&project, &lane.name));
+        }
         exit = land(session, &project, args, &lane);
         bases.insert(lane.base);
     }

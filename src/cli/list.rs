@@ -128,7 +128,7 @@ fn look(project: &Project, all: bool) -> Result<Board, super::Failure> {
     let lanes = project.lanes()?;
     let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
     // A list without it is a list still.
-    let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE) };
+    let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE), about: None };
     let forecast = merge::forecast(project, ask).ok();
     Ok(Board {
         forecast,

@@ -19,7 +19,7 @@ use crate::store::records::LaneRecord;
 ///
 /// Every lane is compared with its base and with every other lane of that base, as if one were merged into the other, with
 /// what is uncommitted in it. Where two conflict, the paths and lines are named; line numbers are those of the first of the
-/// two. Nothing is changed.
+/// two. Nothing is changed. Two lanes that did not conflict before are an event, `lane.overlap`, as they are when a run ends.
 ///
 /// Examples:
 ///     git proq matrix
@@ -67,7 +67,11 @@ fn look(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
         [] => project.lanes()?,
         names => named(project, names)?,
     };
-    merge::forecast(project, Ask { lanes, uncommitted: !args.committed, within: None })
+    let uncommitted = !args.committed;
+    let forecast = merge::forecast(project, Ask { lanes, uncommitted, within: None, about: None })?;
+    // The event log serves watchers; where it cannot be written, the answer is there all the same.
+    drop(merge::tell_overlaps(project, &forecast, uncommitted, None));
+    Ok(forecast)
 }
 
 fn named(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, merge::Error> {

@@ -22,6 +22,7 @@ mod matrix;
 mod merge;
 mod mistake;
 mod op;
+mod overlaps;
 mod preview;
 mod queue;
 mod redispatch;
@@ -111,6 +112,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Completions(args) => complete::run(&session, &args),
         Command::Man(args) => man::run(&session, &args),
         Command::Demo(args) => demo::run(&session, &args),
+        Command::Overlaps(args) => overlaps::run(&session, &args),
         Command::Supervise(args) => supervise::run(&session, &args),
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::git::RepoPath;
 use crate::store::{Error, LockName, Moment, Store, now};
 
 /// How much of the log's end is read to find the last number; one line is far shorter.
@@ -20,6 +21,9 @@ pub(crate) enum Name {
     /// A lane was cleaned up or discarded.
     #[serde(rename = "lane.removed")]
     LaneRemoved,
+    /// Two lanes would conflict that did not when they were last looked at.
+    #[serde(rename = "lane.overlap")]
+    LaneOverlap,
     /// An agent was started.
     #[serde(rename = "run.started")]
     RunStarted,
@@ -65,8 +69,22 @@ pub(crate) struct Event {
     /// The lane's state after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<String>,
+    /// The other lane, where it is about two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) other: Option<String>,
+    /// The paths it is about, the first of them where there are very many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) paths: Vec<RepoPath>,
     /// A line for a person.
     pub(crate) message: String,
+}
+
+impl Event {
+    /// An event that happens now, about nobody. It gets its number in the log.
+    pub(crate) fn now(name: Name, message: impl Into<String>) -> Event {
+        let message = message.into();
+        Event { n: 0, at: now(), name, lane: None, state: None, other: None, paths: Vec::new(), message }
+    }
 }
 
 /// The event log of one repository.
@@ -82,19 +100,12 @@ impl Log<'_> {
     }
 
     /// Appends one event and returns its number. A line that a crash or a full disk cut short is ended first.
-    pub(crate) fn add(
-        &self,
-        name: Name,
-        lane: Option<&str>,
-        state: Option<String>,
-        message: impl Into<String>,
-    ) -> Result<u64, Error> {
+    pub(crate) fn add(&self, event: Event) -> Result<u64, Error> {
         let _lock = self.store.locks().take(&LockName::Events)?;
         let path = self.store.layout().events();
         let tail = tail(&path)?;
         let n = last_number(&tail) + 1;
-        let entry =
-            Event { n, at: now(), name, lane: lane.map(ToOwned::to_owned), state, message: message.into() };
+        let entry = Event { n, ..event };
         let mut line = if tail.is_empty() || tail.ends_with(b"\n") { Vec::new() } else { vec![b'\n'] };
         serde_json::to_writer(&mut line, &entry)
             .map_err(|e| Error::Broken { path: path.clone(), source: Box::new(e) })?;
@@ -160,12 +171,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path(), Listener::silent());
         let log = Log::of(&store);
-        assert_eq!(log.add(Name::LaneCreated, Some("a"), None, "made").unwrap(), 1);
+        assert_eq!(log.add(Event::now(Name::LaneCreated, "made")).unwrap(), 1);
         let path = store.layout().events();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"{\"n\":2,\"at\"").unwrap();
         assert_eq!(log.read_from(0).unwrap().0.len(), 1);
-        assert_eq!(log.add(Name::LaneRemoved, Some("a"), None, "gone").unwrap(), 2);
+        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone")).unwrap(), 2);
         let (all, end) = log.read_from(0).unwrap();
         assert_eq!(all.iter().map(|e| e.n).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(log.read_from(end).unwrap().0, []);

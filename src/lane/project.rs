@@ -225,9 +225,15 @@ impl Project {
 
     /// Appends to the event log. The log serves watchers; what it tells of has happened, so a failure is a warning.
     pub(crate) fn tell(&self, event: event::Name, lane: Option<&LaneRecord>, message: impl Into<String>) {
-        let state = lane.map(|l| l.state.to_string());
-        let added = Log::of(&self.store).add(event, lane.map(|l| l.name.as_str()), state, message);
-        if let Err(e) = added {
+        let mut event = event::Event::now(event, message);
+        event.lane = lane.map(|lane| lane.name.clone());
+        event.state = lane.map(|lane| lane.state.to_string());
+        self.tell_event(event);
+    }
+
+    /// The same for an event that says more.
+    pub(crate) fn tell_event(&self, event: event::Event) {
+        if let Err(e) = Log::of(&self.store).add(event) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
     }

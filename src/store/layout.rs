@@ -142,6 +142,11 @@ impl Layout {
         self.root.join("cache/forecast")
     }
 
+    /// Which lanes were in each other's way when that was last looked at.
+    pub(crate) fn overlaps(&self) -> PathBuf {
+        self.root.join("cache/overlaps")
+    }
+
     /// Lock files.
     pub(super) fn locks(&self) -> PathBuf {
         self.root.join("locks")

@@ -1,8 +1,5 @@
 //! Owns the tests of `git proq spawn --auto-merge`: what lands by itself, what is tried again, and what never happens.
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-
 use super::support::{Output, Sandbox};
 
 /// Makes a lane that lands by itself, its agent a shell script, and waits for its landing.
@@ -10,30 +7,10 @@ fn spawn(sandbox: &Sandbox, name: &str, script: &str) -> Output {
     sandbox.proq(&["spawn", "--auto-merge", "--wait", "-n", name, "--", "sh", "-ec", script])
 }
 
-/// The messages of all events of this name, in order.
-fn events(sandbox: &Sandbox, name: &str) -> Vec<String> {
-    let all = sandbox.proq(&["events", "--json"]).json();
-    let all = all["events"].as_array().unwrap();
-    all.iter().filter(|e| e["event"] == name).map(|e| e["message"].as_str().unwrap().to_owned()).collect()
-}
-
-/// Waits until so many events of this name have happened in a lane.
-#[track_caller]
-fn until(sandbox: &Sandbox, name: &str, lane: &str, times: usize) {
-    let mut command = sandbox.command("timeout", &sandbox.repo);
-    command.args(["60", "git-proq", "events", "-f", "--json", "--last", "999"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let found = lines
-        .map(|line| serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap())
-        .filter(|event| event["event"] == name && event["lane"] == lane)
-        .take(times)
-        .count();
-    // Its child ends with it.
-    let _ = sandbox.sh(&format!("kill {}", child.id()));
-    child.wait().unwrap();
-    let all = sandbox.proq(&["events"]).stdout;
-    assert_eq!(found, times, "{all}");
+/// Why lanes did not land by themselves, in order.
+fn refusals(sandbox: &Sandbox) -> Vec<String> {
+    let all = sandbox.events("merge.refused");
+    all.iter().map(|event| event["message"].as_str().unwrap().to_owned()).collect()
 }
 
 /// A lane that is done and was refused, since the base's checkout has an edit in the way.
@@ -94,7 +71,7 @@ fn who_does_not_wait_is_told_what_will_happen() {
     --- code 1
     ");
     sandbox.tell("go");
-    until(&sandbox, "merge.landed", "x", 1);
+    sandbox.until("merge.landed", "x", 1);
     assert!(has(&sandbox, "one"));
     assert_eq!(sandbox.proq(&["spawn", "--auto-merge", "--empty", "-n", "y"]).code, 2);
 }
@@ -116,7 +93,7 @@ fn only_what_is_done_lands() {
     // Nor does the next landing take them along.
     sandbox.lane_of("other", "echo 1 > other");
     let _ = sandbox.proq(&["merge", "other"]).ok();
-    assert_eq!(events(&sandbox, "merge.refused"), [""; 0]);
+    assert_eq!(refusals(&sandbox), [""; 0]);
     assert!(!sandbox.repo.join(".git/proq/locks/lanes/failed.landing.lock").exists());
 }
 
@@ -149,9 +126,9 @@ fn what_is_refused_stays_done_and_lands_after_the_next_landing() {
     let _ = sandbox.proq(&["merge", "y", "--dry-run"]).ok();
     assert!(!retries(&sandbox, "x"));
     let _ = sandbox.proq(&["merge", "y"]).ok();
-    until(&sandbox, "merge.landed", "x", 1);
+    sandbox.until("merge.landed", "x", 1);
     assert_eq!(sandbox.read("a.txt"), "lane\n");
-    assert_eq!(events(&sandbox, "merge.refused").len(), 1);
+    assert_eq!(refusals(&sandbox).len(), 1);
 }
 
 /// Whether a process is at work, or has been, that tries a lane again. It is there when who has started it has ended.
@@ -171,9 +148,9 @@ fn one_try_again_does_not_bring_about_another() {
     let sandbox = refused("again-one");
     assert_eq!(spawn(&sandbox, "again-two", "echo other > a.txt").code, 1);
     // That was a landing, after which the first was tried again.
-    until(&sandbox, "merge.refused", "again-one", 2);
+    sandbox.until("merge.refused", "again-one", 2);
     let _ = sandbox.proq(&["merge", "--auto", "retry", "again-one"]).fails(1);
-    assert_eq!(events(&sandbox, "merge.refused").len(), 4);
+    assert_eq!(refusals(&sandbox).len(), 4);
     assert!(!retries(&sandbox, "again-two"));
     assert_eq!(sandbox.row("again-two")["state"], "done");
 }
@@ -195,7 +172,7 @@ fn two_that_are_done_at_the_same_time_both_land() {
         }
     });
     assert!(["one", "two", "three"].iter().all(|name| has(&sandbox, name)));
-    assert_eq!(events(&sandbox, "merge.refused"), [""; 0]);
+    assert_eq!(refusals(&sandbox), [""; 0]);
     sandbox.assert_healthy();
 }
 
@@ -218,12 +195,12 @@ fn it_queues_like_any_landing_and_knows_nothing_of_the_run() {
     assert_eq!(queue["queue"][0]["command"], "git proq merge --auto run-ended x");
     assert_eq!(sandbox.row("x")["state"], "done", "its run is over");
     sandbox.tell("go");
-    until(&sandbox, "merge.landed", "x", 1);
+    sandbox.until("merge.landed", "x", 1);
     sandbox.git(&["config", "proq.verify.commands", "test ! -e two"]);
     let out = spawn(&sandbox, "y", "echo 1 > two");
     assert!(out.clone().fails(4).contains("check failed y"), "{}", out.shown());
     assert_eq!(sandbox.row("y")["state"], "check-failed");
-    assert_eq!(events(&sandbox, "merge.refused"), [""; 0]);
+    assert_eq!(refusals(&sandbox), [""; 0]);
 }
 
 #[test]
@@ -266,14 +243,14 @@ fn what_the_main_checkout_shows_stays_on_show() {
     sandbox.hear("up");
     let _ = sandbox.proq(&["preview", "x"]).ok();
     sandbox.tell("go");
-    until(&sandbox, "merge.refused", "x", 1);
+    sandbox.until("merge.refused", "x", 1);
     assert_eq!(sandbox.git(&["branch", "--show-current"]), "proq/x-preview");
-    let why = &events(&sandbox, "merge.refused")[0];
+    let why = &refusals(&sandbox)[0];
     assert!(why.ends_with("the main checkout shows it; git proq preview --back leaves it"), "{why}");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.lane_of("y", "echo 1 > y");
     let _ = sandbox.proq(&["merge", "y"]).ok();
-    until(&sandbox, "merge.landed", "x", 1);
+    sandbox.until("merge.landed", "x", 1);
     assert!(has(&sandbox, "one"));
 }
 
@@ -323,9 +300,9 @@ fn one_that_is_killed_is_picked_up_by_the_next_landing() {
         if finished {
             assert_eq!(sandbox.row("x")["state"], "landed");
         } else {
-            until(&sandbox, "merge.landed", "x", 1);
+            sandbox.until("merge.landed", "x", 1);
         }
         assert!(has(&sandbox, "one") && has(&sandbox, "y"), "{at}");
-        assert_eq!(events(&sandbox, "merge.refused"), [""; 0], "{at}");
+        assert_eq!(refusals(&sandbox), [""; 0], "{at}");
     }
 }

@@ -40,6 +40,7 @@ mod merge_hooks;
 mod merge_push;
 mod merge_stop;
 mod order;
+mod overlap;
 mod preview;
 mod preview_by_hand;
 mod preview_edges;

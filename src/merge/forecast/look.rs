@@ -23,6 +23,8 @@ pub(crate) struct Ask {
     pub(crate) uncommitted: bool,
     /// Only what can be found out in this time, without starting git.
     pub(crate) within: Option<Duration>,
+    /// Only this lane with the others.
+    pub(crate) about: Option<String>,
 }
 
 /// A forecast that took less in process is not worth a file.
@@ -42,7 +44,7 @@ pub(crate) fn forecast(project: &Project, ask: Ask) -> Result<Forecast, Error> {
         }
     }
     gathered.leave_unchanged_out();
-    let mut meetings = meetings(project, &gathered.groups)?;
+    let mut meetings = meetings(project, &gathered.groups, ask.about.as_deref())?;
     for meeting in &mut meetings {
         meeting.found = meeting.key.and_then(|key| cache.find(key));
     }
@@ -87,16 +89,22 @@ impl Meeting<'_> {
     }
 }
 
-/// Each lane with its base, and with every other one of that base.
-fn meetings<'g>(project: &Project, groups: &'g [Group<'g>]) -> Result<Vec<Meeting<'g>>, Error> {
+/// Each lane with its base, and with every other one of that base; or one lane with the others.
+fn meetings<'g>(
+    project: &Project,
+    groups: &'g [Group<'g>],
+    about: Option<&str>,
+) -> Result<Vec<Meeting<'g>>, Error> {
+    let is = |lane: &Subject| about == Some(lane.compared.lane.as_str());
     let mut trees = HashMap::new();
     let mut out = Vec::new();
     for group in groups {
-        for theirs in &group.lanes {
+        for theirs in group.lanes.iter().filter(|_| about.is_none()) {
             out.push(meeting(project, group, None, theirs, &mut trees)?);
         }
         for (at, ours) in group.lanes.iter().enumerate() {
-            for theirs in &group.lanes[at + 1..] {
+            let others = group.lanes[at + 1..].iter();
+            for theirs in others.filter(|theirs| about.is_none() || is(ours) || is(theirs)) {
                 out.push(meeting(project, group, Some(ours), theirs, &mut trees)?);
             }
         }

@@ -1,5 +1,6 @@
 //! Owns what every test stands on: a sandbox of its own, a repository in it, and what the program answered.
 
+mod happenings;
 mod image;
 mod output;
 mod sandbox;

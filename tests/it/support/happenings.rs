@@ -1,0 +1,36 @@
+//! Owns looking at the event log, and waiting until something is in it.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use super::Sandbox;
+
+impl Sandbox {
+    /// All events of this name, in order.
+    #[track_caller]
+    pub fn events(&self, name: &str) -> Vec<Value> {
+        let all = self.proq(&["events", "--json"]).json();
+        all["events"].as_array().unwrap().iter().filter(|event| event["event"] == name).cloned().collect()
+    }
+
+    /// Waits until so many events of this name have happened in a lane.
+    #[track_caller]
+    pub fn until(&self, name: &str, lane: &str, times: usize) {
+        let mut command = self.command("timeout", &self.repo);
+        command.args(["60", "git-proq", "events", "-f", "--json", "--last", "999"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let found = BufReader::new(child.stdout.take().unwrap())
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .filter(|event| event["event"] == name && event["lane"] == lane)
+            .take(times)
+            .count();
+        // What it started ends with it.
+        let _ = self.sh(&format!("kill {} || true", child.id()));
+        child.wait().unwrap();
+        let all = self.proq(&["events"]).stdout;
+        assert_eq!(found, times, "{all}");
+    }
+}
