@@ -150,8 +150,8 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if let Some(landed) = &lane.landed {
         line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
     }
-    for what in by_itself(lane, state, about, past.as_deref()) {
-        line("by itself", &what);
+    for (n, what) in by_itself(lane, state, about, past.as_deref()).iter().enumerate() {
+        line(if n == 0 { "by itself" } else { "" }, what);
     }
     if about.by_hand {
         line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));

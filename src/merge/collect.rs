@@ -58,7 +58,9 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
         match look.not_by_state()? {
             None => looks.push(look),
             Some(why) if request.all => out.left_out.push((look.lane.name, why)),
-            Some(why) => out.decided.push(Outcome::refused(&look.lane.name, &look.onto, why)),
+            Some(why) => out
+                .decided
+                .push(Outcome { hints: look.hints()?, ..Outcome::refused(&look.lane.name, &look.onto, why) }),
         }
     }
     let folders: Vec<PathBuf> = looks.iter().map(|look| look.lane.path.clone()).collect();
@@ -148,6 +150,14 @@ impl Look<'_, '_> {
             }
             _ => None,
         })
+    }
+
+    /// What helps a lane that its state keeps from landing.
+    fn hints(&self) -> Result<Vec<String>, Error> {
+        let (state, _) = effective_state(self.project, &self.lane)?;
+        let stop =
+            format!("stop it and land what it has committed: git proq merge {} --stop", self.lane.name);
+        Ok(state.is_busy().then_some(stop).into_iter().collect())
     }
 
     /// Whether it is what somebody wants that its agent was stopped and that it lands.

@@ -111,6 +111,8 @@ fn all_takes_what_is_done_and_says_what_it_leaves() {
     refused bad: it failed: exit code 9; land it all the same by name with --force
     refused nothing: it changed nothing
     refused bare: it has no commits
+    --- stderr
+    hint: stop it and land what it has committed: git proq merge busy --stop
     --- code 1
     ");
     let _ = sandbox.proq(&["merge", "--force", "busy"]).fails(1);

@@ -26,6 +26,8 @@ fn a_lane_that_is_named_is_stopped_and_lands_and_no_other() {
     assert_eq!(sandbox.started_row("x")["state"], "running");
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).shown(), @r"
     refused x: its agent is running
+    --- stderr
+    hint: stop it and land what it has committed: git proq merge x --stop
     --- code 1
     ");
     let out = sandbox.proq(&["merge", "x", "--stop"]);

@@ -127,6 +127,8 @@ fn an_agent_whose_supervisor_was_killed_is_orphaned_and_untouchable_until_it_is_
     "#);
     insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).shown(), @r"
     refused x: its agent lives on without a supervisor; git proq stop x ends it
+    --- stderr
+    hint: stop it and land what it has committed: git proq merge x --stop
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["merge", "--all"]).shown(), @r"
