@@ -85,8 +85,8 @@ fn shown(op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Outcome>, E
         return Ok(None);
     }
     let Some(shown) = preview::showing(op.project)? else { return Ok(None) };
-    let lanes = request.lanes.iter().filter_map(|asked| op.project.lane(asked).ok());
-    Ok(lanes.filter(|lane| lane.name == shown.lane).next().map(|lane| {
+    let mut lanes = request.lanes.iter().filter_map(|asked| op.project.lane(asked).ok());
+    Ok(lanes.find(|lane| lane.name == shown.lane).map(|lane| {
         Outcome::refused(
             &lane.name,
             &lane.base,
