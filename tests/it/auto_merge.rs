@@ -99,23 +99,23 @@ fn only_what_is_done_lands() {
 
 #[test]
 fn what_is_refused_stays_done_and_lands_after_the_next_landing() {
-    let sandbox = refused("x");
-    let row = sandbox.row("x");
+    let sandbox = refused("late");
+    let row = sandbox.row("late");
     assert_eq!((&row["state"], sandbox.read("a.txt").as_str()), (&"done".into(), "mine\n"));
     let all = sandbox.proq(&["events", "--json", "--last", "1"]).json();
     let last = &all["events"][0];
     assert_eq!(
         (&last["event"], &last["lane"], &last["state"]),
-        (&"merge.refused".into(), &"x".into(), &"done".into())
+        (&"merge.refused".into(), &"late".into(), &"done".into())
     );
-    let why = last["message"].as_str().unwrap().strip_prefix("lane 'x' did not land by itself: ").unwrap();
+    let why = last["message"].as_str().unwrap().strip_prefix("lane 'late' did not land by itself: ").unwrap();
     assert!(why.contains("a.txt"), "{why}");
-    let shown = sandbox.proq(&["show", "x"]).ok();
+    let shown = sandbox.proq(&["show", "late"]).ok();
     assert!(
         shown.contains(&format!("by itself  refused: {why}; tried again after the next landing on main\n")),
         "{shown}"
     );
-    assert!(sandbox.proq(&["logs", "x", "--merge"]).ok().contains(why));
+    assert!(sandbox.proq(&["logs", "late", "--merge"]).ok().contains(why));
     // Not on another base, and not without a landing.
     sandbox.git(&["checkout", "-q", "--", "a.txt"]);
     sandbox.git(&["branch", "other"]);
@@ -124,14 +124,15 @@ fn what_is_refused_stays_done_and_lands_after_the_next_landing() {
     let _ = sandbox.proq(&["merge", "elsewhere"]).ok();
     sandbox.lane_of("y", "echo 1 > y");
     let _ = sandbox.proq(&["merge", "y", "--dry-run"]).ok();
-    assert!(!retries(&sandbox, "x"));
+    assert!(!retries(&sandbox, "late"));
     let _ = sandbox.proq(&["merge", "y"]).ok();
-    sandbox.until("merge.landed", "x", 1);
+    sandbox.until("merge.landed", "late", 1);
     assert_eq!(sandbox.read("a.txt"), "lane\n");
     assert_eq!(refusals(&sandbox).len(), 1);
 }
 
-/// Whether a process is at work, or has been, that tries a lane again. It is there when who has started it has ended.
+/// Whether a process is at work, or has been, that tries a lane again. It is there when who has started it has ended. No lane
+/// of another test may have this name: those run at the same time.
 fn retries(sandbox: &Sandbox, lane: &str) -> bool {
     let all = sandbox.output({
         let mut command = sandbox.command("ps", &sandbox.root());
@@ -257,16 +258,16 @@ fn what_the_main_checkout_shows_stays_on_show() {
 #[test]
 fn what_is_undone_does_not_come_back_by_itself() {
     let sandbox = Sandbox::new();
-    let _ = spawn(&sandbox, "x", "echo 1 > one").ok();
+    let _ = spawn(&sandbox, "undone", "echo 1 > one").ok();
     let log = sandbox.proq(&["op", "log", "--json"]).json();
     let number = log["operations"][0]["operation"].to_string();
     let out = sandbox.proq(&["undo", &number]);
-    assert!(out.stderr.contains("lane 'x' does not land by itself any more"), "{}", out.shown());
-    assert_eq!((&sandbox.row("x")["state"], has(&sandbox, "one")), (&"done".into(), false));
-    assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["auto_merge"], serde_json::Value::Null);
+    assert!(out.stderr.contains("lane 'undone' does not land by itself any more"), "{}", out.shown());
+    assert_eq!((&sandbox.row("undone")["state"], has(&sandbox, "one")), (&"done".into(), false));
+    assert_eq!(sandbox.proq(&["show", "undone", "--json"]).json()["auto_merge"], serde_json::Value::Null);
     sandbox.lane_of("y", "echo 1 > y");
     let _ = sandbox.proq(&["merge", "y"]).ok();
-    assert!(!retries(&sandbox, "x"));
+    assert!(!retries(&sandbox, "undone"));
     assert!(!has(&sandbox, "one"));
     let _ = sandbox.proq(&["undo"]).ok();
     let _ = sandbox.proq(&["op", "redo"]).ok();
