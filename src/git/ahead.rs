@@ -24,8 +24,10 @@ use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 const LARGEST: u64 = 4 << 20;
 /// How many bytes of files one thread keeps.
 const KEPT: usize = 64 << 20;
-/// How many merges a thread takes at a time: neighbours share most of what they read.
+/// How many merges a thread takes at a time, at most: neighbours share most of what they read.
 const AT_ONCE: usize = 16;
+/// How often each thread should come back for more, so that none is left alone with the last ones.
+const ROUNDS: usize = 4;
 
 /// Three trees to be merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,16 +67,17 @@ pub(crate) fn look_ahead(
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; merges.len()]);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
-    let threads = threads.min(merges.len().div_ceil(AT_ONCE));
+    let at_once = merges.len().div_ceil(threads * ROUNDS).clamp(1, AT_ONCE);
+    let threads = threads.min(merges.len().div_ceil(at_once));
     let work = |store: gix::OdbHandle| {
         let rules = Rules::new(everywhere.clone());
         let mut ahead = Ahead { reader: Reader::of(store), rules, texts: Texts::default(), now: None };
         loop {
-            let from = next.fetch_add(AT_ONCE, Ordering::Relaxed);
+            let from = next.fetch_add(at_once, Ordering::Relaxed);
             if from >= merges.len() || until.is_some_and(|end| Instant::now() >= end) {
                 break;
             }
-            for (at, three) in merges.iter().enumerate().skip(from).take(AT_ONCE) {
+            for (at, three) in merges.iter().enumerate().skip(from).take(at_once) {
                 // What cannot be read is git's to explain.
                 let answer = ahead.merge(*three).ok().flatten();
                 if let Ok(mut found) = found.lock() {
@@ -177,6 +180,8 @@ impl Ahead {
 }
 
 impl Merger for Ahead {
+    const KEEPS: bool = false;
+
     fn reader(&self) -> &Reader {
         &self.reader
     }

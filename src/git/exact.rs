@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use gix::bstr::BString;
+use gix::bstr::BStr;
 use gix::objs::Tree;
 use gix::objs::tree::Entry;
 
@@ -23,6 +23,9 @@ type Walked<T> = Result<Result<T, Undecided>, Error>;
 
 /// What is done with what a walk over three trees finds.
 pub(super) trait Merger {
+    /// Whether anybody wants to know what merged folders hold.
+    const KEEPS: bool;
+
     /// Where trees are read.
     fn reader(&self) -> &Reader;
 
@@ -36,7 +39,7 @@ pub(super) trait Merger {
         theirs: Item,
     ) -> Result<Option<Item>, Error>;
 
-    /// Takes the entries of a merged folder, and names it. In order of their names.
+    /// Takes the entries of a merged folder, and names it. In order of their names; none where nobody wants to know.
     fn keep(&mut self, entries: Vec<Entry>) -> Result<gix::ObjectId, Error>;
 }
 
@@ -125,17 +128,20 @@ impl<M: Merger> Walk<'_, M> {
         let reader = self.merger.reader();
         let base = base.map_or_else(|| Ok(Rc::new(Items::default())), |id| reader.tree(id))?;
         let (ours, theirs) = (reader.tree(ours)?, reader.tree(theirs)?);
-        let mut entries = Vec::new();
+        let (mut entries, mut empty) = (Vec::new(), true);
         for (name, [b, o, t]) in Joined::new(&base, &ours, &theirs) {
             match self.item(name, b, o, t)? {
                 Ok(None) => {}
                 Ok(Some(item)) => {
-                    entries.push(Entry { mode: item.mode, filename: name.clone(), oid: item.id });
+                    empty = false;
+                    if M::KEEPS {
+                        entries.push(Entry { mode: item.mode, filename: name.to_owned(), oid: item.id });
+                    }
                 }
                 Err(Undecided) => return Ok(Err(Undecided)),
             }
         }
-        if entries.is_empty() {
+        if empty {
             return Ok(Ok(None));
         }
         self.merger.keep(entries).map(|id| Ok(Some(id)))
@@ -143,7 +149,7 @@ impl<M: Merger> Walk<'_, M> {
 
     fn item(
         &mut self,
-        name: &BString,
+        name: &BStr,
         base: Option<Item>,
         ours: Option<Item>,
         theirs: Option<Item>,
@@ -160,7 +166,7 @@ impl<M: Merger> Walk<'_, M> {
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return Ok(Err(Undecided)) };
         let all = || [ours, theirs].into_iter().chain(base);
         if !all().any(Item::is_tree) {
-            let path = [self.folder.as_slice(), name.as_slice()].concat();
+            let path: Vec<u8> = self.folder.iter().chain(name.iter()).copied().collect();
             return Ok(self.merger.decide(&path, base, ours, theirs)?.map(Some).ok_or(Undecided));
         }
         if !all().all(Item::is_tree) {
@@ -193,6 +199,8 @@ impl<M: Merger> Walk<'_, M> {
 }
 
 impl Merger for Exact<'_> {
+    const KEEPS: bool = true;
+
     fn reader(&self) -> &Reader {
         self.repo.reader()
     }

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::ops::Range;
 use std::rc::Rc;
 
-use gix::bstr::{BStr, BString};
+use gix::bstr::BStr;
 use gix::objs::tree::EntryMode;
 use gix::prelude::FindExt;
 
@@ -32,44 +33,72 @@ impl Item {
 /// What a tree holds, by name. The order is that of the bytes of the names, which is not git's: there a folder counts as if
 /// its name ended in `/`.
 #[derive(Debug, Default)]
-pub(super) struct Items(Vec<(BString, Item)>);
+pub(super) struct Items {
+    /// All names, one after the other: a tree may have very many.
+    names: Vec<u8>,
+    all: Vec<(Range<usize>, Item)>,
+}
 
 impl Items {
     /// The entry of this name.
     pub(super) fn get(&self, name: &[u8]) -> Option<Item> {
-        let at = self.0.binary_search_by(|(n, _)| n.as_slice().cmp(name)).ok()?;
-        Some(self.0[at].1)
+        let at = self.all.binary_search_by(|(range, _)| self.names[range.clone()].cmp(name)).ok()?;
+        Some(self.all[at].1)
     }
 
     /// All entries, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&BStr, Item)> {
-        self.0.iter().map(|(name, item)| (name.as_ref(), *item))
+        (0..self.all.len()).filter_map(|at| self.at(at))
+    }
+
+    fn at(&self, at: usize) -> Option<(&BStr, Item)> {
+        let (range, item) = self.all.get(at)?;
+        Some((BStr::new(&self.names[range.clone()]), *item))
+    }
+
+    /// Takes the entries of a tree, in git's order.
+    fn of(tree: &gix::objs::TreeRef<'_>) -> Items {
+        let (mut names, mut all) = (Vec::new(), Vec::with_capacity(tree.entries.len()));
+        for entry in &tree.entries {
+            let from = names.len();
+            names.extend_from_slice(entry.filename);
+            all.push((from..names.len(), Item { mode: entry.mode.kind().into(), id: entry.oid.to_owned() }));
+        }
+        let name = |(range, _): &(Range<usize>, Item)| &names[range.clone()];
+        all.sort_by(|a, b| name(a).cmp(name(b)));
+        // Only a broken tree has a name twice; the last one counts.
+        all.dedup_by(|later, kept| {
+            name(later) == name(kept) && {
+                std::mem::swap(later, kept);
+                true
+            }
+        });
+        Items { names, all }
     }
 }
 
 /// Each name in one of three trees, with what each of them has there.
-pub(super) struct Joined<'a>([&'a [(BString, Item)]; 3]);
+pub(super) struct Joined<'a>([(&'a Items, usize); 3]);
 
 impl<'a> Joined<'a> {
     /// Reads the three side by side.
     pub(super) fn new(base: &'a Items, ours: &'a Items, theirs: &'a Items) -> Joined<'a> {
-        Joined([&base.0, &ours.0, &theirs.0])
+        Joined([(base, 0), (ours, 0), (theirs, 0)])
     }
 }
 
 impl<'a> Iterator for Joined<'a> {
-    type Item = (&'a BString, [Option<Item>; 3]);
+    type Item = (&'a BStr, [Option<Item>; 3]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let name = self.0.iter().filter_map(|rest| rest.first()).map(|(name, _)| name).min()?;
-        let items = self.0.each_mut().map(|rest| match rest.split_first() {
-            Some(((first, item), more)) if first == name => {
-                *rest = more;
-                Some(*item)
-            }
-            _ => None,
-        });
-        Some((name, items))
+        let firsts = self.0.map(|(items, at)| items.at(at));
+        let name = firsts.iter().flatten().map(|(name, _)| *name).min()?;
+        let mut found = [None; 3];
+        for ((first, side), found) in firsts.into_iter().zip(&mut self.0).zip(&mut found) {
+            *found = first.filter(|(its, _)| *its == name).map(|(_, item)| item);
+            side.1 += usize::from(found.is_some());
+        }
+        Some((name, found))
     }
 }
 
@@ -97,18 +126,7 @@ impl Reader {
         let what = || format!("tree {}", Oid(id).short());
         let mut bytes = Vec::new();
         let tree = self.objects.find_tree(&id, &mut bytes).map_err(Error::object(what()))?;
-        let item = |mode: EntryMode, id: &gix::oid| Item { mode: mode.kind().into(), id: id.to_owned() };
-        let mut items: Vec<(BString, Item)> =
-            tree.entries.iter().map(|e| (e.filename.to_owned(), item(e.mode, e.oid))).collect();
-        items.sort_by(|a, b| a.0.cmp(&b.0));
-        // Only a broken tree has a name twice; the last one counts.
-        items.dedup_by(|later, kept| {
-            later.0 == kept.0 && {
-                std::mem::swap(later, kept);
-                true
-            }
-        });
-        let items = Rc::new(Items(items));
+        let items = Rc::new(Items::of(&tree));
         let mut trees = self.trees.borrow_mut();
         if trees.len() >= KEPT {
             trees.clear();
