@@ -119,13 +119,14 @@ fn pour(
     loop {
         // The state first: what was written before the end is then read below.
         let (_, lane) = lane::became(project, lane)?;
-        let (state, _) = effective_state(project, &lane)?;
+        let (state, detail) = effective_state(project, &lane)?;
         let bytes = read_on(&mut file, &mut at).map_err(unreadable)?;
         if !bytes.is_empty() {
             take(&bytes);
         }
         if !state.is_busy() {
-            return Ok((lane, state));
+            // The record read here may be older than the supervisor's last word.
+            return Ok((LaneRecord { detail, ..lane }, state));
         }
         if !lane.state.is_busy() {
             // The run is over; what it left in the background may go on for ever.

@@ -215,6 +215,16 @@ fn waiting_tells_why_a_run_failed_that_ends_under_its_eyes() {
     x: failed (its supervisor ended without a word)
     --- code 4
     ");
+    // So does following what it writes.
+    sandbox.lane_with("y", "echo said; echo 1 > one");
+    let record = sandbox.read(".git/proq/lanes/y/lane.toml");
+    sandbox.write(".git/proq/lanes/y/lane.toml", &record.replace("\"done\"", "\"running\""));
+    insta::assert_snapshot!(sandbox.proq(&["logs", "-f", "y"]).shown(), @r"
+    said
+    --- stderr
+    y: failed (its supervisor ended without a word)
+    --- code 0
+    ");
 }
 
 #[test]
