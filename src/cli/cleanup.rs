@@ -98,7 +98,8 @@ fn take_strays(session: &Session, project: &Project, args: &Cleanup) -> Result<(
     let mut exit = Exit::Done;
     for path in &strays {
         match lane::remove_stray(project, path, args.dry_run) {
-            Ok(()) => session.ui.say(format!("{done} {}, which no lane has on record", path.display())),
+            Ok(false) => {}
+            Ok(true) => session.ui.say(format!("{done} {}, which no lane has on record", path.display())),
             Err(e) if e.is_decision() => session.ui.say(e.to_string()),
             Err(e) => exit = report::show(&e.into(), false),
         }

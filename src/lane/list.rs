@@ -96,13 +96,13 @@ pub(crate) fn stray_worktrees(
     let mut out = Vec::new();
     for worktree in worktrees.iter() {
         let named = worktree.path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        // A record that cannot be read is a record all the same.
-        let known = lanes.iter().any(|l| l.path == worktree.path)
-            || project.store.layout().lane_record(named).exists();
+        let known = lanes.iter().any(|l| l.path == worktree.path);
         if worktree.path.parent() == Some(home.as_path())
             && !known
-            // While its name is held it is being made or removed.
+            // While its name is held it is being made or removed. Its record is written before the name is let go, and so
+            // looked for after that. One that cannot be read is a record all the same.
             && !project.store.locks().is_held(&LockName::Run(named.to_owned()))?
+            && !project.store.layout().lane_record(named).exists()
         {
             out.push(worktree.path.clone());
         }

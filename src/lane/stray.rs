@@ -7,18 +7,19 @@ use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
 use crate::store::{LockName, new_id, now};
 
-/// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks.
-pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<(), Error> {
+/// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks. False when it is none
+/// any more: whoever was making it, or removing it, has come to the end.
+pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<bool, Error> {
     let text = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let name = Name::parse(&text)?;
     let lock = project.store.locks().take(&LockName::Run(name.to_string()))?;
     let record = project.store.layout().lane_record(name.as_str());
     if record.exists() {
         // It has one by now, or one that cannot be read: either way it is not for this to replace.
-        return Err(Error::Taken { name: name.to_string() });
+        return Ok(false);
     }
     let worktrees = WorktreeList::read(&project.repo)?;
-    let Some(worktree) = worktrees.at(path) else { return Ok(()) };
+    let Some(worktree) = worktrees.at(path) else { return Ok(false) };
     let base = super::base::current(project)?;
     let Base { branch: base, start } = super::resolve_base(project, Some(&base), None)?;
     let record = LaneRecord {
@@ -43,12 +44,12 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         refused: None,
     };
     if dry_run {
-        return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false);
+        return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false).map(|()| true);
     }
     operate(project, "cleanup", |op| {
         // From here on it is a lane like any other, also when it is kept.
         op.save(&record, &project.store.layout().lane_record(&record.name))?;
-        Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(drop)))
+        Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(|_| true)))
     })?
 }
 
