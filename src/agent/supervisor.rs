@@ -22,7 +22,8 @@ use crate::store::records::{LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record, now};
 use crate::{event, git};
 
-/// Supervises one run to its end, and starts what follows it; `exe` is this program. Standard input carries the run lock; on standard output the starter waits for a word.
+/// Supervises one run to its end, and starts what follows it; `exe` is this program. Standard input carries the run lock; on
+/// standard output the starter waits for a word.
 pub(crate) fn supervise(
     project: &Project,
     name: &str,
