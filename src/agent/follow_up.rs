@@ -61,9 +61,8 @@ impl FollowUp {
 
 /// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.
 fn look_for_overlaps(project: &Project, lane: &LaneRecord, exe: &Path) {
-    let over = |state| matches!(state, LaneState::Landed | LaneState::Discarded);
     let beside =
-        |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !over(other.state);
+        |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !other.state.is_over();
     if project.lanes().is_ok_and(|lanes| lanes.iter().any(beside)) {
         let start = Start::new(exe, project.repo.home()).args(["_overlaps", "--lane", lane.name.as_str()]);
         drop(start.without(OF_THE_RUN).spawn_detached());

@@ -108,8 +108,7 @@ impl Drop for Stage<'_> {
 
 impl<'a> Stage<'a> {
     fn new(session: &'a Session) -> Result<Stage<'a>, Failure> {
-        let exe = std::env::current_exe()
-            .map_err(|source| Mistake::Unreadable { path: "git-proq".into(), source })?;
+        let exe = super::resolve::this_program()?;
         let dir = new_folder(&std::env::temp_dir())?;
         let before = std::env::var_os("PATH").unwrap_or_default();
         let folders = [dir.join("bin")].into_iter().chain(std::env::split_paths(&before));

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::Spawn;
 use super::auto_merge::{self, Landing};
-use super::{Done, Failure, Mistake, Session, terms, ui};
+use super::{Done, Failure, Mistake, Session, resolve, terms, ui};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
@@ -74,8 +74,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let lane = match &asked.job {
         None => created.lane,
         Some(job) => {
-            let exe = std::env::current_exe()
-                .map_err(|source| Mistake::Unreadable { path: "git-proq".into(), source })?;
+            let exe = resolve::this_program()?;
             agent::launch(&project, &created.lane, created.lock, job, &exe)?
         }
     };

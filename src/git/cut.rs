@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Error, Oid, Repo};
 
-/// How many commits are remembered of a lane. One with more takes longer to look at than its line to read.
+/// How many commits are remembered of a lane, so that the file they are kept in stays small.
 const LONG: usize = 200;
 
 /// The commits that one tip has on top of a base, and the commits of the base that they stand on.
@@ -65,10 +65,11 @@ impl<'a> Cuts<'a> {
         Ok(Cuts { repo, base, made_up: repo.has_made_up_history()?, known: RefCell::default() })
     }
 
-    /// What it depends on what a tip has on top of the base.
-    pub(crate) fn source(&self, tip: Oid) -> Result<Oid, Error> {
-        let made_up = [u8::from(self.made_up)];
-        self.repo.fingerprint(&[b"fork", &made_up, self.base.as_bytes(), tip.as_bytes()])
+    /// The key under which may be remembered what a tip has on top of the base. None in a history that git may see in
+    /// another way tomorrow, though both tips are where they were.
+    pub(crate) fn key(&self, tip: Oid) -> Result<Option<Oid>, Error> {
+        let key = || self.repo.fingerprint(&[b"fork", self.base.as_bytes(), tip.as_bytes()]);
+        (!self.made_up).then(key).transpose()
     }
 
     /// What a tip has on top of the base.

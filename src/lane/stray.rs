@@ -82,3 +82,38 @@ pub(crate) fn retire_registration(project: &Project, name: &str, path: &Path) ->
         trash::put(op, record, Some(&admin)).map(drop)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::lane::{NewLane, create, plan, resolve_base};
+    use crate::note::Listener;
+
+    /// As it is for a cleanup that saw the worktree while the lane was being made.
+    #[test]
+    fn a_lane_that_has_a_record_by_now_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let top = dir.path().canonicalize().unwrap();
+        let script = "git init -q -b main; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x";
+        let made = Command::new("sh").args(["-ec", script]).current_dir(&top).env("HOME", &top).status();
+        assert!(made.unwrap().success());
+        let project = Project::open(&top, Listener::silent()).unwrap();
+        let asked = NewLane {
+            name: Some(Name::parse("x").unwrap()),
+            prompt: None,
+            words: None,
+            agent: None,
+            base: resolve_base(&project, None, None).unwrap(),
+            carry: None,
+            checks: Vec::new(),
+            scope: Vec::new(),
+            auto_merge: false,
+        };
+        let lane = create(&project, &plan(&project, asked).unwrap()).unwrap().lane;
+        assert!(!remove_stray(&project, &lane.path, false).unwrap());
+        assert!(lane.path.join(".git").exists() && project.lane("x").is_ok());
+        assert!(!remove_stray(&project, &lane.path.with_file_name("gone"), false).unwrap());
+    }
+}

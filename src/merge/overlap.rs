@@ -10,7 +10,7 @@ use super::forecast::{Ask, Forecast, Pair, Result as Answer, forecast};
 use crate::event::{Event, Name};
 use crate::git::{self, RepoPath};
 use crate::lane::Project;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::LaneRecord;
 use crate::store::{LockName, write_cache};
 
 /// How many bytes of paths an event names at most: who looks for the last number reads only so much of the log's end.
@@ -23,9 +23,8 @@ const NAMED: usize = 8 * 1024;
 /// When lanes or commits cannot be read.
 pub(crate) fn look_for_overlaps(project: &Project, name: &str) -> Result<(), Error> {
     let lane = project.lane(name)?;
-    let over = |other: &LaneRecord| matches!(other.state, LaneState::Landed | LaneState::Discarded);
     let mut lanes = project.lanes()?;
-    lanes.retain(|other| other.base == lane.base && !over(other));
+    lanes.retain(|other| other.base == lane.base && !other.state.is_over());
     let ask = Ask { lanes, uncommitted: false, within: None, about: Some(lane.name.clone()) };
     let found = forecast(project, ask)?;
     tell_overlaps(project, &found, false, Some(&lane.name))

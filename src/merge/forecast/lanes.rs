@@ -88,15 +88,15 @@ pub(super) fn gather<'p>(
 
 /// The tree of a lane's tip and what it has on top of its base, from memory where neither has moved.
 fn known(project: &Project, group: &Group<'_>, tip: Oid, cache: &mut Cache) -> Result<(Oid, Fork), Error> {
-    let key = group.cuts.source(tip)?;
-    let line = cache.find_line(key).and_then(|line| line.split_once(';'));
+    let key = group.cuts.key(tip)?;
+    let line = key.and_then(|key| cache.find_line(key)?.split_once(';'));
     if let Some((tree, rest)) = line
         && let (Some(tree), Some(fork)) = (Oid::from_hex(tree.as_bytes()), Fork::from_line(tip, rest))
     {
         return Ok((tree, fork));
     }
     let (tree, fork) = (project.repo.tree_of(tip)?, group.cuts.fork(tip)?);
-    if let Some(line) = fork.to_line() {
+    if let (Some(key), Some(line)) = (key, fork.to_line()) {
         cache.add_line(key, format!("{tree};{line}"));
     }
     Ok((tree, fork))

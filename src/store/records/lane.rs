@@ -49,6 +49,11 @@ impl LaneState {
     pub(crate) fn is_busy(self) -> bool {
         self.is_claimed() || self == LaneState::Orphaned
     }
+
+    /// Whether nothing of the lane is left to land.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, LaneState::Landed | LaneState::Discarded)
+    }
 }
 
 impl fmt::Display for LaneState {
