@@ -63,14 +63,15 @@ pub(super) fn run(session: &Session, args: &Matrix) -> Done {
 }
 
 fn look(project: &Project, args: &Matrix) -> Result<Forecast, merge::Error> {
+    let all = project.lanes()?;
     let lanes = match args.lanes.as_slice() {
-        [] => project.lanes()?,
+        [] => all.clone(),
         names => named(project, names)?,
     };
     let uncommitted = !args.committed;
     let forecast = merge::forecast(project, Ask { lanes, uncommitted, within: None, about: None })?;
     // The event log serves watchers; where it cannot be written, the answer is there all the same.
-    drop(merge::tell_overlaps(project, &forecast, uncommitted, None));
+    drop(merge::tell_overlaps(project, &all, &forecast, uncommitted, None));
     Ok(forecast)
 }
 

@@ -26,6 +26,8 @@ const LARGEST: u64 = 4 << 20;
 const KEPT: usize = 64 << 20;
 /// How many merges a thread takes at a time, at most: neighbours share most of what they read.
 const AT_ONCE: usize = 16;
+/// Fewer merges are not worth a thread: what one reads the other has to wait for.
+const FEW: usize = 8;
 /// How often each thread should come back for more, so that none is left alone with the last ones.
 const ROUNDS: usize = 4;
 
@@ -62,13 +64,16 @@ pub(crate) fn look_ahead(
     merges: &[Three],
     until: Option<Instant>,
 ) -> Result<Vec<Option<Vec<Clash>>>, Error> {
+    if merges.is_empty() {
+        return Ok(Vec::new());
+    }
     let store = store_of(repo, objects)?;
     let everywhere = Everywhere::read(repo);
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; merges.len()]);
     let threads = std::thread::available_parallelism().map_or(2, usize::from);
     let at_once = merges.len().div_ceil(threads * ROUNDS).clamp(1, AT_ONCE);
-    let threads = threads.min(merges.len().div_ceil(at_once));
+    let threads = threads.min(merges.len().div_ceil(at_once.max(FEW)));
     let work = |store: gix::OdbHandle| {
         let rules = Rules::new(everywhere.clone());
         let mut ahead = Ahead { reader: Reader::of(store), rules, texts: Texts::default(), now: None };

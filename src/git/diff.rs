@@ -76,12 +76,20 @@ pub(super) fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Er
         let found = repo.gix.find_object(id.0).map_err(Error::object(what()))?;
         found.peel_to_tree().map(|tree| tree.id).map_err(Error::object(what()))
     };
-    let (from, to) = (top(from)?, top(to)?);
-    let mut walk = Walk { reader: repo.reader(), out: Vec::new() };
+    let mut out = changed_below(repo.reader(), Oid(top(from)?), Oid(top(to)?))?;
+    out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(out)
+}
+
+/// What differs between two trees, in no particular order.
+///
+/// # Errors
+/// When one of the trees that differ cannot be read.
+pub(super) fn changed_below(reader: &Reader, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
+    let mut walk = Walk { reader, out: Vec::new() };
     if from != to {
-        walk.trees(b"", Some(from), Some(to))?;
+        walk.trees(b"", Some(from.0), Some(to.0))?;
     }
-    walk.out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(walk.out)
 }
 

@@ -45,6 +45,7 @@ mod submodule;
 mod survey;
 mod text_merge;
 mod threads;
+mod touched;
 mod transition;
 mod tree_merge;
 mod trees;
@@ -89,6 +90,7 @@ pub(crate) use special::LeftOut;
 pub(crate) use status::{Dirt, Entry, status, statuses};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use text_merge::Lines;
+pub(crate) use touched::{Touched, touched};
 pub(crate) use transition::{Tree, transition};
 pub(crate) use tree_merge::{
     Merged, Stage, merge_commits, merge_exactly, merge_trees, merge_with_base, would_conflict,

@@ -1,7 +1,7 @@
 //! Owns telling which lanes have come into each other's way since that was last looked at: once, and not again while it stays
 //! so.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -23,34 +23,35 @@ const NAMED: usize = 8 * 1024;
 /// When lanes or commits cannot be read.
 pub(crate) fn look_for_overlaps(project: &Project, name: &str) -> Result<(), Error> {
     let lane = project.lane(name)?;
-    let mut lanes = project.lanes()?;
-    lanes.retain(|other| other.base == lane.base && !other.state.is_over());
-    let ask = Ask { lanes, uncommitted: false, within: None, about: Some(lane.name.clone()) };
+    let lanes = project.lanes()?;
+    let beside = |other: &&LaneRecord| other.base == lane.base && !other.state.is_over();
+    let asked = lanes.iter().filter(beside).cloned().collect();
+    let ask = Ask { lanes: asked, uncommitted: false, within: None, about: Some(lane.name.clone()) };
     let found = forecast(project, ask)?;
-    tell_overlaps(project, &found, false, Some(&lane.name))
+    tell_overlaps(project, &lanes, &found, false, Some(&lane.name))
 }
 
-/// Tells of each two lanes that would conflict and did not when they were last looked at. `uncommitted` says whether the
-/// forecast has what is uncommitted; `mover` is the lane that has moved, if that is known.
+/// Tells of each two lanes that would conflict and did not when they were last looked at. `lanes` are all there are,
+/// `uncommitted` says whether the forecast has what is uncommitted; `mover` is the lane that has moved, if that is known.
 ///
 /// # Errors
 /// When the store cannot be written.
 pub(crate) fn tell_overlaps(
     project: &Project,
+    lanes: &[LaneRecord],
     found: &Forecast,
     uncommitted: bool,
     mover: Option<&str>,
 ) -> Result<(), Error> {
-    let lanes: BTreeMap<String, LaneRecord> =
-        project.lanes()?.into_iter().map(|lane| (lane.name.clone(), lane)).collect();
-    let look = Look { lanes: &lanes, found, uncommitted };
     // Mostly nothing is new.
-    if look.update(&mut Known::read(project)).is_none() {
+    if Look::new(lanes, found, uncommitted).update(&mut Known::read(project)).is_none() {
         return Ok(());
     }
     let _lock = project.store.locks().take(&LockName::Store)?;
     let mut known = Known::read(project);
-    let Some(new) = look.update(&mut known) else { return Ok(()) };
+    // One that another process told of meanwhile may be of a lane that was not there before.
+    let lanes = project.lanes()?;
+    let Some(new) = Look::new(&lanes, found, uncommitted).update(&mut known) else { return Ok(()) };
     for pair in new {
         tell(project, &lanes, pair, mover);
     }
@@ -58,7 +59,7 @@ pub(crate) fn tell_overlaps(
     known.save(project)
 }
 
-fn tell(project: &Project, lanes: &BTreeMap<String, LaneRecord>, pair: &Pair, mover: Option<&str>) {
+fn tell(project: &Project, lanes: &[LaneRecord], pair: &Pair, mover: Option<&str>) {
     let Answer::Conflict { conflicts } = &pair.result else { return };
     let (one, other) = match mover == Some(pair.theirs.as_str()) {
         true => (&pair.theirs, &pair.ours),
@@ -74,7 +75,7 @@ fn tell(project: &Project, lanes: &BTreeMap<String, LaneRecord>, pair: &Pair, mo
     });
     let mut event = Event::now(Name::LaneOverlap, message);
     event.lane = Some(one.clone());
-    event.state = lanes.get(one).map(|lane| lane.state.to_string());
+    event.state = lanes.iter().find(|lane| lane.name == *one).map(|lane| lane.state.to_string());
     event.other = Some(other.clone());
     event.paths = paths.collect();
     project.tell_event(event);
@@ -113,51 +114,77 @@ fn id_of(lane: &LaneRecord) -> String {
 
 /// What was found, and with what.
 struct Look<'a> {
-    lanes: &'a BTreeMap<String, LaneRecord>,
+    /// What each lane is told by, by name.
+    ids: HashMap<&'a str, String>,
     found: &'a Forecast,
     uncommitted: bool,
 }
 
 impl<'a> Look<'a> {
+    fn new(lanes: &'a [LaneRecord], found: &'a Forecast, uncommitted: bool) -> Look<'a> {
+        let ids = lanes.iter().map(|lane| (lane.name.as_str(), id_of(lane))).collect();
+        Look { ids, found, uncommitted }
+    }
+
     /// Brings what is known up to date and returns the pairs to tell of; none when all of it was known before.
     fn update(&self, known: &mut Known) -> Option<Vec<&'a Pair>> {
         let before = known.pairs.clone();
-        let there: BTreeSet<String> = self.lanes.values().map(id_of).collect();
-        // A lane without any change is in nobody's way.
-        let unchanged: BTreeSet<String> =
-            self.found.left_out.iter().filter_map(|left| self.lanes.get(&left.lane)).map(id_of).collect();
-        let is_over = |pair: &KnownPair| {
-            (self.uncommitted || !pair.uncommitted) && pair.lanes.iter().any(|lane| unchanged.contains(lane))
-        };
-        known.pairs.retain(|pair| pair.lanes.iter().all(|lane| there.contains(lane)) && !is_over(pair));
-        let mut new = Vec::new();
+        self.forget_what_is_over(known);
+        let at = self.places(known);
+        let dirty: HashSet<&str> =
+            self.found.lanes.iter().filter(|l| l.uncommitted > 0).map(|l| l.lane.as_str()).collect();
+        let (mut new, mut over) = (Vec::new(), HashSet::new());
         for pair in self.found.pairs.iter().filter(|pair| !pair.with_base) {
-            let Some(lanes) = self.ids(pair) else { continue };
-            let uncommitted = self.has_uncommitted(pair);
-            let at = known.pairs.iter().position(|known| known.lanes == lanes);
-            match (pair.result.is_conflict(), at) {
-                (true, Some(at)) => known.pairs[at].uncommitted &= uncommitted,
+            let uncommitted = || dirty.contains(pair.ours.as_str()) || dirty.contains(pair.theirs.as_str());
+            match (pair.result.is_conflict(), at.get(&in_order(&pair.ours, &pair.theirs))) {
+                (true, Some(at)) => known.pairs[*at].uncommitted &= uncommitted(),
                 (true, None) => {
-                    known.pairs.push(KnownPair { lanes, uncommitted });
+                    let Some(lanes) = self.ids(pair) else { continue };
+                    known.pairs.push(KnownPair { lanes, uncommitted: uncommitted() });
                     new.push(pair);
                 }
-                (false, Some(at)) if self.uncommitted || !known.pairs[at].uncommitted => {
-                    known.pairs.remove(at);
+                (false, Some(at)) if self.uncommitted || !known.pairs[*at].uncommitted => {
+                    over.insert(*at);
                 }
                 (false, _) => {}
             }
         }
+        let mut next = 0..;
+        known.pairs.retain(|_| next.next().is_none_or(|at| !over.contains(&at)));
         (known.pairs != before).then_some(new)
     }
 
+    /// Pairs of lanes that are gone, or that nothing is left of: a lane without any change is in nobody's way.
+    fn forget_what_is_over(&self, known: &mut Known) {
+        let there: HashSet<&String> = self.ids.values().collect();
+        let left_out = self.found.left_out.iter();
+        let unchanged: HashSet<&String> =
+            left_out.filter_map(|left| self.ids.get(left.lane.as_str())).collect();
+        let is_over = |pair: &KnownPair| {
+            (self.uncommitted || !pair.uncommitted) && pair.lanes.iter().any(|lane| unchanged.contains(lane))
+        };
+        known.pairs.retain(|pair| pair.lanes.iter().all(|lane| there.contains(lane)) && !is_over(pair));
+    }
+
+    /// Where each known pair stands, by the names of its lanes.
+    fn places(&self, known: &Known) -> HashMap<(&'a str, &'a str), usize> {
+        let names: HashMap<&String, &'a str> = self.ids.iter().map(|(name, id)| (id, *name)).collect();
+        let place = |(at, pair): (usize, &KnownPair)| {
+            let [one, other] = pair.lanes.each_ref().map(|id| names.get(id).copied());
+            Some((in_order(one?, other?), at))
+        };
+        known.pairs.iter().enumerate().filter_map(place).collect()
+    }
+
     fn ids(&self, pair: &Pair) -> Option<[String; 2]> {
-        let mut lanes = [id_of(self.lanes.get(&pair.ours)?), id_of(self.lanes.get(&pair.theirs)?)];
+        let id = |lane: &String| self.ids.get(lane.as_str()).cloned();
+        let mut lanes = [id(&pair.ours)?, id(&pair.theirs)?];
         lanes.sort();
         Some(lanes)
     }
+}
 
-    fn has_uncommitted(&self, pair: &Pair) -> bool {
-        let of_pair = |lane: &str| lane == pair.ours || lane == pair.theirs;
-        self.found.lanes.iter().any(|lane| of_pair(&lane.lane) && lane.uncommitted > 0)
-    }
+/// Two names in an order of their own.
+fn in_order<'n>(one: &'n str, other: &'n str) -> (&'n str, &'n str) {
+    (one.min(other), one.max(other))
 }

@@ -26,9 +26,12 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
         };
         let broken =
             |source: toml::de::Error| Error::Broken { path: path.to_owned(), source: Box::new(source) };
-        let header: Header = toml::from_str(&text).map_err(broken)?;
-        if header.format > Self::FORMAT {
-            return Err(Error::Newer { path: path.to_owned(), found: header.format, known: Self::FORMAT });
+        let format = match first_line(&text) {
+            Some(format) => format,
+            None => toml::from_str::<Header>(&text).map_err(broken)?.format,
+        };
+        if format > Self::FORMAT {
+            return Err(Error::Newer { path: path.to_owned(), found: format, known: Self::FORMAT });
         }
         toml::from_str(&text).map(Some).map_err(broken)
     }
@@ -44,6 +47,11 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
     fn save(&self, path: &Path) -> Result<(), Error> {
         atomic::write(path, self.text(path)?.as_bytes())
     }
+}
+
+/// The format, where it stands as it is written here: there may be very many records to read.
+fn first_line(text: &str) -> Option<u32> {
+    text.split('\n').next()?.strip_prefix("format = ")?.parse().ok()
 }
 
 /// What every record begins with.

@@ -397,3 +397,25 @@ fn a_list_says_what_conflicts_as_far_as_that_needs_no_git() {
     --- code 0
     ");
 }
+
+#[test]
+fn lanes_that_share_no_file_can_be_in_each_others_way_all_the_same() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("mkdir d; for f in a b c; do seq 30 > d/$f; done");
+    sandbox.commit_all("a folder");
+    sandbox.lane_of("moves", "git mv d e");
+    sandbox.lane_of("adds", "echo > d/new");
+    sandbox.lane_of("file", "echo > n");
+    sandbox.lane_of("folder", "mkdir n; echo > n/x");
+    sandbox.lane_of("near", "echo > n-x; echo > na");
+    // What was found out of each is remembered; the second time must say the same.
+    for _ in 0..2 {
+        let answer = sandbox.proq(&["matrix", "--json"]).json();
+        let pairs = answer["pairs"].as_array().unwrap().iter();
+        let conflicts: Vec<String> = pairs
+            .filter(|pair| pair["result"] != "clean")
+            .map(|pair| format!("{} {} {}", pair["ours"], pair["theirs"], pair["result"]).replace('"', ""))
+            .collect();
+        assert_eq!(conflicts, ["adds moves conflict", "file folder conflict"]);
+    }
+}

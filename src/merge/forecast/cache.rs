@@ -1,6 +1,7 @@
 //! Owns remembering forecasts by the trees they were made of. What cannot be read is forgotten; nothing depends on it.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use crate::git::{Clash, Oid};
 use crate::store::{Layout, write_cache};
@@ -74,7 +75,7 @@ impl Cache {
         all.truncate(KEPT);
         let mut out = format!("{}\n", self.head);
         for (key, kept) in all {
-            out.push_str(&format!("{key} {}\n", kept.text));
+            let _ = writeln!(out, "{key} {}", kept.text);
         }
         out.push_str(END);
         drop(write_cache(&layout.forecasts(), out.as_bytes()));

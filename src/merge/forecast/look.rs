@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::answer::{Forecast, Pair, Result as Answer};
+use super::apart::apart;
 use super::cache::Cache;
 use super::lanes::{Aside, Gathered, Group, Subject, gather};
 use crate::git::{
@@ -45,7 +46,9 @@ pub(crate) fn forecast(project: &Project, ask: Ask) -> Result<Forecast, Error> {
     }
     gathered.leave_unchanged_out();
     let mut meetings = meetings(project, &gathered.groups, ask.about.as_deref())?;
-    for meeting in &mut meetings {
+    leave_apart(project, &mut meetings, away.objects(), until, &mut cache)?;
+    for meeting in meetings.iter_mut().filter(|m| m.found.is_none()) {
+        meeting.key = meeting.key(project)?;
         meeting.found = meeting.key.and_then(|key| cache.find(key));
     }
     in_process(project, &mut meetings, away.objects(), until, &mut cache)?;
@@ -69,12 +72,26 @@ struct Meeting<'g> {
     common: Common,
     /// Their trees, where there is one merge base.
     three: Option<Three>,
-    /// What the answer is remembered by.
+    /// What the answer is remembered by, where it takes a look.
     key: Option<Oid>,
     found: Option<Vec<Clash>>,
 }
 
 impl Meeting<'_> {
+    fn key(&self, project: &Project) -> Result<Option<Oid>, Error> {
+        let all = match (self.common, self.three) {
+            (Common::Nothing, _) => return Ok(None),
+            (_, Some(three)) => vec![three.base, three.ours, three.theirs],
+            (_, None) => {
+                let group = (self.group.tip, self.group.tree);
+                let (tip, tree) = self.ours.map_or(group, |s| (s.compared.tip, s.compared.tree));
+                vec![tip, tree, self.theirs.compared.tip, self.theirs.compared.tree]
+            }
+        };
+        let parts: Vec<&[u8]> = all.iter().map(Oid::as_bytes).collect();
+        project.repo.fingerprint(&parts).map(Some).map_err(Error::from)
+    }
+
     fn told(self) -> Pair {
         Pair {
             ours: self.ours.map_or_else(|| self.group.base.clone(), |s| s.compared.lane.clone()),
@@ -124,25 +141,36 @@ fn meeting<'g>(
         None => group.cuts.with_base(&theirs.fork)?,
         Some(ours) => group.cuts.between(&ours.fork, &theirs.fork)?,
     };
-    let (our_tip, our_tree) = ours.map_or((group.tip, group.tree), |s| (s.compared.tip, s.compared.tree));
+    let our_tree = ours.map_or(group.tree, |s| s.compared.tree);
     let their_tree = theirs.compared.tree;
-    let mut three = None;
-    let key = match common {
+    let three = match common {
         Common::One(base) => {
             let base = match trees.get(&base) {
                 Some(tree) => *tree,
                 None => *trees.entry(base).or_insert(repo.tree_of(base)?),
             };
-            three = Some(Three { base, ours: our_tree, theirs: their_tree });
-            Some(repo.fingerprint(&[base.as_bytes(), our_tree.as_bytes(), their_tree.as_bytes()])?)
+            Some(Three { base, ours: our_tree, theirs: their_tree })
         }
-        Common::Several => {
-            let all = [our_tip, our_tree, theirs.compared.tip, their_tree];
-            Some(repo.fingerprint(&all.each_ref().map(Oid::as_bytes))?)
-        }
-        Common::Nothing => None,
+        Common::Several | Common::Nothing => None,
     };
-    Ok(Meeting { group, ours, theirs, common, three, key, found: None })
+    Ok(Meeting { group, ours, theirs, common, three, key: None, found: None })
+}
+
+/// Nothing comes of those that touched different paths.
+fn leave_apart(
+    project: &Project,
+    meetings: &mut [Meeting<'_>],
+    objects: Option<&ThrowAway>,
+    until: Option<Instant>,
+    cache: &mut Cache,
+) -> Result<(), Error> {
+    let open: Vec<&mut Meeting<'_>> = meetings.iter_mut().filter(|m| m.three.is_some()).collect();
+    let merges: Vec<Three> = open.iter().filter_map(|m| m.three).collect();
+    let apart = apart(&project.repo, objects, &merges, until, cache)?;
+    for (meeting, _) in open.into_iter().zip(apart).filter(|(_, apart)| *apart) {
+        meeting.found = Some(Vec::new());
+    }
+    Ok(())
 }
 
 /// Finds out what needs no git.

@@ -1,6 +1,7 @@
 //! Owns forecasts: which lanes would merge into their base, and which of them would get along with each other.
 
 mod answer;
+mod apart;
 mod cache;
 mod lanes;
 mod look;
