@@ -260,10 +260,7 @@ impl Texts {
         if let Some(known) = self.files.borrow().get(&id) {
             return Ok(known.clone());
         }
-        let text = match reader.size(id)? {
-            0..=LARGEST => Some(reader.blob(id)?).filter(|text| text_merge::is_text(text)).map(Rc::new),
-            _ => None,
-        };
+        let text = reader.small_blob(id, LARGEST)?.filter(|text| text_merge::is_text(text)).map(Rc::new);
         self.bytes += text.as_ref().map_or(0, |text| text.len());
         self.files.borrow_mut().insert(id, text.clone());
         Ok(text)

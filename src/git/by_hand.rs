@@ -47,9 +47,12 @@ impl Repo {
             return Ok(false);
         }
         let Some(from) = self.merge_base(base, tip)? else { return Ok(false) };
-        let all = tree_changes(self, from, tip)?;
         let touched: HashSet<RepoPath> =
             tree_changes(self, from, base)?.into_iter().map(|change| change.path).collect();
+        if touched.is_empty() {
+            return Ok(false);
+        }
+        let all = tree_changes(self, from, tip)?;
         // A file that is on the base as it was before has nothing of the branch, or nothing any more.
         if all.is_empty() || !all.iter().all(|change| touched.contains(&change.path)) {
             return Ok(false);

@@ -45,6 +45,20 @@ impl Repo {
         Ok(out.code == 0)
     }
 
+    /// Those of `commits` that are not contained in `newer`. What that has on top of `older` is walked once for all of them.
+    pub(crate) fn outside(&self, commits: &[Oid], newer: Oid, older: Oid) -> Result<Vec<Oid>, Error> {
+        let walk = self.gix.rev_walk([newer.0]).with_hidden([older.0]).all();
+        let new: HashSet<Oid> =
+            walk.map_or_else(|_| HashSet::new(), |walk| walk.flatten().map(|step| Oid(step.id)).collect());
+        let mut out = Vec::new();
+        for commit in commits.iter().filter(|commit| !new.contains(commit)) {
+            if !self.is_ancestor(*commit, newer)? {
+                out.push(*commit);
+            }
+        }
+        Ok(out)
+    }
+
     /// The best common ancestor of two commits; none when they share no history.
     pub(crate) fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
         if let (Ok(false), Ok(base)) = (self.has_made_up_history(), self.gix.merge_base(one.0, two.0)) {
@@ -121,9 +135,7 @@ impl Repo {
 
     /// The tree of a commit.
     pub(crate) fn tree_of(&self, commit: Oid) -> Result<Oid, Error> {
-        let what = || format!("commit {}", commit.short());
-        let found = self.gix.find_commit(commit.0).map_err(Error::object(what()))?;
-        found.tree_id().map(|id| Oid(id.detach())).map_err(Error::object(what()))
+        self.reader().tree_of(commit).map(Oid)
     }
 
     /// The first line of a commit's message.

@@ -17,6 +17,7 @@ mod graph;
 mod hook;
 mod ignored;
 mod index;
+mod loose;
 mod merge_rules;
 mod objects;
 mod oid;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gix::objs::WriteTo;
 
-use super::{Command, Error, Oid, Repo};
+use super::{Command, Error, Oid, Repo, loose};
 
 /// What an error calls an object that is not there yet.
 const NEW: &str = "a new object";
@@ -15,17 +15,12 @@ const NEW: &str = "a new object";
 impl Repo {
     /// The bytes of a blob.
     pub(crate) fn blob(&self, id: Oid) -> Result<Vec<u8>, Error> {
-        let found = self.gix.find_blob(id.0).map_err(Error::object(format!("blob {}", id.short())))?;
-        Ok(found.detach().data)
+        self.reader().blob(id.0)
     }
 
     /// The bytes of a blob that is no longer than `most`; none when it is longer, or not there.
     pub(crate) fn small_blob(&self, id: Oid, most: u64) -> Option<Vec<u8>> {
-        let header = self.gix.find_header(id.0).ok()?;
-        if header.size() > most {
-            return None;
-        }
-        self.blob(id).ok()
+        self.reader().small_blob(id.0, most).ok().flatten()
     }
 
     /// How long an object is; none for one that is not there.
@@ -39,6 +34,14 @@ impl Repo {
         let (id, bytes) = self.encode(object)?;
         // Asking for one that is not there makes the library look for new packs, each time.
         if self.has_loose(id) {
+            return Ok(id);
+        }
+        let objects = self.common_dir().join("objects");
+        // Who may read what is written for others is the library's to know.
+        let alone = self.setting_text("core.sharedRepository").is_none();
+        if alone
+            && loose::write(&objects, id, object.kind(), &bytes).map_err(Error::io("write to", &objects))?
+        {
             return Ok(id);
         }
         let written = gix::objs::Write::write_buf(&self.gix.objects, object.kind(), &bytes);

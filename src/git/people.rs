@@ -1,7 +1,10 @@
 //! Owns whose name a new commit carries, where that is plain to read; else git decides, which knows more ways.
 
+use std::sync::OnceLock;
+
 use gix::actor::{Signature, SignatureRef};
 use gix::bstr::{BString, ByteSlice};
+use jiff::tz::TimeZone;
 
 use super::Repo;
 
@@ -78,10 +81,12 @@ fn time(variable: &str) -> Option<gix::date::Time> {
 
 /// Now, in the time zone of the machine. None where a variable names another, or no file says which it is.
 fn here_and_now() -> Option<gix::date::Time> {
+    static ZONE: OnceLock<Option<TimeZone>> = OnceLock::new();
     if std::env::var_os("TZ").is_some() {
         return None;
     }
-    let zone = jiff::tz::TimeZone::tzif("", &std::fs::read("/etc/localtime").ok()?).ok()?;
+    let read = || TimeZone::tzif("", &std::fs::read("/etc/localtime").ok()?).ok();
+    let zone = ZONE.get_or_init(read).as_ref()?;
     let now = jiff::Timestamp::now();
     Some(gix::date::Time { seconds: now.as_second(), offset: zone.to_offset(now).seconds() })
 }

@@ -148,8 +148,12 @@ impl Repo {
         let link = dir.join(".git");
         let text = std::fs::read(&link).map_err(Error::io("read", &link))?;
         let text = text.strip_prefix(b"gitdir: ").unwrap_or(&text);
-        let target = super::RepoPath::new(text.trim_ascii_end()).under(Path::new(""));
-        Ok(real(&dir.join(target)))
+        let target = dir.join(super::RepoPath::new(text.trim_ascii_end()).under(Path::new("")));
+        let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        // Where git puts them nothing has to be resolved.
+        let all = self.common_dir.join("worktrees");
+        let usual = target.parent() == Some(&all) && target.file_name().is_some();
+        Ok(if usual && is_folder(&all) && is_folder(&target) { target } else { real(&target) })
     }
 }
 

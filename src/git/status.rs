@@ -96,15 +96,15 @@ pub(crate) fn statuses<M>(
     meanwhile: impl FnOnce() -> M,
 ) -> (Vec<Option<Dirt>>, M) {
     let program = repo.program();
-    let all: Vec<(&PathBuf, Option<Glance>)> = dirs.iter().map(|dir| (dir, Glance::at(repo, dir))).collect();
-    let alone = all.len() == 1;
-    let look = |(dir, glance): &(&PathBuf, Option<Glance>)| {
+    let alone = dirs.len() == 1;
+    let all = dirs.iter().map(|dir| (dir, Glance::at(repo, dir)));
+    let look = |(dir, glance): (&PathBuf, Option<Glance>)| {
         if glance.as_ref().is_some_and(|glance| glance.finds_nothing(true, alone)) {
             return Some(Dirt::default());
         }
         dir.exists().then(|| ask(program, dir, true).ok()).flatten()
     };
-    while_in_threads(&all, look, meanwhile)
+    while_in_threads(all, look, meanwhile)
 }
 
 fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {

@@ -3,13 +3,15 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use gix::bstr::BStr;
+use gix::objs::Kind;
 use gix::objs::tree::EntryMode;
 use gix::prelude::FindExt;
 
-use super::{Error, Oid};
+use super::{Error, Oid, loose};
 
 /// How many decoded trees one reader keeps. Many merges in one repository share most of theirs.
 const KEPT: usize = 20_000;
@@ -105,13 +107,19 @@ impl<'a> Iterator for Joined<'a> {
 /// Reads trees and files. One belongs to one thread; what it reads from can be shared.
 pub(super) struct Reader {
     objects: gix::OdbHandle,
+    /// The folder with objects in files of their own; none where git sees others in their place.
+    loose: Option<PathBuf>,
     trees: RefCell<HashMap<gix::ObjectId, Rc<Items>>>,
+    /// The trees of commits.
+    commits: RefCell<HashMap<Oid, gix::ObjectId>>,
 }
 
 impl Reader {
     /// Reads from some place for objects.
     pub(super) fn of(objects: gix::OdbHandle) -> Reader {
-        Reader { objects, trees: RefCell::default() }
+        let store = objects.store_ref();
+        let loose = store.replacements().next().is_none().then(|| store.path().to_owned());
+        Reader { objects, loose, trees: RefCell::default(), commits: RefCell::default() }
     }
 
     /// Reads one tree, without what lies below its folders. Modes that old programs wrote are given the form that git gives
@@ -124,8 +132,8 @@ impl Reader {
             return Ok(Rc::clone(known));
         }
         let what = || format!("tree {}", Oid(id).short());
-        let mut bytes = Vec::new();
-        let tree = self.objects.find_tree(&id, &mut bytes).map_err(Error::object(what()))?;
+        let bytes = self.object(Oid(id), Kind::Tree, what)?;
+        let tree = gix::objs::TreeRef::from_bytes(&bytes, id.kind()).map_err(Error::object(what()))?;
         let items = Rc::new(Items::of(&tree));
         let mut trees = self.trees.borrow_mut();
         if trees.len() >= KEPT {
@@ -137,10 +145,19 @@ impl Reader {
 
     /// The tree of a commit.
     pub(super) fn tree_of(&self, commit: Oid) -> Result<gix::ObjectId, Error> {
+        if let Some(known) = self.commits.borrow().get(&commit) {
+            return Ok(*known);
+        }
         let what = || format!("commit {}", commit.short());
-        let mut bytes = Vec::new();
-        let found = self.objects.find_commit(&commit.0, &mut bytes).map_err(Error::object(what()))?;
-        Ok(found.tree())
+        let bytes = self.object(commit, Kind::Commit, what)?;
+        let found = gix::objs::CommitRefIter::from_bytes(&bytes, commit.0.kind()).tree_id();
+        let tree = found.map_err(Error::object(what()))?;
+        let mut commits = self.commits.borrow_mut();
+        if commits.len() >= KEPT {
+            commits.clear();
+        }
+        commits.insert(commit, tree);
+        Ok(tree)
     }
 
     /// The size of a file, read no further than needed.
@@ -151,9 +168,35 @@ impl Reader {
 
     /// The content of a file.
     pub(super) fn blob(&self, id: gix::ObjectId) -> Result<Vec<u8>, Error> {
+        self.object(Oid(id), Kind::Blob, || format!("file {}", Oid(id).short()))
+    }
+
+    /// The content of a file that is no longer than `most`; none when it is longer.
+    pub(super) fn small_blob(&self, id: gix::ObjectId, most: u64) -> Result<Option<Vec<u8>>, Error> {
+        let short = |bytes: &Vec<u8>| bytes.len() as u64 <= most;
+        if let Some(bytes) = self.loose(Oid(id), Kind::Blob) {
+            return Ok(Some(bytes).filter(short));
+        }
+        if self.size(id)? > most { Ok(None) } else { self.blob(id).map(Some) }
+    }
+
+    fn object(&self, id: Oid, kind: Kind, what: impl Fn() -> String) -> Result<Vec<u8>, Error> {
+        if let Some(bytes) = self.loose(id, kind) {
+            return Ok(bytes);
+        }
         let mut bytes = Vec::new();
-        let what = || format!("file {}", Oid(id).short());
-        self.objects.find_blob(&id, &mut bytes).map_err(Error::object(what()))?;
+        let found = match kind {
+            Kind::Tree => self.objects.find_tree(&id.0, &mut bytes).map(drop),
+            Kind::Commit => self.objects.find_commit(&id.0, &mut bytes).map(drop),
+            Kind::Blob | Kind::Tag => self.objects.find_blob(&id.0, &mut bytes).map(drop),
+        };
+        found.map_err(Error::object(what()))?;
         Ok(bytes)
+    }
+
+    fn loose(&self, id: Oid, kind: Kind) -> Option<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let found = loose::read(self.loose.as_ref()?, id, &mut bytes);
+        (found == Some(kind)).then_some(bytes)
     }
 }

@@ -1,5 +1,6 @@
 //! Owns git's list of worktrees, and adding one.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -69,12 +70,11 @@ impl WorktreeList {
             Err(_) => Vec::new(),
         };
         admins.sort();
+        let mut folders = Folders::default();
         for admin in admins {
             let Ok(text) = std::fs::read(admin.join("gitdir")) else { continue };
             let link = RepoPath::new(text.trim_ascii_end()).under(&admin);
-            let Some(path) = link.parent().map(|p| p.canonicalize().unwrap_or_else(|_| p.to_owned())) else {
-                continue;
-            };
+            let Some(path) = link.parent().map(|path| folders.real(path)) else { continue };
             // Gone since it was listed: it is just being removed.
             let Ok(mut worktree) = with_head(&admin, path) else { continue };
             worktree.locked =
@@ -100,6 +100,26 @@ impl WorktreeList {
     /// The worktrees whose HEAD names `branch`.
     pub(crate) fn on_branch<'a>(&'a self, branch: &'a str) -> impl Iterator<Item = &'a Worktree> {
         self.0.iter().filter(move |w| w.branch.as_deref() == Some(branch) && w.prunable.is_none())
+    }
+}
+
+/// Folders in which worktrees lie, with their links resolved: most lie in one.
+#[derive(Default)]
+struct Folders(HashMap<PathBuf, Option<PathBuf>>);
+
+impl Folders {
+    /// The path with links resolved, or as it is when it cannot be.
+    fn real(&mut self, path: &Path) -> PathBuf {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        };
+        let known = self.0.entry(above.to_owned()).or_insert_with(|| above.canonicalize().ok());
+        let Some(real) = known.as_ref().map(|above| above.join(name)) else { return path.to_owned() };
+        match real.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+            Ok(_) => real,
+            Err(_) => path.to_owned(),
+        }
     }
 }
 

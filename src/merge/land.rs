@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Error;
 use super::stack::Stack;
-use crate::git::{self, RefMove, WorktreeList, open_operation, run_hook};
+use crate::git::{self, Oid, RefMove, WorktreeList, open_operation, run_hook};
 use crate::lane::{self, Operation, Project, effective_state};
 use crate::store::LockName;
 use crate::store::records::Step;
@@ -151,18 +151,16 @@ pub(super) fn after_landing(project: &Project, onto: &str) -> Result<(), Error> 
 
 /// Every landed lane's change must be on the base. This is the last look before anything is cleaned up.
 pub(super) fn audit(project: &Project, stack: &Stack) -> Result<(), Error> {
-    let now = project.repo.branch_tip(&stack.onto)?;
-    for step in &stack.steps {
-        let contained = match now {
-            // All of the lane is in that commit: the stack was made of it.
-            Some(now) => project.repo.is_ancestor(step.commit, now)?,
-            None => false,
-        };
-        if !contained {
-            return Err(Error::Audit { lane: step.candidate.lane.name.clone(), base: stack.onto.clone() });
-        }
+    let commits: Vec<Oid> = stack.steps.iter().map(|step| step.commit).collect();
+    let outside = match project.repo.branch_tip(&stack.onto)? {
+        Some(now) => project.repo.outside(&commits, now, stack.base)?,
+        None => commits,
+    };
+    // All of a lane is in its commit: the stack was made of it.
+    match stack.steps.iter().find(|step| outside.contains(&step.commit)) {
+        None => Ok(()),
+        Some(step) => Err(Error::Audit { lane: step.candidate.lane.name.clone(), base: stack.onto.clone() }),
     }
-    Ok(())
 }
 
 /// The reflog's message.

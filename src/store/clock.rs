@@ -1,6 +1,7 @@
 //! Owns the time of day, and the one way a test can set it.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -54,7 +55,8 @@ impl Moment {
 impl Moment {
     /// The hour and minute where the user is; with the day before them unless that is today.
     pub(crate) fn on_the_wall(self) -> String {
-        let zone = TimeZone::system();
+        static ZONE: OnceLock<TimeZone> = OnceLock::new();
+        let zone = ZONE.get_or_init(TimeZone::system).clone();
         let (here, today) = (self.0.to_zoned(zone.clone()), now().0.to_zoned(zone));
         let form = if here.date() == today.date() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
         here.strftime(form).to_string()
