@@ -47,7 +47,12 @@ impl Glance {
             Some(branch) => repo.branch_tip(&branch).ok()??,
             None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end())?,
         };
-        let head = repo.tree_of(tip).ok()?.0;
+        Glance::with(repo, dir, &git_dir, tip)
+    }
+
+    /// The same where HEAD is taken to be at a commit. `git_dir` is the git directory of the worktree.
+    pub(super) fn with(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> Option<Glance> {
+        let head = repo.tree_of(commit).ok()?.0;
         Some(Glance { dir: dir.to_owned(), index: git_dir.join("index"), head, hash: repo.gix.object_hash() })
     }
 

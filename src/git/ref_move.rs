@@ -55,16 +55,25 @@ pub(super) enum Prepared {
     HeadFile(HeadFile),
 }
 
-/// Locks the refs of a move and checks their old values, without changing them.
-pub(super) fn prepare(
-    tree: &Tree<'_>,
-    mv: &RefMove,
-    (from, to): (Oid, Oid),
-    why: &str,
-) -> Result<Prepared, Error> {
+/// A move whose locks were asked for. Git takes a while to start, in which something else can be done.
+#[must_use]
+pub(super) struct Asked(Prepared);
+
+impl Asked {
+    /// Waits until the locks are held and the refs' old values were checked.
+    pub(super) fn prepared(self) -> Result<Prepared, Error> {
+        match self.0 {
+            Prepared::Git(mut talk) => talk.hear(&["start: ok", "prepare: ok"]).map(|()| Prepared::Git(talk)),
+            held => Ok(held),
+        }
+    }
+}
+
+/// Asks for the locks of the refs of a move and for a look at their old values. Nothing is changed.
+pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &str) -> Result<Asked, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
     let line = match mv {
-        RefMove::Nothing => return Ok(Prepared::Nothing),
+        RefMove::Nothing => return Ok(Asked(Prepared::Nothing)),
         RefMove::Branch(name) => format!("update refs/heads/{name}\0{to}\0{from}\0"),
         RefMove::Switch { from: was, to: Head::Detached(id) } => {
             return detach(tree, was, *id, from, why);
@@ -72,7 +81,7 @@ pub(super) fn prepare(
         RefMove::Switch { from: was, to: Head::Branch(name) } => {
             if !repo.version()?.has_symref_verbs() {
                 let text = format!("ref: refs/heads/{name}\n");
-                return HeadFile::lock(tree, was, &text, (from, to), why);
+                return HeadFile::lock(tree, was, &text, (from, to), why).map(Asked);
             }
             let old = match was {
                 Head::Branch(old) => format!("ref\0refs/heads/{old}"),
@@ -81,17 +90,17 @@ pub(super) fn prepare(
             format!("option no-deref\0symref-update HEAD\0refs/heads/{name}\0{old}\0")
         }
     };
-    Conversation::open(repo, dir, &line, why).map(Prepared::Git)
+    Conversation::open(repo, dir, &line, why).map(Prepared::Git).map(Asked)
 }
 
 /// HEAD becomes a plain commit id. `update-ref` compares the commit, not what HEAD names, so that is checked too.
-fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<Prepared, Error> {
+fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<Asked, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
     if !repo.is_reftable() {
-        return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why);
+        return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why).map(Asked);
     }
     let line = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
-    Conversation::open(repo, dir, &line, why).map(Prepared::Git)
+    Conversation::open(repo, dir, &line, why).map(Prepared::Git).map(Asked)
 }
 
 impl RefMove {
@@ -146,14 +155,13 @@ impl Conversation {
             .durable()
             .converse()?;
         let mut talk = Conversation { child, name, done: false };
-        talk.say("start\0", "start: ok")?;
-        talk.tell(line)?;
-        talk.say("prepare\0", "prepare: ok")?;
+        talk.tell(&format!("start\0{line}prepare\0"))?;
         Ok(talk)
     }
 
     fn commit(mut self) -> Result<(), Error> {
-        self.say("commit\0", "commit: ok")?;
+        self.tell("commit\0")?;
+        self.hear(&["commit: ok"])?;
         self.done = true;
         drop(self.child.stdin.take());
         drop(self.child.wait());
@@ -172,18 +180,20 @@ impl Conversation {
         }
     }
 
-    fn say(&mut self, text: &str, want: &str) -> Result<(), Error> {
-        self.tell(text)?;
-        let mut answer = Vec::new();
-        if let Some(stdout) = self.child.stdout.as_mut() {
-            // Unbuffered on purpose: the next answer must stay in the pipe.
-            let mut one = BufReader::with_capacity(1, stdout);
-            drop(one.read_until(b'\n', &mut answer));
+    /// Reads git's answers, which come in a line each.
+    fn hear(&mut self, wanted: &[&str]) -> Result<(), Error> {
+        for want in wanted {
+            let mut answer = Vec::new();
+            if let Some(stdout) = self.child.stdout.as_mut() {
+                // Unbuffered on purpose: the next answer must stay in the pipe.
+                let mut one = BufReader::with_capacity(1, stdout);
+                drop(one.read_until(b'\n', &mut answer));
+            }
+            if answer.trim_ascii_end() != want.as_bytes() {
+                return Err(self.refused());
+            }
         }
-        if answer.trim_ascii_end() == want.as_bytes() {
-            return Ok(());
-        }
-        Err(self.refused())
+        Ok(())
     }
 
     fn refused(&mut self) -> Error {

@@ -16,7 +16,7 @@ use super::{Change, Error, Oid, RepoPath, flags, tree_changes};
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`].
 pub(crate) fn require_free(tree: &Tree<'_>, from: Oid, to: Oid) -> Result<(), Error> {
     refuse_open(tree.dir, &tree.git_dir)?;
-    refuse_overlap(tree, &tree_changes(tree.repo, from, to)?, None)
+    refuse_overlap(tree, &tree_changes(tree.repo, from, to)?, Local::FromHead)
 }
 
 /// Refuses when the ref is where it is to go already: somebody else's work is nobody's to take back.
@@ -49,9 +49,19 @@ pub(super) fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(
     }
 }
 
-/// Refuses when a local change, staged or not, shown by git or hidden by a flag, meets a path of `changes`. A change is
-/// what differs from HEAD, or from `base` where HEAD has moved on already.
-pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<Oid>) -> Result<(), Error> {
+/// The user's own changes in a worktree, staged or not, shown by git or hidden by a flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Local {
+    /// There are surely none.
+    None,
+    /// What differs from HEAD.
+    FromHead,
+    /// What differs from this commit: HEAD has moved on already.
+    From(Oid),
+}
+
+/// Refuses when a local change meets a path of `changes`, or something that git does not track stands in their way.
+pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<(), Error> {
     let forbidden = |c: &&Change| {
         tree.off_limits.as_ref().is_some_and(|off| c.path == *off || c.path.parents().any(|up| up == *off))
     };
@@ -59,26 +69,8 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<O
     if !paths.is_empty() {
         return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
     }
-    let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
-    let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
-    let dirt = match base {
-        // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
-        None => {
-            let mut dirt = status(tree.repo, tree.dir, false)?;
-            dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
-            dirt.paths()
-        }
-        Some(base) => changed_since(tree.repo, tree.dir, base)?,
-    };
-    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
-    let mut met: Vec<RepoPath> = dirt
-        .into_iter()
-        .chain(hidden)
-        .filter(|p| touched.contains(p) || p.parents().any(|up| touched.contains(&up)))
-        .collect();
+    let met = met(tree, changes, local)?;
     if !met.is_empty() {
-        met.sort();
-        met.dedup();
         return Err(Error::Overlap { dir: tree.dir.to_owned(), paths: met });
     }
     let paths = obstructions(tree.dir, changes, tree.repo.setting_bool("core.ignoreCase") == Some(true));
@@ -86,6 +78,31 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], base: Option<O
         return Ok(());
     }
     Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
+}
+
+/// Local changes that meet a path of `changes`.
+fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Vec<RepoPath>, Error> {
+    let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
+    let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
+    let dirt = match local {
+        Local::None => return Ok(Vec::new()),
+        // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
+        Local::FromHead => {
+            let mut dirt = status(tree.repo, tree.dir, false)?;
+            dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
+            dirt.paths()
+        }
+        Local::From(base) => changed_since(tree.repo, tree.dir, base)?,
+    };
+    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let mut met: Vec<RepoPath> = dirt
+        .into_iter()
+        .chain(hidden)
+        .filter(|p| touched.contains(p) || p.parents().any(|up| touched.contains(&up)))
+        .collect();
+    met.sort();
+    met.dedup();
+    Ok(met)
 }
 
 /// Files that git does not track, ignored ones included, standing where `changes` wants to put something.

@@ -7,7 +7,7 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents};
-use super::refusal::refuse_overlap;
+use super::refusal::{Local, refuse_overlap};
 use super::repair::save;
 use super::status::{Entry, Kind, status};
 use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
@@ -165,7 +165,7 @@ impl<'a> Work<'a> {
         let arriving =
             self.held.untracked.iter().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
-        match refuse_overlap(self.tree, &all, None) {
+        match refuse_overlap(self.tree, &all, Local::FromHead) {
             Err(Error::Overlap { dir, mut paths }) => {
                 // What is gone here and lies in our keeping is no change of anybody's.
                 paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !self.aside.holds(p));
@@ -281,13 +281,13 @@ impl<'a> Work<'a> {
         }));
         let lock = self.lock()?;
         self.refuse_staged(now)?;
-        match refuse_overlap(self.tree, &changes, None) {
+        match refuse_overlap(self.tree, &changes, Local::FromHead) {
             Err(Error::Obstructed { paths, .. }) => return Ok(Restored::Conflict(paths)),
             other => other?,
         }
         changes.truncate(changes.len() - self.held.untracked.len());
         let given = self.note_given(&self.held.untracked)?;
-        let moved = bring_files(self.tree, lock.index(), now, work, changes)?;
+        let moved = bring_files(self.tree, lock.index(), now, work, changes, Local::FromHead)?;
         let next = self.tree.scratch.join("index");
         let done = self
             .give_back(&self.held.untracked)

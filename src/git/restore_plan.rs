@@ -5,7 +5,7 @@ use std::path::Path;
 use super::clear::Held;
 use super::open_op::refuse_open;
 use super::quarantine::is_blob;
-use super::refusal::refuse_overlap;
+use super::refusal::{Local, refuse_overlap};
 use super::status::{Entry, Kind, status};
 use super::transition::Tree;
 use super::{Change, Error, Oid, Restored, Snapshot, merge_trees, tree_changes};
@@ -42,7 +42,7 @@ pub(crate) fn foresee(
         // A file taken out of the index but kept stands in HEAD's place, which leaves first.
         let leaving = |c: &Change| tracked.iter().any(|t| t.path == c.path && t.old.is_some());
         let loose: Vec<Change> = loose.into_iter().filter(|c| !is_back(c) && !leaving(c)).collect();
-        refuse_overlap(tree, &[tracked, loose].concat(), None)?;
+        refuse_overlap(tree, &[tracked, loose].concat(), Local::FromHead)?;
         return Ok(Restored::Exactly);
     }
     let before = tree.repo.tree_of(snapshot.base)?;
@@ -57,7 +57,7 @@ pub(crate) fn foresee(
     refuse_staged(tree, now, snapshot)?;
     let mut changes = tree_changes(tree.repo, now, work.tree)?;
     changes.extend(loose);
-    match refuse_overlap(tree, &changes, None) {
+    match refuse_overlap(tree, &changes, Local::FromHead) {
         Err(Error::Obstructed { paths, .. }) => Ok(Restored::Conflict(paths)),
         Err(e) => Err(e),
         Ok(()) => Ok(Restored::Merged),

@@ -88,6 +88,12 @@ pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<Dirt, E
     ask(repo.program(), dir, untracked)
 }
 
+/// Whether the index holds a commit's tree, and every tracked file is surely as the index has it, whatever HEAD is.
+pub(super) fn is_surely_at(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> bool {
+    let glance = Glance::with(repo, dir, git_dir, commit);
+    glance.is_some_and(|glance| glance.finds_nothing(false, true))
+}
+
 /// The states of many worktrees, untracked files included; none where there is no such folder or git fails. Beside them
 /// what `meanwhile` answers, which does not have to wait for the disk.
 pub(crate) fn statuses<M>(

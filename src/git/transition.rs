@@ -15,8 +15,9 @@ use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle};
 use super::ref_move::{self, RefMove};
-use super::refusal::{refuse_done, refuse_overlap, refuse_stale};
+use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
 use super::repair::{has_moved, is_from_git, note_untouched};
+use super::status::is_surely_at;
 use super::submodule::tell_left_behind;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
 use crate::fault;
@@ -46,8 +47,11 @@ pub(crate) struct Tree<'a> {
 pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why: &str) -> Result<(), Error> {
     refuse_done(tree, from, to, mv)?;
     let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
-    let prepared =
-        ref_move::prepare(tree, mv, (from, to), why).map_err(|e| note_untouched(tree).err().unwrap_or(e))?;
+    let untouched = |e| note_untouched(tree).err().unwrap_or(e);
+    let asked = ref_move::ask(tree, mv, (from, to), why).map_err(untouched)?;
+    // Our lock keeps the index as it is, and HEAD does not matter here: this can be found out while git starts.
+    let clean = is_surely_at(tree.repo, tree.dir, &tree.git_dir, from);
+    let prepared = asked.prepared().map_err(untouched)?;
     fault::point("transition.locked");
     refuse_stale(tree, from, mv)?;
     refuse_open(tree.dir, &tree.git_dir)?;
@@ -56,9 +60,13 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         prepared.commit()?;
         return Ok(());
     }
-    let base = (*mv == RefMove::Nothing).then_some(from);
-    refuse_overlap(tree, &changes, base)?;
-    let moved = bring_files(tree, lock.index(), from, to, changes)?;
+    let local = match mv {
+        _ if clean => Local::None,
+        RefMove::Nothing => Local::From(from),
+        RefMove::Branch(_) | RefMove::Switch { .. } => Local::FromHead,
+    };
+    refuse_overlap(tree, &changes, local)?;
+    let moved = bring_files(tree, lock.index(), from, to, changes, local)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
     let staged = match lock.stage(moved.index()) {
         Ok(staged) => staged,
@@ -105,13 +113,15 @@ pub(super) struct Moved<'a> {
     to: Oid,
 }
 
-/// Brings the files from one tree to another with a second index, starting from a copy of `index`.
+/// Brings the files from one tree to another with a second index, starting from a copy of `index`. `local` is what the user
+/// changed and does not meet `changes`.
 pub(super) fn bring_files<'a>(
     tree: &Tree<'a>,
     index: &Path,
     from: Oid,
     to: Oid,
     changes: Vec<Change>,
+    local: Local,
 ) -> Result<Moved<'a>, Error> {
     let next = tree.scratch.join("index");
     index::copy(index, &next)?;
@@ -123,7 +133,7 @@ pub(super) fn bring_files<'a>(
     fault::point("transition.linked");
     let linked = changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
     let settled = settle(tree.repo, tree.dir, &next, linked)?;
-    let flagged = unflag(tree, &next, &changes)?;
+    let flagged = if local == Local::None { Vec::new() } else { unflag(tree, &next, &changes)? };
     let moved = Moved { dir: tree.dir, changes, held, next, to };
     let brought = tree
         .repo
