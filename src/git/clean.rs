@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
@@ -17,83 +17,20 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, statat};
 
 use super::ignored::{Ignored, Names};
 use super::threads::in_threads;
-use super::{Oid, Repo};
 
 /// How many files whose times do not settle it are read, and how many bytes of them. Beyond that git, which reads in many
 /// threads, is faster.
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Entries that git was told not to look at, or that hold nothing yet.
+pub(super) const UNSEEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE).union(Flags::INTENT_TO_ADD);
+
 /// How many files below a folder make it worth a thread's while.
 const PART: usize = if cfg!(test) { 2 } else { 32 };
 
-/// What has to be known of a worktree before it is looked at.
-#[derive(Debug, Clone)]
-pub(super) struct Glance {
-    dir: PathBuf,
-    index: PathBuf,
-    head: gix::ObjectId,
-    hash: gix::hash::Kind,
-}
-
-impl Glance {
-    /// Finds out about the worktree whose top is `dir`. None when only git can read what there is.
-    pub(super) fn at(repo: &Repo, dir: &Path) -> Option<Glance> {
-        if repo.is_reftable() {
-            return None;
-        }
-        let git_dir = repo.git_dir_of(dir).ok()?;
-        let tip = match repo.head_branch(dir, &git_dir).ok()? {
-            Some(branch) => repo.branch_tip(&branch).ok()??,
-            None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end())?,
-        };
-        Glance::with(repo, dir, &git_dir, tip)
-    }
-
-    /// The same where HEAD is taken to be at a commit. `git_dir` is the git directory of the worktree.
-    pub(super) fn with(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> Option<Glance> {
-        let head = repo.tree_of(commit).ok()?.0;
-        Some(Glance { dir: dir.to_owned(), index: git_dir.join("index"), head, hash: repo.gix.object_hash() })
-    }
-
-    /// Whether the index holds HEAD's tree, and each file is as the index has it; with `untracked`, also whether no other
-    /// file is there. False when that is not so, and whenever it cannot be told for certain: a file that git was told not to
-    /// look at, a submodule. A worktree that is looked at `alone` is divided among threads.
-    ///
-    /// A file is taken for unchanged by the rules of git's `Documentation/technical/racy-git.txt`: its times, size, owner
-    /// and inode are those in the index, and the index was written in a later second. Otherwise it is read.
-    pub(super) fn finds_nothing(&self, untracked: bool, alone: bool) -> bool {
-        let Ok(index) = File::at(&self.index, self.hash, true, gix::index::decode::Options::default()) else {
-            return false;
-        };
-        let whole = index.tree().is_some_and(|tree| {
-            tree.id == self.head
-                && tree.num_entries.is_some_and(|n| usize::try_from(n) == Ok(index.entries().len()))
-        });
-        if !whole || index.is_sparse() {
-            return false;
-        }
-        let part = if alone { PART } else { usize::MAX };
-        let walk = Walk {
-            top: &self.dir,
-            index: &index,
-            ignored: untracked.then(|| Mutex::new(Ignored::new(&self.dir, &index))),
-            part,
-            files: AtomicUsize::new(0),
-            bytes: AtomicU64::new(0),
-        };
-        let parts = walk.parts();
-        let differs = AtomicBool::new(false);
-        in_threads(&parts, |(above, entries)| {
-            if !differs.load(Relaxed) && !walk.part(*above, entries) {
-                differs.store(true, Relaxed);
-            }
-        });
-        !differs.into_inner()
-    }
-}
-
-struct Walk<'a> {
+/// A look at a worktree that says only what is certain.
+pub(super) struct Walk<'a> {
     top: &'a Path,
     index: &'a File,
     /// None when files that are not in the index do not matter.
@@ -112,7 +49,42 @@ enum Inside<'e> {
     Folder(&'e [Entry]),
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    /// A look at the worktree whose top is `top`, by its index; with `untracked`, also at files that are not in it. One that
+    /// is done `alone` is divided among threads.
+    pub(super) fn new(top: &'a Path, index: &'a File, untracked: bool, alone: bool) -> Walk<'a> {
+        Walk {
+            top,
+            index,
+            ignored: untracked.then(|| Mutex::new(Ignored::new(top, index))),
+            part: if alone { PART } else { usize::MAX },
+            files: AtomicUsize::new(0),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether each file is as the index has it, and nothing else is there that matters.
+    pub(super) fn finds_nothing(&self) -> bool {
+        let parts = self.parts();
+        let differs = AtomicBool::new(false);
+        in_threads(&parts, |(above, entries)| {
+            if !differs.load(Relaxed) && !self.part(*above, entries) {
+                differs.store(true, Relaxed);
+            }
+        });
+        !differs.into_inner()
+    }
+
+    /// Whether the file of an entry, of whatever folder, is as the index has it.
+    pub(super) fn finds_as_it_was(&self, entry: &Entry) -> bool {
+        let name = OsStr::from_bytes(entry.path(self.index));
+        let Ok(top) = rustix::fs::open(self.top, FOLDER, rustix::fs::Mode::empty()) else { return false };
+        // A link in place of a folder would lead elsewhere.
+        let mut above = Path::new(name).ancestors().skip(1).filter(|up| !up.as_os_str().is_empty());
+        let real = |up: &Path| self.top.join(up).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        above.all(real) && self.is_as(entry, self.top, &top, name)
+    }
+
     /// The parts of the index that can be looked at independently: the length of a folder's name, with the slash, and the
     /// entries below it.
     fn parts(&self) -> Vec<(usize, &[Entry])> {
@@ -209,8 +181,7 @@ impl Walk<'_> {
 
     /// Whether a file is surely what an entry says.
     fn is_as(&self, entry: &Entry, dir: &Path, open: &OwnedFd, name: &OsStr) -> bool {
-        let unseen = Flags::ASSUME_VALID | Flags::SKIP_WORKTREE | Flags::INTENT_TO_ADD;
-        if entry.flags.intersects(unseen) || entry.stage() != Stage::Unconflicted {
+        if entry.flags.intersects(UNSEEN) || entry.stage() != Stage::Unconflicted {
             return false;
         }
         let Ok(meta) = statat(open, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
@@ -276,10 +247,12 @@ fn noted(meta: &rustix::fs::Stat) -> Stat {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
+    use std::path::PathBuf;
     use std::process::Command;
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::*;
+    use super::super::Repo;
+    use super::super::glance::Glance;
 
     struct Place {
         _dir: tempfile::TempDir,

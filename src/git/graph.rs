@@ -32,8 +32,8 @@ impl Repo {
         if older == newer {
             return Ok(true);
         }
-        if let Ok(base) = self.gix.merge_base(older.0, newer.0) {
-            return Ok(base.is_some_and(|base| base.detach() == older.0));
+        if let Ok(base) = self.known_merge_base(newer, older) {
+            return Ok(base == Some(older));
         }
         // What the library cannot read, git may.
         let out = self
@@ -61,15 +61,36 @@ impl Repo {
 
     /// The best common ancestor of two commits; none when they share no history.
     pub(crate) fn merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
-        if let (Ok(false), Ok(base)) = (self.has_made_up_history(), self.gix.merge_base(one.0, two.0)) {
-            return Ok(base.map(|base| Oid(base.detach())));
+        if let (Ok(false), Ok(base)) = (self.has_made_up_history(), self.known_merge_base(one, two)) {
+            return Ok(base);
         }
         let out = self.git().arg("merge-base").args([one.to_string(), two.to_string()]).accept(&[1]).run()?;
         Ok(Oid::from_hex(out.line().as_bytes()))
     }
 
-    /// Whether git sees another history here than the commits tell: shallow, grafted, or with replacements.
+    /// What the library finds, once for each two.
+    fn known_merge_base(&self, one: Oid, two: Oid) -> Result<Option<Oid>, Error> {
+        if let Some(known) = self.lore.bases.borrow().get(&(one, two)) {
+            return Ok(*known);
+        }
+        let what = || format!("history of {}", one.short());
+        let found = self.gix.merge_base(one.0, two.0).map_err(Error::object(what()))?;
+        let found = found.map(|base| Oid(base.detach()));
+        self.lore.bases.borrow_mut().insert((one, two), found);
+        Ok(found)
+    }
+
+    /// Whether git sees another history here than the commits tell: shallow, grafted, or with replacements. As of when that
+    /// was first asked.
     pub(super) fn has_made_up_history(&self) -> Result<bool, Error> {
+        if let Some(known) = self.lore.made_up.get() {
+            return Ok(*known);
+        }
+        let found = self.look_for_made_up_history()?;
+        Ok(*self.lore.made_up.get_or_init(|| found))
+    }
+
+    fn look_for_made_up_history(&self) -> Result<bool, Error> {
         let shallow = self.gix.is_shallow().map_err(Error::object("the shallow file"))?;
         if shallow || self.common_dir().join("info/grafts").exists() {
             return Ok(true);

@@ -59,7 +59,7 @@ impl Everywhere {
 }
 
 /// The files with attributes that belong to no tree.
-fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
+pub(super) fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
     let user = repo.gix.config_snapshot().trusted_path("core.attributesFile").ok().flatten();
     let user = user.or_else(|| {
         let own = std::env::var_os("XDG_CONFIG_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);

@@ -2,6 +2,7 @@
 
 mod ahead;
 mod ahead_by_git;
+mod bring;
 mod by_hand;
 mod clean;
 mod clear;
@@ -13,6 +14,7 @@ mod diff;
 mod error;
 mod exact;
 mod flags;
+mod glance;
 mod graph;
 mod hook;
 mod ignored;
@@ -26,6 +28,7 @@ mod patch_id;
 mod path;
 mod people;
 mod pick;
+mod plain;
 mod push;
 mod quarantine;
 mod ref_move;

@@ -52,7 +52,7 @@ pub(super) fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(
 /// The user's own changes in a worktree, staged or not, shown by git or hidden by a flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Local {
-    /// There are surely none.
+    /// There are surely none that could meet the changes, and none in the index.
     None,
     /// What differs from HEAD.
     FromHead,

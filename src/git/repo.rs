@@ -1,13 +1,14 @@
 //! Owns finding the repository from wherever the user stands, and what it is.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::trees::Reader;
 use super::version::Version;
-use super::{Command, Error, Program, settings};
+use super::{Command, Error, Oid, Program, settings};
 
 /// How many bytes of objects are kept in memory, unpacked. A landing reads the same commits of its base again and again.
 const OBJECTS: usize = 4 * 1024 * 1024;
@@ -18,11 +19,22 @@ pub(crate) struct Repo {
     program: Program,
     version: OnceCell<Version>,
     reader: OnceCell<Reader>,
+    /// What was found out of its history, which does not change.
+    pub(super) lore: Lore,
     common_dir: PathBuf,
     main: Option<PathBuf>,
     here: Option<PathBuf>,
     reftable: bool,
     carried: RefCell<Option<Rc<File>>>,
+}
+
+/// What was found out of a history.
+#[derive(Debug, Default)]
+pub(super) struct Lore {
+    /// Whether git sees another one than the commits tell.
+    pub(super) made_up: OnceCell<bool>,
+    /// Merge bases.
+    pub(super) bases: RefCell<HashMap<(Oid, Oid), Option<Oid>>>,
 }
 
 impl Repo {
@@ -56,6 +68,7 @@ impl Repo {
             gix,
             program,
             version: OnceCell::new(),
+            lore: Lore::default(),
             reader: OnceCell::new(),
             common_dir,
             main,

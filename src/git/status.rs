@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::clean::Glance;
+use super::glance::Glance;
 use super::threads::while_in_threads;
-use super::{Error, Oid, Program, Repo, RepoPath};
+use super::{Change, Error, Oid, Program, Repo, RepoPath};
 
 /// How a path differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,10 +88,10 @@ pub(crate) fn status(repo: &Repo, dir: &Path, untracked: bool) -> Result<Dirt, E
     ask(repo.program(), dir, untracked)
 }
 
-/// Whether the index holds a commit's tree, and every tracked file is surely as the index has it, whatever HEAD is.
-pub(super) fn is_surely_at(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> bool {
+/// Whether the index holds a commit's tree, and the files of `changes` are surely as the index has them, whatever HEAD is.
+pub(super) fn is_surely_at(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid, changes: &[Change]) -> bool {
     let glance = Glance::with(repo, dir, git_dir, commit);
-    glance.is_some_and(|glance| glance.finds_nothing(false, true))
+    glance.is_some_and(|glance| glance.finds_as_it_was(changes.iter().map(|change| &change.path)))
 }
 
 /// The states of many worktrees, untracked files included; none where there is no such folder or git fails. Beside them

@@ -10,6 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use super::bring::bring;
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
@@ -50,12 +51,14 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
     let untouched = |e| note_untouched(tree).err().unwrap_or(e);
     let asked = ref_move::ask(tree, mv, (from, to), why).map_err(untouched)?;
     // Our lock keeps the index as it is, and HEAD does not matter here: this can be found out while git starts.
-    let clean = is_surely_at(tree.repo, tree.dir, &tree.git_dir, from);
+    let changes = tree_changes(tree.repo, from, to);
+    let clean =
+        changes.as_ref().is_ok_and(|changes| is_surely_at(tree.repo, tree.dir, &tree.git_dir, from, changes));
     let prepared = asked.prepared().map_err(untouched)?;
     fault::point("transition.locked");
     refuse_stale(tree, from, mv)?;
     refuse_open(tree.dir, &tree.git_dir)?;
-    let changes = tree_changes(tree.repo, from, to)?;
+    let changes = changes?;
     if changes.is_empty() {
         prepared.commit()?;
         return Ok(());
@@ -131,21 +134,14 @@ pub(super) fn bring_files<'a>(
         held.link(tree.dir, &change.path)?;
     }
     fault::point("transition.linked");
-    let linked = changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
-    let settled = settle(tree.repo, tree.dir, &next, linked)?;
-    let flagged = if local == Local::None { Vec::new() } else { unflag(tree, &next, &changes)? };
     let moved = Moved { dir: tree.dir, changes, held, next, to };
-    let brought = tree
-        .repo
-        .git_in(tree.dir)
-        .args(settled.iter().copied())
-        .args(["read-tree", "-m", "-u"])
-        .args([from.to_string(), to.to_string()])
-        .index(&moved.next)
-        .changes()
-        .run()
-        .and_then(|_| moved.held.finish_removals(tree.dir, &moved.changes))
-        .and_then(|()| flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged));
+    let here = match local {
+        Local::None => bring(tree, &moved.held, &moved.next, &moved.changes, to),
+        Local::FromHead | Local::From(_) => Ok(false),
+    };
+    let brought = here
+        .and_then(|done| if done { Ok(()) } else { moved.bring_by_git(tree, from) })
+        .and_then(|()| moved.held.finish_removals(tree.dir, &moved.changes));
     if let Err(e) = brought {
         moved.undo(tree)?;
         return Err(e);
@@ -211,6 +207,16 @@ fn is_replaced(change: &Change) -> bool {
 }
 
 impl<'a> Moved<'a> {
+    /// Lets git bring the files and the second index over.
+    fn bring_by_git(&self, tree: &Tree<'_>, from: Oid) -> Result<(), Error> {
+        let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
+        let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
+        let flagged = unflag(tree, &self.next, &self.changes)?;
+        let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(["read-tree", "-m", "-u"]);
+        call.args([from.to_string(), self.to.to_string()]).index(&self.next).changes().run()?;
+        flags::flag_again(tree.repo, tree.dir, &self.next, &flagged)
+    }
+
     /// What a killed process had brought over, found from its scratch folder.
     pub(super) fn found(tree: &Tree<'a>, changes: Vec<Change>, to: Oid) -> Result<Moved<'a>, Error> {
         let held = Quarantine::at(&tree.scratch.join(REPLACED))?;

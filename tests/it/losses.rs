@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use super::recovery::kit::with_git;
+use super::recovery::kit::{brings_by_git, with_git};
 use super::support::{Image, Output, Sandbox};
 
 /// Runs the program with `act`, a shell script, happening in the main checkout right before the first call of git whose
@@ -26,6 +26,9 @@ pub fn with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> O
     std::fs::set_permissions(bin.join("git"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let mut command: Command = sandbox.proq_command(&sandbox.repo, args);
     command.env("PATH", format!("{}:{path}", bin.display()));
+    if moment.starts_with("read-tree") {
+        brings_by_git(&mut command);
+    }
     let out = sandbox.output(command);
     assert!(done.exists(), "no call of git held '{moment}': {}", out.shown());
     out

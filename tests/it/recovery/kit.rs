@@ -80,6 +80,9 @@ pub fn with_git(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Co
     );
     sandbox.program("other/git", &script);
     let mut command = sandbox.proq_command(&sandbox.repo, args);
+    if moment.starts_with("read-tree") {
+        brings_by_git(&mut command);
+    }
     let known: Vec<_> =
         command.get_envs().filter(|(name, _)| *name == "PATH").filter_map(|(_, to)| to).collect();
     let mut path = sandbox.root().join("bin/other").into_os_string();
@@ -87,6 +90,12 @@ pub fn with_git(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Co
     path.push(known[0]);
     command.env("PATH", path);
     command
+}
+
+/// Has a command leave files and index to git where it could do without: a setting says how git is to write the index.
+pub fn brings_by_git(command: &mut Command) {
+    let setting = [("COUNT", "1"), ("KEY_0", "index.version"), ("VALUE_0", "2")];
+    command.envs(setting.map(|(name, value)| (format!("GIT_CONFIG_{name}"), value)));
 }
 
 /// Runs a command whose git ends it.

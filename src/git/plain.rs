@@ -1,0 +1,172 @@
+//! Owns whether the files of some paths are byte for byte their blobs, and the index is one that anybody may write: no
+//! setting, attribute or hook asks for more. It errs on one side: where that is not certain, git is left to do it.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::merge_rules::attribute_files;
+use super::transition::Tree;
+use super::{Change, Repo, RepoPath, Side};
+
+/// More files than this, and larger ones, are git's: beside them the time that it takes to start does not count.
+const MANY: usize = 500;
+const LARGEST: u64 = 4 << 20;
+
+/// Settings of which any value but `false` makes git write files or the index in a way of its own.
+const OFF: &[&str] = &[
+    "core.autocrlf",
+    "core.ignoreCase",
+    "core.precomposeUnicode",
+    "core.sparseCheckout",
+    "core.splitIndex",
+    "core.untrackedCache",
+    "feature.manyFiles",
+    "index.skipHash",
+    "index.version",
+];
+
+/// Attributes that say nothing about what a file looks like in a worktree. `-text` and `-filter` are the default.
+const HARMLESS: &[&str] = &[
+    "merge",
+    "diff",
+    "binary",
+    "whitespace",
+    "conflict-marker-size",
+    "delta",
+    "export-ignore",
+    "export-subst",
+];
+
+/// Whether `changes` to a worktree without local changes can be made by writing blobs to files, and noting that in the index.
+pub(super) fn is_plain(tree: &Tree<'_>, changes: &[Change]) -> bool {
+    changes.len() <= MANY
+        && changes.iter().all(|change| is_ordinary(&change.path))
+        && changes.iter().flat_map(|c| [c.old, c.new]).flatten().all(Side::is_file)
+        && changes
+            .iter()
+            .filter_map(|c| c.new)
+            .all(|side| tree.repo.size_of(side.oid).is_some_and(|n| n <= LARGEST))
+        && !nests(changes)
+        && !asks_for_more(tree.repo, &tree.git_dir)
+        && attributes_are_harmless(tree, changes)
+}
+
+/// Whether a name is one that no file system, and no setting that protects one, sees anything in.
+fn is_ordinary(path: &RepoPath) -> bool {
+    let ordinary = |b: &u8| matches!(b, b' '..=b'~') && !b"\\:~\"<>|?*".contains(b);
+    let component = |name: &[u8]| {
+        let of_git = [&b".git"[..], b".gitattributes", b".gitmodules"].contains(&name);
+        !name.is_empty() && !of_git && !name.ends_with(b".") && !name.ends_with(b" ")
+    };
+    path.as_bytes().iter().all(ordinary)
+        && path.as_bytes().to_ascii_lowercase().split(|b| *b == b'/').all(component)
+}
+
+/// Whether one of the paths is a folder of another: something is a file before and a folder after, or the other way round.
+fn nests(changes: &[Change]) -> bool {
+    let all: BTreeSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
+    all.iter().any(|path| path.parents().any(|folder| all.contains(&folder)))
+}
+
+fn asks_for_more(repo: &Repo, git_dir: &Path) -> bool {
+    let on = |key: &&str| repo.setting_text(key).is_some_and(|value| value != "false");
+    OFF.iter().any(on)
+        || repo.setting_text("core.fileMode").is_some_and(|value| value != "true")
+        || git_dir.join("config.worktree").exists()
+        || repo.hook_file("post-index-change").exists()
+}
+
+/// Whether no attribute of these paths matters, by the files that everybody has and those beside and above the paths. The
+/// worktree has what its commit has; one that comes with the changes is not ordinary.
+fn attributes_are_harmless(tree: &Tree<'_>, changes: &[Change]) -> bool {
+    let folders: BTreeSet<RepoPath> =
+        changes.iter().flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
+    let beside = folders.iter().map(|folder| folder.under(tree.dir)).chain([tree.dir.to_owned()]);
+    let files = beside.map(|folder| folder.join(".gitattributes")).chain(attribute_files(tree.repo));
+    files.into_iter().all(|file| match std::fs::read(&file) {
+        Ok(text) => text.split(|b| *b == b'\n').all(is_harmless),
+        Err(e) => matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
+    })
+}
+
+/// Whether a line of a file with attributes says nothing about what files look like.
+fn is_harmless(line: &[u8]) -> bool {
+    let Ok(line) = std::str::from_utf8(line) else { return false };
+    let line = line.trim();
+    if line.is_empty() || line.starts_with('#') {
+        return true;
+    }
+    // What is quoted may hold blanks, and a macro brings other attributes along.
+    if line.starts_with(['"', '[', '\u{feff}']) {
+        return false;
+    }
+    line.split_ascii_whitespace().skip(1).all(|word| {
+        let name = word.trim_start_matches(['-', '!']).split('=').next().unwrap_or(word);
+        matches!(word, "-text" | "-filter") || name.starts_with("linguist-") || HARMLESS.contains(&name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_ask_for_nothing_are_harmless() {
+        for line in [
+            "",
+            "  # text",
+            "*.md merge=union",
+            "*.rs diff=rust -text",
+            "x linguist-generated=true",
+            "*.o binary",
+        ] {
+            assert!(is_harmless(line.as_bytes()), "{line}");
+        }
+        let lines = [
+            "* text=auto",
+            "*.txt eol=crlf",
+            "*.c ident",
+            "*.bin filter=lfs diff=lfs merge=lfs -text",
+            "a !text",
+        ];
+        for line in lines.into_iter().chain([
+            "\"a b\" merge",
+            "[attr]mine -text",
+            "a working-tree-encoding=UTF-16",
+            "a crlf",
+        ]) {
+            assert!(!is_harmless(line.as_bytes()), "{line}");
+        }
+        assert!(!is_harmless(b"\xff merge"));
+    }
+
+    #[test]
+    fn only_names_that_nobody_sees_anything_in_are_ordinary() {
+        for name in ["a", "a/b c/d.txt", ".gitignore", ".github/x", "x.GIT", "-dash", "a..b"] {
+            assert!(is_ordinary(&RepoPath::new(name)), "{name}");
+        }
+        for name in [
+            "",
+            "a//b",
+            ".gitattributes",
+            "a/.Git/x",
+            "a\\b",
+            "git~1",
+            "a:b",
+            "gr\u{fc}n",
+            "a\nb",
+            "../x",
+            "a ",
+            ".git./x",
+        ] {
+            assert!(!is_ordinary(&RepoPath::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_path_below_another_is_seen() {
+        let change = |path: &str| Change { path: RepoPath::new(path), old: None, new: None };
+        assert!(nests(&[change("a/b"), change("c"), change("a")]));
+        assert!(!nests(&[change("a/b"), change("a-b"), change("ab")]));
+    }
+}
