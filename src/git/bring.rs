@@ -33,7 +33,9 @@ pub(super) fn bring(
     changes: &[Change],
     to: Oid,
 ) -> Result<bool, Error> {
-    if !is_plain(tree, changes) {
+    // Where a file system has no second names there is a copy, and nothing to know the file by.
+    let known = |change: &Change| change.old.is_none() || held.is_same_file(tree.dir, &change.path);
+    if !changes.iter().all(known) || !is_plain(tree, changes) {
         return Ok(false);
     }
     let Some(next) = Next::plan(tree.repo, index, changes, to)? else { return Ok(false) };
@@ -370,11 +372,28 @@ mod tests {
         let from = place.commit("echo old > a");
         let to = place.commit("echo new > a; echo new > n");
         place.sh("repo", &format!("git reset -q --hard {from}"));
-        for (act, file) in [("echo mine > n", "n"), ("echo mine > b; mv b a", "a")] {
-            assert!(place.bring(from, to, act).is_err(), "{act}");
-            assert_eq!(place.sh("repo", &format!("cat {file}")), "mine", "{act}");
-            place.sh("repo", &format!("rm -f n; git reset -q --hard {from}"));
+        assert!(place.bring(from, to, "echo mine > n").is_err());
+        assert_eq!(place.sh("repo", "cat n"), "mine");
+    }
+
+    #[test]
+    fn a_file_that_is_not_the_one_with_the_second_name_stays() {
+        let place = Place::new();
+        let from = place.commit("echo old > a");
+        let to = place.commit("echo new > a; echo new > n");
+        for act in ["echo mine > b; mv b a", "cp -p a b; mv b a"] {
+            place.sh("repo", &format!("git reset -q --hard {from}"));
+            assert!(!place.bring(from, to, act).unwrap(), "{act}");
+            assert!(!place.sh("repo", "ls; cat a").contains("new"), "{act}");
         }
+        let repo = Repo::discover(&place.top.join("repo")).unwrap();
+        let (dir, scratch) = (place.top.join("repo"), place.top.join("held"));
+        let (git_dir, warn) = (dir.join(".git"), |_| ());
+        let tree = Tree { repo: &repo, dir: &dir, git_dir, scratch: &scratch, off_limits: None, warn: &warn };
+        let held = Quarantine::at(&scratch.join("last")).unwrap();
+        place.sh("repo", "echo mine > a");
+        assert!(remove(&tree, &held, &RepoPath::new("a")).is_err(), "also at the last moment");
+        assert_eq!(place.sh("repo", "cat a"), "mine");
     }
 
     #[test]
