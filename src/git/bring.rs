@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use gix::bstr::{BStr, ByteSlice};
@@ -14,7 +14,7 @@ use gix::index::fs::Metadata;
 use gix::index::write::{Extensions, Options};
 use gix::index::{Entry, Version};
 
-use super::plain::is_plain;
+use super::plain::{is_plain, says_nothing_of_files};
 use super::quarantine::{Quarantine, is_blob, prune_parents};
 use super::transition::Tree;
 use super::trees::Reader;
@@ -34,7 +34,11 @@ pub(super) fn bring(
     to: Oid,
 ) -> Result<bool, Error> {
     // Where a file system has no second names there is a copy, and nothing to know the file by.
-    let known = |change: &Change| change.old.is_none() || held.is_same_file(tree.dir, &change.path);
+    let known = |change: &Change| match change.old {
+        Some(_) => held.is_same_file(tree.dir, &change.path),
+        // An empty folder may be there, which git removes.
+        None => change.path.under(tree.dir).symlink_metadata().is_err(),
+    };
     if !changes.iter().all(known) || !is_plain(tree, changes) {
         return Ok(false);
     }
@@ -77,7 +81,15 @@ fn write(tree: &Tree<'_>, path: &RepoPath, side: Side) -> Result<(), Error> {
     std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     // What somebody has put there meanwhile is not ours to write to.
     let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&file);
-    made.and_then(|mut made| made.write_all(&content)).map_err(Error::io("write", &file))
+    let mut made = made.map_err(Error::io("write", &file))?;
+    made.write_all(&content).map_err(|e| {
+        // Half a file would pass for somebody else's.
+        let ours = made.metadata().ok().zip(file.symlink_metadata().ok());
+        if ours.is_some_and(|(made, there)| (made.dev(), made.ino()) == (there.dev(), there.ino())) {
+            drop(std::fs::remove_file(&file));
+        }
+        Error::io("write", &file)(e)
+    })
 }
 
 fn is_executable(side: Side) -> bool {
@@ -103,7 +115,7 @@ impl Next {
             entry.map(|e| (e.id, e.mode.bits())) == change.old.map(|side| (side.oid.0, side.mode))
         });
         let racy = index.entries().iter().filter(|entry| is_racy(&index, entry)).count();
-        if !known || holds_more(&index) || racy > RACY {
+        if !known || holds_more(&index) || racy > RACY || !attributes_are_harmless(repo, &index, changes) {
             return Ok(None);
         }
         let gone: HashSet<&[u8]> =
@@ -175,6 +187,16 @@ fn is_racy(index: &gix::index::File, entry: &Entry) -> bool {
     entry.stat.is_racy(index.timestamp(), by_second)
 }
 
+/// Whether no attribute of these paths matters, by the files in the index, where git looks first.
+fn attributes_are_harmless(repo: &Repo, index: &gix::index::File, changes: &[Change]) -> bool {
+    let mut folders: HashSet<RepoPath> = changes.iter().flat_map(|c| c.path.parents()).collect();
+    let mut files: Vec<RepoPath> = folders.drain().map(|folder| folder.join(b".gitattributes")).collect();
+    files.push(RepoPath::new(".gitattributes"));
+    files.iter().filter_map(|file| index.entry_by_path(file.as_bytes().into())).all(|entry| {
+        entry.mode == Mode::FILE && repo.blob(Oid(entry.id)).is_ok_and(|text| says_nothing_of_files(&text))
+    })
+}
+
 /// Whether an index holds anything that would not be written again, or in another way.
 fn holds_more(index: &gix::index::File) -> bool {
     index.version() == Version::V4
@@ -223,228 +245,4 @@ fn update(reader: &Reader, cached: &mut Cached, id: gix::ObjectId) -> Result<(),
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::path::PathBuf;
-    use std::process::Command;
-
-    use super::super::tree_changes;
-    use super::*;
-
-    /// A repository, and scratch folders beside it.
-    struct Place {
-        _dir: tempfile::TempDir,
-        top: PathBuf,
-    }
-
-    impl Place {
-        fn new() -> Place {
-            let dir = tempfile::tempdir().unwrap();
-            let top = dir.path().canonicalize().unwrap();
-            let place = Place { _dir: dir, top };
-            place.sh(".", "git init -q -b main repo; mkdir held");
-            place
-        }
-
-        fn sh(&self, dir: &str, script: &str) -> String {
-            let mut sh = Command::new("sh");
-            sh.args(["-ec", script]).current_dir(self.top.join(dir)).env("HOME", &self.top);
-            for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")] {
-                sh.env(name, value);
-            }
-            for who in ["AUTHOR", "COMMITTER"] {
-                sh.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@b");
-            }
-            let out = sh.output().unwrap();
-            assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
-            String::from_utf8_lossy(&out.stdout).trim_end().to_owned()
-        }
-
-        /// Brings the worktree of `repo` from one commit to the other as a transition would, with `before` happening between
-        /// the links and the files.
-        fn bring(&self, from: Oid, to: Oid, before: &str) -> Result<bool, Error> {
-            let repo = Repo::discover(&self.top.join("repo")).unwrap();
-            let (dir, scratch) = (self.top.join("repo"), self.top.join("held"));
-            let tree = Tree {
-                repo: &repo,
-                dir: &dir,
-                git_dir: dir.join(".git"),
-                scratch: &scratch,
-                off_limits: None,
-                warn: &|_| (),
-            };
-            let changes = tree_changes(&repo, from, to).unwrap();
-            let index = scratch.join("index");
-            super::super::index::copy(&dir.join(".git/index"), &index).unwrap();
-            let held = Quarantine::at(&scratch.join(to.to_string())).unwrap();
-            for change in changes.iter().filter(|c| c.old.is_some()) {
-                let _ = held.link(&dir, &change.path).unwrap();
-            }
-            self.sh("repo", before);
-            let done = bring(&tree, &held, &index, &changes, to);
-            if matches!(done, Ok(true)) {
-                std::fs::rename(index, dir.join(".git/index")).unwrap();
-                self.sh("repo", &format!("git update-ref HEAD {to}"));
-            }
-            done
-        }
-
-        fn commit(&self, script: &str) -> Oid {
-            let id = self.sh(
-                "repo",
-                &format!("{script}\ngit add -A; git commit -qm x --allow-empty; git rev-parse HEAD"),
-            );
-            Oid::from_hex(id.as_bytes()).unwrap()
-        }
-
-        /// Files with their kinds and contents, the index without times, and what it knows of folders.
-        fn state(&self, dir: &str) -> String {
-            let files = "find . -path ./.git -prune -o -printf '%p %y %m\n' | sort; find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha1sum";
-            let index = File::at(self.top.join(dir).join(".git/index"));
-            format!(
-                "{}\n{}\n{index}",
-                self.sh(dir, files),
-                self.sh(dir, "git ls-files -s -t -v; git status --short")
-            )
-        }
-    }
-
-    /// What an index knows of folders, in its order.
-    struct File;
-
-    impl File {
-        fn at(path: PathBuf) -> String {
-            fn add(tree: &Cached, depth: usize, out: &mut String) {
-                let name = String::from_utf8_lossy(&tree.name);
-                out.push_str(&format!("{depth} {name} {} {:?}\n", tree.id, tree.num_entries));
-                tree.children.iter().for_each(|child| add(child, depth + 1, out));
-            }
-            let kind = gix::hash::Kind::Sha1;
-            let index =
-                gix::index::File::at(path, kind, false, gix::index::decode::Options::default()).unwrap();
-            let mut out = String::new();
-            add(index.tree().unwrap(), 0, &mut out);
-            out
-        }
-    }
-
-    /// A few changes, the same for the same numbers.
-    fn change(seed: u64) -> String {
-        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        let mut below = |n: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 16) % n
-        };
-        let mut out = String::new();
-        for _ in 0..=below(8) {
-            let folder = ["", "a/", "a/b/", "c/", "c/d/e/", "a-b/", "z/"][usize::try_from(below(7)).unwrap()];
-            let file = format!("{folder}f{}", below(4));
-            out.push_str(&match below(6) {
-                0 => format!("rm -f {file}\n"),
-                1 => format!("test ! -e {file} || chmod +x {file}\n"),
-                2 => format!("rm -rf ./{folder}[!.]*\n"),
-                _ => format!("mkdir -p ./{folder}; echo {} > {file}\n", below(1000)),
-            });
-        }
-        out
-    }
-
-    #[test]
-    fn files_and_index_are_as_git_makes_them() {
-        let place = Place::new();
-        let mut from = place.commit("echo > keep; mkdir -p a/b; echo > a/b/f1");
-        for seed in 1..=40 {
-            let to = place.commit(&change(seed));
-            place.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
-            place.sh(".", &format!("rm -rf git; cp -a repo git; cd git; git update-index -q --refresh; git read-tree -m -u {from} {to}; git update-ref HEAD {to}"));
-            assert!(place.bring(from, to, "true").unwrap(), "seed {seed} is nothing for git");
-            assert_eq!(place.state("repo"), place.state("git"), "seed {seed}");
-            from = to;
-        }
-        place.sh("repo", "git fsck --strict");
-    }
-
-    #[test]
-    fn what_somebody_puts_in_the_way_stays() {
-        let place = Place::new();
-        let from = place.commit("echo old > a");
-        let to = place.commit("echo new > a; echo new > n");
-        place.sh("repo", &format!("git reset -q --hard {from}"));
-        assert!(place.bring(from, to, "echo mine > n").is_err());
-        assert_eq!(place.sh("repo", "cat n"), "mine");
-    }
-
-    #[test]
-    fn a_file_that_is_not_the_one_with_the_second_name_stays() {
-        let place = Place::new();
-        let from = place.commit("echo old > a");
-        let to = place.commit("echo new > a; echo new > n");
-        for act in ["echo mine > b; mv b a", "cp -p a b; mv b a"] {
-            place.sh("repo", &format!("git reset -q --hard {from}"));
-            assert!(!place.bring(from, to, act).unwrap(), "{act}");
-            assert!(!place.sh("repo", "ls; cat a").contains("new"), "{act}");
-        }
-        let repo = Repo::discover(&place.top.join("repo")).unwrap();
-        let (dir, scratch) = (place.top.join("repo"), place.top.join("held"));
-        let (git_dir, warn) = (dir.join(".git"), |_| ());
-        let tree = Tree { repo: &repo, dir: &dir, git_dir, scratch: &scratch, off_limits: None, warn: &warn };
-        let held = Quarantine::at(&scratch.join("last")).unwrap();
-        place.sh("repo", "echo mine > a");
-        assert!(remove(&tree, &held, &RepoPath::new("a")).is_err(), "also at the last moment");
-        assert_eq!(place.sh("repo", "cat a"), "mine");
-    }
-
-    #[test]
-    fn an_edit_of_the_same_second_is_seen_afterwards() {
-        let place = Place::new();
-        let from = place.commit("echo one > other; echo old > a");
-        let to = place.commit("echo new > a");
-        place.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
-        // As long as before, in the second in which the index was written, and nothing else to tell it by.
-        place.sh("repo", "git config core.trustctime false");
-        let edit = "echo two > other; touch -d '2026-01-01 00:00:00' other";
-        place.sh("repo", "touch -d '2026-01-01 00:00:00' other a; git update-index -q --refresh");
-        place.sh("repo", "touch -d '2026-01-01 00:00:00' .git/index");
-        assert!(place.bring(from, to, edit).unwrap());
-        assert_eq!(place.sh("repo", "git status --short"), " M other");
-    }
-
-    #[test]
-    fn whatever_needs_more_is_left_to_git() {
-        let cases = [
-            "ln -sf keep a",
-            "echo '* text=auto' > .gitattributes",
-            "git config core.autocrlf input",
-            "git config core.fileMode false",
-            "git update-index --split-index",
-            "git update-index --index-version 4",
-            "git update-index --untracked-cache",
-            "printf '#!/bin/sh\\n' > .git/hooks/post-index-change",
-            "echo '* ident' > .git/info/attributes",
-        ];
-        for case in cases {
-            let place = Place::new();
-            let from = place.commit("mkdir -p .git/info .git/hooks; echo old > a; echo > keep");
-            let to = place.commit(&format!("echo new > a\n{case}"));
-            place.sh("repo", &format!("git reset -q --hard {from}; {case}; git checkout -q -f -- a"));
-            assert!(!place.bring(from, to, "true").unwrap(), "{case}");
-            assert_eq!(place.sh("repo", "cat a"), "old", "{case}");
-        }
-    }
-
-    #[test]
-    fn new_files_are_everybodys_as_far_as_the_user_has_it() {
-        let place = Place::new();
-        let from = place.commit("echo > keep");
-        let to = place.commit("echo > plain; echo > run; chmod +x run");
-        place.sh("repo", &format!("git reset -q --hard {from}"));
-        assert!(place.bring(from, to, "true").unwrap());
-        let mode =
-            |name: &str| std::fs::metadata(place.top.join("repo").join(name)).unwrap().permissions().mode();
-        let kept = mode("keep") & 0o777;
-        assert_eq!((mode("plain") & 0o777, mode("run") & 0o777), (kept, kept | (kept & 0o444) >> 2));
-        assert_eq!(std::fs::metadata(place.top.join("repo/run")).unwrap().size(), 1);
-    }
-}
+mod tests;

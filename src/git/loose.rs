@@ -58,8 +58,11 @@ pub(super) fn write(objects: &Path, id: Oid, kind: Kind, bytes: &[u8]) -> std::i
     let hex = id.to_string();
     let (folder, name) = hex.split_at(2);
     let folder = objects.join(folder);
-    std::fs::create_dir(&folder)
-        .or_else(|e| if e.kind() == ErrorKind::AlreadyExists { Ok(()) } else { Err(e) })?;
+    match std::fs::create_dir(&folder) {
+        Ok(()) => File::open(objects)?.sync_all()?,
+        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(e),
+    }
     // What a killed process leaves of it goes with `git prune`.
     let beside = folder.join(format!("tmp_obj_{}_{name}", std::process::id()));
     drop(std::fs::remove_file(&beside));

@@ -38,7 +38,8 @@ impl Repo {
         }
         let objects = self.common_dir().join("objects");
         // Who may read what is written for others is the library's to know.
-        let alone = self.setting_text("core.sharedRepository").is_none();
+        let key = "core.sharedRepository";
+        let alone = self.setting_text(key).is_none() && self.setting_bool(key) != Some(true);
         if alone
             && loose::write(&objects, id, object.kind(), &bytes).map_err(Error::io("write to", &objects))?
         {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::merge_rules::attribute_files;
 use super::transition::Tree;
-use super::{Change, Repo, RepoPath, Side};
+use super::{Change, Program, RepoPath, Side, settings};
 
 /// More files than this, and larger ones, are git's: beside them the time that it takes to start does not count.
 const MANY: usize = 500;
@@ -39,7 +39,9 @@ const HARMLESS: &[&str] = &[
 
 /// Whether `changes` to a worktree without local changes can be made by writing blobs to files, and noting that in the index.
 pub(super) fn is_plain(tree: &Tree<'_>, changes: &[Change]) -> bool {
-    changes.len() <= MANY
+    // Elsewhere git keeps its settings in more places than are known here.
+    cfg!(target_os = "linux")
+        && changes.len() <= MANY
         && changes.iter().all(|change| is_ordinary(&change.path))
         && changes.iter().flat_map(|c| [c.old, c.new]).flatten().all(Side::is_file)
         && changes
@@ -47,7 +49,7 @@ pub(super) fn is_plain(tree: &Tree<'_>, changes: &[Change]) -> bool {
             .filter_map(|c| c.new)
             .all(|side| tree.repo.size_of(side.oid).is_some_and(|n| n <= LARGEST))
         && !nests(changes)
-        && !asks_for_more(tree.repo, &tree.git_dir)
+        && !asks_for_more(tree)
         && attributes_are_harmless(tree, changes)
 }
 
@@ -68,25 +70,53 @@ fn nests(changes: &[Change]) -> bool {
     all.iter().any(|path| path.parents().any(|folder| all.contains(&folder)))
 }
 
-fn asks_for_more(repo: &Repo, git_dir: &Path) -> bool {
-    let on = |key: &&str| repo.setting_text(key).is_some_and(|value| value != "false");
+/// What is set is read anew, where the change happens: a landing may have waited for long, and worktrees may differ.
+fn asks_for_more(tree: &Tree<'_>) -> bool {
+    let Ok(mut repo) = gix::open(tree.dir) else { return true };
+    settings::add_from_command_line(&mut repo);
+    let set = repo.config_snapshot();
+    // A key without a value is true, and no text.
+    let on = |key: &&str| set.boolean(*key) == Some(true) || set.string(*key).is_some_and(|v| v != "false");
+    let hooks = set.string("core.hooksPath").map(|path| path.to_string());
+    let hooks = hooks.map_or_else(|| tree.repo.common_dir().join("hooks"), |path| tree.dir.join(path));
     OFF.iter().any(on)
-        || repo.setting_text("core.fileMode").is_some_and(|value| value != "true")
-        || git_dir.join("config.worktree").exists()
-        || repo.hook_file("post-index-change").exists()
+        || set.boolean("core.fileMode") == Some(false)
+        || set.string("core.attributesFile").is_some()
+        || set.string("attr.tree").is_some()
+        || std::env::var_os("GIT_ATTR_SOURCE").is_some()
+        || hooks.join("post-index-change").exists()
+        || tree.repo.hook_file("post-index-change").exists()
+        || has_settings_of_its_own(tree.repo.program())
 }
 
-/// Whether no attribute of these paths matters, by the files that everybody has and those beside and above the paths. The
-/// worktree has what its commit has; one that comes with the changes is not ordinary.
+/// Whether a git that was not installed with the system has settings or attributes for everybody: where it looks for them was
+/// decided when it was built.
+fn has_settings_of_its_own(git: &Program) -> bool {
+    let own = |program: &Path| {
+        let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
+        let folder = prefix.join("etc");
+        folder != Path::new("/usr/etc")
+            && ["gitconfig", "gitattributes"].iter().any(|f| folder.join(f).exists())
+    };
+    own(git.path()) || git.path().canonicalize().is_ok_and(|real| own(&real))
+}
+
+/// Whether no attribute of these paths matters, by the files that everybody has and those beside and above the paths. Those in
+/// the index are looked at with it; one that comes with the changes is not ordinary.
 fn attributes_are_harmless(tree: &Tree<'_>, changes: &[Change]) -> bool {
     let folders: BTreeSet<RepoPath> =
         changes.iter().flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
     let beside = folders.iter().map(|folder| folder.under(tree.dir)).chain([tree.dir.to_owned()]);
     let files = beside.map(|folder| folder.join(".gitattributes")).chain(attribute_files(tree.repo));
     files.into_iter().all(|file| match std::fs::read(&file) {
-        Ok(text) => text.split(|b| *b == b'\n').all(is_harmless),
+        Ok(text) => says_nothing_of_files(&text),
         Err(e) => matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
     })
+}
+
+/// Whether a file with attributes says nothing about what files look like.
+pub(super) fn says_nothing_of_files(text: &[u8]) -> bool {
+    text.split(|b| *b == b'\n').all(is_harmless)
 }
 
 /// Whether a line of a file with attributes says nothing about what files look like.

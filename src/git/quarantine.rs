@@ -130,6 +130,11 @@ impl Quarantine {
         call().arg("write-tree").run_for_id()
     }
 
+    /// Whether the file that is held for `path` is byte for byte what a blob says.
+    pub(super) fn is_blob(&self, repo: &Repo, path: &RepoPath, side: Side) -> bool {
+        is_blob(repo, &self.place(path), side)
+    }
+
     /// Whether the file of `path` is one and the same here and in the worktree.
     pub(super) fn is_same_file(&self, worktree: &Path, path: &RepoPath) -> bool {
         use std::os::unix::fs::MetadataExt;

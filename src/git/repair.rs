@@ -78,7 +78,7 @@ pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMov
     let changes = tree_changes(tree.repo, from, to)?;
     let moved = Moved::found(tree, changes, to)?;
     let saved = save(tree, &moved.strange(tree)?)?;
-    moved.undo(tree)?;
+    moved.undo_over_saved(tree)?;
     index::settle_lock(&tree.git_dir, tree.scratch)?;
     Ok(Settled::taken_back(saved))
 }

@@ -80,7 +80,7 @@ impl<'a> Work<'a> {
         let Ok(work) = self.merge(now, self.snapshot.work_tree)? else { return Ok(None) };
         let moved = Moved::found(self.tree, tree_changes(self.tree.repo, now, work)?, work)?;
         let saved = save(self.tree, &moved.strange(self.tree)?)?;
-        moved.undo(self.tree)?;
+        moved.undo_over_saved(self.tree)?;
         Ok(saved)
     }
 

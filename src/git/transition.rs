@@ -264,14 +264,23 @@ impl<'a> Moved<'a> {
     /// # Errors
     /// [`Error::Stuck`] when that failed too; it says where the files are, which are not deleted then.
     pub(super) fn undo(self, tree: &Tree<'_>) -> Result<(), Error> {
-        self.take_back(tree).map_err(|source| Error::Stuck {
-            dir: self.dir.to_owned(),
-            kept: tree.scratch.to_owned(),
-            source: Box::new(source),
-        })
+        let strange = self.strange(tree).unwrap_or_else(|_| self.surely_not_from_git(tree));
+        self.take_back(tree, &strange).map_err(|source| self.stuck(tree, source))
     }
 
-    fn take_back(&self, tree: &Tree<'_>) -> Result<(), Error> {
+    /// The same where all that is somebody's own was saved before: what was there returns in its place.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn undo_over_saved(self, tree: &Tree<'_>) -> Result<(), Error> {
+        self.take_back(tree, &[]).map_err(|source| self.stuck(tree, source))
+    }
+
+    fn stuck(&self, tree: &Tree<'_>, source: Error) -> Error {
+        Error::Stuck { dir: self.dir.to_owned(), kept: tree.scratch.to_owned(), source: Box::new(source) }
+    }
+
+    fn take_back(&self, tree: &Tree<'_>, strange: &[RepoPath]) -> Result<(), Error> {
         let arrived = Quarantine::at(&tree.scratch.join("arrived"))?;
         let expected: Vec<(RepoPath, Side)> = self
             .changes
@@ -290,12 +299,34 @@ impl<'a> Moved<'a> {
             arrived.take(self.dir, path)?;
         }
         remove_new_folders(tree);
+        let mut edited = Vec::new();
         for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
-            if !self.held.is_same_file(self.dir, &change.path) {
+            if self.held.is_same_file(self.dir, &change.path) {
+                continue;
+            }
+            if !strange.contains(&change.path) {
                 self.held.give_over(self.dir, &change.path)?;
+            } else if change.old.is_some_and(|side| !self.held.is_blob(tree.repo, &change.path, side)) {
+                // Somebody wrote to what was there, and then put another file in its place: both are kept.
+                edited.push(change.path.clone());
             }
         }
-        Ok(())
+        match edited.is_empty() {
+            true => Ok(()),
+            false => Err(Error::Raced { dir: self.dir.to_owned(), paths: edited }),
+        }
+    }
+
+    /// Where git cannot be asked: files that are neither what was there nor, byte for byte, what was to come.
+    fn surely_not_from_git(&self, tree: &Tree<'_>) -> Vec<RepoPath> {
+        let is_strange = |change: &&Change| {
+            let file = change.path.under(self.dir);
+            file.symlink_metadata().is_ok()
+                && !self.held.is_same_file(self.dir, &change.path)
+                && !change.new.is_some_and(|side| is_blob(tree.repo, &file, side))
+        };
+        let held = self.changes.iter().filter(|change| self.held.holds(&change.path));
+        held.filter(is_strange).map(|change| change.path.clone()).collect()
     }
 
     /// The paths without those that git was writing when it was killed: such a file ends somewhere.
