@@ -20,7 +20,9 @@ pub(crate) fn leave_session() {
 /// Whether any process of a group is left. One that has ended and that nobody collects is not: in many containers the
 /// first process never does, and waiting for it would be in vain.
 pub(crate) fn group_lives(group: u32) -> bool {
-    pid(group).is_some_and(|p| test_kill_process_group(p).is_ok()) && !only_remains(group)
+    let is_there = || pid(group).is_some_and(|p| test_kill_process_group(p).is_ok());
+    // The last of it may be collected while it is looked for: then nothing of it is seen.
+    is_there() && !only_remains(group) && is_there()
 }
 
 /// Whether all that is left of a group has ended already. Known where there is a `/proc`.
