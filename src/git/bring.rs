@@ -1,5 +1,5 @@
-//! Owns bringing a worktree from one commit to another in process, where no local change is in the way: the same files, and the same index,
-//! as `git read-tree -m -u` makes of them.
+//! Owns bringing a worktree from one commit to another in process, where no local change is in the way: the same files, and
+//! the same index, as `git read-tree -m -u` makes of them.
 
 use std::collections::HashSet;
 use std::fs::OpenOptions;
@@ -14,9 +14,10 @@ use gix::index::fs::Metadata;
 use gix::index::write::{Extensions, Options};
 use gix::index::{Entry, Version};
 
+use super::clean::is_racy;
 use super::plain::{is_plain, says_nothing_of_files};
 use super::quarantine::{Quarantine, is_blob, prune_parents};
-use super::transition::Tree;
+use super::transition::{Tree, attribute_paths};
 use super::trees::Reader;
 use super::{Change, Error, Oid, Repo, RepoPath, Side};
 
@@ -153,9 +154,7 @@ impl Next {
         written.map_err(Error::object("the new index"))?;
         std::fs::write(file, bytes).map_err(Error::io("write", file))
     }
-}
 
-impl Next {
     /// Files that may have been changed after they were noted, in the same second, would pass for unchanged once the index is
     /// younger than they are: those that were just brought, and those that were as young as the index before. What differs
     /// gets a size that fits none, which is git's own way.
@@ -176,22 +175,9 @@ impl Next {
     }
 }
 
-/// Whether a file was changed in the second in which the index was written, or later.
-fn is_racy(index: &gix::index::File, entry: &Entry) -> bool {
-    let by_second = gix::index::entry::stat::Options {
-        trust_ctime: true,
-        check_stat: true,
-        use_nsec: false,
-        use_stdev: false,
-    };
-    entry.stat.is_racy(index.timestamp(), by_second)
-}
-
 /// Whether no attribute of these paths matters, by the files in the index, where git looks first.
 fn attributes_are_harmless(repo: &Repo, index: &gix::index::File, changes: &[Change]) -> bool {
-    let mut folders: HashSet<RepoPath> = changes.iter().flat_map(|c| c.path.parents()).collect();
-    let mut files: Vec<RepoPath> = folders.drain().map(|folder| folder.join(b".gitattributes")).collect();
-    files.push(RepoPath::new(".gitattributes"));
+    let files = attribute_paths(changes.iter().map(|change| &change.path));
     files.iter().filter_map(|file| index.entry_by_path(file.as_bytes().into())).all(|entry| {
         entry.mode == Mode::FILE && repo.blob(Oid(entry.id)).is_ok_and(|text| says_nothing_of_files(&text))
     })

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use gix::bstr::{BStr, ByteSlice};
-use gix::index::entry::stat::Time;
+use gix::index::entry::stat::{self, Time};
 use gix::index::entry::{Flags, Mode, Stage, Stat};
 use gix::index::{Entry, File};
 use gix::objs::{Kind, compute_hash};
@@ -192,15 +192,8 @@ impl<'a> Walk<'a> {
             Mode::SYMLINK => kind.is_symlink(),
             _ => false,
         };
-        let by_second = gix::index::entry::stat::Options {
-            trust_ctime: true,
-            check_stat: true,
-            use_nsec: false,
-            use_stdev: false,
-        };
-        let to_the_tick = gix::index::entry::stat::Options { use_nsec: true, ..by_second };
-        let settled = entry.stat.matches(&noted(&meta), to_the_tick)
-            && !entry.stat.is_racy(self.index.timestamp(), by_second);
+        let to_the_tick = stat::Options { use_nsec: true, ..BY_SECOND };
+        let settled = entry.stat.matches(&noted(&meta), to_the_tick) && !is_racy(self.index, entry);
         kind && (settled || self.has_content(entry, &dir.join(name)))
     }
 
@@ -220,6 +213,15 @@ impl<'a> Walk<'a> {
         let id = bytes.ok().and_then(|b| compute_hash(entry.id.kind(), Kind::Blob, &b).ok());
         id == Some(entry.id)
     }
+}
+
+/// Times as git compares them: every number that an index has, by the second.
+const BY_SECOND: stat::Options =
+    stat::Options { trust_ctime: true, check_stat: true, use_nsec: false, use_stdev: false };
+
+/// Whether a file was changed in the second in which the index was written, or later.
+pub(super) fn is_racy(index: &File, entry: &Entry) -> bool {
+    entry.stat.is_racy(index.timestamp(), BY_SECOND)
 }
 
 /// Opens a folder that is no link to one.
@@ -247,50 +249,35 @@ fn noted(meta: &rustix::fs::Stat) -> Stat {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::MetadataExt;
-    use std::path::PathBuf;
-    use std::process::Command;
     use std::time::{Duration, UNIX_EPOCH};
 
     use super::super::Repo;
     use super::super::glance::Glance;
+    use super::super::place::Place;
 
-    struct Place {
-        _dir: tempfile::TempDir,
-        top: PathBuf,
-    }
+    /// A repository with a few files, one of them executable, one a link, one ignored, and a worktree of it.
+    struct Lane(Place);
 
-    impl Place {
-        /// A repository with a few files, one of them executable, one a link, one ignored, and a worktree of it.
-        fn new() -> Place {
-            let dir = tempfile::tempdir().unwrap();
-            let top = dir.path().canonicalize().unwrap();
-            let place = Place { _dir: dir, top };
+    impl Lane {
+        fn new() -> Lane {
+            let place = Place::new();
             place.sh(
-                "git init -q -b main repo; cd repo
+                ".",
+                "cd repo
                 mkdir -p d/e; echo a >a; echo b >d/b; echo c >d/e/c; echo x >d.x; echo '#!' >run; chmod +x run
                 ln -s a link; printf 'out/\n*.o\n!keep.o\n' >.gitignore; git add -A; git commit -qm first
                 git worktree add -q -b lane ../lane; cd ../lane; echo o >d/x.o; mkdir -p out/in; echo f >out/in/f",
             );
-            place
+            Lane(place)
         }
 
         fn sh(&self, script: &str) -> String {
-            let mut sh = Command::new("sh");
-            sh.args(["-ec", script]).current_dir(&self.top).env("HOME", &self.top);
-            for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")] {
-                sh.env(name, value);
-            }
-            for who in ["AUTHOR", "COMMITTER"] {
-                sh.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@b");
-            }
-            let out = sh.output().unwrap();
-            assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
-            String::from_utf8_lossy(&out.stdout).into_owned()
+            self.0.sh(".", script)
         }
 
         fn finds_nothing(&self, untracked: bool) -> bool {
-            let repo = Repo::discover(&self.top.join("repo")).unwrap();
-            let Some(glance) = Glance::at(&repo, &self.top.join("lane")) else { return false };
+            let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
+            let Some(glance) = Glance::at(&repo, &self.0.top.join("lane")) else { return false };
             let answer = glance.finds_nothing(untracked, true);
             assert_eq!(glance.finds_nothing(untracked, false), answer, "in parts and as a whole");
             answer
@@ -299,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_worktree_that_is_as_its_head_is_seen_to_be_so() {
-        let place = Place::new();
+        let place = Lane::new();
         assert!(place.finds_nothing(true));
         for script in [
             "cd lane; git checkout -q --detach",
@@ -354,7 +341,7 @@ mod tests {
             ("mv d D", true),
             ("git checkout -q --orphan unborn", false),
         ] {
-            let place = Place::new();
+            let place = Lane::new();
             place.sh(&format!("cd lane; {script}"));
             assert!(!place.finds_nothing(true), "{script}");
             if !untracked {
@@ -369,10 +356,10 @@ mod tests {
     /// the index.
     #[test]
     fn a_file_as_young_as_the_index_is_read() {
-        let place = Place::new();
+        let place = Lane::new();
         place.sh("cd lane; echo A >a");
-        let index = place.top.join("repo/.git/worktrees/lane/index");
-        let file = std::fs::metadata(place.top.join("lane/a")).unwrap();
+        let index = place.0.top.join("repo/.git/worktrees/lane/index");
+        let file = std::fs::metadata(place.0.top.join("lane/a")).unwrap();
         let mut bytes = std::fs::read(&index).unwrap();
         let path = bytes.windows(3).position(|w| w == b"\x01a\0").unwrap() + 1;
         let entry = path - 62;
@@ -446,7 +433,7 @@ mod tests {
         fn nothing_is_found_only_where_git_finds_nothing(
             deeds in proptest::collection::vec(proptest::sample::select(DEEDS), 1..14),
         ) {
-            let place = Place::new();
+            let place = Lane::new();
             for (n, deed) in deeds.iter().enumerate() {
                 place.sh(&format!("cd lane; ({deed}) >../said 2>&1 || true"));
                 if place.finds_nothing(true) {

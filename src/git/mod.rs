@@ -28,6 +28,8 @@ mod patch_id;
 mod path;
 mod people;
 mod pick;
+#[cfg(test)]
+mod place;
 mod plain;
 mod push;
 mod quarantine;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::merge_rules::attribute_files;
-use super::transition::Tree;
-use super::{Change, Program, RepoPath, Side, settings};
+use super::transition::{Tree, attribute_paths};
+use super::{Change, RepoPath, Side, settings};
 
 /// More files than this, and larger ones, are git's: beside them the time that it takes to start does not count.
 const MANY: usize = 500;
@@ -77,38 +77,39 @@ fn asks_for_more(tree: &Tree<'_>) -> bool {
     let set = repo.config_snapshot();
     // A key without a value is true, and no text.
     let on = |key: &&str| set.boolean(*key) == Some(true) || set.string(*key).is_some_and(|v| v != "false");
-    let hooks = set.string("core.hooksPath").map(|path| path.to_string());
-    let hooks = hooks.map_or_else(|| tree.repo.common_dir().join("hooks"), |path| tree.dir.join(path));
+    // Where a relative one leads is decided by where git runs.
+    let hooks = match set.trusted_path("core.hooksPath") {
+        Ok(Some(path)) => tree.dir.join(path),
+        Ok(None) => tree.repo.common_dir().join("hooks"),
+        Err(_) => return true,
+    };
     OFF.iter().any(on)
         || set.boolean("core.fileMode") == Some(false)
         || set.string("core.attributesFile").is_some()
         || set.string("attr.tree").is_some()
         || std::env::var_os("GIT_ATTR_SOURCE").is_some()
         || hooks.join("post-index-change").exists()
-        || tree.repo.hook_file("post-index-change").exists()
-        || has_settings_of_its_own(tree.repo.program())
+        || has_settings_of_its_own(tree.repo.program().path())
 }
 
 /// Whether a git that was not installed with the system has settings or attributes for everybody: where it looks for them was
 /// decided when it was built.
-fn has_settings_of_its_own(git: &Program) -> bool {
+fn has_settings_of_its_own(git: &Path) -> bool {
     let own = |program: &Path| {
         let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let folder = prefix.join("etc");
         folder != Path::new("/usr/etc")
             && ["gitconfig", "gitattributes"].iter().any(|f| folder.join(f).exists())
     };
-    own(git.path()) || git.path().canonicalize().is_ok_and(|real| own(&real))
+    own(git) || git.canonicalize().is_ok_and(|real| own(&real))
 }
 
 /// Whether no attribute of these paths matters, by the files that everybody has and those beside and above the paths. Those in
 /// the index are looked at with it; one that comes with the changes is not ordinary.
 fn attributes_are_harmless(tree: &Tree<'_>, changes: &[Change]) -> bool {
-    let folders: BTreeSet<RepoPath> =
-        changes.iter().flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
-    let beside = folders.iter().map(|folder| folder.under(tree.dir)).chain([tree.dir.to_owned()]);
-    let files = beside.map(|folder| folder.join(".gitattributes")).chain(attribute_files(tree.repo));
-    files.into_iter().all(|file| match std::fs::read(&file) {
+    let beside = attribute_paths(changes.iter().map(|change| &change.path));
+    let beside = beside.iter().map(|file| file.under(tree.dir));
+    beside.chain(attribute_files(tree.repo)).all(|file| match std::fs::read(&file) {
         Ok(text) => says_nothing_of_files(&text),
         Err(e) => matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
     })
@@ -190,6 +191,23 @@ mod tests {
             ".git./x",
         ] {
             assert!(!is_ordinary(&RepoPath::new(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_git_with_a_folder_of_its_own_may_have_settings_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let (prefix, elsewhere) = (dir.path().join("opt"), dir.path().join("git"));
+        std::fs::create_dir_all(prefix.join("bin")).unwrap();
+        std::fs::create_dir_all(prefix.join("etc")).unwrap();
+        let git = prefix.join("bin/git");
+        std::fs::write(&git, "").unwrap();
+        std::os::unix::fs::symlink(&git, &elsewhere).unwrap();
+        for file in ["gitconfig", "gitattributes"] {
+            assert!(!has_settings_of_its_own(&git) && !has_settings_of_its_own(&elsewhere));
+            std::fs::write(prefix.join("etc").join(file), "").unwrap();
+            assert!(has_settings_of_its_own(&git) && has_settings_of_its_own(&elsewhere), "{file}");
+            std::fs::remove_file(prefix.join("etc").join(file)).unwrap();
         }
     }
 

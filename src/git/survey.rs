@@ -136,20 +136,15 @@ impl Repo {
     /// The repository's hooks that run for what happens in lanes.
     pub(crate) fn hooks(&self) -> Vec<&'static str> {
         use std::os::unix::fs::PermissionsExt;
-        let runs = |name: &&&str| {
-            let meta = std::fs::metadata(self.hook_file(name));
-            meta.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
-        };
-        HOOKS.iter().filter(runs).copied().collect()
-    }
-
-    /// Where a hook of the repository lies, if it has one of this name.
-    pub(super) fn hook_file(&self, name: &str) -> PathBuf {
         let folder = match self.gix.config_snapshot().trusted_path("core.hooksPath") {
             Ok(Some(path)) => self.home().join(path),
             _ => self.common_dir().join("hooks"),
         };
-        folder.join(name)
+        let runs = |name: &&&str| {
+            let meta = std::fs::metadata(folder.join(name));
+            meta.is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+        };
+        HOOKS.iter().filter(runs).copied().collect()
     }
 
     /// Whether an object is there.

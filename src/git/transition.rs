@@ -368,9 +368,14 @@ pub(super) fn attributes_for<'p>(
     tree: Oid,
     paths: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<Vec<(RepoPath, Side)>, Error> {
-    let mut wanted: BTreeSet<RepoPath> = BTreeSet::from([RepoPath::new(".gitattributes")]);
+    diff::tree_files(repo, tree, &attribute_paths(paths))
+}
+
+/// Where files with attributes lie that can speak about `paths`.
+pub(super) fn attribute_paths<'p>(paths: impl Iterator<Item = &'p RepoPath>) -> BTreeSet<RepoPath> {
+    let mut all = BTreeSet::from([RepoPath::new(".gitattributes")]);
     for path in paths {
-        wanted.extend(path.parents().map(|up| up.join(b".gitattributes")));
+        all.extend(path.parents().map(|up| up.join(b".gitattributes")));
     }
-    diff::tree_files(repo, tree, &wanted)
+    all
 }

@@ -2,60 +2,49 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 
+use super::super::place::Place;
 use super::super::transition::{Moved, REPLACED};
 use super::super::tree_changes;
 use super::*;
 
-/// A repository, and scratch folders beside it.
-struct Place {
-    _dir: tempfile::TempDir,
-    top: PathBuf,
+/// What the moves of the tests take place in: the worktree of `repo`, with its files' second names below `held`.
+struct Scene {
+    place: Place,
+    repo: Repo,
+    dir: PathBuf,
+    scratch: PathBuf,
 }
 
-impl Place {
-    fn new() -> Place {
-        let dir = tempfile::tempdir().unwrap();
-        let top = dir.path().canonicalize().unwrap();
-        let place = Place { _dir: dir, top };
-        place.sh(".", "git init -q -b main repo; mkdir held");
-        place
+impl Scene {
+    fn new() -> Scene {
+        let place = Place::new();
+        place.sh(".", "mkdir held");
+        let (dir, scratch) = (place.top.join("repo"), place.top.join("held"));
+        Scene { repo: Repo::discover(&dir).unwrap(), place, dir, scratch }
+    }
+
+    /// The worktree, of a repository that is opened anew: what it has in its settings may have changed.
+    fn tree<'t>(&'t self, repo: &'t Repo) -> Tree<'t> {
+        let git_dir = self.dir.join(".git");
+        Tree { repo, dir: &self.dir, git_dir, scratch: &self.scratch, off_limits: None, warn: &|_| () }
     }
 
     fn sh(&self, dir: &str, script: &str) -> String {
-        let mut sh = Command::new("sh");
-        sh.args(["-ec", script]).current_dir(self.top.join(dir)).env("HOME", &self.top);
-        for (name, value) in [("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")] {
-            sh.env(name, value);
-        }
-        for who in ["AUTHOR", "COMMITTER"] {
-            sh.env(format!("GIT_{who}_NAME"), "a").env(format!("GIT_{who}_EMAIL"), "a@b");
-        }
-        let out = sh.output().unwrap();
-        assert!(out.status.success(), "{script}: {}", String::from_utf8_lossy(&out.stderr));
-        String::from_utf8_lossy(&out.stdout).trim_end().to_owned()
+        self.place.sh(dir, script)
     }
 
     /// Brings the worktree of `repo` from one commit to the other as a transition would, with `before` happening between
     /// the links and the files.
     fn bring(&self, from: Oid, to: Oid, before: &str) -> Result<bool, Error> {
-        let repo = Repo::discover(&self.top.join("repo")).unwrap();
-        let (dir, scratch) = (self.top.join("repo"), self.top.join("held"));
-        let tree = Tree {
-            repo: &repo,
-            dir: &dir,
-            git_dir: dir.join(".git"),
-            scratch: &scratch,
-            off_limits: None,
-            warn: &|_| (),
-        };
+        let repo = Repo::discover(&self.dir).unwrap();
+        let (tree, dir, scratch) = (self.tree(&repo), &self.dir, &self.scratch);
         let changes = tree_changes(&repo, from, to).unwrap();
         let index = scratch.join("index");
         super::super::index::copy(&dir.join(".git/index"), &index).unwrap();
         let held = Quarantine::at(&scratch.join(to.to_string())).unwrap();
         for change in changes.iter().filter(|c| c.old.is_some()) {
-            let _ = held.link(&dir, &change.path).unwrap();
+            let _ = held.link(dir, &change.path).unwrap();
         }
         self.sh("repo", before);
         let done = bring(&tree, &held, &index, &changes, to);
@@ -75,7 +64,7 @@ impl Place {
     /// Files with their kinds and contents, the index without times, and what it knows of folders.
     fn state(&self, dir: &str) -> String {
         let files = "find . -path ./.git -prune -o -printf '%p %y %m\n' | sort; find . -path ./.git -prune -o -type f -print0 | sort -z | xargs -0 sha1sum";
-        let index = File::at(self.top.join(dir).join(".git/index"));
+        let index = File::at(self.place.top.join(dir).join(".git/index"));
         format!(
             "{}\n{}\n{index}",
             self.sh(dir, files),
@@ -127,7 +116,7 @@ fn change(seed: u64) -> String {
 
 #[test]
 fn files_and_index_are_as_git_makes_them() {
-    let place = Place::new();
+    let place = Scene::new();
     let mut from = place.commit("echo > keep; mkdir -p a/b; echo > a/b/f1");
     for seed in 1..=40 {
         let to = place.commit(&change(seed));
@@ -142,7 +131,7 @@ fn files_and_index_are_as_git_makes_them() {
 
 #[test]
 fn what_somebody_puts_in_the_way_stays() {
-    let place = Place::new();
+    let place = Scene::new();
     let from = place.commit("echo old > a");
     let to = place.commit("echo new > a; echo new > n");
     place.sh("repo", &format!("git reset -q --hard {from}"));
@@ -155,7 +144,7 @@ fn what_somebody_puts_in_the_way_stays() {
 
 #[test]
 fn a_file_that_is_not_the_one_with_the_second_name_stays() {
-    let place = Place::new();
+    let place = Scene::new();
     let from = place.commit("echo old > a");
     let to = place.commit("echo new > a; echo new > n");
     for act in ["echo mine > b; mv b a", "cp -p a b; mv b a"] {
@@ -163,19 +152,30 @@ fn a_file_that_is_not_the_one_with_the_second_name_stays() {
         assert!(!place.bring(from, to, act).unwrap(), "{act}");
         assert!(!place.sh("repo", "ls; cat a").contains("new"), "{act}");
     }
-    let repo = Repo::discover(&place.top.join("repo")).unwrap();
-    let (dir, scratch) = (place.top.join("repo"), place.top.join("held"));
-    let (git_dir, warn) = (dir.join(".git"), |_| ());
-    let tree = Tree { repo: &repo, dir: &dir, git_dir, scratch: &scratch, off_limits: None, warn: &warn };
-    let held = Quarantine::at(&scratch.join("last")).unwrap();
+    let held = Quarantine::at(&place.scratch.join("last")).unwrap();
     place.sh("repo", "echo mine > a");
-    assert!(remove(&tree, &held, &RepoPath::new("a")).is_err(), "also at the last moment");
+    assert!(remove(&place.tree(&place.repo), &held, &RepoPath::new("a")).is_err(), "also at the last moment");
     assert_eq!(place.sh("repo", "cat a"), "mine");
 }
 
 #[test]
+fn a_file_that_appears_at_the_last_moment_is_not_written_to() {
+    let place = Scene::new();
+    let to = place.commit("echo new > n");
+    let side = tree_changes(&place.repo, place.commit("rm n"), to).unwrap()[0].new.unwrap();
+    let tree = place.tree(&place.repo);
+    for (act, there) in [("echo mine > n", "mine"), ("ln -s elsewhere n", "elsewhere")] {
+        place.sh("repo", act);
+        assert!(write(&tree, &RepoPath::new("n"), side).is_err(), "{act}");
+        assert_eq!(place.sh("repo", "readlink n || cat n; test ! -e elsewhere; rm n"), there);
+    }
+    write(&tree, &RepoPath::new("n"), side).unwrap();
+    assert_eq!(place.sh("repo", "cat n"), "new");
+}
+
+#[test]
 fn an_edit_of_the_same_second_is_seen_afterwards() {
-    let place = Place::new();
+    let place = Scene::new();
     let from = place.commit("echo one > other; echo old > a");
     let to = place.commit("echo new > a");
     place.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
@@ -206,7 +206,7 @@ fn whatever_needs_more_is_left_to_git() {
         "git config core.hooksPath hooks; mkdir -p hooks; : > hooks/post-index-change",
     ];
     for case in cases {
-        let place = Place::new();
+        let place = Scene::new();
         let from = place.commit("mkdir -p .git/info .git/hooks; echo old > a; echo > keep");
         let to = place.commit(&format!("echo new > a\n{case}"));
         place.sh("repo", &format!("git reset -q --hard {from}; {case}; git checkout -q -f -- a"));
@@ -218,18 +218,15 @@ fn whatever_needs_more_is_left_to_git() {
 #[test]
 fn going_back_leaves_what_somebody_put_there_meanwhile() {
     for (held, kept) in [("true", true), ("echo edited >> a", false)] {
-        let place = Place::new();
+        let place = Scene::new();
         let from = place.commit("echo old > a; echo old > b");
         let to = place.commit("echo new > a; echo new > b");
         place.sh("repo", &format!("git reset -q --hard {from}"));
-        let repo = Repo::discover(&place.top.join("repo")).unwrap();
-        let (dir, scratch) = (place.top.join("repo"), place.top.join("held"));
-        let (git_dir, warn) = (dir.join(".git"), |_| ());
-        let tree = Tree { repo: &repo, dir: &dir, git_dir, scratch: &scratch, off_limits: None, warn: &warn };
-        let changes = tree_changes(&repo, from, to).unwrap();
+        let (repo, tree) = (&place.repo, place.tree(&place.repo));
+        let changes = tree_changes(repo, from, to).unwrap();
         let moved = Moved::found(&tree, changes.clone(), to).unwrap();
-        let links = Quarantine::at(&scratch.join(REPLACED)).unwrap();
-        assert!(changes.iter().all(|change| links.link(&dir, &change.path).unwrap()));
+        let links = Quarantine::at(&place.scratch.join(REPLACED)).unwrap();
+        assert!(changes.iter().all(|change| links.link(&place.dir, &change.path).unwrap()));
         place.sh("repo", &format!("{held}; echo mine > c; mv c a; echo new > c; mv c b"));
         assert_eq!(moved.undo(&tree).is_ok(), kept, "what was edited before that is kept too");
         assert_eq!(place.sh("repo", "cat a b"), "mine\nold");
@@ -240,7 +237,7 @@ fn going_back_leaves_what_somebody_put_there_meanwhile() {
 #[test]
 fn attributes_count_also_where_their_file_is_gone_or_edited() {
     for gone in ["rm .gitattributes", "echo > .gitattributes"] {
-        let place = Place::new();
+        let place = Scene::new();
         let from = place.commit("echo '*.t eol=crlf' > .gitattributes; echo old > a.t");
         let to = place.commit("echo new > a.t");
         place.sh("repo", &format!("git reset -q --hard {from}; {gone}"));
@@ -250,14 +247,13 @@ fn attributes_count_also_where_their_file_is_gone_or_edited() {
 
 #[test]
 fn new_files_are_everybodys_as_far_as_the_user_has_it() {
-    let place = Place::new();
+    let place = Scene::new();
     let from = place.commit("echo > keep");
     let to = place.commit("echo > plain; echo > run; chmod +x run");
     place.sh("repo", &format!("git reset -q --hard {from}"));
     assert!(place.bring(from, to, "true").unwrap());
-    let mode =
-        |name: &str| std::fs::metadata(place.top.join("repo").join(name)).unwrap().permissions().mode();
+    let mode = |name: &str| std::fs::metadata(place.dir.join(name)).unwrap().permissions().mode();
     let kept = mode("keep") & 0o777;
     assert_eq!((mode("plain") & 0o777, mode("run") & 0o777), (kept, kept | (kept & 0o444) >> 2));
-    assert_eq!(std::fs::metadata(place.top.join("repo/run")).unwrap().size(), 1);
+    assert_eq!(std::fs::metadata(place.dir.join("run")).unwrap().size(), 1);
 }
