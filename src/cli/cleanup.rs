@@ -1,12 +1,40 @@
 //! Owns `git proq cleanup`.
 
-use super::args::Cleanup;
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::lane_names;
 use super::discard::{Answer, Gone, kept, stop_if_forced, take_away};
 use super::{Done, Failure, Session, report};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Why, effective_state, operate};
 use crate::store::records::{LaneRecord, LaneState};
+
+/// Tidy up lanes that are done with
+///
+/// Without LANE, those that landed and those that a crash left half-made. A lane with anything that is not on its base is
+/// kept, and the answer says why. A lane that is named goes too when somebody brought its changes to the base by hand.
+///
+/// Examples:
+///     git proq cleanup
+///     git proq cleanup --all
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Cleanup {
+    /// These lanes only
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Also lanes that changed nothing and failed ones without work
+    #[arg(long, conflicts_with = "lanes")]
+    pub(crate) all: bool,
+    /// Remove the named lanes whatever is in them, saving it all first
+    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
+    pub(crate) force: bool,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     let project = session.project_to_change()?;

@@ -3,16 +3,31 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::Args;
 use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate;
 use clap_complete::env::Shells;
 
-use super::args::Completions;
 use super::{Done, Session, groups};
 use crate::agent::profiles;
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::note::Listener;
+
+/// Print a completion script
+///
+/// `git proq setup` installs those for bash, fish and zsh. The other shells read theirs from their own start-up files:
+/// put what is printed into $PROFILE (PowerShell) or ~/.config/elvish/rc.elv (elvish).
+///
+/// Example:
+///     git proq completions powershell >> $PROFILE
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Completions {
+    /// The shell it is for
+    #[arg(value_name = "SHELL", value_parser = SHELLS)]
+    pub(crate) shell: String,
+}
 
 /// The shells, as their scripts are called.
 pub(super) const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];

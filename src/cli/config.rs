@@ -1,11 +1,38 @@
 //! Owns `git proq config`.
 
+use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::args::{Config, ConfigCommand};
 use super::{Done, Session, table};
 use crate::config::KEYS;
 use crate::explain::Exit;
+
+/// Look at the settings
+///
+/// Later wins: built in, proq.toml in the repository, ~/.config/git-proq/config.toml, git config proq.*, PROQ_*
+/// variables.
+///
+/// Examples:
+///     git proq config list --show-origin
+///     git config proq.merge.uncommitted commit
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Config {
+    /// What to do
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+/// What can be done with settings.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// List every setting and its value
+    List {
+        /// Where each value comes from
+        #[arg(long)]
+        show_origin: bool,
+    },
+}
 
 #[derive(Serialize)]
 struct Row {

@@ -6,15 +6,29 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::args::Demo;
 use super::{Done, Failure, Mistake, Session, man};
 use crate::config::KEYS;
 use crate::explain::Exit;
 use crate::process::Start;
 use crate::{git, interrupt};
+
+/// Take the tour: three lanes in a throw-away repository
+///
+/// Needs no account and no network, and leaves nothing behind.
+///
+/// Example:
+///     git proq demo
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Demo {
+    /// Keep the repository and say where it is
+    #[arg(long)]
+    pub(crate) keep: bool,
+}
 
 /// What stands in for an agent: a program on `PATH` that gets the prompt as its last argument.
 const AGENT: &str = "#!/bin/sh

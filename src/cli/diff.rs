@@ -1,11 +1,31 @@
 //! Owns `git proq diff`.
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Diff;
+use super::complete::lane_names;
 use super::{Done, Session};
 use crate::explain::Exit;
 use crate::git::RepoPath;
+
+/// Show what a lane changes, uncommitted work included
+///
+/// Compared with the commit where it left its base.
+///
+/// Examples:
+///     git proq diff payments
+///     git proq diff --stat payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Diff {
+    /// The lane whose changes to show
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Only which files change, and how much
+    #[arg(long)]
+    pub(crate) stat: bool,
+}
 
 #[derive(Serialize)]
 struct Answer {

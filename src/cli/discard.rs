@@ -1,14 +1,38 @@
 //! Owns `git proq discard`.
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Discard;
+use super::complete::lane_names;
 use super::{Done, Failure, Session, report, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Operation, Project, Removed, Why, effective_state, operate};
 use crate::preview::{self, Retired};
+
+/// Throw lanes away
+///
+/// A lane with work that is not on its base is kept and the work is named. With --force its commits and uncommitted
+/// files are saved first, a running agent is stopped, and the answer says how to get everything back.
+///
+/// Examples:
+///     git proq discard experiment
+///     git proq discard --force experiment
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Discard {
+    /// The lanes to throw away
+    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Remove them whatever is in them, saving it all first
+    #[arg(long, short)]
+    pub(crate) force: bool,
+    /// Say what would be removed, and remove nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 /// One lane, for programs.
 #[derive(Serialize)]

@@ -2,12 +2,28 @@
 
 use std::time::Duration;
 
+use clap::Args;
 use serde::Serialize;
 
-use super::args::Events;
 use super::{Done, Session};
 use crate::event::{Event, Log};
 use crate::explain::Exit;
+
+/// Print what happened: lanes made, agents ended, landings
+///
+/// Examples:
+///     git proq events --last 20
+///     git proq events -f --json | jq --unbuffered -r .message
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Events {
+    /// Go on with what happens from now on; in JSON, one object a line
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print only the last N; with --follow, begin with them
+    #[arg(long, value_name = "N")]
+    pub(crate) last: Option<usize>,
+}
 
 /// How often the log is looked at while it is followed.
 const GLANCE: Duration = Duration::from_millis(100);

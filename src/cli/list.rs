@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
 use serde::Serialize;
 
-use super::args::List;
 use super::{Done, Session, table, ui};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
@@ -14,6 +14,23 @@ use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{now, path_form};
+
+/// List the lanes
+///
+/// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. CONFLICTS, if there are any:
+/// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
+/// lane that the main checkout shows.
+///
+/// Examples:
+///     git proq list
+///     git proq list --json | jq '.lanes[] | select(.state == "done") | .name'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment, visible_alias = "ls")]
+pub(crate) struct List {
+    /// Removed lanes too
+    #[arg(long, short)]
+    pub(crate) all: bool,
+}
 
 /// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
 const PATIENCE: Duration = Duration::from_millis(150);

@@ -5,14 +5,41 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Logs;
+use super::complete::lane_names;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::explain::Exit;
 use crate::lane::{self, Project, effective_state};
 use crate::store::records::{CheckRecord, LaneRecord, LaneState};
 use crate::store::{Layout, Record, path_form};
+
+/// Print what a lane's agent wrote
+///
+/// Examples:
+///     git proq logs payments
+///     git proq logs -f payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Logs {
+    /// The lane, or NAME@N for a removed one
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// Go on until the agent ends
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+    /// Print what the check wrote that the lane failed in a landing
+    #[arg(long, conflicts_with_all = ["follow", "run"])]
+    pub(crate) check: bool,
+    /// Print what the landing wrote that followed the run (see spawn --auto-merge)
+    #[arg(long, conflicts_with_all = ["follow", "check"])]
+    pub(crate) merge: bool,
+    /// Print the N-th run instead of the last
+    #[arg(long, value_name = "N")]
+    pub(crate) run: Option<u32>,
+}
 
 /// How often a growing log is looked at. It is for a person's eyes.
 const GLANCE: Duration = Duration::from_millis(80);

@@ -1,15 +1,33 @@
 //! Owns `git proq man`: a page per command, made from the same grammar as the help.
 
 use std::path::Path;
+use std::path::PathBuf;
 
+use clap::Args;
 use clap::Command;
-use clap_mangen::Man;
+use clap_mangen::Man as Page;
 
-use super::args::Man as Args;
 use super::groups::{self, GROUPS};
 use super::{Done, Failure, Mistake, Session};
 use crate::config::KEYS;
 use crate::explain::Exit;
+
+/// Print the man page of a command
+///
+/// Examples:
+///     git proq man spawn | man -l -
+///     git proq man --dir ~/.local/share/man/man1
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "git proq man [OPTIONS] [COMMAND]\n       git proq man [OPTIONS] --dir DIR")]
+pub(crate) struct Man {
+    /// The command; without it, the page of git-proq itself
+    #[arg(value_name = "COMMAND", conflicts_with = "pages")]
+    pub(crate) command: Option<String>,
+    /// Write all pages to DIR
+    #[arg(id = "pages", long = "dir", value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
 
 /// What an exit code means, as the pages say it.
 const CODES: &[(&str, &str)] = &[
@@ -23,7 +41,7 @@ const CODES: &[(&str, &str)] = &[
     ("130", "Interrupted with Ctrl-C; 128 + N for any signal N."),
 ];
 
-pub(super) fn run(session: &Session, args: &Args) -> Done {
+pub(super) fn run(session: &Session, args: &Man) -> Done {
     if let Some(dir) = &args.dir {
         for (name, text) in pages() {
             write(&dir.join(&name), text.as_bytes())?;
@@ -130,7 +148,7 @@ fn usage(command: &Command) -> Vec<String> {
 fn options(command: &Command) -> String {
     let mut out = Vec::new();
     // Writing to memory does not fail.
-    drop(Man::new(command.clone()).render_options_section(&mut out));
+    drop(Page::new(command.clone()).render_options_section(&mut out));
     // Before the section stands the definition of an apostrophe, which has a name anyway.
     let text = String::from_utf8_lossy(&out).replace("\\*(Aq", "\\(aq");
     text.find(".SH").map_or(String::new(), |at| text[at..].to_owned())

@@ -1,13 +1,45 @@
 //! Owns `git proq preview`.
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Preview;
+use super::complete::lane_names;
 use super::{Done, Mistake, Session, ui};
 use crate::explain::Exit;
 use crate::git::Restored;
 use crate::lane::Project;
 use crate::preview::{self, Back, Entered, Refreshed};
+
+/// Show a lane in the main checkout, and go back
+///
+/// Your uncommitted changes, staged, unstaged and untracked, are set aside first and come back with --back exactly as
+/// they were. Edits made while a lane is shown come back with its next preview; commits go to the lane.
+///
+/// Examples:
+///     git proq preview payments
+///     git proq preview --refresh
+///     git proq preview --back
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(group = clap::ArgGroup::new("what").required(true).args(["lane", "back", "refresh"]))]
+#[command(
+    override_usage = "git proq preview [OPTIONS] LANE\n       git proq preview [OPTIONS] --back\n       git proq preview [OPTIONS] --refresh"
+)]
+pub(crate) struct Preview {
+    /// The lane to show
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: Option<String>,
+    /// Go back to where you were
+    #[arg(long, short)]
+    pub(crate) back: bool,
+    /// Bring the preview to where its lane is now
+    #[arg(long, short)]
+    pub(crate) refresh: bool,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 #[derive(Serialize, Default)]
 struct Answer {

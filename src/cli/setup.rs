@@ -2,11 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
 use serde::Serialize;
 
-use super::args::Setup;
 use super::{Done, Mistake, Session, complete, man};
 use crate::explain::Exit;
+
+/// Install the man pages and completions for you
+///
+/// git answers `git proq --help` with a man page; this puts the pages where man finds them, and completions where bash,
+/// fish and zsh find theirs. Nothing outside your home folder is written.
+///
+/// Examples:
+///     git proq setup --dry-run
+///     git proq setup
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Setup {
+    /// Say which files would be written, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 #[derive(Serialize)]
 struct Answer {

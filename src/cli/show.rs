@@ -2,15 +2,31 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Show;
+use super::complete::lane_names;
 use super::{Done, Failure, Session, logs, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState, ResolveRecord, RunRecord};
 use crate::store::{Layout, Record, path_form};
+
+/// Show all about one lane
+///
+/// A removed lane is called NAME@N, as `git proq list --all` shows it.
+///
+/// Example:
+///     git proq show payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Show {
+    /// The lane, or NAME@N for a removed one
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+}
 
 /// The answer for programs: the records as they are, and what only looking tells.
 #[derive(Serialize)]

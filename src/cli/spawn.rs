@@ -1,14 +1,18 @@
 //! Owns `git proq spawn`.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::args::Spawn;
 use super::auto_merge::{self, Landing};
+use super::complete::{agent_names, branch_names};
 use super::{Done, Failure, Mistake, Session, resolve, terms, ui};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
@@ -16,6 +20,80 @@ use crate::git;
 use crate::lane::{self, NewLane, Plan, Project};
 use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
+
+/// Make a lane and start an agent in it
+///
+/// The lane is a branch proq/NAME and a worktree .proq-worktrees/NAME, cut from the current branch. The agent is started
+/// there with the prompt, and the command returns at once. Without NAME one is made from the prompt.
+///
+/// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
+/// the lane out when it fails. Give commands that fail as long as nobody has done the task.
+///
+/// With --scope, lanes are named that are at work there too, or have work there that has not landed: by their own scope, or
+/// by the files that they have changed. Nothing is refused. A GLOB is a file, a folder, or a pattern whose `*` also stands
+/// for slashes.
+///
+/// With --auto-merge the lane is landed by a process of its own when its agent is done. At a conflict merge.conflict_agent
+/// is sent, or else the lane's own agent, unless it is a command of yours. A landing that is refused leaves the lane as it
+/// is, and is tried again after the next landing on that branch; `git proq show` says why, `git proq logs --merge` shows it.
+/// `git proq undo` of it ends that.
+///
+/// Examples:
+///     git proq spawn claude "implement payments"
+///     git proq spawn codex -n auth -f task.md
+///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
+///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
+///     git proq spawn --auto-merge claude "fix the typos in docs/"
+///     git proq spawn --empty -n scratch
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(
+    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+)]
+pub(crate) struct Spawn {
+    /// The agent: a known one (see `git proq agents`) or any program on PATH
+    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names), conflicts_with_all = ["empty", "command"])]
+    pub(crate) agent: Option<String>,
+    /// What the agent is asked to do
+    #[arg(value_name = "PROMPT", conflicts_with = "file")]
+    pub(crate) prompt: Option<String>,
+    /// A command line of your own, instead of an agent; {prompt} and {prompt_file} in it are filled in
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+    /// The lane's name: lower-case letters, digits, '.', '_' and '-'
+    #[arg(long, short, value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) name: Option<String>,
+    /// Read the prompt from FILE, or from standard input with '-'
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Start from REV instead of the current branch; a branch is also what the lane lands on
+    #[arg(long, value_name = "REV", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) base: Option<String>,
+    /// Land on BRANCH
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) onto: Option<String>,
+    /// Land the lane only when CMD, a line for the shell, succeeds with it; may be given again
+    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub(crate) check: Vec<String>,
+    /// The files that the task is expected to touch, from the top of the repository; may be given again
+    #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) scope: Vec<String>,
+    /// Make the lane only; start nothing
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) empty: bool,
+    /// Make your uncommitted changes of tracked files the lane's first commit; they stay where they are too
+    #[arg(long)]
+    pub(crate) carry: bool,
+    /// Land it when the agent is done, as `git proq merge` would; what refuses that is tried again after the next landing
+    #[arg(long, conflicts_with = "empty")]
+    pub(crate) auto_merge: bool,
+    /// Wait for the agent to end, and with --auto-merge for the landing; exit with 4 when it failed, or as the landing does
+    #[arg(long, conflicts_with = "empty")]
+    pub(crate) wait: bool,
+    /// Say what would be made, and make nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 /// The answer.
 #[derive(Serialize)]

@@ -1,12 +1,35 @@
 //! Owns `git proq stop`.
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Stop;
+use super::complete::lane_names;
 use super::{Done, Failure, Session, report, wait};
 use crate::agent;
 use crate::explain::Exit;
 use crate::lane::effective_state;
+
+/// Stop lanes' agents
+///
+/// The agent is asked to end and, after agent.stop_grace seconds, ended. Its work stays in the lane.
+///
+/// Example:
+///     git proq stop payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[command(override_usage = "git proq stop [OPTIONS] LANE...\n       git proq stop [OPTIONS] --all")]
+pub(crate) struct Stop {
+    /// The lanes whose agents are to end
+    #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+    /// Every lane whose agent runs
+    #[arg(long, conflicts_with = "lanes")]
+    pub(crate) all: bool,
+    /// Say what would be stopped, and stop nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
 
 #[derive(Serialize)]
 struct Answer {

@@ -1,9 +1,26 @@
 //! Owns the hidden command that a supervisor is.
 
-use super::args::Supervise;
+use std::ffi::OsString;
+
+use clap::Args;
+
 use super::{Done, Session};
 use crate::agent;
 use crate::explain::Exit;
+
+/// Watches one run. Started by `spawn`, with the lane's run lock on standard input.
+#[derive(Debug, Args)]
+pub(crate) struct Supervise {
+    /// The lane
+    #[arg(long)]
+    pub(crate) lane: String,
+    /// The run
+    #[arg(long)]
+    pub(crate) attempt: u32,
+    /// The agent's command line
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
+}
 
 pub(super) fn run(session: &Session, args: &Supervise) -> Done {
     let project = session.project()?;

@@ -1,13 +1,29 @@
 //! Owns `git proq wait`.
 
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::args::Wait;
+use super::complete::lane_names;
 use super::{Done, Session, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::lane::effective_state;
 use crate::store::records::{LaneRecord, LaneState};
+
+/// Wait for lanes' agents to end
+///
+/// Without LANE, for every one that runs. Exits with 4 when one of them failed.
+///
+/// Example:
+///     git proq wait payments auth && git proq merge payments auth
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Wait {
+    /// The lanes to wait for; without one, every lane whose agent runs
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lanes: Vec<String>,
+}
 
 /// One lane's line of the answer.
 #[derive(Serialize)]
