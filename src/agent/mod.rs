@@ -2,6 +2,7 @@
 
 mod error;
 mod follow_up;
+mod job;
 mod launch;
 mod profile;
 mod stop;
@@ -9,7 +10,8 @@ mod supervisor;
 
 pub(crate) use error::Error;
 pub(crate) use follow_up::{Because, land_by_itself};
-pub(crate) use launch::{Job, launch, launch_to_resolve, require, wait};
+pub(crate) use job::Job;
+pub(crate) use launch::{launch, launch_to_resolve, require, wait};
 pub(crate) use profile::profiles;
 pub(crate) use stop::stop;
 pub(crate) use supervisor::supervise;
