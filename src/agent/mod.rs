@@ -6,6 +6,8 @@ mod job;
 mod launch;
 mod profile;
 mod stop;
+#[expect(dead_code, unused_imports, reason = "the supervisor does not read streams yet")]
+mod stream;
 mod supervisor;
 
 pub(crate) use error::Error;
