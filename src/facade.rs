@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use crate::agent::{self, Job};
+use crate::agent::{self, Asked, Job};
 use crate::explain::Explain;
 use crate::lane::{self, Name, NewLane, Project, View, Why, operate};
 use crate::merge::{self, Request};
@@ -181,7 +181,9 @@ impl Proq {
         let dir = project.repo.home();
         let prompt = asked.prompt.as_deref();
         let job = match (&asked.agent, asked.command.as_slice()) {
-            (Some(agent), _) => Some(Job::agent(agent, prompt.unwrap_or_default(), dir)?),
+            (Some(agent), _) => {
+                Some(Job::agent(project, agent, prompt.unwrap_or_default(), dir, &Asked::default())?)
+            }
             (None, []) => None,
             (None, words) => Some(Job::command(words, prompt.unwrap_or_default(), dir)?),
         };

@@ -25,6 +25,44 @@ pub enum Error {
         /// What was looked for.
         program: String,
     },
+    /// A profile of the user's that cannot be used.
+    #[error("{key} (from {}) cannot be used: {why}", path.display())]
+    Profile {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A profile that only others are made of.
+    #[error("'{agent}' names no program of its own; nothing was made")]
+    Incomplete {
+        /// The agent.
+        agent: String,
+    },
+    /// The agent cannot be kept from changing things.
+    #[error(
+        "nothing is known that keeps '{agent}' from changing things, so it cannot be started with permission read; nothing was made"
+    )]
+    NotLimited {
+        /// The agent.
+        agent: String,
+    },
+    /// The agent has no such option.
+    #[error("'{agent}' cannot be told {flag}; nothing was made")]
+    NotTaken {
+        /// The agent.
+        agent: String,
+        /// The flag of ours.
+        flag: &'static str,
+    },
+    /// The agent cannot go on in an earlier session.
+    #[error("'{agent}' cannot go on in an earlier session; nothing was made")]
+    NoResume {
+        /// The agent.
+        agent: String,
+    },
     /// The agent could not be started; the lane is there.
     #[error("lane '{lane}' was made, but its agent could not be started: {why}")]
     NotStarted {
@@ -88,6 +126,25 @@ impl Explain for Error {
                 "see which agents are installed: git proq agents".into(),
                 "or give a command of your own: git proq spawn -n NAME -- CMD ARGS…".into(),
             ],
+            Error::Profile { path, .. } => {
+                vec![
+                    format!("correct it in {}", path.display()).into(),
+                    "see what is known: git proq agents --json".into(),
+                ]
+            }
+            Error::Incomplete { agent } => {
+                vec![format!("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program").into()]
+            }
+            Error::NotLimited { .. } => {
+                vec!["see which agents have permissions: git proq agents --wide".into()]
+            }
+            Error::NotTaken { agent, flag } => {
+                vec![
+                    format!("leave {flag} out, or say how in your configuration: [agents.{agent}.options]")
+                        .into(),
+                ]
+            }
+            Error::NoResume { .. } => vec!["see which agents can: git proq agents --wide".into()],
             Error::NotStarted { lane, .. } => {
                 vec![format!("take the lane away again: git proq discard {lane}").into()]
             }

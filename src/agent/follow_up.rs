@@ -12,7 +12,7 @@ use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{Guard, LockName};
 
 /// Variables of a run that are not for what follows it.
-const OF_THE_RUN: &[&str] = &["PROQ_LANE", "PROQ_TASK_FILE"];
+const OF_THE_RUN: &[&str] = &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE"];
 
 /// What a landing that nobody asks for just now follows from.
 #[derive(Debug)]

@@ -4,38 +4,96 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::profile::{Places, Profile, check_text, fill};
+use super::catalogue::profile_of;
+use super::profile::{Delivery, Dialect, Permission, Profile, Strays, check_text};
+use super::template::Values;
+use crate::lane::Project;
 use crate::process;
+
+/// What a run is to be like, as far as somebody has said so.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked {
+    /// What the agent may do.
+    pub(crate) permission: Option<Permission>,
+    /// The model.
+    pub(crate) model: Option<String>,
+    /// How many turns it may take.
+    pub(crate) max_turns: Option<u32>,
+    /// The session to go on in, by the id that the agent itself gave it.
+    pub(crate) resume: Option<String>,
+    /// What the run is for.
+    pub(crate) mode: Mode,
+}
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// To do the lane's task and commit it.
+    #[default]
+    Build,
+}
 
 /// A command for a lane, its placeholders not filled in yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     /// The profile's name; `command` for a command line of the user's own.
     pub(crate) agent: String,
+    /// What the agent may do.
+    pub(crate) permission: Permission,
+    /// The model that it is asked to use.
+    pub(crate) model: Option<String>,
+    /// The session to go on in.
+    pub(crate) resume: Option<String>,
+    /// What the run is for.
+    pub(crate) mode: Mode,
+    max_turns: Option<u32>,
     program: PathBuf,
-    args: Args,
-    pub(super) env: Vec<(String, String)>,
-    pub(super) prompt_on_stdin: bool,
-}
-
-#[derive(Debug, Clone)]
-enum Args {
-    Profile(Profile),
-    Command(Vec<OsString>),
+    profile: Profile,
+    /// The user's own arguments, in place of the profile's.
+    own: Option<Vec<OsString>>,
 }
 
 impl Job {
-    /// An agent by name, with the prompt handed over as its profile says.
-    pub(crate) fn agent(agent: &str, prompt: &str, dir: &Path) -> Result<Job, Error> {
-        let profile = Profile::of(agent);
-        let program = profile.find(dir)?;
+    /// An agent by name, with the prompt handed over as its profile says. What `asked` leaves open is as in the settings.
+    ///
+    /// # Errors
+    /// When the program is not found, the prompt cannot be handed over, or the agent has no way to do what was asked for.
+    pub(crate) fn agent(
+        project: &Project,
+        agent: &str,
+        prompt: &str,
+        dir: &Path,
+        asked: &Asked,
+    ) -> Result<Job, Error> {
+        let profile = profile_of(&project.layers, agent)?;
+        let program = require(&profile, agent, dir)?;
         profile.check_prompt(prompt)?;
+        let settings = &project.settings;
+        let permission = asked.permission.or(Permission::named(&settings.permission)).unwrap_or_default();
+        if permission == Permission::Read && profile.permission.read.is_none() {
+            return Err(Error::NotLimited { agent: agent.to_owned() });
+        }
+        let not_taken = |flag| Err(Error::NotTaken { agent: agent.to_owned(), flag });
+        if asked.model.is_some() && !profile.takes("model") {
+            return not_taken("--model");
+        }
+        if asked.max_turns.is_some() && !profile.takes("max_turns") {
+            return not_taken("--max-turns");
+        }
+        if asked.resume.is_some() && profile.args.resume.is_empty() {
+            return Err(Error::NoResume { agent: agent.to_owned() });
+        }
+        let model = asked.model.as_ref().or(profile.model.as_ref()).or(settings.model.as_ref());
         Ok(Job {
             agent: agent.to_owned(),
+            permission,
+            model: model.filter(|_| profile.takes("model")).cloned(),
+            resume: asked.resume.clone(),
+            mode: asked.mode,
+            max_turns: asked.max_turns.or(Some(settings.max_turns)).filter(|n| *n > 0),
             program,
-            env: profile.env.clone().into_iter().collect(),
-            prompt_on_stdin: profile.prompt_on_stdin(),
-            args: Args::Profile(profile),
+            profile,
+            own: None,
         })
     }
 
@@ -48,39 +106,101 @@ impl Job {
             .map_err(|_| Error::NotInstalled { program: program.to_string_lossy().into_owned() })?;
         Ok(Job {
             agent: "command".to_owned(),
+            permission: Permission::default(),
+            model: None,
+            resume: None,
+            mode: Mode::default(),
+            max_turns: None,
             program: found,
-            args: Args::Command(args.to_vec()),
-            env: Vec::new(),
-            prompt_on_stdin: false,
+            profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
+            own: Some(args.to_vec()),
         })
     }
 
     /// The agent as a sentence names it.
     pub(crate) fn called(&self) -> &str {
-        match &self.args {
-            Args::Profile(_) => &self.agent,
-            Args::Command(_) => "your command",
+        match &self.own {
+            None => &self.agent,
+            Some(_) => "your command",
         }
     }
 
+    /// Whether the agent is going to do whatever it likes, and why, for the person to see.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let has_levels = self.is_limited();
+        match self.permission {
+            Permission::Full if has_levels => Some("the agent may do anything: permission full".to_owned()),
+            Permission::Edit if has_levels && !self.profile.capabilities.permissions => {
+                Some(format!("{} has no permissions of its own: it may do anything that you may", self.agent))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether its permission level means anything.
+    pub(super) fn is_limited(&self) -> bool {
+        self.own.is_none() && !self.profile.bare
+    }
+
+    /// Its profile.
+    pub(super) fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What its output is written in.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.profile.dialect
+    }
+
+    /// What becomes of the processes that it leaves running.
+    pub(super) fn strays(&self) -> Strays {
+        self.profile.strays
+    }
+
+    /// Whether the prompt is its standard input.
+    pub(super) fn prompt_on_stdin(&self) -> bool {
+        self.own.is_none() && self.profile.prompt == Delivery::Stdin
+    }
+
+    /// What it says itself about placeholders: model, turns, and the session to go on in.
+    pub(super) fn values(&self) -> Values {
+        let mut values = Values::default();
+        values.set_if("model", self.model.as_ref());
+        values.set_if("max_turns", self.max_turns.map(|n| n.to_string()));
+        values.set_if("session", self.resume.as_ref());
+        values
+    }
+
     /// The command line for a lane.
-    pub(super) fn words(&self, places: &Places<'_>) -> Vec<OsString> {
-        let args = match &self.args {
-            Args::Profile(profile) => profile.fill(places),
-            Args::Command(args) => args.iter().map(|a| fill(a, places)).collect(),
+    pub(super) fn words(&self, values: &Values) -> Vec<OsString> {
+        let args = match &self.own {
+            None => self.profile.words(self.template(), self.permission, values),
+            Some(args) => args.iter().filter_map(|a| values.fill(a)).collect(),
         };
         std::iter::once(self.program.clone().into_os_string()).chain(args).collect()
     }
 
-    /// The command line as a person reads it, placeholders left in.
+    /// The command line as a person reads it, placeholders of the run left in.
     pub(crate) fn shown(&self) -> String {
-        let args: Vec<String> = match &self.args {
-            Args::Profile(profile) => profile.args.clone(),
-            Args::Command(args) => args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+        let args: Vec<String> = match &self.own {
+            None => self.profile.shown(self.template(), self.permission, &self.values()),
+            Some(args) => args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         };
         let words = std::iter::once(self.program.display().to_string()).chain(args);
         words.map(|w| quoted(&w)).collect::<Vec<_>>().join(" ")
     }
+
+    fn template(&self) -> &[String] {
+        if self.resume.is_some() { &self.profile.args.resume } else { &self.profile.args.start }
+    }
+}
+
+/// Finds the program of a profile.
+pub(super) fn require(profile: &Profile, agent: &str, dir: &Path) -> Result<PathBuf, Error> {
+    if profile.program.is_empty() {
+        return Err(Error::Incomplete { agent: agent.to_owned() });
+    }
+    profile.find(dir)
 }
 
 /// A word as a shell would need it written.

@@ -1,17 +1,18 @@
 //! Owns starting a supervisor for a lane and waiting for its run to end.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::Error;
-use super::job::Job;
-use super::profile::{Places, Profile};
+use super::catalogue::profile_of;
+use super::job::{self, Job};
+use super::outfit::{self, Errand, Outfit};
+use super::profile::Strays;
 use crate::event;
 use crate::lane::{self, Project, effective_state, state_after};
 use crate::process::Start;
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
-use crate::store::{Guard, LockName, Record, now, write_atomically};
+use crate::store::{Guard, LockName, Record, now};
 
 /// What a supervisor says when its agent runs.
 pub(super) const STARTED: &str = "started";
@@ -28,7 +29,7 @@ pub(crate) fn launch(
     job: &Job,
     exe: &Path,
 ) -> Result<LaneRecord, Error> {
-    start(project, lane, lock, job, exe, &Errand::Task)
+    start(project, lane, lock, job, exe, Errand::Task)
 }
 
 /// The same for a run that resolves the lane's conflict where it is laid out, told `prompt` instead of the lane's task.
@@ -43,15 +44,7 @@ pub(crate) fn launch_to_resolve(
     exe: &Path,
     prompt: &str,
 ) -> Result<LaneRecord, Error> {
-    start(project, lane, lock, job, exe, &Errand::Conflict(prompt))
-}
-
-/// What a run is for.
-enum Errand<'a> {
-    /// The lane's task, in its worktree.
-    Task,
-    /// Its conflict, with this prompt.
-    Conflict(&'a str),
+    start(project, lane, lock, job, exe, Errand::Conflict(prompt))
 }
 
 fn start(
@@ -60,23 +53,13 @@ fn start(
     lock: Guard,
     job: &Job,
     exe: &Path,
-    errand: &Errand<'_>,
+    errand: Errand<'_>,
 ) -> Result<LaneRecord, Error> {
     let layout = project.store.layout();
     let attempt = lane.attempt + 1;
-    let resolves = matches!(errand, Errand::Conflict(_));
-    if let Errand::Conflict(prompt) = errand {
-        write_atomically(&layout.run_prompt(&lane.name, attempt), prompt.as_bytes())?;
-    }
-    let (dir, task) = desk(project, lane, attempt, resolves);
-    let prompt = std::fs::read_to_string(&task).unwrap_or_default();
-    let words = job.words(&Places {
-        prompt: &prompt,
-        prompt_file: &task,
-        common_dir: project.repo.common_dir(),
-        git_dir: &project.repo.git_dir_of(&dir)?,
-    });
-    let run = record_of(project, lane, job, &words, (attempt, resolves))?;
+    let resolves = errand.resolves();
+    let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
+    let run = record_of(project, lane, job, &outfit, (attempt, resolves))?;
     run.save(&layout.run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
@@ -91,11 +74,9 @@ fn start(
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
         .args([lane.name.clone(), "--attempt".to_owned(), attempt.to_string(), "--".to_owned()])
-        .args(words)
-        .env("PROQ_LANE", &lane.name)
-        .env("PROQ_TASK_FILE", &task)
+        .args(outfit.words)
         .stdin(lock.into_file());
-    for (key, value) in &job.env {
+    for (key, value) in &outfit.env {
         start = start.env(key, value);
     }
     hear(project, &lane, start)?;
@@ -107,14 +88,20 @@ fn record_of(
     project: &Project,
     lane: &LaneRecord,
     job: &Job,
-    words: &[OsString],
+    outfit: &Outfit,
     (attempt, resolves): (u32, bool),
 ) -> Result<RunRecord, Error> {
     Ok(RunRecord {
         attempt,
         agent: job.agent.clone(),
-        command: words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
-        prompt_on_stdin: job.prompt_on_stdin,
+        command: outfit.words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
+        prompt_on_stdin: job.prompt_on_stdin(),
+        dialect: Some(job.dialect().to_string()),
+        permission: job.is_limited().then(|| job.permission.to_string()),
+        model: job.model.clone(),
+        session: outfit.session.clone(),
+        resumed: job.resume.is_some(),
+        keeps_strays: job.strays() == Strays::None,
         resolves,
         tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
         started: now(),
@@ -126,15 +113,6 @@ fn record_of(
         signal: None,
         tip_after: None,
     })
-}
-
-/// Where a run works, and the file that tells it what to do.
-pub(super) fn desk(project: &Project, lane: &LaneRecord, attempt: u32, resolves: bool) -> (PathBuf, PathBuf) {
-    let layout = project.store.layout();
-    match resolves {
-        true => (project.resolve_dir(&lane.name), layout.run_prompt(&lane.name, attempt)),
-        false => (lane.path.clone(), layout.task(&lane.name)),
-    }
 }
 
 /// Starts the supervisor and listens for its first line.
@@ -164,8 +142,8 @@ fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error>
 }
 
 /// Refuses an agent that is not installed, before anything is begun for it.
-pub(crate) fn require(agent: &str, dir: &Path) -> Result<(), Error> {
-    Profile::of(agent).find(dir).map(drop)
+pub(crate) fn require(project: &Project, agent: &str, dir: &Path) -> Result<(), Error> {
+    job::require(&profile_of(&project.layers, agent)?, agent, dir).map(drop)
 }
 
 /// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.

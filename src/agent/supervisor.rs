@@ -14,7 +14,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
 use super::follow_up::FollowUp;
-use super::launch::{STARTED, desk};
+use super::launch::STARTED;
+use super::outfit::desk;
 use crate::config::Autocommit;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::process::{self, Spawned, Start};

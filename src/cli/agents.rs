@@ -3,17 +3,17 @@
 use serde::Serialize;
 
 use super::{Done, Session, table};
-use crate::agent::profiles;
+use crate::agent::{Profile, profiles};
 use crate::explain::Exit;
+use crate::lane::Project;
 use crate::process;
 
 #[derive(Serialize)]
 struct Row {
     name: String,
-    about: String,
-    program: String,
     path: Option<String>,
-    args: Vec<String>,
+    #[serde(flatten)]
+    profile: Profile,
 }
 
 #[derive(Serialize)]
@@ -22,14 +22,13 @@ struct Answer {
 }
 
 pub(super) fn run(session: &Session) -> Done {
-    let agents: Vec<Row> = profiles()
+    let layers = Project::layers_of(None)?;
+    let agents: Vec<Row> = profiles(&layers)?
         .into_iter()
         .map(|(name, profile)| Row {
             path: process::find(&profile.program, &session.dir).ok().map(|p| p.display().to_string()),
             name,
-            about: profile.about,
-            program: profile.program,
-            args: profile.args,
+            profile,
         })
         .collect();
     if session.ui.json {
@@ -41,7 +40,7 @@ pub(super) fn run(session: &Session) -> Done {
             Some(path) => console::style(path).green().to_string(),
             None => console::style("not installed").dim().to_string(),
         };
-        vec![row.name.clone(), found, row.about.clone()]
+        vec![row.name.clone(), found, row.profile.about.clone()]
     });
     session.ui.answer(table::render(&["AGENT", "FOUND", "WHAT IT IS"], rows.collect()));
     session.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");

@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Demo(super::demo::Demo),
     #[command(name = "_supervise", hide = true)]
     Supervise(super::supervise::Supervise),
+    #[command(name = "_agent-event", hide = true)]
+    AgentEvent(super::agent_event::AgentEvent),
     #[command(name = "_overlaps", hide = true)]
     Overlaps(super::overlaps::Overlaps),
 }

@@ -142,7 +142,9 @@ pub(super) fn snap_ids(typed: &OsStr) -> Vec<CompletionCandidate> {
 pub(super) fn agent_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Ok(dir) = std::env::current_dir() else { return Vec::new() };
     let typed = typed.to_string_lossy();
-    profiles()
+    let layers = Project::layers_of(None).unwrap_or_default();
+    profiles(&layers)
+        .unwrap_or_default()
         .into_iter()
         .filter(|(name, profile)| {
             name.starts_with(typed.as_ref()) && crate::process::find(&profile.program, &dir).is_ok()

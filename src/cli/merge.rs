@@ -144,11 +144,13 @@ pub(super) fn land(
     let agent = conflict_agent(session, project, args, by_itself)?;
     let exe = super::resolve::this_program()?;
     let leave = merge::Leave::default();
+    let asked = agent::Asked::default();
     let request = Request {
         resolver: agent.map(|agent| merge::Resolver {
             agent,
             retries: args.conflict_retries.unwrap_or(project.settings.conflict_retries),
             leave: &leave,
+            asked: &asked,
             exe: &exe,
             dir: &session.dir,
         }),
@@ -206,7 +208,7 @@ fn conflict_agent<'a>(
         project.settings.conflict_agent.as_deref()
     };
     let by_settings = by_settings.filter(|agent| {
-        let found = agent::require(agent, &session.dir).is_ok();
+        let found = agent::require(project, agent, &session.dir).is_ok();
         if !found {
             session.ui.warn(format!(
                 "there is no program for merge.conflict_agent '{agent}'; conflicts are left to you"
@@ -220,7 +222,7 @@ fn conflict_agent<'a>(
     }
     let named = named.filter(|agent| !agent.is_empty());
     if let Some(agent) = named {
-        agent::require(agent, &session.dir)?;
+        agent::require(project, agent, &session.dir)?;
     }
     let own = by_itself.and_then(|lane| own_agent(session, project, lane));
     let agent = named.or(by_settings).or(own);
@@ -237,7 +239,7 @@ fn own_agent<'a>(session: &Session, project: &Project, lane: &'a LaneRecord) -> 
     let key = Key::find("merge.conflict_agent")?;
     let said = !matches!(project.layers.get(key).1, Origin::Default);
     let agent = lane.agent.as_deref().filter(|agent| *agent != "command" && !said)?;
-    agent::require(agent, &session.dir).is_ok().then_some(agent)
+    agent::require(project, agent, &session.dir).is_ok().then_some(agent)
 }
 
 fn push(project: &Project, args: &Merge) -> Push {

@@ -1,5 +1,6 @@
 //! Owns the command line: its grammar, one file per command, and the way from arguments to an exit code.
 
+mod agent_event;
 mod agents;
 mod approve;
 mod args;
@@ -39,6 +40,7 @@ mod terms;
 mod ui;
 mod undo;
 mod wait;
+mod wishes;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -112,6 +114,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Completions(args) => complete::run(&session, &args),
         Command::Man(args) => man::run(&session, &args),
         Command::Demo(args) => demo::run(&session, &args),
+        Command::AgentEvent(args) => agent_event::run(&session, &args),
         Command::Overlaps(args) => overlaps::run(&session, &args),
         Command::Supervise(args) => supervise::run(&session, &args),
     }

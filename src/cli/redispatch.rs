@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
+use super::wishes::{Wishes, warn_of_power};
 use super::{Done, Failure, Session, discard};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
@@ -33,6 +34,9 @@ pub(crate) struct Redispatch {
     /// Another agent than the one it had
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
     pub(crate) agent: Option<String>,
+    /// What its run is to be like
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
     /// Say what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -83,7 +87,8 @@ impl crate::explain::Explain for Unfit {
 pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
     let project = session.project_to_change()?;
     let lane = project.lane(&args.lane)?;
-    let plan = Plan::make(session, &project, &lane, args.agent.as_deref())?;
+    let plan = Plan::make(session, &project, &lane, args)?;
+    warn_of_power(session, Some(&plan.job));
     if args.dry_run {
         say(session, &plan, &lane, None);
         return Ok(Exit::Done);
@@ -112,6 +117,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         let old = project.lane(&lane.name)?;
         Ok::<_, Failure>(lane::make_anew(op, &old, asked)?)
     })?;
+    lane::attach(&project, &made.name, &lane::past_attachments(&project, &removed.past)?)?;
     let made = agent::launch(&project, &made, lock, &plan.job, &super::resolve::this_program()?)?;
     say(session, &plan, &made, Some(&removed));
     if !session.ui.json {
@@ -136,7 +142,7 @@ impl Plan {
         session: &Session,
         project: &Project,
         lane: &LaneRecord,
-        agent: Option<&str>,
+        args: &Redispatch,
     ) -> Result<Plan, Failure> {
         let name = || lane.name.clone();
         project.require_idle(lane)?;
@@ -146,8 +152,8 @@ impl Plan {
         }
         // What a command of the user's own was is not on record in full.
         let own = lane.agent.as_deref().filter(|agent| *agent != "command");
-        let agent = agent.or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
-        let job = Job::agent(agent, &task, &session.dir)?;
+        let agent = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
+        let job = Job::agent(project, agent, &task, &session.dir, &args.wishes.asked())?;
         let base = lane::resolve_base(project, Some(&lane.base), None)?;
         Ok(Plan { task, base, job })
     }

@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
+use super::wishes::Wishes;
 use super::{Done, Failure, Mistake, Session, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
@@ -57,6 +58,9 @@ pub(crate) struct Resolve {
     /// Try N times more when an agent's resolution is refused
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true, requires = "agent")]
     pub(crate) retries: u32,
+    /// What the agent's run is to be like
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
     /// Accept PATH as it is, whatever was done to it (again for more)
     #[arg(long, value_name = "PATH", conflicts_with = "abort", requires = "way")]
     pub(crate) allow: Vec<PathBuf>,
@@ -127,7 +131,9 @@ pub(super) fn run(session: &Session, args: &Resolve) -> Done {
     };
     let resolved = if let Some(agent) = &args.agent {
         let exe = this_program()?;
-        let resolver = Resolver { agent, retries: args.retries, leave: &leave, exe: &exe, dir: &session.dir };
+        let asked = args.wishes.asked();
+        let (retries, dir) = (args.retries, session.dir.as_path());
+        let resolver = Resolver { agent, retries, leave: &leave, asked: &asked, exe: &exe, dir };
         merge::by_agent(&project, &args.lane, &resolver)?
     } else if args.go_on {
         merge::go_on(&project, &args.lane, &leave)?

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::auto_merge::{self, Landing};
 use super::complete::{agent_names, branch_names};
+use super::wishes::{Wishes, warn_of_power};
 use super::{Done, Failure, Mistake, Session, resolve, terms, ui};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
@@ -78,6 +79,12 @@ pub(crate) struct Spawn {
     /// The files that the task is expected to touch, from the top of the repository; may be given again
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) scope: Vec<String>,
+    /// What the agent's run is to be like
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+    /// Give FILE along with the prompt; a copy is kept beside the lane's record. May be given again
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
+    pub(crate) attach: Vec<PathBuf>,
     /// Make the lane only; start nothing
     #[arg(long, conflicts_with = "command")]
     pub(crate) empty: bool,
@@ -122,9 +129,9 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
-    let asked = Asked::read(session, args)?;
     let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
     let project = session.project_to_change()?;
+    let asked = Asked::read(session, &project, args)?;
     let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
@@ -144,6 +151,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         },
     )?;
     terms::warn_of_neighbours(session, &project, &plan);
+    warn_of_power(session, asked.job.as_ref());
     if args.dry_run {
         say_plan(session, &plan, asked.job.as_ref());
         return Ok(Exit::Done);
@@ -153,6 +161,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         None => created.lane,
         Some(job) => {
             let exe = resolve::this_program()?;
+            lane::attach(&project, &created.lane.name, &asked.attached)?;
             agent::launch(&project, &created.lane, created.lock, job, &exe)?
         }
     };
@@ -169,21 +178,24 @@ struct Asked {
     prompt: Option<String>,
     /// What a lane for a bare command line is named after.
     words: Option<String>,
+    /// Files that belong to the prompt.
+    attached: Vec<PathBuf>,
 }
 
 impl Asked {
-    fn read(session: &Session, args: &Spawn) -> Result<Asked, Failure> {
+    fn read(session: &Session, project: &Project, args: &Spawn) -> Result<Asked, Failure> {
         let prompt = match &args.file {
             None => args.prompt.clone(),
             Some(file) => Some(read_prompt(file)?),
         };
+        let attached = attached(session, &args.attach)?;
         if args.empty {
-            return Ok(Asked { job: None, prompt, words: None });
+            return Ok(Asked { job: None, prompt, words: None, attached });
         }
         if !args.command.is_empty() {
             let job = Job::command(&args.command, prompt.as_deref().unwrap_or_default(), &session.dir)?;
             let words: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
-            return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")) });
+            return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")), attached });
         }
         let agent = args.agent.as_deref().ok_or(Mistake::Missing {
             what: "nothing says what to start",
@@ -193,9 +205,27 @@ impl Asked {
             what: "the agent needs a prompt",
             example: "git proq spawn claude \"implement payments\", or -f task.md",
         })?;
-        let job = Job::agent(agent, &prompt, &session.dir)?;
-        Ok(Asked { job: Some(job), prompt: Some(prompt), words: None })
+        let job = Job::agent(project, agent, &prompt, &session.dir, &args.wishes.asked())?;
+        Ok(Asked { job: Some(job), prompt: Some(prompt), words: None, attached })
     }
+}
+
+/// The files to give along, each of which can be read and has a name of its own.
+fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut out: Vec<PathBuf> = Vec::new();
+    for file in files {
+        let path = session.dir.join(file);
+        let unreadable = |source| Mistake::Unreadable { path: file.clone(), source };
+        let found = std::fs::File::open(&path).and_then(|open| open.metadata()).map_err(unreadable)?;
+        if !found.is_file() {
+            return Err(unreadable(std::io::ErrorKind::IsADirectory.into()).into());
+        }
+        if out.iter().any(|other| other.file_name() == path.file_name()) {
+            return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
+        }
+        out.push(path);
+    }
+    Ok(out)
 }
 
 fn read_prompt(file: &Path) -> Result<String, Failure> {

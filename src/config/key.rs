@@ -15,6 +15,10 @@ pub(crate) enum Form {
     Folder,
     /// An agent or any other program; empty for none.
     Agent,
+    /// One word that is no option; empty for none.
+    Word,
+    /// Any text.
+    Text,
 }
 
 impl Form {
@@ -27,6 +31,8 @@ impl Form {
             Form::Commands => "a list of shell command lines".to_owned(),
             Form::Folder => "a folder, as /PATH or ~/PATH".to_owned(),
             Form::Agent => "an agent, or a program".to_owned(),
+            Form::Word => "a name".to_owned(),
+            Form::Text => "a text".to_owned(),
         }
     }
 
@@ -38,7 +44,8 @@ impl Form {
             Form::Prefix => begins_branch(value),
             Form::Commands => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
             Form::Folder => (value.starts_with('/') || value.starts_with("~/")) && !value.contains('\0'),
-            Form::Agent => !value.starts_with('-') && !value.contains(char::is_control),
+            Form::Agent | Form::Word => !value.starts_with('-') && !value.contains(char::is_control),
+            Form::Text => !value.contains('\0'),
         }
     }
 }
@@ -78,6 +85,62 @@ pub(crate) const KEYS: &[Key] = &[
         default: "success",
         by_repository: true,
         about: "commit what an agent left uncommitted: when it ended well, always, or never",
+    },
+    Key {
+        name: "agent.commit_style",
+        form: Form::Text,
+        default: "",
+        by_repository: true,
+        about: "how agents are told to write commit messages",
+    },
+    Key {
+        name: "agent.gate",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: true,
+        about: "send an agent back to work that ends while the lane's checks fail, where the agent can be sent back",
+    },
+    Key {
+        name: "agent.gate_rounds",
+        form: Form::Count("times"),
+        default: "3",
+        by_repository: true,
+        about: "how often agent.gate sends it back at most",
+    },
+    Key {
+        name: "agent.max_turns",
+        form: Form::Count("turns"),
+        default: "200",
+        by_repository: true,
+        about: "how many turns a run may take, where the agent can be told",
+    },
+    Key {
+        name: "agent.model",
+        form: Form::Word,
+        default: "",
+        by_repository: false,
+        about: "the model that agents are asked to use; without it each has its own",
+    },
+    Key {
+        name: "agent.permission",
+        form: Form::OneOf(&["read", "edit", "full"]),
+        default: "edit",
+        by_repository: false,
+        about: "what agents may do: look, change their lane and use git there, or anything",
+    },
+    Key {
+        name: "agent.prompt_append",
+        form: Form::Text,
+        default: "",
+        by_repository: true,
+        about: "what every agent is told besides its task",
+    },
+    Key {
+        name: "agent.push",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "let agents push their lane's branch; otherwise they are told not to",
     },
     Key {
         name: "agent.stop_grace",

@@ -70,6 +70,14 @@ pub enum Error {
         /// What it is when nobody sets it.
         default: &'static str,
     },
+    /// What has to be a table is none.
+    #[error("{key} in {} is no table", path.display())]
+    NoTable {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+    },
     /// A repository's file sets what only the user may set.
     #[error("{} may not set {key}: only you may, for yourself", path.display())]
     NotForRepository {
@@ -89,6 +97,10 @@ impl Explain for Error {
             Error::Value { default, .. } => {
                 format!("correct it where it is set; without it '{default}' counts").into()
             }
+            Error::NoTable { key, .. } => format!("write it as [{key}.NAME] and lines below that").into(),
+            Error::NotForRepository { key, .. } if TABLES.contains(&key.as_str()) => {
+                "take it out of that file; yours is ~/.config/git-proq/config.toml".into()
+            }
             Error::NotForRepository { key, .. } => format!(
                 "take it out of that file; to set it for yourself: git config proq.{} VALUE",
                 key.replace('_', "")
@@ -102,10 +114,14 @@ impl Explain for Error {
     }
 }
 
+/// Tables that are no settings: only the user's own file may have them, and whoever uses them reads them.
+const TABLES: &[&str] = &["agents", "prices"];
+
 /// Every value that is set, with its origin, and what was set in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     values: BTreeMap<&'static str, (String, Origin)>,
+    tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
     unknown: Vec<String>,
 }
 
@@ -145,6 +161,11 @@ impl Layers {
         }
     }
 
+    /// A table of the user's own file, `agents` or `prices`, and that file.
+    pub(crate) fn table(&self, name: &str) -> Option<(&toml::Table, &Path)> {
+        self.tables.get(name).map(|(table, path)| (table, path.as_path()))
+    }
+
     /// Keys that were set and that nobody knows, with their origins.
     pub(crate) fn unknown(&self) -> &[String] {
         &self.unknown
@@ -160,13 +181,29 @@ impl Layers {
             }
             Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
         };
-        let table: toml::Table =
+        let mut table: toml::Table =
             toml::from_str(&text).map_err(|e| Error::Toml { path: path.to_owned(), source: Box::new(e) })?;
+        self.take_tables(&mut table, path, origin)?;
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);
         for (key, value) in flat {
             let text = as_text(&key, value).ok_or_else(|| bad_value(&key, value.to_string(), origin))?;
             self.add(&key, text, origin.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Takes out what is no setting. Which programs there are and what they may do is not for a repository to say.
+    fn take_tables(&mut self, table: &mut toml::Table, path: &Path, origin: &Origin) -> Result<(), Error> {
+        for name in TABLES {
+            let Some(value) = table.remove(*name) else { continue };
+            if let Origin::Repository(path) = origin {
+                return Err(Error::NotForRepository { path: path.clone(), key: (*name).to_owned() });
+            }
+            let toml::Value::Table(value) = value else {
+                return Err(Error::NoTable { path: path.to_owned(), key: (*name).to_owned() });
+            };
+            self.tables.insert(name, (value, path.to_owned()));
         }
         Ok(())
     }
@@ -280,6 +317,22 @@ mod tests {
     }
 
     #[test]
+    fn tables_are_the_users_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("git-proq/config.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let read = || Layers::read(None, Some(dir.path()), &[], &|_| None);
+        std::fs::write(&file, "[prices.\"claude-*\"]\ninput = 3\n[agents.x]\nprogram = 'x'\n").unwrap();
+        let layers = read().unwrap();
+        assert_eq!(layers.unknown(), [""; 0]);
+        let (prices, path) = layers.table("prices").unwrap();
+        assert_eq!((prices["claude-*"]["input"].as_integer(), path), (Some(3), file.as_path()));
+        assert!(layers.table("agents").is_some());
+        std::fs::write(&file, "agents = 1\n").unwrap();
+        assert!(matches!(read(), Err(Error::NoTable { .. })));
+    }
+
+    #[test]
     fn bad_values_forbidden_keys_and_broken_files_are_named() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("proq.toml");
@@ -288,6 +341,8 @@ mod tests {
         assert!(read().unwrap_err().to_string().contains("'maybe'"));
         std::fs::write(&file, "[trash]\nkeep = 0\n").unwrap();
         assert!(matches!(read(), Err(Error::NotForRepository { .. })));
+        std::fs::write(&file, "[agents.claude]\nprogram = 'evil'\n").unwrap();
+        assert!(matches!(read(), Err(Error::NotForRepository { key, .. }) if key == "agents"));
         std::fs::write(&file, "[merge").unwrap();
         assert!(matches!(read(), Err(Error::Toml { .. })));
         std::fs::write(&file, "[merge]\nnew_thing = 1\n").unwrap();

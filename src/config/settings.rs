@@ -32,6 +32,22 @@ pub(crate) enum Uncommitted {
 pub(crate) struct Settings {
     /// `agent.autocommit`.
     pub(crate) autocommit: Autocommit,
+    /// `agent.commit_style`; empty when nobody has one.
+    pub(crate) commit_style: String,
+    /// `agent.gate`.
+    pub(crate) gate: bool,
+    /// `agent.gate_rounds`.
+    pub(crate) gate_rounds: u32,
+    /// `agent.max_turns`.
+    pub(crate) max_turns: u32,
+    /// `agent.model`; none when it is empty.
+    pub(crate) model: Option<String>,
+    /// `agent.permission`: one of the names in the table.
+    pub(crate) permission: String,
+    /// `agent.prompt_append`.
+    pub(crate) prompt_append: String,
+    /// `agent.push`.
+    pub(crate) agent_push: bool,
     /// `agent.stop_grace`.
     pub(crate) stop_grace: Duration,
     /// `lane.prefix`.
@@ -74,6 +90,14 @@ impl Settings {
                 "never" => Autocommit::Never,
                 _ => Autocommit::Success,
             },
+            commit_style: text("agent.commit_style"),
+            gate: text("agent.gate") == "true",
+            gate_rounds: text("agent.gate_rounds").parse().unwrap_or_default(),
+            max_turns: text("agent.max_turns").parse().unwrap_or_default(),
+            model: Some(text("agent.model")).filter(|model| !model.is_empty()),
+            permission: text("agent.permission"),
+            prompt_append: text("agent.prompt_append"),
+            agent_push: text("agent.push") == "true",
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),

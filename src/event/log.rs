@@ -30,6 +30,9 @@ pub(crate) enum Name {
     /// An agent ended; `state` says how.
     #[serde(rename = "run.ended")]
     RunEnded,
+    /// What an agent does changed, by its own hooks: `state` is `working`, `needs-approval` or `idle`.
+    #[serde(rename = "agent.state")]
+    AgentState,
     /// A lane landed.
     #[serde(rename = "merge.landed")]
     MergeLanded,

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::finding::Finding;
 use crate::agent::profiles;
 use crate::config::Layers;
+use crate::lane::Project;
 use crate::process;
 
 /// Settings that have no effect.
@@ -16,9 +17,15 @@ pub(super) fn unknown(layers: &Layers) -> Vec<Finding> {
     found.collect()
 }
 
-/// The known agents that are on `PATH`, and a remark when none is.
+/// The known agents that are on `PATH`, and a remark when none is, or when what the user says of them cannot be used.
 pub(super) fn agents(dir: &Path) -> (Vec<String>, Option<Finding>) {
-    let installed: Vec<String> = profiles()
+    // Only the user's own file may say which agents there are.
+    let layers = Project::layers_of(None).unwrap_or_default();
+    let known = match profiles(&layers) {
+        Ok(known) => known,
+        Err(e) => return (Vec::new(), Some(Finding::warning("agents", "agents", e.to_string()))),
+    };
+    let installed: Vec<String> = known
         .into_iter()
         .filter(|(_, profile)| process::find(&profile.program, dir).is_ok())
         .map(|(name, _)| name)

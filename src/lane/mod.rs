@@ -1,6 +1,7 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
 mod aside;
+mod attach;
 mod auto_merge;
 mod base;
 mod checkout;
@@ -33,6 +34,7 @@ mod trash;
 mod undo;
 mod undo_error;
 
+pub(crate) use attach::{attach, attachments, past_attachments};
 pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;

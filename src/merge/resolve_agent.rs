@@ -10,7 +10,7 @@ use super::request::Request;
 use super::resolve::{self, Resolved, Start, give_up, judge, lay_out, require_open, take};
 use super::resolve_error::ResolveError;
 use super::{Error, prompt};
-use crate::agent::{self, Job};
+use crate::agent::{self, Asked, Job};
 use crate::event::Approvals;
 use crate::explain::Explain;
 use crate::lane::{Project, effective_state};
@@ -29,6 +29,8 @@ pub(crate) struct Resolver<'a> {
     pub(crate) retries: u32,
     /// What the user allows beyond the proof.
     pub(crate) leave: &'a Leave,
+    /// What its run is to be like.
+    pub(crate) asked: &'a Asked,
     /// This program.
     pub(crate) exe: &'a Path,
     /// Where a relative path to the agent begins.
@@ -48,7 +50,7 @@ enum Tried {
 /// # Errors
 /// [`ResolveError::GaveUp`] after the last one, which is left laid out; the others are kept.
 pub(crate) fn by_agent(project: &Project, name: &str, resolver: &Resolver<'_>) -> Result<Resolved, Error> {
-    agent::require(resolver.agent, resolver.dir)?;
+    agent::require(project, resolver.agent, resolver.dir)?;
     let mut refusals: Vec<String> = Vec::new();
     loop {
         let (lane, lock) = project.hold_idle(name)?;
@@ -143,18 +145,9 @@ fn begin(
         return Err(ResolveError::NeedsPerson { lane: lane.name.clone(), why }.into());
     }
     let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
-    let checks = checks(project, lane)?;
+    let checks = agent::checks_of(project, lane)?;
     let prompt = prompt::write(repo, open, &reference, &task, &checks, resolver.leave)?;
-    Ok((Job::agent(resolver.agent, &prompt, resolver.dir)?, prompt))
-}
-
-/// What the lane will be checked with: the commands of the settings, as far as they may run, and those of its task.
-fn checks(project: &Project, lane: &LaneRecord) -> Result<Vec<String>, Error> {
-    let approvals = Approvals::read(&project.repo, &project.store)?;
-    let by_settings = approvals.of_settings(&project.layers, &project.settings.verify_commands);
-    let mut out: Vec<String> = by_settings.into_iter().filter(|c| c.approved).map(|c| c.line).collect();
-    out.extend(lane.checks.iter().filter(|line| !out.contains(line)).cloned().collect::<Vec<_>>());
-    Ok(out)
+    Ok((Job::agent(project, resolver.agent, &prompt, resolver.dir, resolver.asked)?, prompt))
 }
 
 /// Waits for the end of a run. Ctrl-C stops it first.

@@ -107,9 +107,44 @@ impl Layout {
         self.lane(name).join("resolve.toml")
     }
 
-    /// What a lane's `attempt`-th run was told, where that is not the lane's task.
+    /// What a lane's `attempt`-th run was told.
     pub(crate) fn run_prompt(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.md"))
+    }
+
+    /// The rules that a lane's `attempt`-th run was told apart from that.
+    pub(crate) fn run_rules(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.rules.md"))
+    }
+
+    /// What belongs to a lane's `attempt`-th run only: settings for its agent, and what that notes.
+    pub(crate) fn run_dir(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.d"))
+    }
+
+    /// What the agent of a run does, by its own hooks.
+    pub(crate) fn run_activity(&self, name: &str, attempt: u32) -> PathBuf {
+        self.run_dir(name, attempt).join("activity.toml")
+    }
+
+    /// What the last check wrote that was run when the agent wanted to end.
+    pub(crate) fn gate_log(&self, name: &str, attempt: u32) -> PathBuf {
+        self.run_dir(name, attempt).join("gate.log")
+    }
+
+    /// What a lane's agent keeps from run to run.
+    pub(crate) fn agent_dir(&self, name: &str) -> PathBuf {
+        self.lane(name).join("agent")
+    }
+
+    /// The files that belong to a lane's task.
+    pub(crate) fn attachments(&self, name: &str) -> PathBuf {
+        self.lane(name).join("attachments")
+    }
+
+    /// The same of a removed lane, by its name in the history.
+    pub(crate) fn past_attachments(&self, past: &str) -> PathBuf {
+        self.history().join(past).join("attachments")
     }
 
     /// The open preview, if one is open.

@@ -43,6 +43,11 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
         Ok(format!("format = {}\n{body}", Self::FORMAT))
     }
 
+    /// The same for one that nothing depends on: a power cut may take it.
+    fn note(&self, path: &Path) -> Result<(), Error> {
+        atomic::write_cache(path, self.text(path)?.as_bytes())
+    }
+
     /// Replaces a record.
     fn save(&self, path: &Path) -> Result<(), Error> {
         atomic::write(path, self.text(path)?.as_bytes())

@@ -7,6 +7,15 @@ fn heard(sandbox: &Sandbox) -> String {
     std::fs::read_to_string(sandbox.root().join("heard")).unwrap()
 }
 
+/// The same, with what differs from run to run taken out.
+fn heard_always(sandbox: &Sandbox) -> String {
+    let text = heard(sandbox).replace(&sandbox.root().display().to_string(), "[ROOT]");
+    let Some((before, after)) = text.split_once("<--session-id>\n<") else { return text };
+    let (id, after) = after.split_once('>').unwrap();
+    assert!(id.len() == 36 && id.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-'), "{id}");
+    format!("{before}<--session-id>\n<[ID]>{after}")
+}
+
 fn with_robot(name: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program(name, "{ printf '<%s>\\n' \"$@\"; echo --; cat; } > \"$ROOT/heard\"");
@@ -18,12 +27,26 @@ fn a_known_agent_gets_the_prompt_on_its_standard_input() {
     let sandbox = with_robot("claude");
     let prompt = "say \"it's\" $(id) `x`\n\\ {git_dir}";
     let _ = sandbox.proq(&["spawn", "--wait", "claude", "-n", "x", prompt]).ok();
-    insta::assert_snapshot!(heard(&sandbox), @r#"
+    insta::assert_snapshot!(heard_always(&sandbox), @r#"
     <-p>
+    <--output-format>
+    <stream-json>
+    <--verbose>
     <--permission-mode>
     <acceptEdits>
     <--allowedTools>
+    <mcp__proq__*>
     <Bash(git *)>
+    <--max-turns>
+    <200>
+    <--settings>
+    <[ROOT]/repo/.git/proq/lanes/x/runs/1.d/settings.json>
+    <--mcp-config>
+    <[ROOT]/repo/.git/proq/lanes/x/runs/1.d/mcp_config.json>
+    <--append-system-prompt-file>
+    <[ROOT]/repo/.git/proq/lanes/x/runs/1.rules.md>
+    <--session-id>
+    <[ID]>
     --
     say "it's" $(id) `x`
     \ {git_dir}
@@ -70,9 +93,11 @@ fn placeholders_in_a_command_are_filled_in() {
             "{x}",
         ])
         .ok();
-    let file = sandbox.repo.join(".git/proq/lanes/x/task.md");
+    let file = sandbox.repo.join(".git/proq/lanes/x/runs/1.md");
     assert_eq!(heard(&sandbox), format!("<-m=the task\n>\n<{}>\n<{{x}}>\n--\n", file.display()));
     assert_eq!(std::fs::read_to_string(file).unwrap(), "the task\n");
+    let task = sandbox.repo.join(".git/proq/lanes/x/task.md");
+    assert_eq!(std::fs::read_to_string(task).unwrap(), "the task\n");
 }
 
 #[test]

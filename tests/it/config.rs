@@ -8,6 +8,14 @@ fn every_setting_is_listed_with_its_meaning() {
     insta::assert_snapshot!(sandbox.proq(&["config", "list"]).shown(), @r"
     SETTING                 VALUE                     WHAT IT DOES
     agent.autocommit        success                   commit what an agent left uncommitted: when it ended well, always, or never
+    agent.commit_style                                how agents are told to write commit messages
+    agent.gate              false                     send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
+    agent.gate_rounds       3                         how often agent.gate sends it back at most
+    agent.max_turns         200                       how many turns a run may take, where the agent can be told
+    agent.model                                       the model that agents are asked to use; without it each has its own
+    agent.permission        edit                      what agents may do: look, change their lane and use git there, or anything
+    agent.prompt_append                               what every agent is told besides its task
+    agent.push              false                     let agents push their lane's branch; otherwise they are told not to
     agent.stop_grace        10                        time between asking an agent to end and ending it
     lane.prefix             proq                      lanes' branches are named PREFIX/NAME
     lock.timeout            30                        how long a command waits for another one before it gives up
@@ -46,6 +54,14 @@ fn later_layers_win_and_the_origin_is_shown() {
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
     SETTING                 VALUE                     ORIGIN
     agent.autocommit        always                    [ROOT]/repo/proq.toml
+    agent.commit_style                                built in
+    agent.gate              false                     built in
+    agent.gate_rounds       3                         built in
+    agent.max_turns         200                       built in
+    agent.model                                       built in
+    agent.permission        edit                      built in
+    agent.prompt_append                               built in
+    agent.push              false                     built in
     agent.stop_grace        4                         $PROQ_AGENT_STOP_GRACE
     lane.prefix             r                         git config
     lock.timeout            30                        built in
@@ -185,10 +201,12 @@ fn agents_are_listed_with_where_they_are() {
     let out = sandbox.output(command);
     insta::assert_snapshot!(out.shown(), @r"
     AGENT     FOUND          WHAT IT IS
+    acp       not installed  any Agent Client Protocol command
     aider     not installed  Aider
     amp       not installed  Amp
     claude    not installed  Claude Code
     codex     not installed  OpenAI Codex CLI
+    command   not installed  any command of your own
     copilot   not installed  GitHub Copilot CLI
     cursor    not installed  Cursor CLI
     gemini    not installed  Gemini CLI

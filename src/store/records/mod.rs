@@ -1,5 +1,6 @@
 //! Owns the form of every record on disk.
 
+mod activity;
 mod approval;
 mod check;
 mod conflict;
@@ -11,6 +12,7 @@ mod snap;
 mod step;
 mod trash;
 
+pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, Approved};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};

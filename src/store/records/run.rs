@@ -15,8 +15,26 @@ pub(crate) struct RunRecord {
     pub(crate) agent: String,
     /// The command as it is started, the prompt left out where it is passed as a file.
     pub(crate) command: Vec<String>,
-    /// Whether the task's text is its standard input.
+    /// Whether what it is told is its standard input.
     pub(crate) prompt_on_stdin: bool,
+    /// What its output is written in: the name of a dialect.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) dialect: Option<String>,
+    /// What the agent may do: the name of a permission level.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) permission: Option<String>,
+    /// The model that it was asked to use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// The agent's session, as it was chosen before; the agent's own output says which it really is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
+    /// Whether it goes on in an earlier session.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) resumed: bool,
+    /// Whether processes that it leaves behind outside of its process group are left alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keeps_strays: bool,
     /// Whether it resolves a conflict, in a worktree of its own and with a prompt of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resolves: bool,

@@ -1,0 +1,147 @@
+//! Owns what an agent's own hooks say while its run is under way: what it does, and whether it may end its turn.
+
+use serde::Deserialize;
+
+use super::gate;
+use crate::event::{self, Event};
+use crate::lane::Project;
+use crate::store::records::{Activity, ActivityRecord, LaneRecord};
+use crate::store::{Record, now};
+
+/// How much of an agent's own words is kept.
+const WORDS: usize = 300;
+
+/// What agents give their hooks, as far as it matters here. Each has more, and some call things otherwise.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct HookInput {
+    /// What a notification says.
+    message: Option<String>,
+    /// What kind of notification it is.
+    notification_type: Option<String>,
+    /// The tool that consent is wanted for.
+    tool_name: Option<String>,
+    /// Whether this turn goes on because a hook refused its end before.
+    stop_hook_active: bool,
+}
+
+impl HookInput {
+    /// Reads what a hook was given. What is no JSON says nothing.
+    pub(crate) fn read(bytes: &[u8]) -> HookInput {
+        serde_json::from_slice(bytes).unwrap_or_default()
+    }
+}
+
+/// What a hook says, by its kind; none when it says nothing about what the agent does.
+fn said(kind: &str, input: &HookInput) -> Option<(Activity, Option<String>)> {
+    match kind {
+        "prompt" | "tool" => Some((Activity::Working, None)),
+        "idle" | "stop" => Some((Activity::Idle, None)),
+        "permission" => {
+            let message = input.tool_name.as_ref().map(|tool| format!("wants to use {tool}"));
+            Some((Activity::NeedsApproval, message.or_else(|| input.message.clone())))
+        }
+        "notification" => {
+            let what = input.notification_type.as_deref().unwrap_or_default().to_lowercase();
+            let asks = ["permission", "elicitation", "input"].iter().any(|word| what.contains(word));
+            if asks {
+                Some((Activity::NeedsApproval, input.message.clone()))
+            } else {
+                what.starts_with("idle").then_some((Activity::Idle, None))
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Notes what a hook of a run says. Returns why the agent has to go on, where the end of its turn is refused.
+///
+/// # Errors
+/// When the lane or its records cannot be read or written; nothing depends on it.
+pub(crate) fn hear(
+    project: &Project,
+    lane: &str,
+    attempt: u32,
+    kind: &str,
+    input: &HookInput,
+) -> Result<Option<String>, super::Error> {
+    let lane = project.lane(lane)?;
+    // A process that an earlier run has left behind speaks for nobody.
+    if lane.attempt != attempt {
+        return Ok(None);
+    }
+    let path = project.store.layout().run_activity(&lane.name, attempt);
+    // What is broken is written anew.
+    let before = ActivityRecord::find(&path).ok().flatten();
+    let mut sent_back = before.as_ref().map_or(0, |record| record.sent_back);
+    if !input.stop_hook_active && kind == "stop" {
+        sent_back = 0;
+    }
+    let mut refusal = None;
+    if kind == "stop" && project.settings.gate && sent_back < project.settings.gate_rounds {
+        refusal = gate::refuse_end(project, &lane, attempt)?;
+        sent_back += u32::from(refusal.is_some());
+    }
+    let told = if refusal.is_some() { Some((Activity::Working, None)) } else { said(kind, input) };
+    let Some((activity, message)) = told else { return Ok(None) };
+    let message = message.map(|text| shortened(&text));
+    let changed = before.as_ref().is_none_or(|record| record.activity != activity);
+    let same = before.is_some_and(|r| !changed && r.message == message && r.sent_back == sent_back);
+    if !same {
+        let record = ActivityRecord { activity, since: now(), message: message.clone(), sent_back };
+        record.note(&path)?;
+    }
+    if changed {
+        tell(project, &lane, activity, message.as_deref());
+    }
+    Ok(refusal)
+}
+
+fn tell(project: &Project, lane: &LaneRecord, activity: Activity, message: Option<&str>) {
+    let more = message.map(|text| format!(" ({text})")).unwrap_or_default();
+    let mut event = Event::now(event::Name::AgentState, format!("lane '{}': {activity}{more}", lane.name));
+    event.lane = Some(lane.name.clone());
+    event.state = Some(activity.to_string());
+    project.tell_event(event);
+}
+
+/// One line of an agent's own words.
+fn shortened(text: &str) -> String {
+    text.split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(WORDS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(kind: &str, input: &str) -> Option<Activity> {
+        said(kind, &HookInput::read(input.as_bytes())).map(|(activity, _)| activity)
+    }
+
+    #[test]
+    fn hooks_say_what_the_agent_does() {
+        assert_eq!(after("prompt", "{}"), Some(Activity::Working));
+        assert_eq!(after("permission", r#"{"tool_name":"Bash","new":{}}"#), Some(Activity::NeedsApproval));
+        assert_eq!(after("tool", "not json"), Some(Activity::Working));
+        assert_eq!(after("stop", ""), Some(Activity::Idle));
+        let note = |what: &str| after("notification", &format!("{{\"notification_type\":\"{what}\"}}"));
+        assert_eq!(note("permission_prompt"), Some(Activity::NeedsApproval));
+        assert_eq!(note("ToolPermission"), Some(Activity::NeedsApproval));
+        assert_eq!(note("agent_needs_input"), Some(Activity::NeedsApproval));
+        assert_eq!(note("idle_prompt"), Some(Activity::Idle));
+        assert_eq!(note("auth_success"), None);
+        assert_eq!(after("something-new", "{}"), None);
+    }
+
+    #[test]
+    fn an_agents_words_become_one_short_line() {
+        assert_eq!(shortened("a\n\tb\u{1b}[31m"), "a b[31m");
+        assert_eq!(shortened(&"x".repeat(999)).len(), WORDS);
+    }
+}

@@ -1,0 +1,98 @@
+//! Owns the commands that a lane's work has to stand, and refusing the end of a turn while they fail.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::Path;
+use std::time::Duration;
+
+use super::Error;
+use crate::event::Approvals;
+use crate::lane::{self, Project};
+use crate::process::{Ended, Start};
+use crate::store::Record;
+use crate::store::records::{LaneRecord, RunRecord};
+
+/// How long a hook of an agent's may take that only notes something.
+const QUICK: Duration = Duration::from_secs(10);
+/// How often a command at work is looked at.
+const GLANCE: Duration = Duration::from_millis(10);
+/// How much of what a failed command wrote an agent is told: its end.
+const SHOWN: u64 = 6_000;
+/// Variables of a run that are not for its checks.
+const OF_THE_RUN: &[&str] = &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE"];
+
+/// The commands that a landing of the lane will ask: those of the settings, as far as they may run, and those of its task.
+pub(crate) fn checks_of(project: &Project, lane: &LaneRecord) -> Result<Vec<String>, Error> {
+    let approvals = Approvals::read(&project.repo, &project.store)?;
+    let by_settings = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+    let mut out: Vec<String> = by_settings.into_iter().filter(|c| c.approved).map(|c| c.line).collect();
+    out.extend(lane.checks.iter().filter(|line| !out.contains(line)).cloned().collect::<Vec<_>>());
+    Ok(out)
+}
+
+/// How long the hook at a turn's end may take: with `agent.gate` it runs the checks.
+pub(super) fn hook_limit(project: &Project, checks: &[String]) -> Duration {
+    let settings = &project.settings;
+    if !settings.gate {
+        return QUICK;
+    }
+    let count = u32::try_from(checks.len()).unwrap_or(u32::MAX);
+    QUICK + (settings.verify_timeout + settings.stop_grace).saturating_mul(count)
+}
+
+/// Runs the lane's checks where the agent works, one after the other. Returns what the agent is told when one fails. A run
+/// that resolves a conflict is judged by who sent it.
+pub(super) fn refuse_end(
+    project: &Project,
+    lane: &LaneRecord,
+    attempt: u32,
+) -> Result<Option<String>, Error> {
+    let layout = project.store.layout();
+    if RunRecord::load(&layout.run_record(&lane.name, attempt))?.resolves {
+        return Ok(None);
+    }
+    let log = layout.gate_log(&lane.name, attempt);
+    for check in checks_of(project, lane)? {
+        let ended = run(project, lane, &check, &log)?;
+        if !ended.is_success() {
+            return Ok(Some(format!(
+                "The lane cannot land yet: `{check}` fails ({ended}). Make it succeed, commit that, and end then. Its output \
+                 ended with:\n\n{}",
+                end_of(&log)?
+            )));
+        }
+    }
+    Ok(None)
+}
+
+fn run(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<Ended, Error> {
+    let out = File::create(log).map_err(lane::Error::io("write", log))?;
+    let second = out.try_clone().map_err(lane::Error::io("write", log))?;
+    let start = Start::new(Path::new("sh"), &lane.path)
+        .args(["-c", check])
+        .without(OF_THE_RUN)
+        .env("PROQ_VERIFY", "1")
+        .env("PROQ_LANES", &lane.name)
+        .env("PROQ_BASE", &lane.base)
+        .output(out, second);
+    let settings = &project.settings;
+    let mut watched = start.spawn_limited(settings.verify_timeout, settings.stop_grace)?;
+    loop {
+        if let Some(ended) = watched.poll()? {
+            return Ok(ended);
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// The end of what a command wrote.
+fn end_of(log: &Path) -> Result<String, Error> {
+    let failed = || lane::Error::io("read", log);
+    let mut file = File::open(log).map_err(failed())?;
+    let length = file.metadata().map_err(failed())?.len();
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(length.saturating_sub(SHOWN)))
+        .and_then(|_| file.read_to_end(&mut bytes))
+        .map_err(failed())?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

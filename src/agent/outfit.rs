@@ -1,0 +1,217 @@
+//! Owns what one run is given: what it is told, files of its own, variables, and its command line.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::Error;
+use super::gate;
+use super::job::Job;
+use super::profile::Profile;
+use super::prompt::{Told, tell};
+use super::template::Values;
+use crate::lane::{self, Project};
+use crate::store::records::LaneRecord;
+use crate::store::{make_private, write_atomically};
+
+/// What a run is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Errand<'a> {
+    /// The lane's task, in its worktree.
+    Task,
+    /// Its conflict, with this prompt.
+    Conflict(&'a str),
+}
+
+impl Errand<'_> {
+    /// Whether it resolves the lane's conflict.
+    pub(super) fn resolves(self) -> bool {
+        matches!(self, Errand::Conflict(_))
+    }
+}
+
+/// What a run is given.
+#[derive(Debug)]
+pub(super) struct Outfit {
+    /// The command line.
+    pub(super) words: Vec<OsString>,
+    /// Variables.
+    pub(super) env: Vec<(String, OsString)>,
+    /// The session's id, where it is known before.
+    pub(super) session: Option<String>,
+}
+
+/// Writes what the `attempt`-th run of a lane is told, and its files, and fills in its command line. `exe` is this program.
+pub(super) fn prepare(
+    project: &Project,
+    lane: &LaneRecord,
+    job: &Job,
+    attempt: u32,
+    exe: &Path,
+    errand: Errand<'_>,
+) -> Result<Outfit, Error> {
+    let layout = project.store.layout();
+    let (dir, prompt_file) = desk(project, lane, attempt, errand.resolves());
+    let checks = gate::checks_of(project, lane)?;
+    let told = match errand {
+        Errand::Conflict(prompt) => Told { rules: None, prompt: prompt.to_owned() },
+        Errand::Task => tell(project, lane, job, &checks)?,
+    };
+    write_atomically(&prompt_file, told.prompt.as_bytes())?;
+    let run_dir = layout.run_dir(&lane.name, attempt);
+    let records_dir = layout.agent_dir(&lane.name);
+    make_private(&run_dir)?;
+    make_private(&records_dir)?;
+    let session = match &job.resume {
+        Some(session) => Some(session.clone()),
+        None if job.profile().capabilities.session_id_settable => Some(new_session()?),
+        None => None,
+    };
+    let mut values = job.values();
+    if let Some(rules) = &told.rules {
+        let file = layout.run_rules(&lane.name, attempt);
+        write_atomically(&file, rules.as_bytes())?;
+        values.set("system_prompt", rules);
+        values.set("system_prompt_file", file);
+    }
+    let task = if errand.resolves() { prompt_file.clone() } else { layout.task(&lane.name) };
+    let limit = gate::hook_limit(project, &checks).as_secs();
+    values.set("prompt", told.prompt);
+    values.set("prompt_file", prompt_file);
+    values.set("common_dir", project.repo.common_dir());
+    values.set("git_dir", project.repo.git_dir_of(&dir)?);
+    values.set("lane", &lane.name);
+    values.set("lane_dir", dir);
+    values.set("attempt", attempt.to_string());
+    values.set("exe", exe);
+    values.set("hook_timeout", limit.to_string());
+    values.set("hook_timeout_ms", (limit * 1000).to_string());
+    values.set("usage_file", run_dir.join("usage.json"));
+    values.set("records_dir", records_dir);
+    values.set("run_dir", &run_dir);
+    values.set_if("session", session.as_ref());
+    values.set_checks(checks.into_iter().filter(|check| is_plain(check)).collect());
+    write_files(job.profile(), &run_dir, &mut values)?;
+    let mut env = variables(job, &values);
+    env.push(("PROQ_LANE".to_owned(), lane.name.clone().into()));
+    env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
+    env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
+    env.push(("PROQ_TASK_FILE".to_owned(), task.into()));
+    Ok(Outfit { words: job.words(&values), env, session })
+}
+
+/// Where a run works, and the file that tells it what to do.
+pub(super) fn desk(project: &Project, lane: &LaneRecord, attempt: u32, resolves: bool) -> (PathBuf, PathBuf) {
+    let dir = if resolves { project.resolve_dir(&lane.name) } else { lane.path.clone() };
+    (dir, project.store.layout().run_prompt(&lane.name, attempt))
+}
+
+/// Whether an agent's own rules can name a command without it meaning more there than here: no wildcards, no brackets.
+fn is_plain(check: &str) -> bool {
+    !check.contains(|c: char| "*()[]{},\\\"'`".contains(c) || c.is_control())
+}
+
+/// Writes the profile's files for this run. One that lacks a value is left out, with the options that name it.
+fn write_files(profile: &Profile, run_dir: &Path, values: &mut Values) -> Result<(), Error> {
+    for name in ["settings", "mcp_config"] {
+        let Some(template) = profile.files.get(name) else { continue };
+        let Some(text) = values.fill(OsStr::new(template)) else { continue };
+        let path = run_dir.join(format!("{name}.json"));
+        write_atomically(&path, text.as_encoded_bytes())?;
+        values.set(name, path);
+    }
+    Ok(())
+}
+
+/// The variables of the profile and of the permission level. One that lacks a value is left out.
+fn variables(job: &Job, values: &Values) -> Vec<(String, OsString)> {
+    let profile = job.profile();
+    let none = BTreeMap::new();
+    let by_level = profile.permission.of(job.permission).map_or(&none, |level| &level.env);
+    let absent = profile.env_default.iter().filter(|(key, _)| std::env::var_os(key).is_none());
+    let plain = absent.chain(&profile.env).chain(by_level);
+    let filled = |text: &String| values.fill(OsStr::new(text));
+    let mut out: Vec<_> = plain.filter_map(|(key, text)| Some((key.clone(), filled(text)?))).collect();
+    for (key, text) in &profile.env_json {
+        let Some(ours) = filled(text) else { continue };
+        out.push((key.clone(), joined(std::env::var(key).ok().as_deref(), &ours)));
+    }
+    out
+}
+
+/// A JSON object put over the one that is there. What is there and is none is left to its owner to correct.
+fn joined(there: Option<&str>, ours: &OsStr) -> OsString {
+    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
+    let (Some(there), Some(ours_read)) = (there.and_then(read), ours.to_str().and_then(read)) else {
+        return ours.to_owned();
+    };
+    over(there, ours_read).to_string().into()
+}
+
+/// Objects go together, lists follow each other, everything else is replaced.
+fn over(below: serde_json::Value, above: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value::{Array, Object};
+    match (below, above) {
+        (Object(mut below), Object(above)) => {
+            for (key, value) in above {
+                let value = match below.remove(&key) {
+                    Some(under) => over(under, value),
+                    None => value,
+                };
+                below.insert(key, value);
+            }
+            Object(below)
+        }
+        (Array(below), Array(above)) => Array(below.into_iter().chain(above).collect()),
+        (_, above) => above,
+    }
+}
+
+/// A random id in the form that agents take for sessions (a UUID of version 4).
+fn new_session() -> Result<String, Error> {
+    let source = Path::new("/dev/urandom");
+    let mut bytes = [0_u8; 16];
+    let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(lane::Error::io("read", source))?;
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+    Ok([&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_are_uuids_that_differ() {
+        let (a, b) = (new_session().unwrap(), new_session().unwrap());
+        assert_ne!(a, b);
+        assert_eq!(a.len(), 36);
+        assert_eq!(&a[14..15], "4");
+        assert!("89ab".contains(&a[19..20]));
+    }
+
+    #[test]
+    fn what_the_environment_has_in_a_json_variable_stays() {
+        let there = r#"{"provider":{"x":1},"instructions":["mine.md"],"share":"auto"}"#;
+        let ours = OsStr::new(r#"{"instructions":["rules.md"],"share":"off","mcp":{"proq":{}}}"#);
+        let both: serde_json::Value =
+            serde_json::from_str(joined(Some(there), ours).to_str().unwrap()).unwrap();
+        assert_eq!(both["provider"]["x"], 1);
+        assert_eq!(both["instructions"], serde_json::json!(["mine.md", "rules.md"]));
+        assert_eq!(both["share"], "off");
+        assert_eq!(joined(Some("no json"), ours), ours);
+        assert_eq!(joined(None, ours), ours);
+    }
+
+    #[test]
+    fn only_plain_checks_are_named_in_an_agents_rules() {
+        assert!(is_plain("make test -j2"));
+        for bad in ["rm *", "f(x)", "a\nb", "echo \"x\"", "a, b"] {
+            assert!(!is_plain(bad), "{bad}");
+        }
+    }
+}
