@@ -1,13 +1,20 @@
 //! Owns what agents print: one parser per dialect, one kind of event, and what a run came to. No input, output or clock.
 
+mod acp;
+mod aider;
 mod claude;
 mod codex;
+mod copilot;
 mod event;
+mod gemini;
 mod json;
 mod lines;
 mod opencode;
 mod parser;
+mod pi;
+mod plain;
 mod price;
+mod qwen;
 mod reader;
 mod summary;
 mod tally;

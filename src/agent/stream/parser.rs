@@ -21,6 +21,16 @@ pub(super) trait Parser {
         tally.end.clone()
     }
 
+    /// Whether it writes JSON, so that a line in braces is looked into.
+    fn is_json(&self) -> bool {
+        true
+    }
+
+    /// Whether a line is surely of no use, so that it need not be read.
+    fn skips(&self, _line: &[u8]) -> bool {
+        false
+    }
+
     /// Why this run will not come to an end by itself, if that is so.
     fn runaway(&self) -> Option<String> {
         None

@@ -2,11 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::acp::Acp;
+use super::aider::Aider;
 use super::claude::Claude;
 use super::codex::Codex;
+use super::copilot::{Copilot, read_usage_file};
+use super::gemini::Gemini;
 use super::lines::{Line, Lines};
 use super::opencode::OpenCode;
 use super::parser::Parser;
+use super::pi::Pi;
+use super::plain::Text;
+use super::qwen::Qwen;
 use super::summary::sum_up;
 use super::tally::Tally;
 use super::{Event, Exit, Prices, Progress, SessionTotals, Summary, json};
@@ -22,6 +29,20 @@ pub(crate) enum Dialect {
     /// opencode with `run --format json`.
     #[serde(rename = "opencode")]
     OpenCode,
+    /// Gemini CLI with `-o stream-json`.
+    Gemini,
+    /// Qwen Code with `-o stream-json`.
+    Qwen,
+    /// Copilot CLI with `--output-format json`.
+    Copilot,
+    /// Pi with `--mode json`.
+    Pi,
+    /// Aider with `--no-pretty --no-stream`.
+    Aider,
+    /// What a client of the Agent Client Protocol receives, one message a line.
+    Acp,
+    /// Any other program: text, and an exit code that tells.
+    Text,
 }
 
 impl Dialect {
@@ -30,6 +51,13 @@ impl Dialect {
             Dialect::Claude => Box::<Claude>::default(),
             Dialect::Codex => Box::<Codex>::default(),
             Dialect::OpenCode => Box::<OpenCode>::default(),
+            Dialect::Gemini => Box::<Gemini>::default(),
+            Dialect::Qwen => Box::<Qwen>::default(),
+            Dialect::Copilot => Box::<Copilot>::default(),
+            Dialect::Pi => Box::<Pi>::default(),
+            Dialect::Aider => Box::<Aider>::default(),
+            Dialect::Acp => Box::<Acp>::default(),
+            Dialect::Text => Box::<Text>::default(),
         }
     }
 }
@@ -60,6 +88,16 @@ impl Reader {
         let (parser, tally) = (self.parser.as_mut(), &mut self.tally);
         self.lines.feed(bytes, |line| read(line, parser, tally));
         tally.drain(out);
+    }
+
+    /// Takes the file of Copilot's `--usage-output-file`, before the end. A file of another form changes nothing.
+    pub(crate) fn read_usage_file(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        if let Some((tokens, model)) = read_usage_file(bytes) {
+            self.tally.model(model.as_deref().unwrap_or_default());
+            let own = self.tally.session_used(tokens);
+            self.tally.usage(own);
+            self.tally.drain(out);
+        }
     }
 
     /// Ends: the process has ended like this, and nothing more comes.
@@ -96,18 +134,19 @@ impl Reader {
 }
 
 fn read(line: Line<'_>, parser: &mut dyn Parser, tally: &mut Tally) {
-    match line {
-        Line::TooLong => tally.unknown("too long"),
-        Line::Whole(bytes) => {
-            let bytes = bytes.trim_ascii();
-            match bytes.first() {
-                None => parser.words("", tally),
-                Some(b'{') => match json::read(bytes).filter(serde_json::Value::is_object) {
-                    Some(value) => parser.event(&value, tally),
-                    None => parser.words(&String::from_utf8_lossy(bytes), tally),
-                },
-                Some(_) => parser.words(&String::from_utf8_lossy(bytes), tally),
-            }
-        }
+    let Line::Whole(bytes) = line else {
+        return tally.unknown("too long");
+    };
+    let bytes = bytes.trim_ascii();
+    if parser.skips(bytes) {
+        return;
+    }
+    let value = Some(bytes).filter(|b| parser.is_json() && b.starts_with(b"{")).and_then(json::read);
+    if let Some(value) = value {
+        parser.event(&value, tally);
+    } else {
+        // What is kept of a text is shorter still.
+        let bytes = &bytes[..bytes.len().min(json::LONGEST_TEXT * 2)];
+        parser.words(&String::from_utf8_lossy(bytes), tally);
     }
 }

@@ -181,7 +181,8 @@ fn without_result(tally: &Tally, exit: Exit) -> End {
     let said = tally.noise.as_deref().unwrap_or_default();
     match judge(None, said) {
         Trouble::Other if tally.progress().session.is_some() => {
-            End::of(Class::Crashed, &format!("{words} without a result"))
+            let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+            End::of(Class::Crashed, &format!("{words} without a result{said}"))
         }
         Trouble::Other if said.is_empty() => End::of(Class::Failed, &words),
         trouble => End::failed(trouble, said),

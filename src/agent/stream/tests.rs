@@ -1,7 +1,11 @@
 //! Owns holding the parsers to what agents really printed.
 
 mod figures;
+mod more_unusual;
+mod prices;
+mod properties;
 mod recorded;
+mod troubles;
 mod unusual;
 
 use std::path::PathBuf;
@@ -9,14 +13,24 @@ use std::path::PathBuf;
 use super::{Dialect, Event, Exit, Reader, SessionTotals, Summary};
 
 /// The recorded streams by folder.
-const RECORDED: &[(&str, Dialect)] =
-    &[("claude", Dialect::Claude), ("codex", Dialect::Codex), ("opencode", Dialect::OpenCode)];
+const RECORDED: &[(&str, Dialect)] = &[
+    ("claude", Dialect::Claude),
+    ("codex", Dialect::Codex),
+    ("opencode", Dialect::OpenCode),
+    ("gemini", Dialect::Gemini),
+    ("qwen", Dialect::Qwen),
+    ("copilot", Dialect::Copilot),
+    ("pi-0.73", Dialect::Pi),
+    ("pi-0.87", Dialect::Pi),
+    ("aider", Dialect::Aider),
+    ("acp", Dialect::Acp),
+];
 
 fn folder(agent: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams").join(agent)
 }
 
-/// How an agent's runs ended, by scenario.
+/// How an agent's runs ended, by scenario. Of one the stream was not recorded.
 fn endings(agent: &str) -> Vec<(String, i32)> {
     let text = std::fs::read_to_string(folder(agent).join("exit-codes.jsonl")).unwrap();
     let read = |line: &str| {
@@ -24,7 +38,8 @@ fn endings(agent: &str) -> Vec<(String, i32)> {
         let code = i32::try_from(line["exit_code"].as_i64().unwrap()).unwrap();
         (line["scenario"].as_str().unwrap().to_owned(), code)
     };
-    text.lines().map(read).collect()
+    let recorded = |(scenario, _): &(String, i32)| (agent, scenario.as_str()) != ("pi-0.73", "blocked");
+    text.lines().map(read).filter(recorded).collect()
 }
 
 fn exit(code: i32) -> Exit {
