@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::gate;
 use crate::event::{self, Event};
 use crate::lane::Project;
-use crate::store::records::{Activity, ActivityRecord, LaneRecord};
+use crate::store::records::{Activity, ActivityRecord, LaneRecord, RunRecord};
 use crate::store::{Record, now};
 
 /// How much of an agent's own words is kept.
@@ -68,6 +68,12 @@ pub(crate) fn hear(
     let lane = project.lane(lane)?;
     // A process that an earlier run has left behind speaks for nobody.
     if lane.attempt != attempt {
+        return Ok(None);
+    }
+    // Without a terminal nobody is asked: it is refused right away, and the agent goes on.
+    if kind == "permission"
+        && !RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?.interactive
+    {
         return Ok(None);
     }
     let path = project.store.layout().run_activity(&lane.name, attempt);

@@ -5,14 +5,12 @@ use std::fs::File;
 use std::path::Path;
 
 use super::Error;
+use super::outfit::OF_THE_RUN;
 use crate::explain::Exit;
 use crate::lane::{self, Project};
 use crate::process::Start;
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{Guard, LockName};
-
-/// Variables of a run that are not for what follows it.
-const OF_THE_RUN: &[&str] = &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE"];
 
 /// What a landing that nobody asks for just now follows from.
 #[derive(Debug)]

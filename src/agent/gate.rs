@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Error;
+use super::outfit::OF_THE_RUN;
 use crate::event::Approvals;
 use crate::lane::{self, Project};
 use crate::process::{Ended, Start};
@@ -18,8 +19,6 @@ const QUICK: Duration = Duration::from_secs(10);
 const GLANCE: Duration = Duration::from_millis(10);
 /// How much of what a failed command wrote an agent is told: its end.
 const SHOWN: u64 = 6_000;
-/// Variables of a run that are not for its checks.
-const OF_THE_RUN: &[&str] = &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE"];
 
 /// The commands that a landing of the lane will ask: those of the settings, as far as they may run, and those of its task.
 pub(crate) fn checks_of(project: &Project, lane: &LaneRecord) -> Result<Vec<String>, Error> {
@@ -55,10 +54,13 @@ pub(super) fn refuse_end(
     for check in checks_of(project, lane)? {
         let ended = run(project, lane, &check, &log)?;
         if !ended.is_success() {
+            let said = end_of(&log)?;
+            let said = match said.trim_end() {
+                "" => "It wrote nothing.".to_owned(),
+                text => format!("What it wrote ended with:\n\n{text}"),
+            };
             return Ok(Some(format!(
-                "The lane cannot land yet: `{check}` fails ({ended}). Make it succeed, commit that, and end then. Its output \
-                 ended with:\n\n{}",
-                end_of(&log)?
+                "The lane cannot land yet: `{check}` fails ({ended}). Make it succeed, commit that, and end then. {said}"
             )));
         }
     }

@@ -138,8 +138,13 @@ impl Job {
     }
 
     /// Whether its permission level means anything.
-    pub(super) fn is_limited(&self) -> bool {
+    fn is_limited(&self) -> bool {
         self.own.is_none() && !self.profile.bare
+    }
+
+    /// What the agent may do, where that means anything.
+    pub(crate) fn level(&self) -> Option<String> {
+        self.is_limited().then(|| self.permission.to_string())
     }
 
     /// Its profile.

@@ -227,6 +227,25 @@ pub(crate) struct Capabilities {
     pub(crate) permissions: bool,
 }
 
+impl Capabilities {
+    /// The names of those that it has.
+    pub(crate) fn names(self) -> Vec<&'static str> {
+        let all = [
+            (self.session_id_settable, "session id"),
+            (self.resume, "resume"),
+            (self.cost, "cost"),
+            (self.tokens, "tokens"),
+            (self.mcp, "mcp"),
+            (self.hooks, "hooks"),
+            (self.stop_gate, "stop gate"),
+            (self.two_way, "two-way"),
+            (self.reads_system_prompt, "system prompt"),
+            (self.permissions, "permissions"),
+        ];
+        all.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+    }
+}
+
 /// What becomes of the processes that an agent leaves running when it ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

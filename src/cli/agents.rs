@@ -1,18 +1,44 @@
 //! Owns `git proq agents`.
 
+use clap::Args;
 use serde::Serialize;
 
 use super::{Done, Session, table};
-use crate::agent::{Profile, profiles};
+use crate::agent::{Installed, Profile, installed, profiles};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::process;
+
+/// List the agents that are known, and which are installed
+///
+/// An installed one is asked for its version; `tried` says whether what is known of it was tried with that version. Others
+/// mostly work too. Any other program on PATH can be used as an agent; it gets the prompt as its last argument.
+///
+/// What is known of an agent is data, that [agents.NAME] in ~/.config/git-proq/config.toml changes; with another NAME and
+/// `like = "claude"` it adds one.
+///
+/// Examples:
+///     git proq agents
+///     git proq agents --wide
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Agents {
+    /// Say what can be had from each, too
+    #[arg(long)]
+    pub(crate) wide: bool,
+}
 
 #[derive(Serialize)]
 struct Row {
     name: String,
+    /// Where its program is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    #[serde(flatten)]
+    /// The program's version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// Whether the profile was tried with that version.
+    tried: bool,
+    capabilities: Vec<&'static str>,
     profile: Profile,
 }
 
@@ -21,28 +47,63 @@ struct Answer {
     agents: Vec<Row>,
 }
 
-pub(super) fn run(session: &Session) -> Done {
+pub(super) fn run(session: &Session, args: &Agents) -> Done {
     let layers = Project::layers_of(None)?;
-    let agents: Vec<Row> = profiles(&layers)?
-        .into_iter()
-        .map(|(name, profile)| Row {
-            path: process::find(&profile.program, &session.dir).ok().map(|p| p.display().to_string()),
-            name,
-            profile,
-        })
-        .collect();
+    let known = profiles(&layers)?;
+    let found = installed(&known.values().collect::<Vec<_>>(), &session.dir);
+    let agents: Vec<Row> =
+        known.into_iter().zip(found).map(|((name, p), found)| row(name, p, found)).collect();
     if session.ui.json {
         session.ui.object(Answer { agents });
         return Ok(Exit::Done);
     }
+    let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
+    if args.wide {
+        titles.push("WHAT CAN BE HAD FROM IT");
+    }
     let rows = agents.iter().map(|row| {
-        let found = match &row.path {
-            Some(path) => console::style(path).green().to_string(),
-            None => console::style("not installed").dim().to_string(),
-        };
-        vec![row.name.clone(), found, row.profile.about.clone()]
+        let mut cells = vec![
+            row.name.clone(),
+            row.version.clone().unwrap_or_default(),
+            tried(row).to_owned(),
+            place(row),
+            row.profile.about.clone(),
+        ];
+        if args.wide {
+            cells.push(row.capabilities.join(", "));
+        }
+        cells
     });
-    session.ui.answer(table::render(&["AGENT", "FOUND", "WHAT IT IS"], rows.collect()));
+    session.ui.answer(table::render(&titles, rows.collect()));
     session.ui.hint("any other program works too: git proq spawn -n NAME -- CMD ARGS…");
     Ok(Exit::Done)
+}
+
+fn row(name: String, profile: Profile, found: Option<Installed>) -> Row {
+    let (path, version) = match found {
+        Some(found) => (Some(found.path.display().to_string()), found.version),
+        None => (None, None),
+    };
+    let tried = version.as_ref().is_some_and(|version| profile.tried.contains(version));
+    Row { name, path, version, tried, capabilities: profile.capabilities.names(), profile }
+}
+
+/// Whether it was tried, as far as there is anything to say of that.
+fn tried(row: &Row) -> &'static str {
+    match (&row.path, row.tried) {
+        _ if row.profile.documented_only => "never: as documented",
+        (None, _) => "",
+        (Some(_), _) if row.version.is_none() => "?",
+        (Some(_), true) => "yes",
+        (Some(_), false) if row.profile.tried.is_empty() => "",
+        (Some(_), false) => "other versions",
+    }
+}
+
+fn place(row: &Row) -> String {
+    match &row.path {
+        Some(path) => console::style(path).green().to_string(),
+        None if row.profile.program.is_empty() => console::style("yours to name").dim().to_string(),
+        None => console::style("not installed").dim().to_string(),
+    }
 }

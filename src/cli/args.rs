@@ -68,14 +68,7 @@ pub(crate) enum Command {
     Snap(Snap),
     Doctor(super::doctor::Doctor),
     Gc(super::gc::Gc),
-    /// List the agents that are known, and which are installed
-    ///
-    /// Any other program on PATH can be used as an agent too; it gets the prompt as its last argument.
-    ///
-    /// Example:
-    ///     git proq agents
-    #[command(verbatim_doc_comment)]
-    Agents,
+    Agents(super::agents::Agents),
     Approve(super::approve::Approve),
     Config(super::config::Config),
     Setup(super::setup::Setup),

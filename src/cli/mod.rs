@@ -31,6 +31,7 @@ mod report;
 mod resolve;
 mod setup;
 mod show;
+mod show_prompt;
 mod snap;
 mod spawn;
 mod stop;
@@ -107,7 +108,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Snap(args) => snap::run(&session, &args),
         Command::Gc(args) => gc::run(&session, &args),
         Command::Doctor(args) => doctor::run(&session, &args),
-        Command::Agents => agents::run(&session),
+        Command::Agents(args) => agents::run(&session, &args),
         Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),

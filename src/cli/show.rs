@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Failure, Session, logs, ui};
+use super::{Done, Failure, Session, logs, show_prompt, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
@@ -18,14 +18,18 @@ use crate::store::{Layout, Record, path_form};
 ///
 /// A removed lane is called NAME@N, as `git proq list --all` shows it.
 ///
-/// Example:
+/// Examples:
 ///     git proq show payments
+///     git proq show payments --prompt
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Show {
     /// The lane, or NAME@N for a removed one
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
     pub(crate) lane: String,
+    /// Print what its last run was told, and nothing else
+    #[arg(long)]
+    pub(crate) prompt: bool,
 }
 
 /// The answer for programs: the records as they are, and what only looking tells.
@@ -62,6 +66,9 @@ struct Answer {
 pub(super) fn run(session: &Session, args: &Show) -> Done {
     let project = session.project()?;
     let (lane, dir) = logs::find(&project, &args.lane)?;
+    if args.prompt {
+        return show_prompt::print(session, &lane, &dir);
+    }
     let past = args.lane.contains('@');
     let view = if past { None } else { lane::views(&project, vec![lane.clone()])?.pop() };
     let about = About {

@@ -119,6 +119,9 @@ struct Answer<'a> {
     checks: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     scope: &'a [String],
+    /// What the agent may do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permission: Option<String>,
     state: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     auto_merge: bool,
@@ -153,7 +156,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     terms::warn_of_neighbours(session, &project, &plan);
     warn_of_power(session, asked.job.as_ref());
     if args.dry_run {
-        say_plan(session, &plan, asked.job.as_ref());
+        say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
         return Ok(Exit::Done);
     }
     let created = lane::create(&project, &plan)?;
@@ -262,7 +265,7 @@ fn warn_uncommitted(
     Ok(())
 }
 
-fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
+fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[PathBuf]) {
     let base = plan.base();
     if session.ui.json {
         session.ui.object(Answer {
@@ -275,6 +278,7 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
             command: job.map(Job::shown),
             checks: plan.checks(),
             scope: plan.scope(),
+            permission: job.and_then(Job::level),
             state: LaneState::Idle.to_string(),
             auto_merge: plan.lands_by_itself(),
             refused: None,
@@ -291,6 +295,9 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>) {
         None => session.ui.answer("  runs      nothing"),
     }
     terms::say(session, plan);
+    for file in attached {
+        session.ui.answer(format!("  along     {}", file.display()));
+    }
     if plan.lands_by_itself() {
         session.ui.answer(format!("  then      lands on {}", base.branch));
     }
@@ -326,6 +333,7 @@ fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: Lane
         command: job.map(Job::shown),
         checks: &lane.checks,
         scope: &lane.scope,
+        permission: job.and_then(Job::level),
         state: state.to_string(),
         auto_merge: lane.auto_merge,
         refused: lane.refused.as_ref().map(|refused| refused.message.as_str()),

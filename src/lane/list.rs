@@ -41,7 +41,7 @@ pub(crate) fn effective_state(
         return Ok((lane.state, lane.detail.clone()));
     }
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
-        return Ok((lane.state, lane.detail.clone()));
+        return Ok((lane.state, super::activity::doing(project, lane).or_else(|| lane.detail.clone())));
     }
     // The supervisor writes its last word before it lets go, so read that again.
     let path = project.store.layout().lane_record(&lane.name);

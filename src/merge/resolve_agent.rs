@@ -91,6 +91,9 @@ fn attempt(
             return Err(e);
         }
     };
+    if let Some(warning) = job.warning() {
+        project.listener.warn(warning);
+    }
     let lane = agent::launch_to_resolve(project, lane, lock, &job, resolver.exe, &prompt)?;
     let files =
         if open.paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", open.paths.len()) };

@@ -109,12 +109,22 @@ impl Layout {
 
     /// What a lane's `attempt`-th run was told.
     pub(crate) fn run_prompt(&self, name: &str, attempt: u32) -> PathBuf {
-        self.lane(name).join(format!("runs/{attempt}.md"))
+        self.lane(name).join(Layout::run_prompt_in_lane(attempt))
+    }
+
+    /// The same below a lane's folder, which may be that of a removed one.
+    pub(crate) fn run_prompt_in_lane(attempt: u32) -> PathBuf {
+        Path::new("runs").join(format!("{attempt}.md"))
     }
 
     /// The rules that a lane's `attempt`-th run was told apart from that.
     pub(crate) fn run_rules(&self, name: &str, attempt: u32) -> PathBuf {
-        self.lane(name).join(format!("runs/{attempt}.rules.md"))
+        self.lane(name).join(Layout::run_rules_in_lane(attempt))
+    }
+
+    /// The same below a lane's folder, which may be that of a removed one.
+    pub(crate) fn run_rules_in_lane(attempt: u32) -> PathBuf {
+        Path::new("runs").join(format!("{attempt}.rules.md"))
     }
 
     /// What belongs to a lane's `attempt`-th run only: settings for its agent, and what that notes.

@@ -1,4 +1,4 @@
-//! Owns the tests of settings: their layers, where each comes from, bad values; and of `git proq agents`.
+//! Owns the tests of settings: their layers, where each comes from, bad values.
 
 use super::support::Sandbox;
 
@@ -181,40 +181,4 @@ fn files_that_are_wrong_are_named() {
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);
-}
-
-#[test]
-fn agents_are_listed_with_where_they_are() {
-    let sandbox = Sandbox::new();
-    sandbox.program("claude", "true");
-    let out = sandbox.proq(&["agents"]).ok();
-    let line = out.lines().find(|l| l.starts_with("claude")).unwrap();
-    assert_eq!(
-        line.split_whitespace().collect::<Vec<_>>(),
-        ["claude", "[ROOT]/bin/claude", "Claude", "Code"]
-    );
-    let json = sandbox.proq(&["agents", "--json"]).json();
-    let claude = json["agents"].as_array().unwrap().iter().find(|a| a["name"] == "claude").unwrap();
-    assert_eq!(claude["path"], "[ROOT]/bin/claude");
-    let mut command = sandbox.proq_command(&sandbox.root(), &["agents"]);
-    command.env("PATH", sandbox.root());
-    let out = sandbox.output(command);
-    insta::assert_snapshot!(out.shown(), @r"
-    AGENT     FOUND          WHAT IT IS
-    acp       not installed  any Agent Client Protocol command
-    aider     not installed  Aider
-    amp       not installed  Amp
-    claude    not installed  Claude Code
-    codex     not installed  OpenAI Codex CLI
-    command   not installed  any command of your own
-    copilot   not installed  GitHub Copilot CLI
-    cursor    not installed  Cursor CLI
-    gemini    not installed  Gemini CLI
-    opencode  not installed  opencode
-    pi        not installed  Pi
-    qwen      not installed  Qwen Code
-    --- stderr
-    hint: any other program works too: git proq spawn -n NAME -- CMD ARGS…
-    --- code 0
-    ");
 }

@@ -2,7 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod agent_end;
+mod agent_hooks;
 mod agent_start;
+mod agents;
 mod auto_merge;
 mod bad_git;
 mod bad_input;
@@ -45,6 +47,7 @@ mod preview;
 mod preview_by_hand;
 mod preview_edges;
 mod preview_identity;
+mod profiles;
 mod property;
 mod queue;
 mod readme;

@@ -32,6 +32,9 @@ pub(crate) struct RunRecord {
     /// Whether it goes on in an earlier session.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resumed: bool,
+    /// Whether a person sits in front of it, who can be asked for consent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) interactive: bool,
     /// Whether processes that it leaves behind outside of its process group are left alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_strays: bool,

@@ -1,0 +1,17 @@
+//! Owns what is said of a lane whose agent is at work: what its own hooks said last.
+
+use super::Project;
+use crate::store::Record;
+use crate::store::records::{Activity, ActivityRecord, LaneRecord};
+
+/// What there is to say, if it is anything but that the agent works. A record that cannot be read says nothing.
+pub(super) fn doing(project: &Project, lane: &LaneRecord) -> Option<String> {
+    let path = project.store.layout().run_activity(&lane.name, lane.attempt);
+    let record = ActivityRecord::find(&path).ok()??;
+    let more = record.message.map(|text| format!(": {text}")).unwrap_or_default();
+    match record.activity {
+        Activity::Working => None,
+        Activity::NeedsApproval => Some(format!("needs approval{more}")),
+        Activity::Idle => Some("idle".to_owned()),
+    }
+}

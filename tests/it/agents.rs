@@ -1,0 +1,88 @@
+//! Owns the tests of `git proq agents`: what is installed, in which version, and what is known of it.
+
+use super::support::Sandbox;
+
+/// A program that says a version and counts how often it was asked.
+fn install(sandbox: &Sandbox, name: &str, says: &str) {
+    sandbox.program(name, &format!("echo \"$1\" >> \"$ROOT/{name}-asked\"; echo '{says}'"));
+}
+
+fn asked(sandbox: &Sandbox, name: &str) -> usize {
+    std::fs::read_to_string(sandbox.root().join(format!("{name}-asked"))).unwrap_or_default().lines().count()
+}
+
+/// A table without its widths, which depend on where the sandbox lies.
+fn squeezed(table: &str) -> String {
+    let lines = table.lines().map(|line| {
+        let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        cells.join("  ")
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn row(sandbox: &Sandbox, name: &str) -> serde_json::Value {
+    let json = sandbox.proq(&["agents", "--json"]).json();
+    json["agents"].as_array().unwrap().iter().find(|a| a["name"] == name).unwrap().clone()
+}
+
+#[test]
+fn agents_are_listed_with_their_versions() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, "claude", "2.1.329 (Claude Code)");
+    install(&sandbox, "codex", "codex-cli 99.0.1");
+    install(&sandbox, "amp", "0.0.1790142911-abc");
+    sandbox.program("pi", "exit 3");
+    insta::assert_snapshot!(squeezed(&sandbox.proq(&["agents"]).shown()), @r"
+    AGENT  VERSION  TRIED  FOUND  WHAT IT IS
+    acp  yours to name  any Agent Client Protocol command
+    aider  not installed  Aider
+    amp  0.0.1790142911-abc  never: as documented  [ROOT]/bin/amp  Amp
+    claude  2.1.329  yes  [ROOT]/bin/claude  Claude Code
+    codex  99.0.1  other versions  [ROOT]/bin/codex  OpenAI Codex CLI
+    command  yours to name  any command of your own
+    copilot  not installed  GitHub Copilot CLI
+    cursor  never: as documented  not installed  Cursor CLI
+    gemini  not installed  Gemini CLI
+    opencode  not installed  opencode
+    pi  ?  [ROOT]/bin/pi  Pi
+    qwen  not installed  Qwen Code
+    --- stderr
+    hint: any other program works too: git proq spawn -n NAME -- CMD ARGS…
+    --- code 0
+    ");
+    let claude = row(&sandbox, "claude");
+    assert_eq!(claude["path"], "[ROOT]/bin/claude");
+    assert_eq!((&claude["version"], &claude["tried"]), (&"2.1.329".into(), &true.into()));
+    assert_eq!(claude["profile"]["dialect"], "claude");
+    assert_eq!(row(&sandbox, "codex")["tried"], false);
+    assert!(row(&sandbox, "pi")["version"].is_null());
+    let wide = sandbox.proq(&["agents", "--wide"]).ok();
+    assert!(wide.contains("session id, resume, cost"), "{wide}");
+    let mut command = sandbox.proq_command(&sandbox.root(), &["agents"]);
+    command.env("PATH", sandbox.root());
+    let out = sandbox.output(command);
+    assert_eq!((out.code, out.stdout.matches("not installed").count()), (0, 10), "{}", out.stdout);
+}
+
+#[test]
+fn a_program_is_asked_again_when_another_has_taken_its_place() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, "claude", "2.1.329 (Claude Code)");
+    assert_eq!(row(&sandbox, "claude")["version"], "2.1.329");
+    assert_eq!(row(&sandbox, "claude")["version"], "2.1.329");
+    assert_eq!(asked(&sandbox, "claude"), 1);
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("claude-asked")).unwrap(), "--version\n");
+    // As long as the other one, and as old as package managers make files.
+    std::fs::remove_file(sandbox.root().join("bin/claude")).unwrap();
+    install(&sandbox, "claude", "2.1.330 (Claude Code)");
+    sandbox.sh_in(&sandbox.root(), "touch -d 1985-10-26T08:15:00Z bin/claude");
+    assert_eq!(row(&sandbox, "claude")["version"], "2.1.330");
+    assert_eq!(row(&sandbox, "claude")["tried"], false);
+    assert_eq!(asked(&sandbox, "claude"), 2);
+    let cache = sandbox.root().join("home/.cache/git-proq/agents.toml");
+    std::fs::write(&cache, "broken").unwrap();
+    assert_eq!(row(&sandbox, "claude")["version"], "2.1.330");
+    std::fs::remove_dir_all(cache.parent().unwrap()).unwrap();
+    std::fs::write(cache.parent().unwrap(), "a file in its way").unwrap();
+    assert_eq!(row(&sandbox, "claude")["version"], "2.1.330");
+}
