@@ -94,6 +94,8 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     sandbox.write("a.txt", "mine\n");
     let by_itself = ["spawn", "--auto-merge", "--wait", "-n", "own", "--", "sh", "-c", "echo own > a.txt"];
     let _ = sandbox.proq(&by_itself).fails(1);
+    sandbox.program("teller", "echo '{}' | \"$PROQ_PROGRAM\" _agent-event prompt");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "told", "teller", "say it"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();
