@@ -185,7 +185,9 @@ impl Proq {
                 Some(Job::agent(project, agent, prompt.unwrap_or_default(), dir, &Asked::default())?)
             }
             (None, []) => None,
-            (None, words) => Some(Job::command(words, prompt.unwrap_or_default(), dir)?),
+            (None, words) => {
+                Some(Job::command(project, words, prompt.unwrap_or_default(), dir, &Asked::default())?)
+            }
         };
         let words: Vec<_> = asked.command.iter().map(|w| w.to_string_lossy()).collect();
         let words = words.join(" ");

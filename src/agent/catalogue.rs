@@ -8,6 +8,7 @@ use toml::{Table, Value};
 
 use super::Error;
 use super::profile::Profile;
+use super::stream::{Price, Prices};
 use crate::config::Layers;
 
 /// The profiles that come with the program.
@@ -15,6 +16,9 @@ const BUILT_IN: &str = include_str!("profiles.toml");
 
 /// The user's table of profiles.
 const TABLE: &str = "agents";
+
+/// The user's table of prices.
+const PRICES: &str = "prices";
 
 /// How many profiles may follow each other by `like`.
 const LIKE: usize = 8;
@@ -37,6 +41,23 @@ pub(crate) fn profiles(layers: &Layers) -> Result<BTreeMap<String, Profile>, Err
 /// The profile of an agent: a known one, or that of any other program.
 pub(super) fn profile_of(layers: &Layers, agent: &str) -> Result<Profile, Error> {
     Ok(profiles(layers)?.remove(agent).unwrap_or_else(|| Profile::of_unknown(agent)))
+}
+
+/// The user's table of prices, `[prices]`: US dollars a million tokens, by model.
+///
+/// # Errors
+/// [`Error::Profile`] with the file and the entry that is wrong.
+pub(super) fn prices(layers: &Layers) -> Result<Prices, Error> {
+    let Some((own, path)) = layers.table(PRICES) else { return Ok(Prices::default()) };
+    let entries = own.iter().map(|(model, entry)| {
+        let price = match entry {
+            Value::String(text) => text.parse::<Price>(),
+            other => Price::deserialize(other.clone()).map_err(|e| e.to_string().trim().replace('\n', " ")),
+        };
+        let key = || format!("{PRICES}.\"{model}\"");
+        price.map(|price| (model.clone(), price)).map_err(|why| wrong(path, key(), why))
+    });
+    entries.collect()
 }
 
 /// A broken built-in file is a bug that the tests find.

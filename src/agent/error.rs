@@ -85,6 +85,32 @@ pub enum Error {
         /// The lane.
         lane: String,
     },
+    /// There is no conversation to go on with.
+    #[error(
+        "lane '{lane}' has no conversation to go on with: no agent of it has named one that it can be resumed by; nothing was sent"
+    )]
+    NoSession {
+        /// The lane.
+        lane: String,
+    },
+    /// There is nothing to send.
+    #[error("nothing waits to be told to the agent of lane '{lane}'")]
+    NothingWaits {
+        /// The lane.
+        lane: String,
+    },
+    /// Its conflict is laid out.
+    #[error("the conflict of lane '{lane}' is being resolved; nothing was sent")]
+    Resolving {
+        /// The lane.
+        lane: String,
+    },
+    /// Its agent lives on without anybody who could pass anything on.
+    #[error("the agent of lane '{lane}' lives on without its supervisor; nothing was sent")]
+    OrphanListens {
+        /// The lane.
+        lane: String,
+    },
     /// It did not end in time.
     #[error("the agent of lane '{lane}' did not end within {seconds} s")]
     StillRunning {
@@ -152,6 +178,16 @@ impl Explain for Error {
                 vec![format!("give it up, or try another agent: git proq resolve {lane} --abort").into()]
             }
             Error::NotRunning { lane } => vec![format!("see its state: git proq show {lane}").into()],
+            Error::NoSession { lane } => {
+                vec![format!("begin another one: git proq run {lane} AGENT \"what to do\"").into()]
+            }
+            Error::NothingWaits { lane } => {
+                vec![format!("say what: git proq send {lane} \"also handle refunds\"").into()]
+            }
+            Error::Resolving { lane } => {
+                vec![format!("finish it first, or give it up: git proq resolve {lane} --abort").into()]
+            }
+            Error::OrphanListens { lane } => vec![format!("end it first: git proq stop {lane}").into()],
             Error::StillRunning { lane, .. } => vec![format!("try again: git proq stop {lane}").into()],
             Error::Escaped { lane, file } => vec![
                 format!("find it by the file that it keeps open: lsof '{}'", file.display()).into(),

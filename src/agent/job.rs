@@ -2,13 +2,16 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Error;
 use super::catalogue::profile_of;
-use super::profile::{Delivery, Dialect, Permission, Profile, Strays, check_text};
+use super::profile::{Delivery, Permission, Profile, Strays, check_text};
+use super::stream::Dialect;
 use super::template::Values;
 use crate::lane::Project;
 use crate::process;
+use crate::store::records::RunLimits;
 
 /// What a run is to be like, as far as somebody has said so.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +26,8 @@ pub(crate) struct Asked {
     pub(crate) resume: Option<String>,
     /// What the run is for.
     pub(crate) mode: Mode,
+    /// What it may take.
+    pub(crate) limits: RunLimits,
 }
 
 /// What a run is for.
@@ -46,7 +51,9 @@ pub(crate) struct Job {
     pub(crate) resume: Option<String>,
     /// What the run is for.
     pub(crate) mode: Mode,
-    max_turns: Option<u32>,
+    /// What it may take.
+    pub(super) limits: RunLimits,
+    pub(super) max_turns: Option<u32>,
     program: PathBuf,
     profile: Profile,
     /// The user's own arguments, in place of the profile's.
@@ -90,6 +97,7 @@ impl Job {
             model: model.filter(|_| profile.takes("model")).cloned(),
             resume: asked.resume.clone(),
             mode: asked.mode,
+            limits: limits(project, asked.limits),
             max_turns: asked.max_turns.or(Some(settings.max_turns)).filter(|n| *n > 0),
             program,
             profile,
@@ -99,7 +107,13 @@ impl Job {
 
     /// A command line of the user's own; `{prompt}` and `{prompt_file}` in its arguments are filled in. Without them a
     /// prompt is only found in the file that `PROQ_TASK_FILE` names.
-    pub(crate) fn command(words: &[OsString], prompt: &str, dir: &Path) -> Result<Job, Error> {
+    pub(crate) fn command(
+        project: &Project,
+        words: &[OsString],
+        prompt: &str,
+        dir: &Path,
+        asked: &Asked,
+    ) -> Result<Job, Error> {
         let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
         check_text(prompt)?;
         let found = process::find(&program.to_string_lossy(), dir)
@@ -110,6 +124,7 @@ impl Job {
             model: None,
             resume: None,
             mode: Mode::default(),
+            limits: limits(project, asked.limits),
             max_turns: None,
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
@@ -197,6 +212,18 @@ impl Job {
 
     fn template(&self) -> &[String] {
         if self.resume.is_some() { &self.profile.args.resume } else { &self.profile.args.start }
+    }
+}
+
+/// What was asked for, and what the settings have where nothing was. Nought is no limit.
+fn limits(project: &Project, asked: RunLimits) -> RunLimits {
+    let settings = &project.settings;
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
+    let limited = |limit: Option<u64>| limit.filter(|n| *n > 0);
+    RunLimits {
+        time: limited(asked.time.or(seconds(settings.max_time))),
+        stall: limited(asked.stall.or(seconds(settings.stall))),
+        budget: limited(asked.budget.or(settings.budget)),
     }
 }
 

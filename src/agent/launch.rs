@@ -5,14 +5,17 @@ use std::path::Path;
 
 use super::Error;
 use super::catalogue::profile_of;
-use super::job::{self, Job};
+use super::inbox::Inbox;
+use super::job::{self, Asked, Job};
+use super::order::Order;
 use super::outfit::{self, Errand, Outfit};
-use super::profile::Strays;
+use super::profile::{Permission, Strays};
+use super::talk;
 use crate::event;
 use crate::lane::{self, Project, effective_state, state_after};
-use crate::process::Start;
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
-use crate::store::{Guard, LockName, Record, now};
+use crate::process::{MARK, Start};
+use crate::store::records::{Account, LaneRecord, LaneState, RunRecord};
+use crate::store::{Guard, LockName, Record, new_id, now};
 
 /// What a supervisor says when its agent runs.
 pub(super) const STARTED: &str = "started";
@@ -47,6 +50,93 @@ pub(crate) fn launch_to_resolve(
     start(project, lane, lock, job, exe, Errand::Conflict(prompt))
 }
 
+/// The same for a run that is asked `text` in place of the lane's task, in a new conversation.
+///
+/// # Errors
+/// As [`launch`].
+pub(crate) fn launch_again(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    job: &Job,
+    exe: &Path,
+    text: Option<&str>,
+) -> Result<LaneRecord, Error> {
+    start(project, lane, lock, job, exe, text.map_or(Errand::Task, Errand::Said))
+}
+
+/// The same for what waits in the lane's inbox, in the conversation that there was.
+pub(super) fn launch_message(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    exe: &Path,
+) -> Result<LaneRecord, Error> {
+    let waiting = Inbox::of(project, &lane.name).read()?;
+    let job = job_for_message(project, lane, &waiting.text)?;
+    let lane = start(project, lane, lock, &job, exe, Errand::Said(&waiting.text))?;
+    waiting.done();
+    Ok(lane)
+}
+
+/// What waits in the lane's inbox, for a supervisor that is there.
+pub(super) fn order_of_messages(project: &Project, lane: &LaneRecord, exe: &Path) -> Result<Order, Error> {
+    let waiting = Inbox::of(project, &lane.name).read()?;
+    let job = job_for_message(project, lane, &waiting.text)?;
+    let order = order(project, lane, &job, exe, Errand::Said(&waiting.text))?;
+    waiting.done();
+    Ok(order)
+}
+
+/// What `run` was asked, once more, for a supervisor that is there.
+pub(super) fn order_again(
+    project: &Project,
+    lane: &LaneRecord,
+    run: &RunRecord,
+    exe: &Path,
+) -> Result<Order, Error> {
+    let file = match run.said {
+        true => project.store.layout().run_said(&lane.name, run.attempt),
+        false => project.store.layout().task(&lane.name),
+    };
+    let text = std::fs::read_to_string(&file).map_err(lane::Error::io("read", &file))?;
+    // One that went on in a conversation does so again; else it begins another one.
+    let job = job_like(project, run, &text, run.session.clone().filter(|_| run.resumed))?;
+    order(project, lane, &job, exe, if run.said { Errand::Said(&text) } else { Errand::Task })
+}
+
+fn order(
+    project: &Project,
+    lane: &LaneRecord,
+    job: &Job,
+    exe: &Path,
+    errand: Errand<'_>,
+) -> Result<Order, Error> {
+    let (lane, outfit) = prepare(project, lane, job, exe, errand)?;
+    Order::of(project, &lane, lane.attempt, outfit.words, outfit.env)
+}
+
+/// The job that goes on with a lane's last conversation.
+fn job_for_message(project: &Project, lane: &LaneRecord, text: &str) -> Result<Job, Error> {
+    let none = || Error::NoSession { lane: lane.name.clone() };
+    let run = talk::last_talk(project, lane)?.ok_or_else(none)?;
+    let session = run.account.session.clone().ok_or_else(none)?;
+    job_like(project, &run, text, Some(session))
+}
+
+/// A job as that of `run` was.
+fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<String>) -> Result<Job, Error> {
+    let asked = Asked {
+        permission: run.permission.as_deref().and_then(Permission::named),
+        model: run.model.clone(),
+        max_turns: run.max_turns,
+        resume,
+        limits: run.limits,
+        ..Asked::default()
+    };
+    Job::agent(project, &run.agent, text, project.repo.home(), &asked)
+}
+
 fn start(
     project: &Project,
     lane: &LaneRecord,
@@ -55,12 +145,35 @@ fn start(
     exe: &Path,
     errand: Errand<'_>,
 ) -> Result<LaneRecord, Error> {
-    let layout = project.store.layout();
+    let (lane, outfit) = prepare(project, lane, job, exe, errand)?;
+    let mut start = Start::new(exe, project.repo.home())
+        .args(["_supervise", "--lane"])
+        .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])
+        .args(outfit.words)
+        // Whichever run this process belongs to, the supervisor is of its own.
+        .env(MARK, new_id())
+        .stdin(lock.into_file());
+    for (key, value) in &outfit.env {
+        start = start.env(key, value);
+    }
+    hear(project, &lane, start)?;
+    Ok(project.lane(&lane.name)?)
+}
+
+/// Writes the next run's record and what it is given, and that it is being started.
+fn prepare(
+    project: &Project,
+    lane: &LaneRecord,
+    job: &Job,
+    exe: &Path,
+    errand: Errand<'_>,
+) -> Result<(LaneRecord, Outfit), Error> {
     let attempt = lane.attempt + 1;
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
-    let run = record_of(project, lane, job, &outfit, (attempt, resolves))?;
-    run.save(&layout.run_record(&lane.name, attempt))?;
+    let said = matches!(errand, Errand::Said(_));
+    let run = RunRecord { said, ..record_of(project, lane, job, &outfit, (attempt, resolves))? };
+    run.save(&project.store.layout().run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
         record.attempt = attempt;
@@ -71,16 +184,7 @@ fn start(
             record.agent = Some(job.agent.clone());
         }
     })?;
-    let mut start = Start::new(exe, project.repo.home())
-        .args(["_supervise", "--lane"])
-        .args([lane.name.clone(), "--attempt".to_owned(), attempt.to_string(), "--".to_owned()])
-        .args(outfit.words)
-        .stdin(lock.into_file());
-    for (key, value) in &outfit.env {
-        start = start.env(key, value);
-    }
-    hear(project, &lane, start)?;
-    Ok(project.lane(&lane.name)?)
+    Ok((lane, outfit))
 }
 
 /// The record of a run that is about to start.
@@ -103,16 +207,25 @@ fn record_of(
         resumed: job.resume.is_some(),
         interactive: false,
         keeps_strays: job.strays() == Strays::None,
+        max_turns: job.max_turns,
+        said: false,
         resolves,
         tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
         started: now(),
+        mark: None,
         pid: None,
         birth: None,
         ended: None,
         outcome: None,
+        class: None,
+        detail: None,
         exit_code: None,
         signal: None,
         tip_after: None,
+        strays: 0,
+        account: Account { session: outfit.session.clone(), model: job.model.clone(), ..Account::default() },
+        totals: None,
+        limits: job.limits,
     })
 }
 

@@ -1,21 +1,30 @@
 //! Owns agents: how each kind is started, who watches it, and how it is stopped.
 
 mod activity;
+mod again;
 mod catalogue;
 mod error;
 mod follow_up;
 mod gate;
+mod inbox;
 mod installed;
 mod job;
 mod launch;
+mod limits;
+mod live;
+mod order;
 mod outfit;
 mod profile;
 mod prompt;
+mod settle;
 mod stop;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "the supervisor does not read streams yet"))]
 mod stream;
 mod supervisor;
+mod tail;
+mod talk;
 mod template;
+mod watch;
+mod wishes;
 
 pub(crate) use activity::{HookInput, hear};
 pub(crate) use catalogue::profiles;
@@ -24,7 +33,10 @@ pub(crate) use follow_up::{Because, land_by_itself};
 pub(crate) use gate::checks_of;
 pub(crate) use installed::{Installed, installed};
 pub(crate) use job::{Asked, Job};
-pub(crate) use launch::{launch, launch_to_resolve, require, wait};
+pub(crate) use launch::{launch, launch_again, launch_to_resolve, require, wait};
+pub(crate) use live::shown as shown_live;
 pub(crate) use profile::{Permission, Profile};
 pub(crate) use stop::stop;
+pub(crate) use stream::{Dialect, Event, Exit, Reader};
 pub(crate) use supervisor::supervise;
+pub(crate) use talk::{Sent, addressee, require_at_task, send};

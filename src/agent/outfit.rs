@@ -24,6 +24,8 @@ pub(super) const OF_THE_RUN: &[&str] = &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROG
 pub(super) enum Errand<'a> {
     /// The lane's task, in its worktree.
     Task,
+    /// This, in its worktree: the beginning of another conversation, or more in the one that there was.
+    Said(&'a str),
     /// Its conflict, with this prompt.
     Conflict(&'a str),
 }
@@ -58,10 +60,7 @@ pub(super) fn prepare(
     let layout = project.store.layout();
     let (dir, prompt_file) = desk(project, lane, attempt, errand.resolves());
     let checks = gate::checks_of(project, lane)?;
-    let told = match errand {
-        Errand::Conflict(prompt) => Told { rules: None, prompt: prompt.to_owned() },
-        Errand::Task => tell(project, lane, job, &checks)?,
-    };
+    let told = told(project, lane, job, attempt, &checks, errand)?;
     write_atomically(&prompt_file, told.prompt.as_bytes())?;
     let run_dir = layout.run_dir(&lane.name, attempt);
     let records_dir = layout.agent_dir(&lane.name);
@@ -103,6 +102,26 @@ pub(super) fn prepare(
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
     env.push(("PROQ_TASK_FILE".to_owned(), task.into()));
     Ok(Outfit { words: job.words(&values), env, session })
+}
+
+/// What a run is told. What was said in place of the lane's task is kept as it was said.
+fn told(
+    project: &Project,
+    lane: &LaneRecord,
+    job: &Job,
+    attempt: u32,
+    checks: &[String],
+    errand: Errand<'_>,
+) -> Result<Told, Error> {
+    match errand {
+        Errand::Conflict(prompt) => Ok(Told { rules: None, prompt: prompt.to_owned() }),
+        Errand::Task => tell(project, lane, job, checks, None),
+        Errand::Said(text) => {
+            let file = project.store.layout().run_said(&lane.name, attempt);
+            write_atomically(&file, text.as_bytes())?;
+            tell(project, lane, job, checks, Some(text))
+        }
+    }
 }
 
 /// Where a run works, and the file that tells it what to do.

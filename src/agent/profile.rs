@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::stream::Dialect;
 use super::template::{Values, mentions};
 
 /// The longest single argument that every system takes. (Linux allows 128 KiB.)
@@ -155,50 +156,6 @@ pub(crate) enum Delivery {
     File,
     /// By the protocol that it speaks on its standard input.
     Protocol,
-}
-
-/// What an agent's output is written in.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Dialect {
-    /// Claude Code's lines of JSON.
-    Claude,
-    /// Codex's.
-    Codex,
-    /// opencode's.
-    Opencode,
-    /// Gemini CLI's.
-    Gemini,
-    /// Qwen Code's.
-    Qwen,
-    /// Copilot CLI's.
-    Copilot,
-    /// Pi's.
-    Pi,
-    /// Aider's text.
-    Aider,
-    /// The Agent Client Protocol.
-    Acp,
-    /// Text for people.
-    #[default]
-    Text,
-}
-
-impl fmt::Display for Dialect {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Dialect::Claude => "claude",
-            Dialect::Codex => "codex",
-            Dialect::Opencode => "opencode",
-            Dialect::Gemini => "gemini",
-            Dialect::Qwen => "qwen",
-            Dialect::Copilot => "copilot",
-            Dialect::Pi => "pi",
-            Dialect::Aider => "aider",
-            Dialect::Acp => "acp",
-            Dialect::Text => "text",
-        })
-    }
 }
 
 /// What can be had from an agent.

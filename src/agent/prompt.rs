@@ -16,23 +16,32 @@ pub(super) struct Told {
     pub(super) prompt: String,
 }
 
-/// Builds what a run of a lane's task is told. `checks` are the commands that its landing will ask.
+/// Builds what a run in a lane is told: the lane's task, or what was `said` in its place. `checks` are the commands that its
+/// landing will ask.
 pub(super) fn tell(
     project: &Project,
     lane: &LaneRecord,
     job: &Job,
     checks: &[String],
+    said: Option<&str>,
 ) -> Result<Told, Error> {
-    let layout = project.store.layout();
-    let path = layout.task(&lane.name);
-    let mut prompt = std::fs::read_to_string(&path).map_err(lane::Error::io("read", &path))?;
-    prompt.push_str(&attachments(project, lane)?);
+    let prompt = if let Some(text) = said {
+        text.to_owned()
+    } else {
+        let path = project.store.layout().task(&lane.name);
+        let task = std::fs::read_to_string(&path).map_err(lane::Error::io("read", &path))?;
+        task + &attachments(project, lane)?
+    };
     if job.profile().bare {
         return Ok(Told { rules: None, prompt });
     }
     let rules = rules(project, lane, job, checks);
     if job.profile().capabilities.reads_system_prompt {
         return Ok(Told { rules: Some(rules), prompt });
+    }
+    if job.resume.is_some() {
+        // They stand in the conversation already.
+        return Ok(Told { rules: None, prompt });
     }
     Ok(Told { rules: None, prompt: format!("{}\n\n{rules}", prompt.trim_end()) })
 }

@@ -48,6 +48,8 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Spawn(super::spawn::Spawn),
+    Run(super::run::Run),
+    Send(super::send::Send),
     Wait(super::wait::Wait),
     Stop(super::stop::Stop),
     Discard(super::discard::Discard),

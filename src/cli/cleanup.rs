@@ -99,7 +99,7 @@ fn wanted(project: &Project, lane: &LaneRecord, all: bool) -> Result<bool, Failu
     let gone = !lane.path.exists() || project.repo.branch_tip(&lane.branch)?.is_none();
     Ok(match state {
         LaneState::Landed => true,
-        LaneState::NoChange | LaneState::Failed | LaneState::Stopped => all || gone,
+        LaneState::NoChange | LaneState::Failed | LaneState::Stalled | LaneState::Stopped => all || gone,
         LaneState::Starting | LaneState::Running | LaneState::Orphaned => false,
         _ => gone,
     })

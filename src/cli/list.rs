@@ -1,18 +1,19 @@
 //! Owns `git proq list`, and what `git proq` alone shows.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, table, ui};
+use super::{Done, Session, account, table, ui};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{Account, LaneRecord, LaneState};
 use crate::store::{now, path_form};
 
 /// List the lanes
@@ -30,6 +31,9 @@ pub(crate) struct List {
     /// Removed lanes too
     #[arg(long, short)]
     pub(crate) all: bool,
+    /// Also what the agents used: tool calls, the last tool, how full their context is, what they cost
+    #[arg(long, short)]
+    pub(crate) wide: bool,
 }
 
 /// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
@@ -73,6 +77,9 @@ struct Row {
     uncommitted: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflicts: Option<Conflicts>,
+    /// What its last run used, when that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<Account>,
     previewed: bool,
     missing: Vec<&'static str>,
     created: String,
@@ -95,11 +102,13 @@ struct Board {
     strays: Vec<PathBuf>,
     /// None when it could not be made.
     forecast: Option<Forecast>,
+    /// What the lanes' last runs used, by name; none when nobody asked.
+    accounts: Option<BTreeMap<String, Account>>,
 }
 
 pub(super) fn run(session: &Session, args: &List) -> Done {
     let project = session.project()?;
-    let board = look(&project, args.all)?;
+    let board = look(&project, args.all, args.wide)?;
     if session.ui.json {
         session.ui.object(answer(&board));
         return Ok(Exit::Done);
@@ -117,7 +126,7 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
 /// `git proq` alone: the lanes, and what can be done next.
 pub(super) fn overview(session: &Session) -> Done {
     let project = session.project()?;
-    let board = look(&project, false)?;
+    let board = look(&project, false, false)?;
     if session.ui.json {
         session.ui.object(answer(&board));
         return Ok(Exit::Done);
@@ -141,14 +150,19 @@ pub(super) fn overview(session: &Session) -> Done {
     Ok(Exit::Done)
 }
 
-fn look(project: &Project, all: bool) -> Result<Board, super::Failure> {
+fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failure> {
     let lanes = project.lanes()?;
     let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
     // A list without it is a list still.
     let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE), about: None };
     let forecast = merge::forecast(project, ask).ok();
+    let layout = project.store.layout();
+    let accounts = |lane: &LaneRecord| {
+        Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?))
+    };
     Ok(Board {
         forecast,
+        accounts: wide.then(|| lanes.iter().filter_map(accounts).collect()),
         views: lane::views(project, lanes)?,
         past: if all { project.past_lanes() } else { Vec::new() },
         showing: preview::showing(project)?,
@@ -192,6 +206,7 @@ fn row(board: &Board, view: &View) -> Row {
         behind: view.distance.map(|d| d.behind),
         uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
         conflicts: conflicts(board, &view.lane.name),
+        account: board.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_shown(board, &view.lane.name),
         missing: missing(view),
         ..bare_row(&view.lane)
@@ -213,6 +228,7 @@ fn bare_row(lane: &LaneRecord) -> Row {
         behind: None,
         uncommitted: None,
         conflicts: None,
+        account: None,
         previewed: false,
         missing: Vec::new(),
         created: lane.created.to_string(),
@@ -257,7 +273,29 @@ fn render(board: &Board) -> String {
             row.remove(CONFLICTS);
         }
     }
+    if let Some(accounts) = &board.accounts {
+        let names = board.views.iter().map(|view| &view.lane.name).chain(board.past.iter().map(|(n, _)| n));
+        widen(&mut head, &mut rows, &names.map(|name| accounts.get(name)).collect::<Vec<_>>());
+    }
     table::render(&head, rows)
+}
+
+/// Adds what the lanes' last runs used, before the titles.
+fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Account>]) {
+    let at = head.len() - 1;
+    head.splice(at..at, ["TOOLS", "LAST", "CONTEXT", "COST"]);
+    for (row, account) in rows.iter_mut().zip(accounts) {
+        let none = || "-".to_owned();
+        let known = |account: &Account| {
+            [
+                account.tool_calls.to_string(),
+                account.last_tool.clone().unwrap_or_else(none),
+                account.context.map_or_else(none, |percent| format!("{percent} %")),
+                account.cost.map_or_else(none, account::money),
+            ]
+        };
+        row.splice(at..at, account.map_or_else(|| [(); 4].map(|()| none()), known));
+    }
 }
 
 fn changes(view: &View) -> String {
@@ -355,7 +393,13 @@ fn next_steps(board: &Board) -> Vec<String> {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));
     }
-    let wrong = [LaneState::Failed, LaneState::Conflict, LaneState::CheckFailed, LaneState::Orphaned];
+    let wrong = [
+        LaneState::Failed,
+        LaneState::Stalled,
+        LaneState::Conflict,
+        LaneState::CheckFailed,
+        LaneState::Orphaned,
+    ];
     if let Some(first) = named(&wrong).first() {
         out.push(format!("git proq show {first} tells what went wrong"));
     }

@@ -1,5 +1,6 @@
 //! Owns `git proq logs`, and watching a log while it grows.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -10,17 +11,23 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
+use super::render::Render;
 use super::{Done, Failure, Mistake, Session, wait};
+use crate::agent::{self, Dialect, Event, Reader};
 use crate::explain::Exit;
 use crate::lane::{self, Project, effective_state};
-use crate::store::records::{CheckRecord, LaneRecord, LaneState};
+use crate::store::records::{CheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
 use crate::store::{Layout, Record, path_form};
 
-/// Print what a lane's agent wrote
+/// Print what a lane's agent did
+///
+/// What the agent said, what it thought in a line each, and what its tools were given and answered. With --raw, the log as it
+/// was written: for most known agents that is one JSON object a line.
 ///
 /// Examples:
 ///     git proq logs payments
 ///     git proq logs -f payments
+///     git proq logs payments --raw | jq -r 'select(.type == "result").result'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Logs {
@@ -30,6 +37,12 @@ pub(crate) struct Logs {
     /// Go on until the agent ends
     #[arg(long, short)]
     pub(crate) follow: bool,
+    /// Print the log as the agent wrote it
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Print what the agent wrote to its standard error, where that has a log of its own
+    #[arg(long, conflicts_with_all = ["follow", "raw"])]
+    pub(crate) errors: bool,
     /// Print what the check wrote that the lane failed in a landing
     #[arg(long, conflicts_with_all = ["follow", "run"])]
     pub(crate) check: bool,
@@ -51,6 +64,9 @@ struct Answer<'a> {
     #[serde(serialize_with = "path_form::serialize")]
     path: &'a Path,
     text: String,
+    /// What it tells, where its form is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
 }
 
 pub(super) fn run(session: &Session, args: &Logs) -> Done {
@@ -70,19 +86,80 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     if run == 0 || !path.exists() {
         return Err(Mistake::NoRun { lane: lane.name, run }.into());
     }
+    if args.errors {
+        session.ui.raw(&read_from(&dir.join(format!("runs/{run}.err")), &mut 0).unwrap_or_default());
+        return Ok(Exit::Done);
+    }
+    let record = RunRecord::find(&dir.join(format!("runs/{run}.toml")))?;
+    let mut view = View::of(record.as_ref(), args.raw || args.merge);
     if session.ui.json {
-        let text = String::from_utf8_lossy(&read_from(&path, &mut 0)?).into_owned();
-        session.ui.object(Answer { lane: &lane.name, run, path: &path, text });
+        let bytes = read_from(&path, &mut 0)?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let events = view.events(&bytes);
+        session.ui.object(Answer { lane: &lane.name, run, path: &path, text, events });
         return Ok(Exit::Done);
     }
     let past = args.lane.contains('@');
     if !args.follow || past || run != lane.attempt {
-        session.ui.raw(&read_from(&path, &mut 0)?);
+        session.ui.raw(&view.shown(&read_from(&path, &mut 0)?));
+        session.ui.raw(&view.rest());
         return Ok(Exit::Done);
     }
-    let (lane, state) = pour(&project, &lane, &path, &mut |bytes| session.ui.raw(bytes))?;
+    let (lane, state) = pour(&project, &lane, &path, &mut |bytes| session.ui.raw(&view.shown(bytes)))?;
+    session.ui.raw(&view.rest());
     session.ui.say(wait::line(&lane, state));
     Ok(Exit::Done)
+}
+
+/// How a log is shown: as it is, or as what its lines tell.
+enum View {
+    AsItIs,
+    Told(Box<(Reader, Render)>),
+}
+
+impl View {
+    fn of(run: Option<&RunRecord>, raw: bool) -> View {
+        let dialect = run.and_then(|run| Dialect::named(run.dialect.as_deref()?));
+        match dialect.filter(|dialect| dialect.is_for_machines() && !raw) {
+            None => View::AsItIs,
+            Some(dialect) => {
+                View::Told(Box::new((Reader::new(dialect, &SessionTotals::default()), Render::default())))
+            }
+        }
+    }
+
+    /// More of the log, as it is shown.
+    fn shown<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
+        match self {
+            View::AsItIs => Cow::Borrowed(bytes),
+            View::Told(told) => {
+                let (reader, render) = told.as_mut();
+                let mut events = Vec::new();
+                reader.feed(bytes, &mut events);
+                let text: String = events.iter().map(|event| render.event(event)).collect();
+                Cow::Owned(text.into_bytes())
+            }
+        }
+    }
+
+    /// What the end of the log adds.
+    fn rest(&mut self) -> Vec<u8> {
+        let View::Told(told) = self else { return Vec::new() };
+        let (reader, render) = told.as_mut();
+        let mut events = Vec::new();
+        drop(reader.finish(agent::Exit::default(), &mut events));
+        events.iter().map(|event| render.event(event)).collect::<String>().into_bytes()
+    }
+
+    /// What a whole log tells.
+    fn events(&mut self, bytes: &[u8]) -> Vec<Event> {
+        let mut events = Vec::new();
+        if let View::Told(told) = self {
+            told.0.feed(bytes, &mut events);
+            drop(told.0.finish(agent::Exit::default(), &mut events));
+        }
+        events
+    }
 }
 
 #[derive(Serialize)]
@@ -132,7 +209,7 @@ fn read_on(file: &mut File, from: &mut u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Hands a log over as it grows, until the lane's run has ended.
+/// Hands a log over as it grows, until the lane's run has ended; those of further tries and turns come after it.
 fn pour(
     project: &Project,
     lane: &LaneRecord,
@@ -142,14 +219,19 @@ fn pour(
     let unreadable = |source| Mistake::Unreadable { path: log.to_owned(), source };
     // A lane that lands by itself may be gone right after its run, and the file be elsewhere.
     let mut file = File::open(log).map_err(unreadable)?;
-    let mut at = 0;
+    let (mut at, mut run) = (0, lane.attempt);
     loop {
         // The state first: what was written before the end is then read below.
-        let (_, lane) = lane::became(project, lane)?;
+        let (dir, lane) = lane::became(project, lane)?;
         let (state, detail) = effective_state(project, &lane)?;
         let bytes = read_on(&mut file, &mut at).map_err(unreadable)?;
         if !bytes.is_empty() {
             take(&bytes);
+        }
+        let next = dir.join(format!("runs/{}.log", run + 1));
+        if lane.attempt > run && next.exists() {
+            (file, at, run) = (File::open(&next).map_err(unreadable)?, 0, run + 1);
+            continue;
         }
         if !state.is_busy() {
             // The record read here may be older than the supervisor's last word.
@@ -171,8 +253,11 @@ pub(super) fn watch(
     log: &Path,
     tell: &mut dyn FnMut(&str),
 ) -> Result<(LaneRecord, LaneState), Failure> {
+    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let mut view = View::of(run.as_ref(), false);
     pour(project, lane, log, &mut |bytes| {
-        let text = String::from_utf8_lossy(bytes);
+        let shown = view.shown(bytes);
+        let text = String::from_utf8_lossy(&shown);
         if let Some(line) = text.lines().rev().find(|l| !l.trim().is_empty()) {
             tell(&console::strip_ansi_codes(line));
         }

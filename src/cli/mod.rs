@@ -1,5 +1,6 @@
 //! Owns the command line: its grammar, one file per command, and the way from arguments to an exit code.
 
+mod account;
 mod agent_event;
 mod agents;
 mod approve;
@@ -27,8 +28,11 @@ mod overlaps;
 mod preview;
 mod queue;
 mod redispatch;
+mod render;
 mod report;
 mod resolve;
+mod run;
+mod send;
 mod setup;
 mod show;
 mod show_prompt;
@@ -88,6 +92,8 @@ fn run(cli: Cli, ui: Ui) -> Done {
     let Some(command) = cli.command else { return list::overview(&session) };
     match command {
         Command::Spawn(args) => spawn::run(&session, &args),
+        Command::Run(args) => run::run(&session, &args),
+        Command::Send(args) => send::run(&session, &args),
         Command::Wait(args) => wait::run(&session, &args),
         Command::Stop(args) => stop::run(&session, &args),
         Command::Discard(args) => discard::run(&session, &args),
@@ -117,7 +123,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Demo(args) => demo::run(&session, &args),
         Command::AgentEvent(args) => agent_event::run(&session, &args),
         Command::Overlaps(args) => overlaps::run(&session, &args),
-        Command::Supervise(args) => supervise::run(&session, &args),
+        Command::Supervise(args) => supervise::run(&session, args),
     }
 }
 

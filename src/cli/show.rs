@@ -7,11 +7,13 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Failure, Session, logs, show_prompt, ui};
+use super::{Done, Failure, Session, account, logs, show_prompt, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
-use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState, ResolveRecord, RunRecord};
+use crate::store::records::{
+    CheckRecord, ConflictRecord, LaneRecord, LaneState, ResolveRecord, RunClass, RunRecord,
+};
 use crate::store::{Layout, Record, path_form};
 
 /// Show all about one lane
@@ -179,9 +181,7 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if about.by_hand {
         line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
     }
-    for run in &about.runs {
-        line(&format!("run {}", run.attempt), &describe(run));
-    }
+    print_runs(&line, about);
     if let Some(run) = about.runs.last() {
         line("log", &about.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
         if run.resolves {
@@ -193,6 +193,19 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if !task.is_empty() {
         session.ui.answer("");
         session.ui.answer(task);
+    }
+}
+
+/// How each run ended, why, and what it used.
+fn print_runs(line: &dyn Fn(&str, &str), about: &About) {
+    for run in &about.runs {
+        let how = describe(run);
+        line(&format!("run {}", run.attempt), &how);
+        let account = account::of(&about.dir, run);
+        let why = run.detail.iter().filter(|why| !how.contains(why.as_str())).cloned();
+        for more in why.chain(account::phrases(&account)) {
+            line("", &more);
+        }
     }
 }
 
@@ -241,14 +254,28 @@ fn by_itself(lane: &LaneRecord, state: LaneState, about: &About, past: Option<&s
     out
 }
 
+/// Whether how a run ended is more than the state and the exit code say.
+fn says_more(run: &RunRecord, state: LaneState) -> bool {
+    run.class.is_some_and(|class| class.to_string() != state.to_string())
+        && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))
+}
+
 fn describe(run: &RunRecord) -> String {
     let how = match (run.outcome, run.exit_code, run.signal) {
         (None, ..) => "at work".to_owned(),
+        // How an agent that was ended for a reason ended says nothing more.
+        (Some(state), ..) if says_more(run, state) => {
+            format!("{state}, {}", run.class.map(|class| class.to_string()).unwrap_or_default())
+        }
         (Some(state), _, Some(signal)) => format!("{state}, signal {signal}"),
         (Some(state), Some(code), _) => format!("{state}, exit code {code}"),
         (Some(state), None, None) => state.to_string(),
     };
     let time = run.ended.map(|end| format!(", {}", ui::span(end.since(run.started)))).unwrap_or_default();
     let errand = if run.resolves { ", on the conflict" } else { "" };
-    format!("{}{errand}: {how}{time}", run.agent)
+    let strays = match run.strays {
+        0 => String::new(),
+        n => format!(", {} that it had left were ended", ui::count(n, "process")),
+    };
+    format!("{}{errand}: {how}{time}{strays}", run.agent)
 }

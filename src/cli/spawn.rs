@@ -196,7 +196,13 @@ impl Asked {
             return Ok(Asked { job: None, prompt, words: None, attached });
         }
         if !args.command.is_empty() {
-            let job = Job::command(&args.command, prompt.as_deref().unwrap_or_default(), &session.dir)?;
+            let job = Job::command(
+                project,
+                &args.command,
+                prompt.as_deref().unwrap_or_default(),
+                &session.dir,
+                &args.wishes.asked(),
+            )?;
             let words: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
             return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")), attached });
         }
@@ -231,7 +237,7 @@ fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failur
     Ok(out)
 }
 
-fn read_prompt(file: &Path) -> Result<String, Failure> {
+pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
     let piped = file == Path::new("-");
     let named = if piped { Path::new("standard input") } else { file };
     let unreadable = |source| Mistake::Unreadable { path: named.to_owned(), source };
@@ -356,7 +362,7 @@ fn say_landing(session: &Session, lane: &LaneRecord, job: Option<&Job>, landing:
 }
 
 /// Follows the run with one line of progress, and passes its result on.
-fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&Job>) -> Done {
+pub(super) fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&Job>) -> Done {
     // From here on Ctrl-C leaves; the agent goes on under its supervisor.
     crate::interrupt::disarm();
     let bar = if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {

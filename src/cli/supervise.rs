@@ -22,9 +22,9 @@ pub(crate) struct Supervise {
     pub(crate) command: Vec<OsString>,
 }
 
-pub(super) fn run(session: &Session, args: &Supervise) -> Done {
+pub(super) fn run(session: &Session, args: Supervise) -> Done {
     let project = session.project()?;
     let exe = super::resolve::this_program()?;
-    agent::supervise(&project, &args.lane, args.attempt, &args.command, &exe)?;
+    agent::supervise(&project, &args.lane, args.attempt, args.command, &exe)?;
     Ok(Exit::Done)
 }

@@ -151,12 +151,20 @@ fn end_on_closed_pipe(written: std::io::Result<()>) {
     }
 }
 
+/// Text without what would act on a terminal: colours, and every control character but tabs.
+pub(crate) fn printable(text: &str) -> String {
+    let plain = console::strip_ansi_codes(text);
+    plain.chars().filter(|c| *c == '\t' || !c.is_control()).collect()
+}
+
 /// A state in its colour; the word alone says it too.
 pub(crate) fn state(state: LaneState) -> String {
     let colour = match state {
         LaneState::Running | LaneState::Starting => Style::new().blue(),
         LaneState::Done | LaneState::Landed => Style::new().green(),
-        LaneState::Failed | LaneState::Orphaned | LaneState::CheckFailed => Style::new().red(),
+        LaneState::Failed | LaneState::Stalled | LaneState::Orphaned | LaneState::CheckFailed => {
+            Style::new().red()
+        }
         LaneState::Conflict => Style::new().yellow(),
         LaneState::Idle | LaneState::NoChange | LaneState::Stopped | LaneState::Discarded => {
             Style::new().dim()

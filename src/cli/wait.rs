@@ -84,7 +84,7 @@ pub(super) fn line(lane: &LaneRecord, state: LaneState) -> String {
 /// The exit code that a run's end asks for.
 pub(super) fn exit_of(state: LaneState) -> Exit {
     match state {
-        LaneState::Failed | LaneState::Stopped | LaneState::Orphaned => Exit::Agent,
+        LaneState::Failed | LaneState::Stalled | LaneState::Stopped | LaneState::Orphaned => Exit::Agent,
         _ => Exit::Done,
     }
 }

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::Session;
 use crate::agent::{Asked, Job, Permission};
+use crate::store::records::RunLimits;
 
 /// What a run is to be like. What is left open is as in the settings.
 #[derive(Debug, Clone, Default, Args)]
@@ -17,6 +18,26 @@ pub(crate) struct Wishes {
     /// End its run after N turns, if it can be told to
     #[arg(long, value_name = "N")]
     pub(crate) max_turns: Option<u32>,
+    /// End its run after TIME, as in 90s, 30m or 2h; 0 for no limit
+    #[arg(long, value_name = "TIME", visible_alias = "max-minutes", value_parser = seconds)]
+    pub(crate) max_time: Option<u64>,
+    /// End its run when nothing came of it for TIME; 0 for no limit
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) stall: Option<u64>,
+    /// End its run when it cost more than USD; 0 for no limit
+    #[arg(long, value_name = "USD", value_parser = dollars)]
+    pub(crate) budget: Option<u64>,
+}
+
+/// Reads a time, in minutes where no unit says otherwise.
+fn seconds(text: &str) -> Result<u64, String> {
+    let time = crate::config::time(text).ok_or("a time is wanted, as in 90s, 30m or 2h")?;
+    Ok(time.as_secs())
+}
+
+/// Reads US dollars, as 1e-9 of one.
+fn dollars(text: &str) -> Result<u64, String> {
+    crate::config::nano_dollars(text).ok_or_else(|| "US dollars are wanted, as in 2.50".to_owned())
 }
 
 /// A permission level, as it is written.
@@ -44,6 +65,7 @@ impl Wishes {
             }),
             model: self.model.clone(),
             max_turns: self.max_turns,
+            limits: RunLimits { time: self.max_time, stall: self.stall, budget: self.budget },
             ..Asked::default()
         }
     }

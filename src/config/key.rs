@@ -1,5 +1,7 @@
 //! Owns the table of settings: name, form, default, and whether a repository may set it.
 
+use std::time::Duration;
+
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -19,6 +21,10 @@ pub(crate) enum Form {
     Word,
     /// Any text.
     Text,
+    /// US dollars, with up to nine decimals.
+    Dollars,
+    /// A time in minutes, or with a unit: `90s`, `5m`, `2h`.
+    Time,
 }
 
 impl Form {
@@ -33,6 +39,8 @@ impl Form {
             Form::Agent => "an agent, or a program".to_owned(),
             Form::Word => "a name".to_owned(),
             Form::Text => "a text".to_owned(),
+            Form::Dollars => "US dollars, as in 2.50".to_owned(),
+            Form::Time => "a time, as in 30m, 90s or 2h".to_owned(),
         }
     }
 
@@ -46,8 +54,37 @@ impl Form {
             Form::Folder => (value.starts_with('/') || value.starts_with("~/")) && !value.contains('\0'),
             Form::Agent | Form::Word => !value.starts_with('-') && !value.contains(char::is_control),
             Form::Text => !value.contains('\0'),
+            Form::Dollars => nano_dollars(value).is_some(),
+            Form::Time => time(value).is_some(),
         }
     }
+}
+
+/// A time: a whole number of minutes, or of the unit behind it.
+pub(crate) fn time(text: &str) -> Option<Duration> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) => (
+            number,
+            match text.as_bytes().last() {
+                Some(b's') => 1,
+                Some(b'h') => 60 * 60,
+                _ => 60,
+            },
+        ),
+        None => (text, 60),
+    };
+    Some(Duration::from_secs(u64::from(number.parse::<u32>().ok()?) * unit))
+}
+
+/// An amount of US dollars, in 1e-9 USD: digits, and up to nine more behind a point.
+pub(crate) fn nano_dollars(text: &str) -> Option<u64> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 9 {
+        return None;
+    }
+    let part: u64 = format!("{part:0<9}").parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
 }
 
 /// Whether git would take `text/x` for a branch's name (see `git check-ref-format`).
@@ -87,11 +124,39 @@ pub(crate) const KEYS: &[Key] = &[
         about: "commit what an agent left uncommitted: when it ended well, always, or never",
     },
     Key {
+        name: "agent.autocommit_limit",
+        form: Form::Count("MiB"),
+        default: "10",
+        by_repository: true,
+        about: "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit",
+    },
+    Key {
+        name: "agent.backoff",
+        form: Form::Count("seconds"),
+        default: "30",
+        by_repository: false,
+        about: "how long a run waits that the agent's service would not serve; twice as long each further time",
+    },
+    Key {
+        name: "agent.budget",
+        form: Form::Dollars,
+        default: "0",
+        by_repository: false,
+        about: "end a run that cost more than this; 0 for no limit",
+    },
+    Key {
         name: "agent.commit_style",
         form: Form::Text,
         default: "",
         by_repository: true,
         about: "how agents are told to write commit messages",
+    },
+    Key {
+        name: "agent.crash_retries",
+        form: Form::Count("tries"),
+        default: "2",
+        by_repository: false,
+        about: "how often a run is tried again whose agent died",
     },
     Key {
         name: "agent.gate",
@@ -106,6 +171,20 @@ pub(crate) const KEYS: &[Key] = &[
         default: "3",
         by_repository: true,
         about: "how often agent.gate sends it back at most",
+    },
+    Key {
+        name: "agent.linger",
+        form: Form::Count("seconds"),
+        default: "30",
+        by_repository: false,
+        about: "how long an agent may go on after it said that it is done",
+    },
+    Key {
+        name: "agent.max_time",
+        form: Form::Time,
+        default: "0",
+        by_repository: false,
+        about: "end a run that takes longer; 0 for no limit",
     },
     Key {
         name: "agent.max_turns",
@@ -141,6 +220,20 @@ pub(crate) const KEYS: &[Key] = &[
         default: "false",
         by_repository: false,
         about: "let agents push their lane's branch; otherwise they are told not to",
+    },
+    Key {
+        name: "agent.rate_limit_retries",
+        form: Form::Count("tries"),
+        default: "5",
+        by_repository: false,
+        about: "how often a run is tried again that the agent's service would not serve",
+    },
+    Key {
+        name: "agent.stall",
+        form: Form::Time,
+        default: "30m",
+        by_repository: false,
+        about: "end a run of which nothing came for this long: no output, no commit; 0 for no limit",
     },
     Key {
         name: "agent.stop_grace",

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::key::{nano_dollars, time};
 use super::{Key, Layers, Origin};
 
 /// When uncommitted work of a finished agent is committed for it.
@@ -48,6 +49,22 @@ pub(crate) struct Settings {
     pub(crate) prompt_append: String,
     /// `agent.push`.
     pub(crate) agent_push: bool,
+    /// `agent.autocommit_limit`, in bytes.
+    pub(crate) autocommit_limit: Option<u64>,
+    /// `agent.backoff`.
+    pub(crate) backoff: Duration,
+    /// `agent.budget`, in 1e-9 USD.
+    pub(crate) budget: Option<u64>,
+    /// `agent.crash_retries`.
+    pub(crate) crash_retries: u32,
+    /// `agent.linger`.
+    pub(crate) linger: Duration,
+    /// `agent.max_time`.
+    pub(crate) max_time: Option<Duration>,
+    /// `agent.rate_limit_retries`.
+    pub(crate) rate_limit_retries: u32,
+    /// `agent.stall`.
+    pub(crate) stall: Option<Duration>,
     /// `agent.stop_grace`.
     pub(crate) stop_grace: Duration,
     /// `lane.prefix`.
@@ -83,6 +100,8 @@ impl Settings {
     pub(crate) fn from_layers(layers: &Layers) -> Settings {
         let text = |name: &str| Key::find(name).map_or_else(String::new, |key| layers.get(key).0.to_owned());
         let count = |name: &str| text(name).parse::<u64>().unwrap_or_default();
+        let limit = |name: &str| Some(count(name)).filter(|n| *n > 0);
+        let span = |name: &str| time(&text(name)).filter(|t| !t.is_zero());
         let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
         Settings {
             autocommit: match text("agent.autocommit").as_str() {
@@ -98,6 +117,14 @@ impl Settings {
             permission: text("agent.permission"),
             prompt_append: text("agent.prompt_append"),
             agent_push: text("agent.push") == "true",
+            autocommit_limit: limit("agent.autocommit_limit").map(|mib| mib * 1024 * 1024),
+            backoff: Duration::from_secs(count("agent.backoff")),
+            budget: nano_dollars(&text("agent.budget")).filter(|nanos| *nanos > 0),
+            crash_retries: text("agent.crash_retries").parse().unwrap_or_default(),
+            linger: Duration::from_secs(count("agent.linger")),
+            max_time: span("agent.max_time"),
+            rate_limit_retries: text("agent.rate_limit_retries").parse().unwrap_or_default(),
+            stall: span("agent.stall"),
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),

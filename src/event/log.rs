@@ -33,6 +33,12 @@ pub(crate) enum Name {
     /// What an agent does changed, by its own hooks: `state` is `working`, `needs-approval` or `idle`.
     #[serde(rename = "agent.state")]
     AgentState,
+    /// A run failed, and is tried again.
+    #[serde(rename = "agent.retry")]
+    AgentRetry,
+    /// An agent is told what was sent to it while it was at work.
+    #[serde(rename = "agent.told")]
+    AgentTold,
     /// A lane landed.
     #[serde(rename = "merge.landed")]
     MergeLanded,

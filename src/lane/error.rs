@@ -109,6 +109,14 @@ pub enum Error {
         /// Which, one phrase each.
         why: Vec<String>,
     },
+    /// Its worktree shows something else than its branch.
+    #[error("the worktree of lane '{name}' is not on its branch {branch}; nothing was changed")]
+    OffBranch {
+        /// The lane.
+        name: String,
+        /// The branch that it should be on.
+        branch: String,
+    },
     /// No such snapshot.
     #[error("there is no snapshot '{id}'")]
     NoSnap {
@@ -332,7 +340,9 @@ impl Explain for Error {
                 let force = "remove it all the same, saving everything first: git proq discard --force";
                 stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
             }
-            Error::Leftover { name, .. } => vec![format!("look at it: git proq show {name}").into()],
+            Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
+                vec![format!("look at it: git proq show {name}").into()]
+            }
             other => other.hints_on_keeping(),
         }
     }

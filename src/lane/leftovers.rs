@@ -24,7 +24,8 @@ pub(crate) enum Leftovers {
 /// Commits everything that differs from HEAD in a lane's worktree.
 ///
 /// # Errors
-/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories. Then nothing is.
+/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories, very large files. Then
+/// nothing is.
 pub(crate) fn commit_leftovers(
     project: &Project,
     lane: &LaneRecord,
@@ -42,6 +43,8 @@ pub(crate) fn commit_leftovers(
             why.push(format!("{} is a repository of its own", entry.path));
         } else if has_markers(lane, &entry.path) {
             why.push(format!("{} holds conflict markers", entry.path));
+        } else if let Some(mib) = too_large(project, lane, &entry.path) {
+            why.push(format!("{} has {mib} MiB, more than agent.autocommit_limit", entry.path));
         }
     }
     if !why.is_empty() {
@@ -69,6 +72,13 @@ pub(crate) fn copy_leftovers(project: &Project, lane: &LaneRecord, why: &str) ->
         snaps::put(project, &record, raw)
     })?;
     Ok(taken.is_some())
+}
+
+/// How many MiB a file has, if those are more than may be committed without anybody's leave: what is in history stays there.
+fn too_large(project: &Project, lane: &LaneRecord, path: &RepoPath) -> Option<u64> {
+    let limit = project.settings.autocommit_limit?;
+    let meta = path.under(&lane.path).symlink_metadata().ok()?;
+    (meta.is_file() && meta.len() > limit).then_some(meta.len() / (1024 * 1024))
 }
 
 fn has_markers(lane: &LaneRecord, path: &RepoPath) -> bool {

@@ -133,7 +133,9 @@ impl Look<'_, '_> {
                 let left_out = self.request.all && !self.has_commits()? && !self.has_uncommitted()?;
                 left_out.then(|| "it has no commits yet".into())
             }
-            LaneState::Failed | LaneState::Stopped if self.request.all || !self.request.force => {
+            LaneState::Failed | LaneState::Stalled | LaneState::Stopped
+                if self.request.all || !self.request.force =>
+            {
                 Some(format!("it {}{more}; land it all the same by name with --force", past(state)))
             }
             LaneState::NoChange => Some("it changed nothing".into()),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::Error;
+use super::{Error, MARK};
 
 /// Variables that an outer agent leaves behind and that would confuse an inner one.
 const AGENT_MARKS: &[&str] =
@@ -87,9 +87,10 @@ impl Start {
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
-    /// Starts it and leaves it to itself.
-    pub(crate) fn spawn_detached(self) -> Result<(), Error> {
+    /// Starts it and leaves it to itself: whichever run this process belongs to, it does not.
+    pub(crate) fn spawn_detached(mut self) -> Result<(), Error> {
         let program = self.program.clone();
+        self.env.push((MARK.to_owned(), OsString::new()));
         let started = self.command().spawn();
         started.map(drop).map_err(|source| Error::Start { program: program.display().to_string(), source })
     }

@@ -4,12 +4,14 @@ mod child;
 mod error;
 mod group;
 mod identity;
+mod strays;
 mod watched;
 
 pub(crate) use child::{Spawned, Start};
 pub(crate) use error::Error;
 pub(crate) use group::{ask_group, end_group, end_holders, group_lives, leave_session, signal_process};
 pub(crate) use identity::{birth_of, is_same};
+pub(crate) use strays::{MARK, adopt_orphans, end_strays};
 pub use watched::Ended;
 pub(crate) use watched::Watched;
 

@@ -42,6 +42,11 @@ impl Layout {
         self.lane(name).join("task.md")
     }
 
+    /// What was sent to a lane and that its agent has not been told yet.
+    pub(crate) fn inbox(&self, name: &str) -> PathBuf {
+        self.lane(name).join("inbox")
+    }
+
     /// The record of a lane's `attempt`-th run.
     pub(crate) fn run_record(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.toml"))
@@ -50,6 +55,21 @@ impl Layout {
     /// What a lane's `attempt`-th run wrote.
     pub(crate) fn run_log(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.log"))
+    }
+
+    /// What a run wrote to its standard error, where its output is for machines and has a log of its own.
+    pub(crate) fn run_errors(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.err"))
+    }
+
+    /// What a run was asked in place of the lane's task, in the words of whoever asked.
+    pub(crate) fn run_said(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.said.md"))
+    }
+
+    /// What is shown of a run while it lasts.
+    pub(crate) fn run_live(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.live.json"))
     }
 
     /// What the landing of a lane wrote that landed by itself after its `attempt`-th run.

@@ -7,7 +7,7 @@ use super::support::{Output, Sandbox};
 /// A lane `x` of which a `claude` has just ended, which did nothing.
 fn lane(more: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.program("claude", "cat > /dev/null");
+    sandbox.agent("claude", "cat > /dev/null");
     let _ = sandbox.proq(&[&["spawn", "--wait", "-n", "x", "claude", "do it"], more].concat()).ok();
     sandbox
 }
@@ -74,7 +74,7 @@ fn what_waits_for_consent_is_seen_while_the_run_is_under_way() {
     let sandbox = Sandbox::new();
     sandbox.pipe("asked");
     sandbox.pipe("go");
-    sandbox.program(
+    sandbox.agent(
         "claude",
         "echo '{\"notification_type\":\"permission_prompt\",\"message\":\"may I?\"}' \
          | \"$PROQ_PROGRAM\" _agent-event notification; echo asked > \"$ROOT/asked\"; cat \"$ROOT/go\"",

@@ -18,7 +18,7 @@ fn heard_always(sandbox: &Sandbox) -> String {
 
 fn with_robot(name: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox.program(name, "{ printf '<%s>\\n' \"$@\"; echo --; cat; } > \"$ROOT/heard\"");
+    sandbox.agent(name, "{ printf '<%s>\\n' \"$@\"; echo --; cat; } > \"$ROOT/heard\"");
     sandbox
 }
 

@@ -96,6 +96,23 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     let _ = sandbox.proq(&by_itself).fails(1);
     sandbox.program("teller", "echo '{}' | \"$PROQ_PROGRAM\" _agent-event prompt");
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "told", "teller", "say it"]).ok();
+    // One that is tried again, and is then sent something while it is at work.
+    let last = |busy: &str| {
+        format!(
+            "echo '{{\"type\":\"result\",\"is_error\":{busy},\"api_error_status\":529,\"session_id\":\"s\"}}'"
+        )
+    };
+    sandbox.program(
+        "claude",
+        &format!(
+            "n=$(git config --get-all proq.calls | wc -l); git config --add proq.calls x
+            case $n in 0) {}; exit 1;; 1) git-proq send -q again more;; esac; {}",
+            last("true"),
+            last("false")
+        ),
+    );
+    sandbox.git(&["config", "proq.agent.backoff", "0"]);
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();

@@ -256,18 +256,24 @@ fn a_lane_without_its_git_file_is_not_the_main_checkout() {
 #[test]
 fn a_process_that_the_agent_left_in_a_session_of_its_own_keeps_its_lane() {
     let sandbox = Sandbox::new();
-    // It reads from a FIFO that nobody writes to; its working folder is elsewhere. The agent ends once it is in its session.
-    let script = "echo w > w; mkfifo \"$ROOT/fifo\" \"$ROOT/up\"; \
-        setsid sh -c 'cd /; echo > \"$ROOT/up\"; cat \"$ROOT/fifo\"' >/dev/null 2>&1 & read up < \"$ROOT/up\"";
-    let mut spawn =
-        sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", "--", "sh", "-ec", script]);
+    for name in ["fifo", "up", "go"] {
+        sandbox.pipe(name);
+    }
+    // It reads from a FIFO that nobody writes to; its working folder is elsewhere. Its supervisor is killed before the agent
+    // ends, so nobody looks for it.
+    let script = "echo w > w; git add w; git commit -qm w
+        setsid sh -c 'cd /; echo > \"$ROOT/up\"; cat \"$ROOT/fifo\"' >/dev/null 2>&1 & read go < \"$ROOT/go\"";
+    let mut spawn = sandbox.proq_command(&sandbox.repo, &["spawn", "-n", "x", "--", "sh", "-ec", script]);
     spawn.env("ROOT", sandbox.root());
     let _ = sandbox.output(spawn).ok();
+    sandbox.hear("up");
+    super::stop::kill_supervisor(&sandbox, "x");
+    sandbox.tell("go");
     let text = sandbox.proq(&["merge", "x"]).fails(1);
     assert!(text.contains("lives on"), "{text}");
     assert!(sandbox.lane("x").exists());
     let _ = sandbox.proq(&["stop", "x"]).ok();
-    let _ = sandbox.proq(&["merge", "x"]).ok();
+    let _ = sandbox.proq(&["merge", "x", "--force"]).ok();
 }
 
 #[test]

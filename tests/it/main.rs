@@ -56,6 +56,7 @@ mod recovery;
 mod redispatch;
 mod resolve;
 mod resolve_ways;
+mod runs;
 mod scope;
 mod show;
 mod snap;

@@ -8,8 +8,7 @@ use super::support::Sandbox;
 /// A sandbox in which the agent `name` writes down its arguments, one a line, its input, and its environment.
 fn with(name: &str) -> Sandbox {
     let sandbox = Sandbox::new();
-    sandbox
-        .program(name, "printf '%s\\n' \"$@\" > \"$ROOT/args\"; cat > \"$ROOT/input\"; env > \"$ROOT/env\"");
+    sandbox.agent(name, "printf '%s\\n' \"$@\" > \"$ROOT/args\"; cat > \"$ROOT/input\"; env > \"$ROOT/env\"");
     sandbox
 }
 
@@ -148,7 +147,7 @@ fn a_user_adds_an_agent() {
 #[test]
 fn the_rules_of_a_lane_go_where_the_agent_takes_them() {
     let sandbox = with("claude");
-    sandbox.program("gemini", "cat > \"$ROOT/input\"");
+    sandbox.agent("gemini", "cat > \"$ROOT/input\"");
     configure(
         &sandbox,
         "[agent]\ncommit_style = 'like this: topic: what'\nprompt_append = \"Be kind.\\nAlways.\"\n",

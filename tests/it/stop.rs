@@ -11,7 +11,7 @@ fn supervisor_gone(sandbox: &Sandbox, lane: &str) {
 }
 
 /// Kills the supervisor of a lane, as a crash would.
-fn kill_supervisor(sandbox: &Sandbox, lane: &str) {
+pub fn kill_supervisor(sandbox: &Sandbox, lane: &str) {
     let holder = std::fs::read_to_string(sandbox.lock(lane, "run.holder")).unwrap();
     let pid = holder.lines().find_map(|l| l.strip_prefix("pid = ")).unwrap();
     kill(sandbox, pid);

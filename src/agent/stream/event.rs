@@ -1,9 +1,9 @@
 //! Owns the one kind of event that every dialect becomes, and what tokens and money mean in it.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 
-use super::Trouble;
+use super::{Cost, Tokens, Trouble};
 
 /// Something that an agent did, or that was told about it. Texts are cut to a bound; the raw lines are the whole truth.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -123,23 +123,6 @@ pub(crate) enum Event {
     },
 }
 
-/// Tokens, with the same meaning whatever the agent. `input`, `cached_input`, `cache_write` and `output` do not overlap:
-/// together they are all that was paid for.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct Tokens {
-    /// Sent, neither read from a cache nor written to one.
-    pub(crate) input: u64,
-    /// Sent and found in a cache.
-    pub(crate) cached_input: u64,
-    /// Sent and written to a cache.
-    pub(crate) cache_write: u64,
-    /// Generated, thoughts included.
-    pub(crate) output: u64,
-    /// The part of `output` that was thought and not said, where the agent tells it.
-    pub(crate) reasoning: u64,
-}
-
 impl Tokens {
     /// Both together.
     pub(crate) fn plus(self, other: Tokens) -> Tokens {
@@ -172,15 +155,6 @@ impl Tokens {
     pub(crate) fn is_none(self) -> bool {
         self == Tokens::default()
     }
-}
-
-/// Money, in billionths of a US dollar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Cost {
-    /// How much.
-    pub(crate) nanos: u64,
-    /// Whether it was made from tokens and a table of prices, and not said by the agent.
-    pub(crate) estimated: bool,
 }
 
 /// Dollars as billionths. An amount of up to nine decimals is exact below two million dollars: a double next to it is off

@@ -22,9 +22,11 @@ mod tally;
 mod tests;
 mod trouble;
 
-pub(crate) use event::{Cost, Event, Tokens};
+pub(crate) use event::Event;
 pub(crate) use price::{Price, Prices};
 pub(crate) use reader::{Dialect, Reader};
-pub(crate) use summary::{Class, Exit, SessionTotals, Summary};
+pub(crate) use summary::{Class, Exit, Summary};
 pub(crate) use tally::{Progress, Refusal};
 pub(crate) use trouble::Trouble;
+
+pub(crate) use crate::store::records::{Cost, SessionTotals, Tokens};

@@ -19,7 +19,7 @@ use super::tally::Tally;
 use super::{Event, Exit, Prices, Progress, SessionTotals, Summary, json};
 
 /// What an agent's output is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Dialect {
     /// Claude Code with `--output-format stream-json`, Amp with `--stream-json`, Cursor with `stream-json`.
@@ -42,10 +42,22 @@ pub(crate) enum Dialect {
     /// What a client of the Agent Client Protocol receives, one message a line.
     Acp,
     /// Any other program: text, and an exit code that tells.
+    #[default]
     Text,
 }
 
 impl Dialect {
+    /// The dialect of this name, as profiles and records have it.
+    pub(crate) fn named(name: &str) -> Option<Dialect> {
+        let name = serde::de::value::StrDeserializer::<serde::de::value::Error>::new(name);
+        Dialect::deserialize(name).ok()
+    }
+
+    /// Whether it is no text that people read.
+    pub(crate) fn is_for_machines(self) -> bool {
+        !matches!(self, Dialect::Aider | Dialect::Text)
+    }
+
     fn parser(self) -> Box<dyn Parser + Send> {
         match self {
             Dialect::Claude => Box::<Claude>::default(),
@@ -59,6 +71,12 @@ impl Dialect {
             Dialect::Acp => Box::<Acp>::default(),
             Dialect::Text => Box::<Text>::default(),
         }
+    }
+}
+
+impl std::fmt::Display for Dialect {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
     }
 }
 

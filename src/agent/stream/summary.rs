@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::json::{LONGEST_MESSAGE, cut};
 use super::tally::Tally;
 use super::trouble::judge;
-use super::{Cost, Refusal, Tokens, Trouble};
+use super::{Cost, Refusal, SessionTotals, Tokens, Trouble};
 
 /// How a process ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,20 +91,6 @@ impl End {
     fn because(self, trouble: Trouble) -> End {
         End { trouble: Some(trouble), ..self }
     }
-}
-
-/// What is known of a session before a run goes on with it: its counters as the agent counts them.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub(crate) struct SessionTotals {
-    /// The session.
-    pub(crate) session: Option<String>,
-    /// Its tokens, of all runs.
-    pub(crate) tokens: Tokens,
-    /// Its cost in billionths of a US dollar, of all runs, as the agent says it.
-    pub(crate) cost_nanos: Option<u64>,
-    /// How many tokens its model's context holds.
-    pub(crate) context_size: Option<u64>,
 }
 
 /// What a run came to.

@@ -25,6 +25,8 @@ pub enum LaneState {
     NoChange,
     /// The agent failed, or its supervisor died.
     Failed,
+    /// Nothing came of it for too long, and it was ended.
+    Stalled,
     /// Somebody stopped it.
     Stopped,
     /// Its supervisor is gone and its agent lives on.
@@ -65,6 +67,7 @@ impl fmt::Display for LaneState {
             LaneState::Done => "done",
             LaneState::NoChange => "no-change",
             LaneState::Failed => "failed",
+            LaneState::Stalled => "stalled",
             LaneState::Stopped => "stopped",
             LaneState::Orphaned => "orphaned",
             LaneState::Conflict => "conflict",

@@ -20,7 +20,7 @@ pub(crate) use lane::{Landed, LaneRecord, Refusal};
 pub use lane::{LaneState, Strategy};
 pub(crate) use preview::PreviewRecord;
 pub(crate) use resolve::{ResolvePath, ResolveRecord};
-pub(crate) use run::RunRecord;
+pub(crate) use run::{Account, Cost, RunClass, RunLimits, RunRecord, SessionTotals, Tokens};
 pub(crate) use snap::SnapRecord;
 pub(crate) use step::Step;
 pub(crate) use trash::TrashRecord;

@@ -1,10 +1,154 @@
 //! Owns the form of a run's record.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::LaneState;
 use crate::git::Oid;
 use crate::store::{Moment, Record};
+
+/// How a run ended, finer than the state that it leaves its lane in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RunClass {
+    /// It ended well.
+    Done,
+    /// It said that it failed, or its exit code did.
+    Failed,
+    /// The service would not serve it for now.
+    RateLimited,
+    /// What it had to read was too long, or its tokens are used up.
+    TokenLimit,
+    /// The service does not know it.
+    Auth,
+    /// It took as many turns as were allowed.
+    MaxTurns,
+    /// It cost more than was allowed.
+    Budget,
+    /// What it needed was not permitted.
+    Refused,
+    /// It died, or gave up without its last word.
+    Crashed,
+    /// Somebody or something else ended it before its last word.
+    Interrupted,
+    /// Nothing came of it for too long.
+    Stalled,
+    /// It took longer than was allowed.
+    Timeout,
+    /// It said the same over and over.
+    Runaway,
+    /// Somebody stopped it.
+    Stopped,
+}
+
+impl fmt::Display for RunClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            RunClass::Done => "done",
+            RunClass::Failed => "failed",
+            RunClass::RateLimited => "rate-limited",
+            RunClass::TokenLimit => "token-limit",
+            RunClass::Auth => "auth",
+            RunClass::MaxTurns => "max-turns",
+            RunClass::Budget => "budget",
+            RunClass::Refused => "refused",
+            RunClass::Crashed => "crashed",
+            RunClass::Interrupted => "interrupted",
+            RunClass::Stalled => "stalled",
+            RunClass::Timeout => "timeout",
+            RunClass::Runaway => "runaway",
+            RunClass::Stopped => "stopped",
+        })
+    }
+}
+
+/// Tokens, with the same meaning whatever the agent. `input`, `cached_input`, `cache_write` and `output` do not overlap:
+/// together they are all that was paid for.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Tokens {
+    /// Sent, neither read from a cache nor written to one.
+    pub(crate) input: u64,
+    /// Sent and found in a cache.
+    pub(crate) cached_input: u64,
+    /// Sent and written to a cache.
+    pub(crate) cache_write: u64,
+    /// Generated, thoughts included.
+    pub(crate) output: u64,
+    /// The part of `output` that was thought and not said, where the agent tells it.
+    pub(crate) reasoning: u64,
+}
+
+/// Money, in billionths of a US dollar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    /// How much.
+    pub(crate) nanos: u64,
+    /// Whether it was made from tokens and a table of prices, and not said by the agent.
+    #[serde(default)]
+    pub(crate) estimated: bool,
+}
+
+/// What is known of a session before a run goes on with it: its counters as the agent counts them.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SessionTotals {
+    /// The session.
+    pub(crate) session: Option<String>,
+    /// Its tokens, of all runs.
+    pub(crate) tokens: Tokens,
+    /// Its cost in billionths of a US dollar, of all runs, as the agent says it.
+    pub(crate) cost_nanos: Option<u64>,
+    /// How many tokens its model's context holds.
+    pub(crate) context_size: Option<u64>,
+}
+
+/// What a run may take, where it is limited.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RunLimits {
+    /// How many seconds it may last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) time: Option<u64>,
+    /// For how many seconds nothing may come of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stall: Option<u64>,
+    /// What it may cost, in 1e-9 USD.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<u64>,
+}
+
+/// What an agent said of itself in a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Account {
+    /// The conversation, by which it can be gone on with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
+    /// The model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// What it used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tokens: Option<Tokens>,
+    /// What it cost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cost: Option<Cost>,
+    /// How often its model was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) turns: Option<u64>,
+    /// How often it used a tool.
+    #[serde(default)]
+    pub(crate) tool_calls: u64,
+    /// The tool that it used last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last_tool: Option<String>,
+    /// How much of what it can keep in mind is full, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) context: Option<u8>,
+    /// Its last words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answer: Option<String>,
+}
 
 /// One execution of an agent in a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +182,12 @@ pub(crate) struct RunRecord {
     /// Whether processes that it leaves behind outside of its process group are left alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_strays: bool,
+    /// How many turns it was to take at most, where the agent can be told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_turns: Option<u32>,
+    /// Whether it was told something of its own in place of the lane's task; that is in a file beside this record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) said: bool,
     /// Whether it resolves a conflict, in a worktree of its own and with a prompt of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resolves: bool,
@@ -45,6 +195,9 @@ pub(crate) struct RunRecord {
     pub(crate) tip_before: Oid,
     /// When it started.
     pub(crate) started: Moment,
+    /// What marks the processes of this run, as the variable `PROQ_RUN`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mark: Option<String>,
     /// The agent's process, which is also its process group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<u32>,
@@ -57,6 +210,12 @@ pub(crate) struct RunRecord {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<LaneState>,
+    /// The same, finer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) class: Option<RunClass>,
+    /// Why, in a line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) detail: Option<String>,
     /// The agent's exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exit_code: Option<i32>,
@@ -66,6 +225,18 @@ pub(crate) struct RunRecord {
     /// The lane's tip after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tip_after: Option<Oid>,
+    /// How many processes it had left running that had to be found and ended.
+    #[serde(default)]
+    pub(crate) strays: usize,
+    /// What the agent said of itself.
+    #[serde(default)]
+    pub(crate) account: Account,
+    /// The counters of its session, for the next run of that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) totals: Option<SessionTotals>,
+    /// What it may take.
+    #[serde(default)]
+    pub(crate) limits: RunLimits,
 }
 
 impl Record for RunRecord {

@@ -107,6 +107,17 @@ impl Sandbox {
         assert_eq!(out.code, 0, "{}", out.stderr);
     }
 
+    /// Puts a shell script on `PATH` that stands in for a known agent, and says at its end that all went well, in the words of
+    /// each.
+    pub fn agent(&self, name: &str, script: &str) {
+        let claude =
+            r#"{"type":"result","subtype":"success","status":"success","is_error":false,"session_id":"s"}"#;
+        let codex = r#"{"type":"turn.completed","usage":{}}"#;
+        let opencode =
+            r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop","tokens":{},"cost":0}}"#;
+        self.program(name, &format!("{script}\necho '{claude}'; echo '{codex}'; echo '{opencode}'"));
+    }
+
     /// Makes a named pipe in the sandbox; scripts find it as `$ROOT/NAME`.
     pub fn pipe(&self, name: &str) {
         let mut command = self.command("mkfifo", &self.root());

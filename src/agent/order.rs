@@ -1,0 +1,137 @@
+//! Owns what a supervisor is to run: one command line, where it runs, how its output is read, and what it may take.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Error;
+use super::catalogue;
+use super::limits::Limits;
+use super::outfit::desk;
+use super::stream::{Cost, Dialect, Prices, Progress, SessionTotals, Summary};
+use crate::git;
+use crate::lane::Project;
+use crate::store::Record;
+use crate::store::records::{Account, LaneRecord, RunRecord};
+
+/// One run, ready to start. Its record is on disk.
+pub(super) struct Order {
+    /// The run's number.
+    pub(super) attempt: u32,
+    /// The command line.
+    pub(super) words: Vec<OsString>,
+    /// Variables beyond those that this process has.
+    pub(super) env: Vec<(String, OsString)>,
+    /// Where it runs.
+    pub(super) dir: PathBuf,
+    /// What it reads.
+    pub(super) stdin: Option<PathBuf>,
+    /// What its output is written in.
+    pub(super) dialect: Dialect,
+    /// What it may take.
+    pub(super) limits: Limits,
+    /// Whether it resolves the lane's conflict, rather than works at its task.
+    pub(super) resolves: bool,
+    /// Whether what it leaves running outside of its group is left alone.
+    pub(super) keeps_strays: bool,
+    /// Whether it can be told more in the same session.
+    pub(super) can_be_sent_to: bool,
+    /// Whether it may be brought back to where it began, and tried again.
+    pub(super) may_try_again: bool,
+    /// What its session had counted before.
+    pub(super) before: SessionTotals,
+    model: Option<String>,
+    prices: Prices,
+}
+
+impl Order {
+    /// The run of this number, whose record says how it is to be.
+    pub(super) fn of(
+        project: &Project,
+        lane: &LaneRecord,
+        attempt: u32,
+        words: Vec<OsString>,
+        env: Vec<(String, OsString)>,
+    ) -> Result<Order, Error> {
+        let run = RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?;
+        let (dir, prompt) = desk(project, lane, attempt, run.resolves);
+        let dialect = run.dialect.as_deref().and_then(Dialect::named).unwrap_or_default();
+        // What was there before the run is not the run's to lose.
+        let may_try_again = dialect.is_for_machines()
+            && !run.resolves
+            && git::status(&project.repo, &dir, true).is_ok_and(|dirt| dirt.is_clean());
+        let profile = catalogue::profile_of(&project.layers, &run.agent);
+        let can_be_sent_to = profile.is_ok_and(|profile| !profile.args.resume.is_empty());
+        let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
+        Ok(Order {
+            attempt,
+            words,
+            env,
+            dir,
+            stdin: run.prompt_on_stdin.then_some(prompt),
+            dialect,
+            limits: Limits {
+                time: seconds(run.limits.time),
+                stall: seconds(run.limits.stall),
+                budget: run.limits.budget,
+                linger: project.settings.linger,
+            },
+            resolves: run.resolves,
+            keeps_strays: run.keeps_strays,
+            can_be_sent_to,
+            may_try_again,
+            before: counted_before(project, lane, &run)?,
+            model: run.model.clone(),
+            prices: catalogue::prices(&project.layers)?,
+        })
+    }
+
+    /// A reader for its output.
+    pub(super) fn reader(&self) -> super::stream::Reader {
+        super::stream::Reader::new(self.dialect, &self.before)
+            .expecting(self.prices.clone(), self.model.clone())
+    }
+}
+
+/// What the session of a run had counted when its last run ended.
+fn counted_before(project: &Project, lane: &LaneRecord, run: &RunRecord) -> Result<SessionTotals, Error> {
+    let layout = project.store.layout();
+    for attempt in (1..run.attempt).rev().filter(|_| run.resumed) {
+        let Some(former) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
+        if former.account.session.is_some() && former.account.session == run.session {
+            return Ok(former.totals.unwrap_or_default());
+        }
+    }
+    Ok(SessionTotals::default())
+}
+
+/// What a run that lasts has said of itself.
+pub(super) fn account_so_far(progress: &Progress) -> Account {
+    Account {
+        session: progress.session.clone(),
+        model: progress.model.clone(),
+        tokens: Some(progress.tokens).filter(|tokens| !tokens.is_none()),
+        cost: progress.cost,
+        turns: progress.turns,
+        tool_calls: progress.tool_calls,
+        last_tool: progress.last_tool.clone(),
+        context: progress.context_percent().and_then(|percent| u8::try_from(percent).ok()),
+        answer: None,
+    }
+}
+
+/// What a run that has ended has said of itself. One that ended before it named its session has the one `chosen` for it.
+pub(super) fn account(progress: &Progress, summary: &Summary, chosen: Option<String>) -> Account {
+    let so_far = account_so_far(progress);
+    Account {
+        session: summary.session.clone().or(chosen),
+        cost: summary.cost.or(so_far.cost),
+        answer: summary.answer.clone(),
+        ..so_far
+    }
+}
+
+/// What a run has cost so far, in 1e-9 USD.
+pub(super) fn spent(progress: &Progress) -> Option<u64> {
+    progress.cost.map(|cost: Cost| cost.nanos)
+}

@@ -1,0 +1,233 @@
+//! Owns what a run came to: what it left is kept, and its state is judged by evidence.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use super::Error;
+use super::follow_up::FollowUp;
+use super::limits::Cause;
+use super::order::Order;
+use super::stream::Class;
+use super::watch::Ended;
+use crate::config::Autocommit;
+use crate::git::WorktreeList;
+use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
+use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::{Record, now};
+use crate::{event, git};
+
+/// What a run came to.
+pub(super) struct Verdict {
+    pub(super) state: LaneState,
+    pub(super) class: RunClass,
+    /// Why, in a line.
+    pub(super) detail: Option<String>,
+}
+
+/// A run that has ended.
+pub(super) struct Settle<'a> {
+    pub(super) project: &'a Project,
+    pub(super) lane: &'a LaneRecord,
+    pub(super) attempt: u32,
+    pub(super) order: &'a Order,
+    pub(super) ended: &'a Ended,
+}
+
+impl Settle<'_> {
+    /// Commits or copies what the run left uncommitted, and judges it.
+    pub(super) fn judge(&self) -> Verdict {
+        let judged = if self.order.resolves { Ok(self.how_it_ended()) } else { self.by_evidence() };
+        let mut verdict = judged.unwrap_or_else(|e| Verdict {
+            state: LaneState::Failed,
+            class: RunClass::Failed,
+            detail: Some(format!("its result could not be looked at: {e}")),
+        });
+        if let Some(e) = self.keep_leftovers() {
+            let text = format!("what it left uncommitted is in the lane only, it could not be copied: {e}");
+            verdict.detail = Some(verdict.detail.map_or_else(|| text.clone(), |d| format!("{d}; {text}")));
+        }
+        verdict
+    }
+
+    /// Writes how the run ended, while the lane goes on being run.
+    pub(super) fn write_and_go_on(&self, verdict: &Verdict, then: event::Name) -> Result<LaneRecord, Error> {
+        drop(self.write_run(verdict)?);
+        let lane = self.project.update_lane(&self.lane.name, |record| {
+            record.detail.clone_from(&verdict.detail);
+        })?;
+        let more = verdict.detail.clone().unwrap_or_else(|| verdict.class.to_string());
+        self.project.tell(then, Some(&lane), format!("lane '{}': {more}", lane.name));
+        Ok(lane)
+    }
+
+    fn write_run(&self, verdict: &Verdict) -> Result<RunRecord, Error> {
+        let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
+        let mut run = RunRecord::load(&path)?;
+        run.ended = Some(now());
+        run.outcome = Some(verdict.state);
+        run.class = Some(verdict.class);
+        run.detail.clone_from(&verdict.detail);
+        run.exit_code = self.ended.status.code();
+        run.signal = self.ended.status.signal();
+        run.tip_after = self.project.repo.branch_tip(&self.lane.branch)?;
+        run.strays = self.ended.strays;
+        let session = run.account.session.take();
+        run.account =
+            Account { session: self.ended.account.session.clone().or(session), ..self.ended.account.clone() };
+        run.totals = Some(self.ended.summary.totals.clone());
+        run.save(&path)?;
+        Ok(run)
+    }
+
+    /// Writes the run's record, then the lane's. What is to follow is found out in between: from the moment in which the lane is
+    /// done, its landing lock says that it is being landed.
+    pub(super) fn write(&self, verdict: &Verdict) -> Result<(LaneRecord, FollowUp), Error> {
+        let run = self.write_run(verdict)?;
+        let resolves = self.order.resolves;
+        let then = if resolves { LaneState::Conflict } else { verdict.state };
+        let moved = !resolves && run.tip_after.is_some_and(|tip| tip != run.tip_before);
+        let follow_up = FollowUp::prepare(self.project, self.lane, then, moved);
+        let lane = self.project.update_lane(&self.lane.name, |record| {
+            record.state = then;
+            record.detail.clone_from(&verdict.detail);
+        })?;
+        let more = verdict.detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
+        let told = format!("lane '{}': {}{more}", lane.name, verdict.state);
+        self.project.tell(event::Name::RunEnded, Some(&lane), told);
+        Ok((lane, follow_up))
+    }
+
+    /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
+    fn keep_leftovers(&self) -> Option<Error> {
+        if self.order.resolves || !self.project.repo.is_own_worktree(&self.lane.path) {
+            return None;
+        }
+        let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
+        match copy_leftovers(self.project, self.lane, &why) {
+            Ok(_) | Err(lane::Error::Git(git::Error::Unmerged { .. })) => None,
+            Err(e) => Some(e.into()),
+        }
+    }
+
+    /// How the agent ended, and nothing else: why it was ended, then what it said last, then its exit code.
+    fn how_it_ended(&self) -> Verdict {
+        let summary = &self.ended.summary;
+        let by_itself = || match self.order.dialect.is_for_machines() {
+            // Out of memory, most often.
+            true if self.ended.status.signal() == Some(9) => (RunClass::Crashed, summary.detail.clone()),
+            true => (class_of(summary.class), summary.detail.clone()),
+            false => by_exit(self.ended.status),
+        };
+        let (class, detail) = match self.ended.cause {
+            None => by_itself(),
+            Some(Cause::Lingering) => {
+                let (class, detail) = by_itself();
+                (class, detail.or_else(|| Some("it had to be ended after its last word".to_owned())))
+            }
+            Some(Cause::Asked) => (RunClass::Stopped, None),
+            Some(Cause::Time) => (RunClass::Timeout, Some("it took longer than it may".to_owned())),
+            Some(Cause::Stall) => (RunClass::Stalled, Some("nothing came of it for too long".to_owned())),
+            Some(Cause::Budget) => (RunClass::Budget, Some("it cost more than it may".to_owned())),
+            Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
+        };
+        let state = match class {
+            RunClass::Done => LaneState::Done,
+            RunClass::Stopped => LaneState::Stopped,
+            RunClass::Stalled => LaneState::Stalled,
+            _ => LaneState::Failed,
+        };
+        Verdict { state, class, detail }
+    }
+
+    /// `done` needs evidence: the agent ended well and there is something to show.
+    fn by_evidence(&self) -> Result<Verdict, Error> {
+        let mut verdict = self.how_it_ended();
+        let well = verdict.state == LaneState::Done;
+        let failed = |class, why: String| Verdict { state: LaneState::Failed, class, detail: Some(why) };
+        if !self.project.repo.is_own_worktree(&self.lane.path) {
+            return Ok(failed(verdict.class, "its folder is no worktree any more".to_owned()));
+        }
+        if let Some(astray) = self.follow_head()? {
+            return Ok(failed(verdict.class, astray));
+        }
+        let wanted = match self.project.settings.autocommit {
+            Autocommit::Always => true,
+            Autocommit::Success => well,
+            Autocommit::Never => false,
+        };
+        let mut uncommitted = false;
+        if wanted {
+            let left = format!("Left uncommitted by the agent of lane {}.", self.lane.name);
+            let message = format!("{}\n\n{left}\n", self.lane.title);
+            match commit_leftovers(self.project, self.lane, &message) {
+                Ok(Leftovers::Nothing) => {}
+                // HEAD may have left the branch before.
+                Ok(Leftovers::Committed(_)) => {
+                    self.follow_head()?;
+                }
+                Err(e) => {
+                    uncommitted = true;
+                    verdict.detail = verdict.detail.or(Some(format!("uncommitted work: {e}")));
+                }
+            }
+        } else {
+            uncommitted = !git::status(&self.project.repo, &self.lane.path, true)?.is_clean();
+        }
+        let Some(tip) = self.project.repo.branch_tip(&self.lane.branch)? else {
+            return Ok(failed(verdict.class, format!("branch {} is gone", self.lane.branch)));
+        };
+        if well && tip == self.lane.start && !uncommitted {
+            verdict.state = LaneState::NoChange;
+        }
+        Ok(verdict)
+    }
+
+    /// What a lane did is its worktree's HEAD. Where HEAD left the lane's branch and descends from it, the branch
+    /// follows; else the commits elsewhere are named.
+    fn follow_head(&self) -> Result<Option<String>, Error> {
+        let repo = &self.project.repo;
+        let worktrees = WorktreeList::read(repo)?;
+        let Some(worktree) = worktrees.at(&self.lane.path).filter(|_| self.lane.path.exists()) else {
+            return Ok(Some("its worktree is gone".to_owned()));
+        };
+        let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&self.lane.branch)?) else {
+            return Ok(None);
+        };
+        if worktree.branch.as_deref() == Some(self.lane.branch.as_str()) || repo.is_ancestor(head, tip)? {
+            return Ok(None);
+        }
+        if repo.is_ancestor(tip, head)? {
+            let name = format!("refs/heads/{}", self.lane.branch);
+            repo.swap_ref(&name, head, tip, "git-proq: follow HEAD")?;
+            return Ok(None);
+        }
+        let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
+        Ok(Some(format!("commits on {place}, not on {}", self.lane.branch)))
+    }
+}
+
+/// How a program ended whose output says nothing of that.
+fn by_exit(status: ExitStatus) -> (RunClass, Option<String>) {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => (RunClass::Done, None),
+        (Some(code), _) => (RunClass::Failed, Some(format!("exit code {code}"))),
+        (None, signal) => {
+            (RunClass::Crashed, Some(format!("killed by signal {}", signal.unwrap_or_default())))
+        }
+    }
+}
+
+fn class_of(class: Class) -> RunClass {
+    match class {
+        Class::Done => RunClass::Done,
+        Class::Failed => RunClass::Failed,
+        Class::RateLimited => RunClass::RateLimited,
+        Class::TokenLimit => RunClass::TokenLimit,
+        Class::Auth => RunClass::Auth,
+        Class::MaxTurns => RunClass::MaxTurns,
+        Class::Budget => RunClass::Budget,
+        Class::Refused => RunClass::Refused,
+        Class::Crashed => RunClass::Crashed,
+        Class::Interrupted => RunClass::Interrupted,
+    }
+}

@@ -1,0 +1,275 @@
+//! Owns one run while it lasts: the agent's process, what it says, and its limits.
+
+use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+use rustix::io::{FdFlags, fcntl_setfd};
+
+use super::Error;
+use super::limits::{Cause, Clock, Limits};
+use super::live::Live;
+use super::order::{self, Order, spent};
+use super::stream::{Event, Exit, Reader, Summary};
+use super::tail::Tail;
+use super::wishes::Wishes;
+use crate::lane::{self, Project};
+use crate::process::{self, Spawned, Start};
+use crate::store::records::{Account, LaneRecord, RunRecord};
+use crate::store::{LockName, Record};
+
+/// How many parts of a log are read before anything else gets its turn.
+const PARTS: usize = 16;
+
+/// How a run ended.
+pub(super) struct Ended {
+    /// The agent's process.
+    pub(super) status: ExitStatus,
+    /// Why it was ended; none when it ended by itself.
+    pub(super) cause: Option<Cause>,
+    /// How many processes it had left running.
+    pub(super) strays: usize,
+    /// What it said.
+    pub(super) summary: Summary,
+    /// The same, for its record.
+    pub(super) account: Account,
+}
+
+/// One run to be watched.
+pub(super) struct Watch<'a> {
+    pub(super) project: &'a Project,
+    pub(super) lane: &'a LaneRecord,
+    pub(super) attempt: u32,
+    pub(super) order: &'a Order,
+    pub(super) limits: Limits,
+    /// What marks its processes.
+    pub(super) mark: &'a str,
+}
+
+/// What is kept of a run while it lasts.
+struct Hearing {
+    tail: Tail,
+    reader: Reader,
+    clock: Clock,
+    live: Live,
+    events: Vec<Event>,
+    /// The lane's tip, and when its notes were changed, when it was last looked.
+    signs: Signs,
+}
+
+#[derive(PartialEq, Eq)]
+struct Signs {
+    tip: Option<crate::git::Oid>,
+    notes: Option<std::time::SystemTime>,
+}
+
+impl Watch<'_> {
+    /// Starts the agent, tells `started` its process, and waits for its end, or for a reason to end it. Whatever it left running is
+    /// ended too.
+    pub(super) async fn run(
+        &self,
+        wishes: &mut Wishes,
+        started: impl FnOnce(u32) -> Result<(), Error>,
+    ) -> Result<Ended, Error> {
+        let failed = |source| process::Error::Start { program: "the agent".into(), source };
+        let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
+        let mut child = self.start()?;
+        let group = child.id().unwrap_or_default();
+        let grace = self.project.settings.stop_grace;
+        if let Err(e) = started(group) {
+            process::end_group(group, grace);
+            return Err(e);
+        }
+        let mut hearing = Hearing {
+            tail: Tail::open(&log).map_err(lane::Error::io("read", &log))?,
+            reader: self.order.reader(),
+            clock: Clock::start(self.limits, Instant::now()),
+            live: Live::new(self.project.store.layout().run_live(&self.lane.name, self.attempt)),
+            events: Vec::new(),
+            signs: self.signs(),
+        };
+        let (status, cause) = match self.attend(&mut child, &mut hearing, wishes).await? {
+            Outcome::Ended(status) => (status, None),
+            Outcome::End(cause) => (self.stop(&mut child, group, wishes).await.map_err(failed)?, Some(cause)),
+        };
+        if process::group_lives(group) {
+            process::end_group(group, grace);
+        }
+        let strays = if self.order.keeps_strays { 0 } else { process::end_strays(self.mark, grace) };
+        while self.hear(&mut hearing)? {}
+        let usage = self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
+        if let Ok(bytes) = std::fs::read(usage) {
+            hearing.reader.read_usage_file(&bytes, &mut hearing.events);
+        }
+        let exit = Exit { code: status.code(), signal: status.signal() };
+        let summary = hearing.reader.finish(exit, &mut hearing.events);
+        let account = order::account(hearing.reader.progress(), &summary, None);
+        hearing.live.remove();
+        Ok(Ended { status, cause, strays, summary, account })
+    }
+
+    async fn attend(
+        &self,
+        child: &mut Spawned,
+        hearing: &mut Hearing,
+        wishes: &mut Wishes,
+    ) -> Result<Outcome, Error> {
+        loop {
+            let more = self.hear(hearing)?;
+            if let Some(cause) = self.is_too_much(hearing) {
+                return Ok(Outcome::End(cause));
+            }
+            let next = hearing.clock.next();
+            let limit = next.map(|(at, _)| at);
+            let due = hearing.live.due();
+            tokio::select! {
+                biased;
+                () = wishes.any() => return Ok(Outcome::End(Cause::Asked)),
+                status = child.wait() => {
+                    let failed = |source| process::Error::Start { program: "the agent".into(), source };
+                    return Ok(Outcome::Ended(status.map_err(failed)?));
+                }
+                () = until(due) => hearing.live.write(hearing.reader.progress()),
+                () = until(limit) => {
+                    if let Some((_, cause)) = next && !self.shows_signs(hearing, cause) {
+                        return Ok(Outcome::End(cause));
+                    }
+                }
+                () = std::future::ready(()), if more => {}
+                grown = hearing.tail.grown(), if !more => {
+                    let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
+                    grown.map_err(lane::Error::io("watch", &log))?;
+                },
+            }
+        }
+    }
+
+    /// Reads on in the log, for a while. Whether there may be more.
+    fn hear(&self, hearing: &mut Hearing) -> Result<bool, Error> {
+        let path = || self.project.store.layout().run_log(&self.lane.name, self.attempt);
+        for _ in 0..PARTS {
+            let part = hearing.tail.rest().map_err(|e| lane::Error::io("read", &path())(e))?;
+            if part.is_empty() {
+                return Ok(false);
+            }
+            hearing.reader.feed(part, &mut hearing.events);
+            let now = Instant::now();
+            hearing.clock.alive(now);
+            hearing.clock.set_over(hearing.reader.is_over(), now);
+            hearing.live.changed();
+            self.take_note(hearing)?;
+        }
+        Ok(true)
+    }
+
+    /// Keeps the session's id as soon as it is known: whatever happens, it can be gone on with.
+    fn take_note(&self, hearing: &mut Hearing) -> Result<(), Error> {
+        let session = hearing.events.drain(..).rev().find_map(|event| match event {
+            Event::Session { id, .. } => Some(id),
+            _ => None,
+        });
+        let Some(session) = session else { return Ok(()) };
+        let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
+        let mut run = RunRecord::load(&path)?;
+        if run.account.session.as_ref() != Some(&session) {
+            run.account.session = Some(session);
+            run.save(&path)?;
+        }
+        Ok(())
+    }
+
+    fn is_too_much(&self, hearing: &Hearing) -> Option<Cause> {
+        if hearing.reader.runaway().is_some() {
+            return Some(Cause::Runaway);
+        }
+        hearing.clock.is_beyond(spent(hearing.reader.progress())).then_some(Cause::Budget)
+    }
+
+    /// Whether something came of a silent run after all: a commit, or a change of its notes.
+    fn shows_signs(&self, hearing: &mut Hearing, cause: Cause) -> bool {
+        if cause != Cause::Stall {
+            return false;
+        }
+        let signs = self.signs();
+        let any = signs != hearing.signs;
+        if any {
+            hearing.signs = signs;
+            hearing.clock.alive(Instant::now());
+        }
+        any
+    }
+
+    fn signs(&self) -> Signs {
+        let notes = std::fs::metadata(self.order.dir.join("STATUS.md"));
+        Signs {
+            tip: self.project.repo.branch_tip(&self.lane.branch).ok().flatten(),
+            notes: notes.and_then(|meta| meta.modified()).ok(),
+        }
+    }
+
+    fn start(&self) -> Result<Spawned, Error> {
+        let (name, order) = (&self.lane.name, self.order);
+        let layout = self.project.store.layout();
+        let (program, args) = order.words.split_first().ok_or(Error::NoCommand)?;
+        let open = |path: &PathBuf| {
+            let opened = File::options().append(true).create(true).open(path);
+            opened.map_err(lane::Error::io("write", path))
+        };
+        // Half a line of one stream inside a line of the other would spoil a machine's reading.
+        let log = open(&layout.run_log(name, self.attempt))?;
+        let apart = match order.dialect.is_for_machines() {
+            true => open(&layout.run_errors(name, self.attempt))?,
+            false => open(&layout.run_log(name, self.attempt))?,
+        };
+        let mut start = Start::new(program.as_ref(), &order.dir).args(args).output(log, apart);
+        for (key, value) in &order.env {
+            start = start.env(key, value);
+        }
+        start = start.env(process::MARK, self.mark);
+        if let Some(file) = &order.stdin {
+            start = start.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
+        }
+        let alive = self.project.store.locks().take(&LockName::Alive(name.clone()))?;
+        // Inherited on purpose: as long as one of the agent's processes keeps it open, the run is not over. This process
+        // has one thread, so nothing else can be started while the flag is off.
+        let failed =
+            |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
+        fcntl_setfd(alive.file(), FdFlags::empty()).map_err(failed)?;
+        Ok(start.spawn_watched()?)
+    }
+
+    /// TERM, a time of grace, KILL; a wish ends the grace.
+    async fn stop(
+        &self,
+        child: &mut Spawned,
+        group: u32,
+        wishes: &mut Wishes,
+    ) -> std::io::Result<ExitStatus> {
+        process::ask_group(group);
+        tokio::select! {
+            status = child.wait() => return status,
+            () = tokio::time::sleep(self.project.settings.stop_grace) => {}
+            () = wishes.any() => {}
+        }
+        process::end_group(group, Duration::ZERO);
+        child.wait().await
+    }
+}
+
+/// What became of attending to a run.
+enum Outcome {
+    /// It ended by itself.
+    Ended(ExitStatus),
+    /// It is to be ended.
+    End(Cause),
+}
+
+/// Returns at that time; never without one.
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

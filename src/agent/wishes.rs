@@ -1,0 +1,33 @@
+//! Owns the signals that ask a supervisor to stop its agent.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::Error;
+use crate::process;
+
+/// TERM, INT and HUP.
+pub(super) struct Wishes([Signal; 3]);
+
+impl Wishes {
+    /// Listens from now on; the first signal is not missed.
+    pub(super) fn listen() -> Result<Wishes, Error> {
+        let listen = |kind| {
+            signal(kind).map_err(|source| process::Error::Start { program: "the supervisor".into(), source })
+        };
+        Ok(Wishes([
+            listen(SignalKind::terminate())?,
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::hangup())?,
+        ]))
+    }
+
+    /// Returns at the next one.
+    pub(super) async fn any(&mut self) {
+        let [a, b, c] = &mut self.0;
+        tokio::select! {
+            _ = a.recv() => {}
+            _ = b.recv() => {}
+            _ = c.recv() => {}
+        }
+    }
+}

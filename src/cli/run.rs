@@ -1,0 +1,99 @@
+//! Owns `git proq run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use super::complete::{agent_names, lane_names};
+use super::wishes::{Wishes, warn_of_power};
+use super::{Done, Session, resolve, spawn};
+use crate::agent::{self, Job};
+use crate::explain::Exit;
+
+/// Start an agent in a lane that is there
+///
+/// The lane stays as it is, with all that is in it; the agent begins a new conversation. Without PROMPT it is asked for the lane's
+/// task. `git proq send` goes on in the conversation that there was, `git proq redispatch` begins afresh from today's base.
+///
+/// Examples:
+///     git proq run payments codex "review this lane's commits and fix what is wrong"
+///     git proq run payments claude
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[expect(clippy::struct_field_names, reason = "flags are named for the user")]
+pub(crate) struct Run {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// The agent: a known one (see `git proq agents`) or any program on PATH
+    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    pub(crate) agent: String,
+    /// What the agent is asked to do; without it, the lane's task
+    #[arg(value_name = "PROMPT", conflicts_with = "file")]
+    pub(crate) prompt: Option<String>,
+    /// Read PROMPT from FILE, or from standard input with '-'
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// How the run is to be
+    #[command(flatten)]
+    pub(crate) wishes: Wishes,
+    /// Wait for the agent to end; exit with 4 when it failed
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Say what would be started, and start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    lane: &'a str,
+    agent: &'a str,
+    command: String,
+    attempt: u32,
+    state: String,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Run) -> Done {
+    let prompt = match &args.file {
+        None => args.prompt.clone(),
+        Some(file) => Some(spawn::read_prompt(file)?),
+    };
+    let project = session.project_to_change()?;
+    let lane = project.lane(&args.lane)?;
+    project.require_idle(&lane)?;
+    let task = || std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
+    let asked = prompt.clone().unwrap_or_else(task);
+    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &args.wishes.asked())?;
+    warn_of_power(session, Some(&job));
+    let mut now = lane.clone();
+    if !args.dry_run {
+        let (lane, lock) = project.hold_idle(&lane.name)?;
+        agent::require_at_task(&project, &lane)?;
+        now = agent::launch_again(&project, &lane, lock, &job, &resolve::this_program()?, prompt.as_deref())?;
+    }
+    if args.wait && !args.dry_run {
+        return spawn::follow(session, &project, &now, Some(&job));
+    }
+    if session.ui.json {
+        session.ui.object(Answer {
+            lane: &now.name,
+            agent: &job.agent,
+            command: job.shown(),
+            attempt: lane.attempt + 1,
+            state: now.state.to_string(),
+            dry_run: args.dry_run,
+        });
+        return Ok(Exit::Done);
+    }
+    if args.dry_run {
+        session.ui.answer(format!("would start {} in lane '{}': {}", job.called(), now.name, job.shown()));
+        return Ok(Exit::Done);
+    }
+    session.ui.answer(format!("{} is at work in lane '{}'", job.called(), now.name));
+    session.ui.hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", now.name));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,97 @@
+//! Owns `git proq send`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+use super::complete::lane_names;
+use super::{Done, Mistake, Session, resolve, spawn};
+use crate::agent::{self, Sent};
+use crate::explain::Exit;
+
+/// Tell a lane's agent more
+///
+/// The agent goes on in the same conversation, in the lane as it is, with TEXT as what is asked next. While it is at work, TEXT
+/// waits until its turn has ended. What is sent is not lost when something dies meanwhile: `git proq send LANE` without TEXT
+/// passes on what waits.
+///
+/// Examples:
+///     git proq send payments "also handle refunds"
+///     git proq send payments -f review.md --wait
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Send {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+    /// What to tell its agent
+    #[arg(value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+    /// Read TEXT from FILE, or from standard input with '-'
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) file: Option<PathBuf>,
+    /// Wait for the agent to end; exit with 4 when it failed
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Say what would be done, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    lane: &'a str,
+    agent: &'a str,
+    session: &'a str,
+    /// Whether it waits for the end of the agent's turn.
+    queued: bool,
+    state: String,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Send) -> Done {
+    let text = match &args.file {
+        None => args.text.clone(),
+        Some(file) => Some(spawn::read_prompt(file)?),
+    };
+    if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+        return Err(Mistake::Missing {
+            what: "there is nothing to send",
+            example: "git proq send LANE \"also handle refunds\"",
+        }
+        .into());
+    }
+    let project = session.project_to_change()?;
+    let lane = project.lane(&args.lane)?;
+    let to = agent::addressee(&project, &lane, text.as_deref())?;
+    let sent = match args.dry_run {
+        true => Sent::would(&project, &lane)?,
+        false => agent::send(&project, &lane, text.as_deref(), &resolve::this_program()?)?,
+    };
+    let lane = project.lane(&lane.name)?;
+    if args.wait && !args.dry_run {
+        return spawn::follow(session, &project, &lane, None);
+    }
+    if session.ui.json {
+        session.ui.object(Answer {
+            lane: &lane.name,
+            agent: &to.agent,
+            session: &to.session,
+            queued: sent == Sent::Waits,
+            state: lane.state.to_string(),
+            dry_run: args.dry_run,
+        });
+        return Ok(Exit::Done);
+    }
+    let would = if args.dry_run { "would be " } else { "" };
+    session.ui.answer(match sent {
+        Sent::Started => format!("{would}sent to '{}'; {} goes on", lane.name, to.agent),
+        Sent::Waits => format!("{would}kept for '{}' until its agent's turn has ended", lane.name),
+    });
+    if !args.dry_run {
+        session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
+    }
+    Ok(Exit::Done)
+}

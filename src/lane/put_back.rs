@@ -1,0 +1,43 @@
+//! Owns bringing a lane back to where it was before a run, so that the run can be tried again. Nothing of what it did is lost.
+
+use super::operation::operate;
+use super::{Error, Project};
+use crate::git::{Oid, RefMove, WorktreeList};
+use crate::store::new_id;
+use crate::store::records::LaneRecord;
+
+/// Where the work of a run went that was taken out of its lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PutBack {
+    /// The ref that keeps its commits.
+    pub(crate) saved: Option<String>,
+    /// The snapshot that keeps what was uncommitted; ignored files stay where they are.
+    pub(crate) snap: Option<String>,
+}
+
+/// Brings a lane's branch and files to `to`, as one operation. The caller holds the lane's run lock.
+///
+/// # Errors
+/// [`Error::OffBranch`] when HEAD is not on the lane's branch; whatever a transition refuses. Then nothing was changed.
+pub(crate) fn put_back(project: &Project, lane: &LaneRecord, to: Oid, why: &str) -> Result<PutBack, Error> {
+    let worktrees = WorktreeList::read(&project.repo)?;
+    let on_branch =
+        worktrees.at(&lane.path).is_some_and(|w| w.branch.as_deref() == Some(lane.branch.as_str()));
+    let tip = project.repo.branch_tip(&lane.branch)?.filter(|_| on_branch);
+    let tip = tip.ok_or_else(|| Error::OffBranch { name: lane.name.clone(), branch: lane.branch.clone() })?;
+    operate(project, "retry", |op| {
+        op.set_why(format!("git-proq retry: {why}"));
+        let snap = op.snapshot(&lane.path, tip, why, &[])?.map(|snap| snap.id);
+        let saved = (tip != to).then(|| format!("refs/proq/saved/{}-{}", lane.name, new_id()));
+        if let Some(saved) = &saved {
+            op.anchor(saved, tip)?;
+        }
+        if let Some(snap) = &snap {
+            op.clear(&lane.path, snap)?;
+        }
+        if tip != to {
+            op.transition(&lane.path, tip, to, RefMove::Branch(lane.branch.clone()))?;
+        }
+        Ok(PutBack { saved, snap })
+    })
+}
