@@ -129,6 +129,26 @@ pub enum Error {
         /// The file that it keeps open.
         file: std::path::PathBuf,
     },
+    /// The hooks are files of the project.
+    #[error("hooks are in {}, among the project's own files; nothing was written", folder.display())]
+    HooksOfTheProject {
+        /// The folder.
+        folder: std::path::PathBuf,
+    },
+    /// What would be kept there has no place.
+    #[error("{} is there already, and is where the present hook would be kept; nothing was written", path.display())]
+    HookInTheWay {
+        /// The file.
+        path: std::path::PathBuf,
+    },
+    /// Somebody changed a hook that was installed.
+    #[error("{}: {what}; nothing was changed", path.display())]
+    HookChanged {
+        /// The hook.
+        path: std::path::PathBuf,
+        /// What was found.
+        what: &'static str,
+    },
     /// From a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
@@ -141,6 +161,27 @@ pub enum Error {
     /// From another program.
     #[error(transparent)]
     Process(#[from] process::Error),
+}
+
+impl Error {
+    /// What helps where the repository's hooks folder is not as it should be.
+    fn hints_on_hooks(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::HooksOfTheProject { folder } => vec![
+                format!(
+                    "have a post-commit hook of your own there run this (with husky in {}): git proq hooks run",
+                    folder.parent().unwrap_or(folder).join("post-commit").display()
+                )
+                .into(),
+            ],
+            Error::HookInTheWay { path } => vec![format!("look at it, then move it away: {}", path.display()).into()],
+            Error::HookChanged { path, .. } => vec![
+                format!("put it right by hand; what was there before is {}.before-git-proq", path.display())
+                    .into(),
+            ],
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Explain for Error {
@@ -193,6 +234,9 @@ impl Explain for Error {
                 format!("find it by the file that it keeps open: lsof '{}'", file.display()).into(),
                 format!("end it, then try again: git proq stop {lane}").into(),
             ],
+            Error::HooksOfTheProject { .. } | Error::HookInTheWay { .. } | Error::HookChanged { .. } => {
+                self.hints_on_hooks()
+            }
             Error::Lane(e) => e.hints(),
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),

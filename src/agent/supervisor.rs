@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::Error;
 use super::again::Patience;
+use super::fence::Fence;
 use super::follow_up::FollowUp;
 use super::inbox::Inbox;
 use super::launch::{self, STARTED};
@@ -123,6 +124,7 @@ impl Supervisor<'_> {
     /// One run: from its start to what follows it.
     fn one(&mut self, order: &Order) -> Result<Next, Error> {
         let ended = self.watch(order)?;
+        Fence::finish(self.project, &self.lane, order.attempt);
         let (project, lane) = (self.project, self.lane.clone());
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
         let mut verdict = settle.judge();
@@ -138,7 +140,8 @@ impl Supervisor<'_> {
     fn watch(&mut self, order: &Order) -> Result<Ended, Error> {
         let (project, lane) = (self.project, self.lane.clone());
         let limits = order.limits;
-        let watch = Watch { project, lane: &lane, attempt: order.attempt, order, limits, mark: &self.mark };
+        let (attempt, mark, exe) = (order.attempt, &self.mark, self.exe);
+        let watch = Watch { project, lane: &lane, attempt, order, limits, mark, exe };
         let (answered, mark, now) = (&mut self.answered, &self.mark, &mut self.lane);
         let started = |group: u32| {
             *now = note_start(project, &lane, order.attempt, group, mark)?;

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::Error;
+use super::fence::Fence;
 use super::limits::{Cause, Clock, Limits};
 use super::live::Live;
 use super::order::{self, Order, spent};
@@ -46,6 +47,8 @@ pub(super) struct Watch<'a> {
     pub(super) limits: Limits,
     /// What marks its processes.
     pub(super) mark: &'a str,
+    /// This program.
+    pub(super) exe: &'a Path,
 }
 
 /// What is kept of a run while it lasts.
@@ -223,7 +226,10 @@ impl Watch<'_> {
             true => open(&layout.run_errors(name, self.attempt))?,
             false => open(&layout.run_log(name, self.attempt))?,
         };
-        let mut start = Start::new(program.as_ref(), &order.dir).args(args).output(log, apart);
+        let fence = Fence::prepare(self.project, self.lane, self.attempt, &order.dir, self.exe)?;
+        let (variable, hooks) = fence.env();
+        let start = Start::new(program.as_ref(), &order.dir).args(args).env(variable, hooks);
+        let mut start = start.output(log, apart);
         for (key, value) in &order.env {
             start = start.env(key, value);
         }

@@ -73,6 +73,7 @@ pub(crate) enum Command {
     Agents(super::agents::Agents),
     Approve(super::approve::Approve),
     Config(super::config::Config),
+    Hooks(super::hooks::Hooks),
     Setup(super::setup::Setup),
     Completions(super::complete::Completions),
     Man(super::man::Man),
@@ -83,4 +84,6 @@ pub(crate) enum Command {
     AgentEvent(super::agent_event::AgentEvent),
     #[command(name = "_overlaps", hide = true)]
     Overlaps(super::overlaps::Overlaps),
+    #[command(name = "_moved", hide = true)]
+    Moved(super::moved::Moved),
 }

@@ -17,12 +17,15 @@ mod events;
 mod gc;
 mod grid;
 mod groups;
+mod hook;
+mod hooks;
 mod list;
 mod logs;
 mod man;
 mod matrix;
 mod merge;
 mod mistake;
+mod moved;
 mod op;
 mod overlaps;
 mod preview;
@@ -65,6 +68,9 @@ pub(crate) type Done = Result<Exit, Failure>;
 
 /// Runs the program and returns its exit code.
 pub(crate) fn main() -> ExitCode {
+    if let Some(code) = hook::answer_git() {
+        return code;
+    }
     ui::set_up_colours();
     complete::answer_shell();
     let parsed = groups::command()
@@ -117,11 +123,13 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Agents(args) => agents::run(&session, &args),
         Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
+        Command::Hooks(args) => hooks::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),
         Command::Completions(args) => complete::run(&session, &args),
         Command::Man(args) => man::run(&session, &args),
         Command::Demo(args) => demo::run(&session, &args),
         Command::AgentEvent(args) => agent_event::run(&session, &args),
+        Command::Moved(args) => moved::run(&session, &args),
         Command::Overlaps(args) => overlaps::run(&session, &args),
         Command::Supervise(args) => supervise::run(&session, args),
     }

@@ -24,6 +24,12 @@ pub(crate) enum Name {
     /// Two lanes would conflict that did not when they were last looked at.
     #[serde(rename = "lane.overlap")]
     LaneOverlap,
+    /// A commit was made in a lane.
+    #[serde(rename = "lane.committed")]
+    LaneCommitted,
+    /// A lane's agent changed something outside of its lane, or seems to have.
+    #[serde(rename = "lane.escape")]
+    LaneEscape,
     /// An agent was started.
     #[serde(rename = "run.started")]
     RunStarted,

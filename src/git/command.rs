@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use super::{Error, Oid};
+use super::{Error, Oid, injected};
 
 /// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
 const KEPT: &[&str] = &[
@@ -273,7 +273,7 @@ fn inherit(file: Option<&File>, flags: FdFlags) {
     }
 }
 
-/// Takes every `GIT_*` variable out that ties a call to some other repository.
+/// Takes every `GIT_*` variable out that ties a call to some other repository, and the hooks of an agent's run.
 fn scrub(command: &mut std::process::Command) {
     for (key, _) in std::env::vars_os() {
         let Some(name) = key.to_str() else { continue };
@@ -282,6 +282,11 @@ fn scrub(command: &mut std::process::Command) {
             command.env_remove(name);
         }
     }
+    // What an agent in a lane may not do itself, this program may: it has rules and a journal of its own.
+    match injected::own_parameters() {
+        Some(parameters) => command.env(injected::VARIABLE, parameters),
+        None => command.env_remove(injected::VARIABLE),
+    };
 }
 
 /// An exit status in words, a signal included.

@@ -29,6 +29,11 @@ impl RepoPath {
         (!bytes.is_empty()).then(|| RepoPath(bytes.to_vec()))
     }
 
+    /// Reads back what is shown of a path.
+    pub(crate) fn from_text(text: &str) -> Option<RepoPath> {
+        unescape(text).map(RepoPath)
+    }
+
     /// The path below `root`.
     pub(crate) fn under(&self, root: &Path) -> PathBuf {
         root.join(OsStr::from_bytes(&self.0))

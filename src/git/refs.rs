@@ -70,6 +70,13 @@ impl Repo {
         Oid::from_hex(out.line().as_bytes()).ok_or_else(none)
     }
 
+    /// The commits of the stash's entries, oldest first, as its reflog has them. None where refs are in reftable files.
+    pub(crate) fn stash_entries(&self) -> Vec<Oid> {
+        let text = std::fs::read(self.common_dir().join("logs/refs/stash")).unwrap_or_default();
+        let lines = text.split(|b| *b == b'\n');
+        lines.filter_map(|line| Oid::from_hex(line.split(|b| *b == b' ').nth(1)?)).collect()
+    }
+
     /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message.
     pub(crate) fn swap_ref(&self, name: &str, new: Oid, old: Oid, why: &str) -> Result<(), Error> {
         let call = self.git().args(["update-ref", "--no-deref", "-m", why]);

@@ -182,7 +182,10 @@ fn refuse_mixture(program: &Program, worktree: Option<&Path>, common_dir: &Path)
         ["GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR"].iter().any(|name| std::env::var_os(name).is_some());
     let (true, Some(dir)) = (set, worktree) else { return Ok(()) };
     let found = program.in_dir(dir).args(["rev-parse", "--git-common-dir"]).run();
-    let found = found.map(|out| real(&dir.join(out.line())));
+    let found = found.map(|mut out| {
+        out.stdout.pop_if(|last| *last == b'\n');
+        real(&super::RepoPath::new(out.stdout).under(dir))
+    });
     match found {
         Ok(found) if found == common_dir => Ok(()),
         _ => Err(Error::Mixture { dir: dir.to_owned(), git_dir: common_dir.to_owned() }),

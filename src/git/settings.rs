@@ -1,13 +1,11 @@
 //! Owns reading git's configuration.
 
-use super::Repo;
+use super::{Repo, injected};
 
-/// Where git puts the settings of `git -c key=value proq`; the library does not look there.
-const FROM_COMMAND_LINE: &str = "GIT_CONFIG_PARAMETERS";
-
-/// Adds the settings of git's own command line, which win over all files.
+/// Adds the settings of git's own command line (`git -c key=value proq`), which win over all files; the library does not look
+/// there.
 pub(super) fn add_from_command_line(gix: &mut gix::Repository) {
-    let Ok(text) = std::env::var(FROM_COMMAND_LINE) else { return };
+    let Some(Ok(text)) = injected::own_parameters().map(std::ffi::OsString::into_string) else { return };
     for setting in parse(&text) {
         let mut snapshot = gix.config_snapshot_mut();
         // One at a time: what the library cannot read says nothing about the others.

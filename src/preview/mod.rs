@@ -13,5 +13,5 @@ pub(crate) use enter::{Entered, enter};
 pub(crate) use error::Error;
 pub(crate) use leave::{Back, back, leave_for};
 pub(crate) use plan::plan;
-pub(crate) use refresh::{Refreshed, refresh};
+pub(crate) use refresh::{Refreshed, keep_up, refresh};
 pub(crate) use retire::{Retired, retire};

@@ -49,3 +49,17 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
         Ok(done)
     })
 }
+
+/// Brings the preview of a lane along when the lane has only gone forward, and says whether it did. A preview that is closed,
+/// or that of another lane, stays as it is.
+///
+/// # Errors
+/// As for [`refresh`]: nothing is changed then.
+pub(crate) fn keep_up(project: &Project, lane: &str) -> Result<bool, Error> {
+    let Some(open) = desk::open_preview(project)?.filter(|open| open.lane == lane) else { return Ok(false) };
+    let tip = tip_of(project, &project.lane(lane)?)?;
+    if tip == open.tip || !project.repo.is_ancestor(open.tip, tip)? {
+        return Ok(false);
+    }
+    Ok(refresh(project)?.to == tip)
+}

@@ -4,6 +4,7 @@ mod child;
 mod error;
 mod group;
 mod identity;
+mod pass_on;
 mod strays;
 mod watched;
 
@@ -11,6 +12,7 @@ pub(crate) use child::{Spawned, Start};
 pub(crate) use error::Error;
 pub(crate) use group::{ask_group, end_group, end_holders, group_lives, leave_session, signal_process};
 pub(crate) use identity::{birth_of, is_same};
+pub(crate) use pass_on::PassOn;
 pub(crate) use strays::{MARK, adopt_orphans, end_strays};
 pub use watched::Ended;
 pub(crate) use watched::Watched;

@@ -192,6 +192,48 @@ impl Layout {
         self.root.join("trash")
     }
 
+    /// What fences in the git of agents: a folder for each run.
+    pub(crate) fn fences(&self) -> PathBuf {
+        self.root.join("fences")
+    }
+
+    /// That of a lane's `attempt`-th run.
+    pub(crate) fn fence(&self, name: &str, attempt: u32) -> PathBuf {
+        self.fences().join(format!("{name}-{attempt}"))
+    }
+
+    /// The folder of hooks in it, which git is told to use.
+    pub(crate) fn fence_hooks(fence: &Path) -> PathBuf {
+        fence.join("hooks")
+    }
+
+    /// The program that these hooks start.
+    pub(crate) fn fence_program(fence: &Path) -> PathBuf {
+        fence.join("program")
+    }
+
+    /// What it knows of the run.
+    pub(crate) fn fence_record(fence: &Path) -> PathBuf {
+        fence.join("fence.toml")
+    }
+
+    /// Made once it was told that the run moved HEAD in this other worktree.
+    pub(crate) fn fence_told(fence: &Path, tree: &str) -> PathBuf {
+        fence.join(format!("told-{tree}"))
+    }
+
+    /// The fence that one of its hooks belongs to, and the common git directory that this is below.
+    pub(crate) fn fence_of_hook(hook: &Path) -> Option<(PathBuf, PathBuf)> {
+        let fence = hook.parent()?.parent()?;
+        let root = fence.parent()?.parent()?;
+        Some((fence.to_owned(), root.parent()?.to_owned()))
+    }
+
+    /// Made when a lane got a commit that nobody has looked at yet.
+    pub(crate) fn moved(&self, name: &str) -> PathBuf {
+        self.lane(name).join("moved")
+    }
+
     /// The event log.
     pub(crate) fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")

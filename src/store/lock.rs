@@ -36,6 +36,8 @@ pub(crate) enum LockName {
     Hooks,
     /// A lane that lands by itself, from before its run ends until its landing is over.
     Landing(String),
+    /// Looking at the commits that a lane got, by one process at a time.
+    Moved(String),
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -53,6 +55,7 @@ impl LockName {
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
             LockName::Landing(lane) => format!("lanes/{lane}{LANDING}").into(),
+            LockName::Moved(lane) => format!("lanes/{lane}.moved.lock").into(),
         }
     }
 
@@ -65,7 +68,7 @@ impl LockName {
             LockName::Tree(id) => format!("the worktree '{id}'"),
             LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
-            LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) => {
+            LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) | LockName::Moved(lane) => {
                 format!("lane '{lane}'")
             }
         }

@@ -206,8 +206,9 @@ fn it_queues_like_any_landing_and_knows_nothing_of_the_run() {
 
 #[test]
 fn who_is_sent_at_a_conflict_is_the_lane_s_own_agent() {
+    // On the base it stands for somebody else, whose git is not an agent's.
     let script = "case $(git log -1 --format=%s) in first) echo lane > a.txt; git commit -qam lane;
-        git -C \"$ROOT/repo\" commit -q --allow-empty -m x; cd \"$ROOT/repo\"; echo main > a.txt; git commit -qam main;; *)
+        unset GIT_CONFIG_PARAMETERS; git -C \"$ROOT/repo\" commit -q --allow-empty -m x; cd \"$ROOT/repo\"; echo main > a.txt; git commit -qam main;; *)
         printf 'main\\nlane\\n' > a.txt; git add a.txt;; esac";
     let run = |settings: &[&str], agent: &[&str]| {
         let sandbox = Sandbox::new();

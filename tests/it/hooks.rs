@@ -113,6 +113,7 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     );
     sandbox.git(&["config", "proq.agent.backoff", "0"]);
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
+    sandbox.lane_with("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();

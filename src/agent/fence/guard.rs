@@ -1,0 +1,133 @@
+//! Owns which refs an agent may not write: what is shared with others, and what is others'.
+
+use std::path::Path;
+
+use super::hook::Hook;
+use crate::git::{HookPlace, Oid};
+use crate::lane::Project;
+use crate::note::Listener;
+use crate::store::new_id;
+
+const HEADS: &str = "refs/heads/";
+const STASH: &str = "refs/stash";
+const PROQ: &str = "refs/proq/";
+
+/// One line of what git is about to do: ids as git writes them, all zeros for "not there", `ref:NAME` for a symbolic one.
+pub(super) struct Update<'a> {
+    pub(super) old: &'a [u8],
+    pub(super) new: &'a [u8],
+    pub(super) name: &'a str,
+}
+
+impl Update<'_> {
+    /// The lines of a hook's input. What does not look like one is passed over.
+    pub(super) fn all(input: &[u8]) -> impl Iterator<Item = Update<'_>> {
+        input.split(|b| *b == b'\n').filter_map(|line| {
+            let mut words = line.splitn(3, |b| *b == b' ');
+            let (old, new) = (words.next()?, words.next()?);
+            Some(Update { old, new, name: std::str::from_utf8(words.next()?).ok()? })
+        })
+    }
+
+    fn removes(&self) -> bool {
+        is_zero(self.new)
+    }
+}
+
+fn is_zero(id: &[u8]) -> bool {
+    !id.is_empty() && id.iter().all(|b| *b == b'0')
+}
+
+/// Judges what git is about to do to refs, while it holds their locks, and returns what to say if it may not. HEAD, tags,
+/// remote-tracking branches and what lies in the worktree's own folder are nobody else's.
+pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<String>> {
+    let doubtful: Vec<Update<'_>> = Update::all(input).filter(|update| is_doubtful(update, hook)).collect();
+    if doubtful.is_empty() {
+        return None;
+    }
+    match Project::open(dir, Listener::silent()) {
+        Ok(project) => doubtful.iter().find_map(|update| refusal(&project, hook, update)),
+        Err(e) => Some(vec![format!("git-proq: refused: it cannot be known whose this is: {e}")]),
+    }
+}
+
+fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
+    let name = update.name;
+    let own = name.strip_prefix(HEADS) == Some(hook.record.branch.as_str());
+    let shared = name == STASH || name.starts_with(PROQ) || name.starts_with(HEADS);
+    // `pack-refs` takes each ref's own file away once its value is in the packed one.
+    let pruned =
+        || update.removes() && !is_zero(update.old) && hook.place.is_prune(name.as_bytes(), update.old);
+    shared && !own && !pruned()
+}
+
+fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Vec<String>> {
+    let now = match project.repo.ref_tip(update.name) {
+        Ok(now) => now,
+        Err(e) => return Some(vec![format!("git-proq: refused: it cannot be known whose this is: {e}")]),
+    };
+    // Refs that are packed are written with the values that they have.
+    let unchanged = match now {
+        Some(now) => Oid::from_hex(update.new) == Some(now),
+        None => update.removes(),
+    };
+    if unchanged {
+        return None;
+    }
+    if update.name == STASH {
+        return stash(project, hook, update);
+    }
+    let lane = &hook.record.lane;
+    let what = match update.name.strip_prefix(HEADS) {
+        None => format!("{} is git-proq's own", update.name),
+        Some(branch) => whose(project, &hook.place, branch)?,
+    };
+    Some(vec![
+        format!("git-proq: refused: {what}; the agent of lane '{lane}' may not write it"),
+        format!(
+            "git-proq: commit to {} in the lane instead; what is on it is landed from there",
+            hook.record.branch
+        ),
+    ])
+}
+
+/// Whose a branch is, as the beginning of a sentence; none if it is nobody's.
+fn whose(project: &Project, place: &HookPlace, branch: &str) -> Option<String> {
+    let lanes = project.lanes().unwrap_or_default();
+    if let Some(lane) = lanes.iter().find(|lane| lane.branch == branch) {
+        return Some(format!("branch {branch} is that of lane '{}'", lane.name));
+    }
+    if project.is_own_branch(branch) {
+        return Some(format!("branch {branch} is git-proq's own"));
+    }
+    if lanes.iter().any(|lane| lane.base == branch && !lane.state.is_over()) {
+        return Some(format!("branch {branch} is what lanes land on"));
+    }
+    let main = HookPlace { git_dir: place.common_dir.clone(), common_dir: place.common_dir.clone() };
+    let there = main.head().is_some_and(|head| head.strip_prefix("ref: refs/heads/") == Some(branch));
+    (there && project.repo.main_worktree().is_some())
+        .then(|| format!("branch {branch} is checked out in the main checkout"))
+}
+
+/// The stash is one for all worktrees. What would have gone there is kept; what git puts back by itself when a rebase or merge
+/// is over has nowhere else to go.
+fn stash(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Vec<String>> {
+    let lane = &hook.record.lane;
+    let refused = format!(
+        "git-proq: refused: the stash is one for all worktrees; the agent of lane '{lane}' may not write it"
+    );
+    let Some(commit) = Oid::from_hex(update.new).filter(|_| !update.removes()) else {
+        // Git has taken it off the list by now.
+        let kept = "git-proq: what was its last entry is kept: git stash apply refs/stash";
+        return Some(vec![refused, kept.to_owned()]);
+    };
+    if hook.place.is_autostash(update.new) {
+        return None;
+    }
+    let name = format!("{PROQ}saved/{lane}-stash-{}", new_id());
+    let kept = match project.repo.create_ref(&name, commit, "git-proq: a stash of a lane") {
+        Ok(()) => format!("a copy is kept: git stash apply {name}"),
+        Err(_) => format!("it is still there as {commit}"),
+    };
+    Some(vec![refused, format!("git-proq: your changes are where they were; commit them instead ({kept})")])
+}

@@ -1,0 +1,90 @@
+//! Owns the fence around a run: a folder of hooks that the git of its agent uses, by environment only, in front of the
+//! repository's own.
+
+mod after_commit;
+mod by_hand;
+mod escape;
+mod guard;
+mod hook;
+mod shims;
+mod stash;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub(crate) use after_commit::{commit_by_hand, has_moved, take_up};
+pub(crate) use by_hand::{Found, HookByHand};
+pub(crate) use hook::answer;
+
+use super::Error;
+use crate::git;
+use crate::lane::Project;
+use crate::store::records::{FenceRecord, LaneRecord};
+use crate::store::{Layout, Record, make_private, remove_tree};
+
+/// The fence of one run. It stands until [`Fence::finish`], or until the lane's next run where nobody came to that.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Fence {
+    dir: PathBuf,
+}
+
+impl Fence {
+    /// Puts up the fence of a lane's `attempt`-th run, which works in `dir`; `exe` is this program. The caller holds the run
+    /// lock. Nothing of the repository is changed.
+    ///
+    /// # Errors
+    /// When its folder cannot be made, or git cannot say where the repository's hooks are.
+    pub(crate) fn prepare(
+        project: &Project,
+        lane: &LaneRecord,
+        attempt: u32,
+        dir: &Path,
+        exe: &Path,
+    ) -> Result<Fence, Error> {
+        remove_old(project, &lane.name)?;
+        let layout = project.store.layout();
+        let fence = Fence { dir: layout.fence(&lane.name, attempt) };
+        make_private(&fence.dir)?;
+        let own_hooks = project.repo.hook_names(dir)?;
+        let record = FenceRecord {
+            lane: lane.name.clone(),
+            branch: lane.branch.clone(),
+            git_dir: project.repo.git_dir_of(dir)?,
+            own_hooks,
+            stash: project.repo.stash_entries(),
+        };
+        record.save(&Layout::fence_record(&fence.dir))?;
+        shims::write(&fence.dir, exe, &record.own_hooks)?;
+        Ok(fence)
+    }
+
+    /// The variable that makes every git of the agent use it. The starter of a program takes the variable of this name out
+    /// that it has itself, so nothing of it has to be kept.
+    pub(crate) fn env(&self) -> (&'static str, OsString) {
+        (git::HOOKS_VARIABLE, git::hooks_setting(&Layout::fence_hooks(&self.dir)))
+    }
+
+    /// Ends the fence of a run whose agent has ended: tells what the run changed outside of its lane, as far as that can be
+    /// known, keeps what it took off the stash, and takes the folder away.
+    pub(crate) fn finish(project: &Project, lane: &LaneRecord, attempt: u32) {
+        let dir = project.store.layout().fence(&lane.name, attempt);
+        escape::tell_of_files(project, lane, attempt, &dir);
+        stash::keep_dropped(project, lane, attempt, &dir);
+        if let Err(e) = remove_tree(&dir) {
+            project.listener.warn(e.to_string());
+        }
+    }
+}
+
+/// Takes fences away that a killed supervisor left: those of this lane, in which nothing runs, and of lanes that are gone.
+fn remove_old(project: &Project, lane: &str) -> Result<(), Error> {
+    let layout = project.store.layout();
+    for name in layout.names_in("fences") {
+        let Some((of, _)) = name.rsplit_once('-') else { continue };
+        if of == lane || !layout.lane_record(of).exists() {
+            remove_tree(&layout.folder_of("fences", &name))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! Owns the tests of what an agent's git may not write, and of what is noticed that it did outside of its lane.
+
+use super::support::Sandbox;
+
+/// Runs a script as an agent that goes on whatever is refused, and returns what it wrote.
+#[track_caller]
+fn agent(sandbox: &Sandbox, name: &str, script: &str) -> String {
+    let _ =
+        sandbox.proq(&["spawn", "--wait", "-n", name, "--", "sh", "-c", &format!("{script}\nexit 0")]).ok();
+    sandbox.plain(sandbox.proq(&["logs", name]).ok().as_bytes())
+}
+
+#[test]
+fn branches_of_others_are_refused_in_clear_words() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("other", "echo o > o.txt");
+    let refs = || sandbox.git(&["for-each-ref", "refs/heads/main", "refs/heads/proq/other", "refs/proq"]);
+    let before = refs();
+    let said = agent(
+        &sandbox,
+        "x",
+        "git commit -q --allow-empty -m mine
+        git update-ref refs/heads/main HEAD; git branch -q -D proq/other
+        git update-ref -d refs/heads/proq/other; git update-ref refs/heads/proq/new HEAD; git update-ref refs/proq/a HEAD
+        git -C \"$ROOT/repo\" commit -q --allow-empty -m astray",
+    );
+    insta::assert_snapshot!(said, @r"
+    git-proq: refused: branch main is what lanes land on; the agent of lane 'x' may not write it
+    git-proq: commit to proq/x in the lane instead; what is on it is landed from there
+    fatal: ref updates aborted by hook
+    error: cannot delete branch 'proq/other' used by worktree at '[ROOT]/repo/.proq-worktrees/other'
+    git-proq: refused: branch proq/other is that of lane 'other'; the agent of lane 'x' may not write it
+    git-proq: commit to proq/x in the lane instead; what is on it is landed from there
+    fatal: ref updates aborted by hook
+    git-proq: refused: branch proq/new is git-proq's own; the agent of lane 'x' may not write it
+    git-proq: commit to proq/x in the lane instead; what is on it is landed from there
+    fatal: ref updates aborted by hook
+    git-proq: refused: refs/proq/a is git-proq's own; the agent of lane 'x' may not write it
+    git-proq: commit to proq/x in the lane instead; what is on it is landed from there
+    fatal: ref updates aborted by hook
+    git-proq: refused: branch main is what lanes land on; the agent of lane 'x' may not write it
+    git-proq: commit to proq/x in the lane instead; what is on it is landed from there
+    fatal: ref updates aborted by hook
+    ");
+    assert_eq!(refs(), before);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
+    assert_eq!(sandbox.events("lane.escape").len(), 0);
+}
+
+#[test]
+fn its_own_branch_new_branches_tags_and_remotes_are_an_agents_own() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["clone", "-q", "--bare", ".", "../far.git"]);
+    sandbox.git(&["branch", "elsewhere"]);
+    let script = "git commit -q --allow-empty -m a; git commit -q --amend --allow-empty -m b; git tag t; git branch feature
+        git remote add far \"$ROOT/far.git\"; git fetch -q far; git push -q far HEAD:there; git reset -q --hard HEAD~1
+        git commit -q --allow-empty -m c; git switch -q -c topic; git commit -q --allow-empty -m d; git switch -q -
+        git merge -q --no-ff -m e topic; git branch -D topic; git update-ref refs/heads/elsewhere HEAD; git rebase -q -f --root";
+    sandbox.lane_with("x", script);
+    let refs =
+        sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads", "refs/tags", "refs/remotes"]);
+    insta::assert_snapshot!(refs, @r"
+    refs/heads/elsewhere
+    refs/heads/feature
+    refs/heads/main
+    refs/heads/proq/x
+    refs/remotes/far/main
+    refs/remotes/far/there
+    refs/tags/t
+    ");
+}
+
+#[test]
+fn what_the_main_checkout_is_on_is_refused_whatever_lands_there() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("old", "echo o > o.txt");
+    sandbox.git(&["switch", "-q", "-c", "topic"]);
+    let said = agent(
+        &sandbox,
+        "x",
+        "git update-ref refs/heads/topic HEAD~0^{tree} 2>/dev/null; git -C ../.. commit -q --allow-empty -m y",
+    );
+    assert!(said.contains("branch topic is"), "{said}");
+    sandbox.git(&["switch", "-q", "-c", "unrelated"]);
+    let said =
+        agent(&sandbox, "y", "git commit -q --allow-empty -m z; git update-ref refs/heads/unrelated HEAD");
+    assert!(said.contains("branch unrelated is "), "{said}");
+}
+
+#[test]
+fn a_stash_is_refused_kept_and_changes_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo mine > a.txt; git stash -q");
+    let before = sandbox.git(&["stash", "list"]);
+    let said = agent(
+        &sandbox,
+        "x",
+        "git config a.b c; echo edited > a.txt; echo new > new.txt; git stash -u && echo stashed; git status -s; git stash clear
+        git checkout -q a.txt; rm new.txt; git commit -q --allow-empty -m end",
+    );
+    insta::assert_snapshot!(said, @r"
+    git-proq: refused: the stash is one for all worktrees; the agent of lane 'x' may not write it
+    git-proq: your changes are where they were; commit them instead (a copy is kept: git stash apply refs/proq/saved/x-stash-[ID])
+    fatal: ref updates aborted by hook
+     M a.txt
+    ?? new.txt
+    git-proq: refused: the stash is one for all worktrees; the agent of lane 'x' may not write it
+    git-proq: what was its last entry is kept: git stash apply refs/stash
+    fatal: ref updates aborted by hook
+    ");
+    assert_eq!(sandbox.git(&["stash", "list"]), before);
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    assert_eq!(sandbox.git(&["show", &format!("{kept}:a.txt")]), "edited");
+    assert_eq!(sandbox.git(&["show", &format!("{kept}^3:new.txt")]), "new");
+}
+
+#[test]
+fn entries_that_an_agent_drops_from_the_stash_are_kept() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("for n in 1 2 3; do echo mine $n > a.txt; git stash -q; done");
+    let ids = sandbox.git(&["stash", "list", "--format=%H"]);
+    let ids: Vec<&str> = ids.lines().collect();
+    // Somebody else pops one meanwhile.
+    let script = "git stash drop 'stash@{1}'; git -C \"$ROOT/repo\" stash drop -q 'stash@{1}'";
+    let _ = agent(&sandbox, "x", script);
+    assert_eq!(sandbox.git(&["stash", "list", "--format=%H"]), ids[0]);
+    assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), ids[1]);
+    let all = sandbox.events("lane.escape");
+    let told: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].starts_with("the agent of lane 'x' dropped an entry of the stash; it is kept: git stash apply refs/proq/saved/x-stash-"));
+}
+
+#[test]
+fn an_autostash_goes_where_git_puts_it() {
+    let sandbox = Sandbox::new();
+    let script = "echo one > a.txt; git commit -qam one; echo two > a.txt; git commit -qam two
+        echo fine > b.txt; git add b.txt; git rebase -q --autostash -f HEAD~1; test -e b.txt; git reset -q; rm b.txt
+        echo three > a.txt; git rebase --autostash --onto HEAD~2 HEAD~1 || true; git rebase --abort || true; git stash list";
+    sandbox.lane_with("x", script);
+    let _ = agent(
+        &sandbox,
+        "y",
+        "echo one > a.txt; git commit -qam one; echo mine > a.txt; git rebase --autostash --onto HEAD~1 HEAD; cat a.txt",
+    );
+    assert_eq!(sandbox.git(&["stash", "list", "--format=%gs"]), "autostash");
+    assert!(sandbox.git(&["show", "stash@{0}:a.txt"]).contains("mine"));
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/saved"]), "");
+}
+
+#[test]
+fn packing_and_pruning_touch_everybodys_refs_and_are_let_through() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("other", "echo o > o.txt");
+    sandbox.sh("echo mine > a.txt; git stash -q");
+    let all = || sandbox.git(&["for-each-ref"]);
+    let before = all();
+    let script = "git pack-refs --all; git gc -q --prune=now; git pack-refs --all; git fetch -q \"$ROOT/repo\"
+        ! git update-ref -d refs/heads/proq/other; ! git branch -D proq/other; ! git update-ref -d refs/stash";
+    sandbox.lane_with("x", script);
+    assert_eq!(
+        all().lines().filter(|l| !l.ends_with("proq/x")).collect::<Vec<_>>(),
+        before.lines().collect::<Vec<_>>()
+    );
+    assert!(!sandbox.repo.join(".git/refs/heads/proq/other").exists());
+}
+
+#[test]
+fn this_program_is_free_to_do_what_an_agents_git_may_not() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("other", "echo o > o.txt");
+    sandbox.lane_with("x", "git proq merge other; git proq spawn --empty -n more; cd \"$ROOT/repo\"; git -c a.b=c proq discard more");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "Merge lane other");
+}
+
+#[test]
+fn a_commit_in_a_lane_is_an_event_and_a_rebase_is_not_one_for_each_step() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "git commit -q --allow-empty -m 'one  thing'; git commit -q --allow-empty -m two; git rebase -q -f HEAD~2");
+    let all = sandbox.events("lane.committed");
+    let told: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
+    assert_eq!(told, ["lane 'x': ca3f0cb4 one  thing", "lane 'x': 7b550d8a two"]);
+    assert_eq!((&all[0]["lane"], &all[0]["state"]), (&"x".into(), &"running".into()));
+}
+
+#[test]
+fn a_preview_and_overlaps_keep_up_with_a_lane_while_its_agent_works() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.pipe("end");
+    sandbox.lane_of("other", "echo other > a.txt");
+    sandbox.start_lane("x", "cat \"$ROOT/go\"; echo x > a.txt; git commit -qam change; cat \"$ROOT/end\"");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    sandbox.tell("go");
+    // It is told last, when the preview has moved.
+    sandbox.until("lane.overlap", "x", 1);
+    assert_eq!(sandbox.read("a.txt"), "x\n");
+    assert_eq!(sandbox.events("run.ended").len(), 0);
+    sandbox.tell("end");
+}
+
+#[test]
+fn what_git_does_in_another_worktree_is_told_once() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("other", "echo o > o.txt");
+    let _ = agent(
+        &sandbox,
+        "x",
+        "cd \"$ROOT/repo\"; git worktree add -q ../tree -b tree; git worktree add -q --detach ../tree2; git -C ../tree commit -q --allow-empty -m t
+        git fetch -q .; git status -s; cd .proq-worktrees/other; git switch -q --detach; git commit -q --allow-empty -m a; git commit -q --allow-empty -m b",
+    );
+    let all = sandbox.events("lane.escape");
+    let told: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
+    assert_eq!(told, ["the agent of lane 'x' ran git in lane 'other', which wrote HEAD there"]);
+    assert_eq!((&all[0]["lane"], &all[0]["other"]), (&"x".into(), &"other".into()));
+}
+
+#[test]
+fn a_file_that_an_agent_names_and_that_changed_is_told_and_no_other() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("for f in named users old gone; do echo 1 > $f; done; echo ignored > .gitignore");
+    sandbox.commit_all("files");
+    sandbox.sh("echo 2 > old");
+    sandbox.lane_of("other", "echo o > o.txt");
+    let script = "cd \"$ROOT/repo\"; echo 2 > named; echo 2 > users; echo 2 > ignored; rm gone; echo 2 > .proq-worktrees/other/o.txt
+        echo \"{\\\"path\\\":\\\"$PWD/named\\\",\\\"n\\\":1} $PWD/old $PWD/a.txt $PWD/ignored, $PWD/.proq-worktrees/x/b $PWD/gone.\"
+        echo \"wrote $PWD/.proq-worktrees/other/o.txt\"";
+    sandbox.lane_with("x", script);
+    let all = sandbox.events("lane.escape");
+    let told: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
+    let unknown = "it is not known who changed them";
+    let begin = "while the agent of lane 'x' ran, files that its output names changed in";
+    assert_eq!(
+        told,
+        [
+            format!("{begin} the main checkout: gone, named; {unknown}"),
+            format!("{begin} lane 'other': o.txt; {unknown}")
+        ]
+    );
+    assert_eq!(all[0]["paths"], serde_json::json!(["gone", "named"]));
+    assert_eq!((&all[1]["other"], &all[1]["paths"]), (&"other".into(), &serde_json::json!(["o.txt"])));
+}

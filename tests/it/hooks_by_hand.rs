@@ -1,0 +1,136 @@
+//! Owns the tests of `git proq hooks`: a hook for commits by hand, in front of what is there, and gone without a trace.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use super::support::Sandbox;
+
+/// A repository with a hook of its own, and a lane.
+fn with_hook(text: &str, mode: u32) -> (Sandbox, PathBuf) {
+    let sandbox = Sandbox::new();
+    let hook = sandbox.repo.join(".git/hooks/post-commit");
+    sandbox.write(".git/hooks/post-commit", text);
+    std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(mode)).unwrap();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    (sandbox, hook)
+}
+
+/// Everything about a folder's files: names, rights, where links lead, contents.
+fn image(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().flatten();
+    let mut out: Vec<String> = entries
+        .map(|entry| {
+            let (path, meta) = (entry.path(), entry.metadata().unwrap());
+            let text = std::fs::read(&path).unwrap_or_default();
+            let link = std::fs::read_link(&path).ok();
+            format!("{path:?} {:o} {link:?} {text:?}", meta.permissions().mode())
+        })
+        .collect();
+    out.sort();
+    out
+}
+
+#[test]
+fn commits_by_hand_count_and_the_hook_that_was_there_runs_after() {
+    let (sandbox, hook) = with_hook("#!/bin/sh\necho \"$PWD\" >> \"$ROOT/ran\"\nexit 3\n", 0o755);
+    insta::assert_snapshot!(sandbox.proq(&["hooks", "install"]).shown(), @r"
+    wrote [ROOT]/repo/.git/hooks/post-commit, in front of the one that is there
+    --- code 0
+    ");
+    sandbox.commit_in_lane("x", "echo 1 > one");
+    sandbox.commit_all("not in a lane");
+    assert_eq!(sandbox.events("lane.committed").len(), 1);
+    let ran = std::fs::read_to_string(sandbox.root().join("ran")).unwrap();
+    assert_eq!(ran, format!("{}\n{}\n", sandbox.lane("x").display(), sandbox.repo.display()));
+    // An agent's commit is told once all the same.
+    sandbox.lane_with("y", "git commit -q --allow-empty -m by-agent");
+    assert_eq!(sandbox.events("lane.committed").len(), 2);
+    assert!(sandbox.proq(&["hooks", "install"]).ok().ends_with("post-commit is there already\n"));
+    assert_eq!(sandbox.proq(&["hooks", "status", "--json"]).json()["state"], "installed");
+    assert!(hook.with_file_name("post-commit.before-git-proq").exists());
+}
+
+#[test]
+fn what_was_there_comes_back_as_it_was() {
+    for (text, mode) in [("#!/bin/sh\n\0\r\n", 0o754), ("not run", 0o600)] {
+        let (sandbox, hook) = with_hook(text, mode);
+        let before = image(hook.parent().unwrap());
+        let _ = sandbox.proq(&["hooks", "install", "--dry-run"]).ok();
+        assert_eq!(image(hook.parent().unwrap()), before);
+        let _ = sandbox.proq(&["hooks", "install"]).ok();
+        sandbox.commit_in_lane("x", "echo 1 > one");
+        let _ = sandbox.proq(&["hooks", "uninstall", "--dry-run"]).ok();
+        assert_ne!(image(hook.parent().unwrap()), before);
+        let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
+        assert_eq!(image(hook.parent().unwrap()), before);
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(sandbox.proq(&["hooks", "uninstall"]).shown(), @r"
+            [ROOT]/repo/.git/hooks/post-commit is somebody else's; nothing was changed
+            --- code 0
+            ");
+        }
+    }
+}
+
+#[test]
+fn a_link_comes_back_as_a_link_and_an_empty_place_empty() {
+    let sandbox = Sandbox::new();
+    let folder = sandbox.repo.join(".git/hooks");
+    sandbox.sh("rm -rf .git/hooks");
+    let _ = sandbox.proq(&["hooks", "install"]).ok();
+    let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
+    assert_eq!(image(&folder), [""; 0]);
+    symlink("../nowhere", folder.join("post-commit")).unwrap();
+    let before = image(&folder);
+    let _ = sandbox.proq(&["hooks", "install"]).ok();
+    sandbox.commit_all("still works");
+    let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
+    assert_eq!(image(&folder), before);
+}
+
+#[test]
+fn what_somebody_changed_meanwhile_is_not_written_over() {
+    let (sandbox, hook) = with_hook("#!/bin/sh\n", 0o755);
+    let _ = sandbox.proq(&["hooks", "install"]).ok();
+    let ours = std::fs::read(&hook).unwrap();
+    for (file, why) in [
+        ("post-commit", "it was changed after it was installed"),
+        ("post-commit.before-git-proq", "what it stands in front of was changed after that"),
+    ] {
+        let path = hook.with_file_name(file);
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, [text.as_slice(), b"# more\n"].concat()).unwrap();
+        let before = image(hook.parent().unwrap());
+        let said = sandbox.proq(&["hooks", "uninstall"]).fails(1);
+        assert!(said.contains(why), "{said}");
+        assert_eq!(image(hook.parent().unwrap()), before);
+        std::fs::write(&path, text).unwrap();
+    }
+    std::fs::write(&hook, "#!/bin/sh\n# of a tool that writes its own\n").unwrap();
+    assert!(sandbox.proq(&["hooks", "uninstall"]).fails(1).contains("it is not git-proq's any more"));
+    assert!(sandbox.proq(&["hooks", "install"]).fails(1).contains("is where the present hook would be kept"));
+    std::fs::write(&hook, ours).unwrap();
+    let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
+}
+
+#[test]
+fn files_of_the_project_are_refused_and_another_folder_is_not() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "core.hooksPath", ".husky/_"]);
+    insta::assert_snapshot!(sandbox.proq(&["hooks", "install"]).shown(), @r"
+    --- stderr
+    error: hooks are in [ROOT]/repo/.husky/_, among the project's own files; nothing was written
+    hint: have a post-commit hook of your own there run this (with husky in [ROOT]/repo/.husky/post-commit): git proq hooks run
+    --- code 1
+    ");
+    assert!(!sandbox.repo.join(".husky").exists());
+    let elsewhere = sandbox.root().join("it's elsewhere");
+    sandbox.git(&["config", "core.hooksPath", elsewhere.to_str().unwrap()]);
+    let _ = sandbox.proq(&["hooks", "install"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.commit_in_lane("x", "echo 1 > one");
+    assert_eq!(sandbox.events("lane.committed").len(), 1);
+    // The other's hooks are this one's too, and it has no lanes.
+    sandbox.git(&["init", "-q", "../other"]);
+    sandbox.git_in(&sandbox.root().join("other"), &["commit", "-q", "--allow-empty", "-m", "fine"]);
+}
