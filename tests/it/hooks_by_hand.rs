@@ -23,7 +23,7 @@ fn image(folder: &Path) -> Vec<String> {
             let (path, meta) = (entry.path(), entry.metadata().unwrap());
             let text = std::fs::read(&path).unwrap_or_default();
             let link = std::fs::read_link(&path).ok();
-            format!("{path:?} {:o} {link:?} {text:?}", meta.permissions().mode())
+            format!("{} {:o} {link:?} {text:?}", path.display(), meta.permissions().mode())
         })
         .collect();
     out.sort();

@@ -15,7 +15,9 @@ const SUBJECT: usize = 72;
 
 /// A commit that an agent made. Nothing that goes wrong with this is a reason to disturb the commit.
 pub(super) fn by_agent(dir: &Path, hook: &Hook<'_>) {
-    if hook.place.git_dir != hook.record.git_dir {
+    // In the middle of a rebase, which makes many commits, HEAD is at none of the lane's.
+    let detached = hook.place.head().is_some_and(|head| !head.starts_with("ref: "));
+    if detached || hook.place.git_dir != hook.record.git_dir {
         return;
     }
     let Ok(project) = Project::open(dir, Listener::silent()) else { return };

@@ -32,6 +32,13 @@ pub(super) struct Hook<'a> {
     pub(super) args: &'a [OsString],
 }
 
+impl Hook<'_> {
+    /// Whether the repository had a hook of this name when the run began. To look again means to start git each time.
+    fn had(&self, name: &str) -> bool {
+        self.record.own_hooks.iter().any(|own| own == name)
+    }
+}
+
 /// Answers git, which has started the hook `shim` of a fence in `dir`. Where the repository has a hook of its own by that
 /// name this process becomes that, and does not return.
 ///
@@ -45,7 +52,7 @@ pub(crate) fn answer(dir: &Path, shim: &Path, args: &[OsString]) -> Result<Answe
     match name {
         REFERENCES => references(dir, &hook),
         "post-commit" => {
-            let own = git::own_hook(dir, name)?;
+            let own = if hook.had(name) { git::own_hook(dir, name)? } else { None };
             // The one that people have by `git proq hooks install` does the same.
             if !own.as_ref().is_some_and(|own| by_hand::is_ours(&dir.join(own))) {
                 after_commit::by_agent(dir, &hook);
@@ -86,7 +93,7 @@ fn passed_on(own: &Path, args: &[OsString]) -> PassOn {
 /// Asked up to three times about each change, most of which are nobody's business: whatever can be seen without opening
 /// anything is decided first.
 fn references(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
-    let own = hook.record.own_hooks.iter().any(|name| name == REFERENCES);
+    let own = hook.had(REFERENCES);
     let step = hook.args.first().and_then(|arg| arg.to_str()).unwrap_or_default();
     let elsewhere = hook.place.git_dir != hook.record.git_dir;
     if !own && step != "prepared" && !(step == "committed" && elsewhere) {
