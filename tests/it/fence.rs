@@ -103,7 +103,7 @@ fn a_repository_without_hooks_gets_none_but_ours_and_its_folder_is_closed() {
 fn what_a_killed_supervisor_left_goes_with_the_next_run() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
-    let old = sandbox.repo.join(".git/proq/fences/x-1/hooks");
+    let old = sandbox.repo.join(".git/proq/fences/x-7/hooks");
     std::fs::create_dir_all(&old).unwrap();
     std::fs::set_permissions(&old, std::fs::Permissions::from_mode(0o555)).unwrap();
     let other = sandbox.repo.join(".git/proq/fences/y-1");
