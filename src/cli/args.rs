@@ -78,6 +78,7 @@ pub(crate) enum Command {
     Agents,
     Approve(super::approve::Approve),
     Config(super::config::Config),
+    Task(super::task::Task),
     Setup(super::setup::Setup),
     Completions(super::complete::Completions),
     Man(super::man::Man),

@@ -74,6 +74,12 @@ pub enum Mistake {
     /// Commands of the repository's, and nobody to ask about them.
     #[error("nobody can be asked about the commands of this repository's proq.toml; nothing was approved")]
     Unapproved,
+    /// A report that is not written as one.
+    #[error("this is no report: {why}; what was reported before stays")]
+    Report {
+        /// What is wrong with it.
+        why: String,
+    },
     /// Somebody was asked and said no.
     #[error("nothing was changed")]
     Declined,
@@ -112,6 +118,10 @@ impl Explain for Mistake {
             Mistake::NoCheck { lane } => {
                 vec![format!("see what is known of it: git proq show {lane}").into()]
             }
+            Mistake::Report { .. } => vec![
+                "write {\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}, or plain text"
+                    .into(),
+            ],
             Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
             Mistake::Unapproved => vec!["approve them as they are: git proq approve --yes".into()],
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],

@@ -15,6 +15,8 @@ mod events;
 mod gc;
 mod grid;
 mod groups;
+mod harmless;
+mod identity;
 mod list;
 mod logs;
 mod man;
@@ -35,6 +37,7 @@ mod spawn;
 mod stop;
 mod supervise;
 mod table;
+mod task;
 mod terms;
 mod ui;
 mod undo;
@@ -108,6 +111,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Agents => agents::run(&session),
         Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
+        Command::Task(args) => task::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),
         Command::Completions(args) => complete::run(&session, &args),
         Command::Man(args) => man::run(&session, &args),

@@ -198,7 +198,7 @@ impl Asked {
     }
 }
 
-fn read_prompt(file: &Path) -> Result<String, Failure> {
+pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
     let piped = file == Path::new("-");
     let named = if piped { Path::new("standard input") } else { file };
     let unreadable = |source| Mistake::Unreadable { path: named.to_owned(), source };

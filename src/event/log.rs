@@ -30,6 +30,9 @@ pub(crate) enum Name {
     /// An agent ended; `state` says how.
     #[serde(rename = "run.ended")]
     RunEnded,
+    /// A lane's agent reported something.
+    #[serde(rename = "task.updated")]
+    TaskUpdated,
     /// A lane landed.
     #[serde(rename = "merge.landed")]
     MergeLanded,

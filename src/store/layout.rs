@@ -62,6 +62,14 @@ impl Layout {
         Path::new("runs").join(format!("{attempt}.merge.log"))
     }
 
+    /// What a lane's agent reported.
+    pub(crate) fn report(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::REPORT)
+    }
+
+    /// Its name in a lane's folder, which may be that of a removed one.
+    pub(crate) const REPORT: &str = "report.toml";
+
     /// Removed lanes, as `name@N`.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("history")

@@ -16,7 +16,9 @@ mod survey;
 mod tickets;
 mod wait;
 
-pub(crate) use atomic::{remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache};
+pub(crate) use atomic::{
+    remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_there,
+};
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;

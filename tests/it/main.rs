@@ -63,6 +63,7 @@ mod spawn;
 mod stop;
 mod strategies;
 mod support;
+mod task;
 mod task_checks;
 mod terminals;
 mod undo;
