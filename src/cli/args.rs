@@ -78,6 +78,7 @@ pub(crate) enum Command {
     Agents,
     Approve(super::approve::Approve),
     Config(super::config::Config),
+    Mcp(super::mcp::Mcp),
     Task(super::task::Task),
     Setup(super::setup::Setup),
     Completions(super::complete::Completions),

@@ -21,6 +21,7 @@ mod list;
 mod logs;
 mod man;
 mod matrix;
+mod mcp;
 mod merge;
 mod mistake;
 mod op;
@@ -111,6 +112,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Agents => agents::run(&session),
         Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
+        Command::Mcp(args) => mcp::run(&session, &args),
         Command::Task(args) => task::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),
         Command::Completions(args) => complete::run(&session, &args),

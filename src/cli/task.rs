@@ -13,8 +13,8 @@ use crate::store::{Record, path_form};
 
 /// Read a lane's task and report on it, from inside the lane
 ///
-/// For agents: which lane it is goes by the worktree that they stand in, and PROQ_LANE has to name the same one.
-/// Everybody else reads `git proq show LANE`.
+/// For agents: which lane it is goes by the worktree that they stand in, and PROQ_LANE has to name the same one. The `git
+/// proq mcp` server has the same two as tools. Everybody else reads `git proq show LANE`.
 ///
 /// Examples:
 ///     git proq task read

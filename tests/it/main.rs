@@ -34,6 +34,7 @@ mod losses;
 mod made_up_merges;
 mod manual;
 mod matrix;
+mod mcp;
 mod merge;
 mod merge_edges;
 mod merge_hooks;
