@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, table, ui};
+use super::{Done, Session, everywhere, table, ui};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
@@ -23,6 +23,7 @@ use crate::store::{now, path_form};
 ///
 /// Examples:
 ///     git proq list
+///     git proq list --everywhere
 ///     git proq list --json | jq '.lanes[] | select(.state == "done") | .name'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, visible_alias = "ls")]
@@ -30,6 +31,9 @@ pub(crate) struct List {
     /// Removed lanes too
     #[arg(long, short)]
     pub(crate) all: bool,
+    /// The lanes of every repository in which you have made one, from anywhere
+    #[arg(long)]
+    pub(crate) everywhere: bool,
 }
 
 /// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
@@ -98,6 +102,9 @@ struct Board {
 }
 
 pub(super) fn run(session: &Session, args: &List) -> Done {
+    if args.everywhere {
+        return everywhere::run(session, args.all);
+    }
     let project = session.project()?;
     let board = look(&project, args.all)?;
     if session.ui.json {
@@ -112,6 +119,18 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
     }
     remarks(session, &project, &board);
     Ok(Exit::Done)
+}
+
+/// What a list of a repository says to programs.
+pub(super) fn answer_of(project: &Project, all: bool) -> Result<serde_json::Value, super::Failure> {
+    Ok(serde_json::to_value(answer(&look(project, all)?)).unwrap_or_default())
+}
+
+/// A list of a repository as a person reads it; none without a lane.
+pub(super) fn table_of(project: &Project, all: bool) -> Result<Option<String>, super::Failure> {
+    let board = look(project, all)?;
+    let is_empty = board.views.is_empty() && board.past.is_empty();
+    Ok((!is_empty).then(|| render(&board)))
 }
 
 /// `git proq` alone: the lanes, and what can be done next.

@@ -12,6 +12,7 @@ mod diff;
 mod discard;
 mod doctor;
 mod events;
+mod everywhere;
 mod gc;
 mod grid;
 mod groups;

@@ -218,7 +218,8 @@ fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
+/// Takes the lock on a file that may lie anywhere.
+pub(super) fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
     let file = open(path)?;
     let since = Instant::now();
     let mut said = false;

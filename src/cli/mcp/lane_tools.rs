@@ -18,6 +18,9 @@ struct Listed {
     /// Removed lanes too, as name@N.
     #[serde(default)]
     all: bool,
+    /// The lanes of every repository of this user, not only of this one.
+    #[serde(default)]
+    everywhere: bool,
 }
 
 /// One lane.
@@ -95,7 +98,8 @@ impl Server {
         annotations(title = "List lanes", read_only_hint = true, open_world_hint = false)
     )]
     async fn list(&self, Parameters(asked): Parameters<Listed>) -> CallToolResult {
-        self.ask(&Words::json("list").flag("--all", asked.all).all(), Vec::new()).await
+        let words = Words::json("list").flag("--all", asked.all).flag("--everywhere", asked.everywhere);
+        self.ask(&words.all(), Vec::new()).await
     }
 
     #[tool(
