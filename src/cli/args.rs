@@ -78,6 +78,8 @@ pub(crate) enum Command {
     Agents,
     Approve(super::approve::Approve),
     Config(super::config::Config),
+    #[command(name = "supervise")]
+    Oversee(super::oversee::Oversee),
     Mcp(super::mcp::Mcp),
     Task(super::task::Task),
     Setup(super::setup::Setup),

@@ -133,6 +133,30 @@ pub(super) fn table_of(project: &Project, all: bool) -> Result<Option<String>, s
     Ok((!is_empty).then(|| render(&board)))
 }
 
+/// Each lane in a line for an agent to read, by name.
+pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
+    let board = look(project, false)?;
+    let brief = |view: &View| {
+        let View { lane, state, detail, distance, dirt, .. } = view;
+        let mut parts = vec![state.to_string()];
+        parts.extend(detail.clone());
+        parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
+        parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
+        let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
+        parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::count(dirty, "file"))));
+        if let Some(found) = conflicts(&board, &lane.name) {
+            parts.extend((found.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
+            parts.extend(
+                (!found.lanes.is_empty()).then(|| format!("conflicts with {}", found.lanes.join(", "))),
+            );
+        }
+        let title = title(lane);
+        let title = if title.is_empty() { title } else { format!(" \"{title}\"") };
+        (lane.name.clone(), format!("{}{title}: {}", lane.name, parts.join(", ")))
+    };
+    Ok(board.views.iter().map(brief).collect())
+}
+
 /// `git proq` alone: the lanes, and what can be done next.
 pub(super) fn overview(session: &Session) -> Done {
     let project = session.project()?;

@@ -82,6 +82,9 @@ pub enum Mistake {
         /// The lane.
         lane: String,
     },
+    /// No agent that can supervise is installed, or the last one cannot any more.
+    #[error("no agent that can supervise is installed: it takes claude, codex, opencode or gemini")]
+    NoOverseer,
     /// An agent's tools cannot be served.
     #[error("the MCP server ended: {why}")]
     Mcp {
@@ -131,6 +134,9 @@ impl Explain for Mistake {
             }
             Mistake::NoCheck { lane } => {
                 vec![format!("see what is known of it: git proq show {lane}").into()]
+            }
+            Mistake::NoOverseer => {
+                vec!["or give another agent the tools yourself: git proq mcp --supervisor".into()]
             }
             Mistake::Mcp { .. } => {
                 vec!["it is started by an agent, which talks to it: see `git proq mcp -h`".into()]

@@ -27,6 +27,7 @@ mod merge;
 mod mistake;
 mod op;
 mod overlaps;
+mod oversee;
 mod preview;
 mod queue;
 mod redispatch;
@@ -113,6 +114,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Agents => agents::run(&session),
         Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
+        Command::Oversee(args) => oversee::run(&session, &args),
         Command::Mcp(args) => mcp::run(&session, &args),
         Command::Task(args) => task::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),

@@ -36,6 +36,8 @@ pub(crate) enum LockName {
     Hooks,
     /// A lane that lands by itself, from before its run ends until its landing is over.
     Landing(String),
+    /// The one agent that supervises, for as long as it runs. Nothing waits for it.
+    Overseer,
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -50,6 +52,8 @@ impl LockName {
             LockName::Tree(id) => format!("tree-{id}.lock").into(),
             LockName::Slot(n) => format!("slot-{n}.lock").into(),
             LockName::Hooks => "hooks.lock".into(),
+            // Not beside the short ones, whose holders are looked for.
+            LockName::Overseer => "supervisor/agent.lock".into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
             LockName::Landing(lane) => format!("lanes/{lane}{LANDING}").into(),
@@ -65,6 +69,7 @@ impl LockName {
             LockName::Tree(id) => format!("the worktree '{id}'"),
             LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
+            LockName::Overseer => "the place of the supervising agent".into(),
             LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) => {
                 format!("lane '{lane}'")
             }

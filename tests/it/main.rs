@@ -63,6 +63,7 @@ mod snapshots;
 mod spawn;
 mod stop;
 mod strategies;
+mod supervise;
 mod support;
 mod task;
 mod task_checks;

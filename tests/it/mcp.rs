@@ -105,6 +105,8 @@ fn an_agent_in_a_lane_reads_its_task_and_reports_in_both_eras() {
     for mode in both_eras() {
         let agent = Agent::start(&sandbox, &sandbox.lane("x"), Some("x"), &[], mode);
         assert_eq!(agent.names(), ["read_task", "update_task"]);
+        let about = agent.line.peer_info().and_then(|info| info.instructions.clone()).unwrap();
+        assert!(about.starts_with("You work in a lane"), "{about}");
         let _ = agent.ok("update_task", json!({ "findings": ["one"], "human_steps": ["two"] }));
         let task = agent.json("read_task", json!({}));
         assert_eq!((&task["lane"], &task["prompt"]), (&"x".into(), &"Fix it".into()));

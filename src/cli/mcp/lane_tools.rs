@@ -11,6 +11,9 @@ use super::landing::Landing;
 use super::server::Server;
 use super::words::Words;
 
+/// The tools that take nothing from anybody: a person need not be asked before each call of them.
+pub(in crate::cli) const UNASKED: &[&str] = &["list", "show", "diff", "matrix", "spawn", "send"];
+
 /// Which lanes to list.
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]

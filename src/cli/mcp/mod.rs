@@ -10,3 +10,4 @@ mod words;
 
 pub(crate) use command::Mcp;
 pub(super) use command::run;
+pub(super) use lane_tools::UNASKED;
