@@ -98,6 +98,8 @@ mod tests {
         write(&dir.path().join("a"), b"1").unwrap();
         write(&dir.path().join("a"), b"2").unwrap();
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"2");
+        assert!(write_there(&dir.path().join("gone/a"), b"3").is_err());
+        write_there(&dir.path().join("a"), b"2").unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

@@ -52,12 +52,12 @@ fn an_agent_is_started_here_with_the_tools_and_told_how_the_lanes_stand() {
 
     let args = args(&sandbox, 0);
     assert_eq!(
-        (args[0].as_str(), args[2].as_str(), args[5].as_str()),
+        (args[0].as_str(), args[2].as_str(), args[6].as_str()),
         ("--session-id", "--mcp-config", "--")
     );
-    let allowed = args[4].strip_prefix("--allowedTools=").unwrap();
+    let allowed = args[5].strip_prefix("--allowedTools=").unwrap();
     assert!(allowed.contains("mcp__proq__list") && !allowed.contains("merge"), "{allowed}");
-    let prompt = &args[6];
+    let prompt = &args[7];
     assert!(prompt.contains("merge: land lanes. The first call answers with a plan"), "{prompt}");
     assert!(prompt.contains("- pay \"sh -ec"), "{prompt}");
     assert!(prompt.contains("conflicts with tax"), "{prompt}");
@@ -86,7 +86,7 @@ fn its_session_goes_on_the_next_time_unless_a_new_one_is_asked_for() {
     assert_eq!(start(2)[0], "--session-id");
     assert_eq!(start(3), ["--resume".to_owned(), third.clone()]);
     assert_ne!(first, third);
-    assert!(args(&sandbox, 1)[6].starts_with("This session goes on"));
+    assert!(args(&sandbox, 1)[7].starts_with("This session goes on"));
 }
 
 #[test]

@@ -36,7 +36,8 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Done {
         // Whether this is a lane is looked at when something is asked: an agent may have this server configured everywhere.
         Server::of_one_lane(exe, session.dir.clone())
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| failed(&e))?;
     let served = runtime.block_on(async {
         let running = server.serve(rmcp::transport::stdio()).await.map_err(|e| e.to_string())?;
         running.waiting().await.map(drop).map_err(|e| e.to_string())
@@ -49,6 +50,6 @@ pub(crate) fn run(session: &Session, args: &Mcp) -> Done {
     }
 }
 
-fn failed(e: std::io::Error) -> Failure {
+fn failed(e: &std::io::Error) -> Failure {
     Mistake::Mcp { why: e.to_string() }.into()
 }

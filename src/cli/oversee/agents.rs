@@ -80,6 +80,8 @@ fn claude(ask: &Ask<'_>) -> Line {
         ask.session,
         "--mcp-config",
         &json!({ "mcpServers": { SERVER: server } }).to_string(),
+        // Its other modes decide by themselves what the person need not be asked.
+        "--permission-mode=default",
         &format!("--allowedTools={}", unasked.join(",")),
         "--",
         ask.prompt,

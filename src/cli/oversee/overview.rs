@@ -32,13 +32,13 @@ Rules:
 
 Begin by saying in a few lines how things stand and what you would do next. Then wait for the person.";
 
+const AGAIN: &str =
+    "This session goes on; the rules of its beginning hold. How the lanes stand has changed since.";
+
 /// The first message to the agent.
 pub(super) fn write(project: &Project, again: bool) -> Result<String, Failure> {
     let briefs = list::briefs(project)?;
-    let mut out = format!("{ABOUT}\n\n");
-    if again {
-        out = "This session goes on; the rules of its beginning hold. How the lanes stand has changed since.\n\n".to_owned();
-    }
+    let mut out = format!("{}\n\n", if again { AGAIN } else { ABOUT });
     if briefs.is_empty() {
         out.push_str("There are no lanes yet.");
         return Ok(out);
