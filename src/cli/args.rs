@@ -74,6 +74,10 @@ pub(crate) enum Command {
     Approve(super::approve::Approve),
     Config(super::config::Config),
     Hooks(super::hooks::Hooks),
+    #[command(name = "supervise")]
+    Oversee(super::oversee::Oversee),
+    Mcp(super::mcp::Mcp),
+    Task(super::task::Task),
     Setup(super::setup::Setup),
     Completions(super::complete::Completions),
     Man(super::man::Man),

@@ -229,6 +229,8 @@ impl<'a> Stage<'a> {
         for (key, value) in IDENTITY {
             start = start.env(key, value);
         }
+        // The user's list of repositories is for those that last.
+        start = start.env("XDG_STATE_HOME", self.dir.join("state"));
         for key in KEYS {
             start = start.env(&key.variable(), key.default);
         }

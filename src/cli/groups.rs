@@ -11,7 +11,22 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "events"]),
     ("Land", &["merge", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
-    ("Set-up", &["agents", "approve", "config", "hooks", "setup", "completions", "man", "demo"]),
+    (
+        "Set-up",
+        &[
+            "agents",
+            "approve",
+            "config",
+            "hooks",
+            "supervise",
+            "mcp",
+            "task",
+            "setup",
+            "completions",
+            "man",
+            "demo",
+        ],
+    ),
 ];
 
 /// What leads a command's examples in its doc comment.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, account, table, ui};
+use super::{Done, Session, account, everywhere, table, ui};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
@@ -24,6 +24,7 @@ use crate::store::{now, path_form};
 ///
 /// Examples:
 ///     git proq list
+///     git proq list --everywhere
 ///     git proq list --json | jq '.lanes[] | select(.state == "done") | .name'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, visible_alias = "ls")]
@@ -34,6 +35,9 @@ pub(crate) struct List {
     /// Also what the agents used: tool calls, the last tool, how full their context is, what they cost
     #[arg(long, short)]
     pub(crate) wide: bool,
+    /// The lanes of every repository in which you have made one, from anywhere
+    #[arg(long)]
+    pub(crate) everywhere: bool,
 }
 
 /// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
@@ -107,6 +111,9 @@ struct Board {
 }
 
 pub(super) fn run(session: &Session, args: &List) -> Done {
+    if args.everywhere {
+        return everywhere::run(session, args.all);
+    }
     let project = session.project()?;
     let board = look(&project, args.all, args.wide)?;
     if session.ui.json {
@@ -121,6 +128,42 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
     }
     remarks(session, &project, &board);
     Ok(Exit::Done)
+}
+
+/// What a list of a repository says to programs.
+pub(super) fn answer_of(project: &Project, all: bool) -> Result<serde_json::Value, super::Failure> {
+    Ok(serde_json::to_value(answer(&look(project, all, false)?)).unwrap_or_default())
+}
+
+/// A list of a repository as a person reads it; none without a lane.
+pub(super) fn table_of(project: &Project, all: bool) -> Result<Option<String>, super::Failure> {
+    let board = look(project, all, false)?;
+    let is_empty = board.views.is_empty() && board.past.is_empty();
+    Ok((!is_empty).then(|| render(&board)))
+}
+
+/// Each lane in a line for an agent to read, by name.
+pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
+    let board = look(project, false, false)?;
+    let brief = |view: &View| {
+        let View { lane, state, detail, distance, dirt, .. } = view;
+        let mut parts = vec![state.to_string()];
+        parts.extend(detail.clone());
+        parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
+        parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
+        let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
+        parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::count(dirty, "file"))));
+        if let Some(found) = conflicts(&board, &lane.name) {
+            parts.extend((found.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
+            parts.extend(
+                (!found.lanes.is_empty()).then(|| format!("conflicts with {}", found.lanes.join(", "))),
+            );
+        }
+        let title = title(lane);
+        let title = if title.is_empty() { title } else { format!(" \"{title}\"") };
+        (lane.name.clone(), format!("{}{title}: {}", lane.name, parts.join(", ")))
+    };
+    Ok(board.views.iter().map(brief).collect())
 }
 
 /// `git proq` alone: the lanes, and what can be done next.

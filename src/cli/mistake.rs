@@ -74,6 +74,29 @@ pub enum Mistake {
     /// Commands of the repository's, and nobody to ask about them.
     #[error("nobody can be asked about the commands of this repository's proq.toml; nothing was approved")]
     Unapproved,
+    /// Only for somebody outside of the lanes.
+    #[error(
+        "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{lane}'"
+    )]
+    InLane {
+        /// The lane.
+        lane: String,
+    },
+    /// No agent that can supervise is installed, or the last one cannot any more.
+    #[error("no agent that can supervise is installed: it takes claude, codex, opencode or gemini")]
+    NoOverseer,
+    /// An agent's tools cannot be served.
+    #[error("the MCP server ended: {why}")]
+    Mcp {
+        /// Why.
+        why: String,
+    },
+    /// A report that is not written as one.
+    #[error("this is no report: {why}; what was reported before stays")]
+    Report {
+        /// What is wrong with it.
+        why: String,
+    },
     /// Somebody was asked and said no.
     #[error("nothing was changed")]
     Declined,
@@ -112,6 +135,19 @@ impl Explain for Mistake {
             Mistake::NoCheck { lane } => {
                 vec![format!("see what is known of it: git proq show {lane}").into()]
             }
+            Mistake::NoOverseer => {
+                vec!["or give another agent the tools yourself: git proq mcp --supervisor".into()]
+            }
+            Mistake::Mcp { .. } => {
+                vec!["it is started by an agent, which talks to it: see `git proq mcp -h`".into()]
+            }
+            Mistake::InLane { .. } => {
+                vec!["an agent in a lane reports on its task: git proq task update".into()]
+            }
+            Mistake::Report { .. } => vec![
+                "write {\"status\": \"…\", \"findings\": [\"…\"], \"human_steps\": [\"…\"]}, or plain text"
+                    .into(),
+            ],
             Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
             Mistake::Unapproved => vec!["approve them as they are: git proq approve --yes".into()],
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],

@@ -14,20 +14,25 @@ mod diff;
 mod discard;
 mod doctor;
 mod events;
+mod everywhere;
 mod gc;
 mod grid;
 mod groups;
+mod harmless;
 mod hook;
 mod hooks;
+mod identity;
 mod list;
 mod logs;
 mod man;
 mod matrix;
+mod mcp;
 mod merge;
 mod mistake;
 mod moved;
 mod op;
 mod overlaps;
+mod oversee;
 mod preview;
 mod queue;
 mod redispatch;
@@ -44,6 +49,7 @@ mod spawn;
 mod stop;
 mod supervise;
 mod table;
+mod task;
 mod terms;
 mod ui;
 mod undo;
@@ -124,6 +130,9 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Approve(args) => approve::run(&session, &args),
         Command::Config(args) => config::run(&session, &args),
         Command::Hooks(args) => hooks::run(&session, &args),
+        Command::Oversee(args) => oversee::run(&session, &args),
+        Command::Mcp(args) => mcp::run(&session, &args),
+        Command::Task(args) => task::run(&session, &args),
         Command::Setup(args) => setup::run(&session, &args),
         Command::Completions(args) => complete::run(&session, &args),
         Command::Man(args) => man::run(&session, &args),

@@ -7,12 +7,12 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Failure, Session, account, logs, show_prompt, ui};
+use super::{Done, Failure, Session, account, logs, show_prompt, task, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, View};
 use crate::store::records::{
-    CheckRecord, ConflictRecord, LaneRecord, LaneState, ResolveRecord, RunClass, RunRecord,
+    CheckRecord, ConflictRecord, LaneRecord, LaneState, ReportRecord, ResolveRecord, RunClass, RunRecord,
 };
 use crate::store::{Layout, Record, path_form};
 
@@ -52,6 +52,9 @@ struct Answer {
     uncommitted: Vec<RepoPath>,
     task: String,
     runs: Vec<RunRecord>,
+    /// What its agent reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    report: Option<ReportRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conflict: Option<ConflictRecord>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +79,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
     let about = About {
         task: std::fs::read_to_string(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
+        report: ReportRecord::find(&dir.join(Layout::REPORT))?,
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
         check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
         resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
@@ -93,6 +97,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
 struct About {
     task: String,
     runs: Vec<RunRecord>,
+    report: Option<ReportRecord>,
     conflict: Option<ConflictRecord>,
     check: Option<CheckRecord>,
     resolving: Option<ResolveRecord>,
@@ -132,6 +137,7 @@ fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
         uncommitted: view.and_then(|v| v.dirt.as_ref()).map(crate::git::Dirt::paths).unwrap_or_default(),
         task: about.task,
         runs: about.runs,
+        report: about.report,
         conflict: about.conflict,
         check: about.check,
         resolving: about.resolving,
@@ -189,6 +195,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
         }
     }
     print_trouble(&line, lane, about);
+    if let Some(report) = &about.report {
+        task::print(session, report);
+    }
     let task = about.task.trim();
     if !task.is_empty() {
         session.ui.answer("");

@@ -19,8 +19,8 @@ use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
 use crate::lane::{self, NewLane, Plan, Project};
-use crate::store::path_form;
 use crate::store::records::{LaneRecord, LaneState};
+use crate::store::{Repositories, path_form};
 
 /// Make a lane and start an agent in it
 ///
@@ -160,6 +160,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         return Ok(Exit::Done);
     }
     let created = lane::create(&project, &plan)?;
+    remember(&project);
     let lane = match &asked.job {
         None => created.lane,
         Some(job) => {
@@ -173,6 +174,14 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         return Ok(Exit::Done);
     }
     follow(session, &project, &lane, asked.job.as_ref())
+}
+
+/// Puts the repository on the user's list, for `list --everywhere`. The lane is made, whatever becomes of that.
+fn remember(project: &Project) {
+    let added = Repositories::of_user().map(|list| list.add(project.repo.common_dir()));
+    if let Some(Err(e)) = added {
+        project.listener.warn(format!("`git proq list --everywhere` will not show this repository: {e}"));
+    }
 }
 
 /// What the command line asks for, checked before anything is made.

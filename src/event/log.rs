@@ -45,6 +45,9 @@ pub(crate) enum Name {
     /// An agent is told what was sent to it while it was at work.
     #[serde(rename = "agent.told")]
     AgentTold,
+    /// A lane's agent reported something.
+    #[serde(rename = "task.updated")]
+    TaskUpdated,
     /// A lane landed.
     #[serde(rename = "merge.landed")]
     MergeLanded,

@@ -117,6 +117,28 @@ pub enum Error {
         /// The branch that it should be on.
         branch: String,
     },
+    /// The process stands in no lane.
+    #[error("this is no lane: {}{}", dir.display(), gone(claimed.as_deref()))]
+    NoLaneHere {
+        /// Where it stands.
+        dir: PathBuf,
+        /// The lane that its environment names.
+        claimed: Option<String>,
+    },
+    /// The process stands in another lane than its environment says.
+    #[error("this is lane '{here}', and PROQ_LANE says '{claimed}'; nothing was changed")]
+    OtherLane {
+        /// The lane that it stands in.
+        here: String,
+        /// The lane that its environment names.
+        claimed: String,
+    },
+    /// A report that cannot be kept.
+    #[error("the report {why}; what was reported before stays")]
+    Report {
+        /// What is wrong with it.
+        why: String,
+    },
     /// No such snapshot.
     #[error("there is no snapshot '{id}'")]
     NoSnap {
@@ -257,6 +279,11 @@ impl Error {
     }
 }
 
+/// What more there is to say outside of any lane.
+fn gone(claimed: Option<&str>) -> String {
+    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
+}
+
 impl Error {
     /// Whether a step has gone half-way and could not go back.
     pub(crate) fn is_stuck(&self) -> bool {
@@ -342,6 +369,17 @@ impl Explain for Error {
             }
             Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
                 vec![format!("look at it: git proq show {name}").into()]
+            }
+            Error::NoLaneHere { .. } => {
+                vec!["do this in a lane's worktree; see the lanes: git proq list".into()]
+            }
+            Error::OtherLane { claimed, .. } => {
+                vec![format!("go back to the worktree of '{claimed}': git proq show {claimed}").into()]
+            }
+            Error::Report { .. } => {
+                vec![
+                    "say in short what a person has to know; put what is long into a file of the lane".into(),
+                ]
             }
             other => other.hints_on_keeping(),
         }

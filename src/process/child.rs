@@ -129,6 +129,11 @@ impl Start {
         Ok((status, out))
     }
 
+    /// What it is called, and the command to start.
+    pub(super) fn into_command(self) -> (PathBuf, std::process::Command) {
+        (self.program.clone(), self.command())
+    }
+
     fn command(self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).current_dir(&self.dir);

@@ -1,6 +1,7 @@
 //! Owns starting and ending programs that are not git: agents, checks, and this program itself.
 
 mod child;
+mod converse;
 mod error;
 mod group;
 mod identity;
@@ -9,6 +10,7 @@ mod strays;
 mod watched;
 
 pub(crate) use child::{Spawned, Start};
+pub(crate) use converse::Answered;
 pub(crate) use error::Error;
 pub(crate) use group::{ask_group, end_group, end_holders, group_lives, leave_session, signal_process};
 pub(crate) use identity::{birth_of, is_same};

@@ -9,8 +9,13 @@ use crate::fault;
 
 /// Writes `bytes` beside `path`, makes them durable, and renames them into place.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    layout::make_private(path.parent().unwrap_or(Path::new(".")))?;
+    write_there(path, bytes)
+}
+
+/// The same where the folder has to be there already: one that is moved away meanwhile is not made anew.
+pub(crate) fn write_there(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
-    layout::make_private(parent)?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = parent.join(format!(".{name}.{}", layout::new_id()));
     let written = File::create_new(&beside).and_then(|mut file| {
@@ -93,6 +98,8 @@ mod tests {
         write(&dir.path().join("a"), b"1").unwrap();
         write(&dir.path().join("a"), b"2").unwrap();
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"2");
+        assert!(write_there(&dir.path().join("gone/a"), b"3").is_err());
+        write_there(&dir.path().join("a"), b"2").unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

@@ -82,6 +82,24 @@ impl Layout {
         Path::new("runs").join(format!("{attempt}.merge.log"))
     }
 
+    /// What a lane's agent reported.
+    pub(crate) fn report(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::REPORT)
+    }
+
+    /// Its name in a lane's folder, which may be that of a removed one.
+    pub(crate) const REPORT: &str = "report.toml";
+
+    /// The agent that supervised last.
+    pub(crate) fn overseer(&self) -> PathBuf {
+        self.root.join("supervisor/session.toml")
+    }
+
+    /// Settings for an agent that reads them from a file.
+    pub(crate) fn overseer_settings(&self) -> PathBuf {
+        self.root.join("supervisor/settings.json")
+    }
+
     /// Removed lanes, as `name@N`.
     pub(crate) fn history(&self) -> PathBuf {
         self.root.join("history")

@@ -38,6 +38,8 @@ pub(crate) enum LockName {
     Landing(String),
     /// Looking at the commits that a lane got, by one process at a time.
     Moved(String),
+    /// The one agent that supervises, for as long as it runs. Nothing waits for it.
+    Overseer,
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -52,6 +54,8 @@ impl LockName {
             LockName::Tree(id) => format!("tree-{id}.lock").into(),
             LockName::Slot(n) => format!("slot-{n}.lock").into(),
             LockName::Hooks => "hooks.lock".into(),
+            // Not beside the short ones, whose holders are looked for.
+            LockName::Overseer => "supervisor/agent.lock".into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
             LockName::Landing(lane) => format!("lanes/{lane}{LANDING}").into(),
@@ -68,6 +72,7 @@ impl LockName {
             LockName::Tree(id) => format!("the worktree '{id}'"),
             LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
+            LockName::Overseer => "the place of the supervising agent".into(),
             LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) | LockName::Moved(lane) => {
                 format!("lane '{lane}'")
             }
@@ -221,7 +226,8 @@ fn open(path: &Path) -> Result<File, Error> {
     }
 }
 
-fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
+/// Takes the lock on a file that may lie anywhere.
+pub(super) fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listener) -> Result<Guard, Error> {
     let file = open(path)?;
     let since = Instant::now();
     let mut said = false;

@@ -11,12 +11,15 @@ pub(crate) mod path_form;
 mod record;
 pub(crate) mod records;
 mod remains;
+mod repositories;
 mod scratch;
 mod survey;
 mod tickets;
 mod wait;
 
-pub(crate) use atomic::{remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache};
+pub(crate) use atomic::{
+    remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_there,
+};
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;
@@ -25,6 +28,7 @@ pub(crate) use layout::{Layout, make_private, new_id};
 pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;
 pub(crate) use remains::{remove_tree, size_on_disk};
+pub(crate) use repositories::{Repositories, is_gone as repository_is_gone};
 pub(crate) use scratch::Scratch;
 pub(crate) use survey::{free_space, made_at, maker_of, try_out};
 pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};

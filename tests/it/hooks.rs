@@ -87,7 +87,7 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     let _ = sandbox.proq(&["matrix"]).ok();
     let _ = sandbox.proq(&["preview", "pay"]).ok();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
-    sandbox.lane_with("bad", "echo bad > bad.txt");
+    sandbox.lane_with("bad", "echo bad > bad.txt; git-proq task update --finding it");
     let _ = sandbox.proq(&["merge", "pay", "tax", "bad", "--verify", "test ! -e bad.txt"]).fails(4);
     sandbox.program("both", "printf 'pay\ntax\n' > a.txt");
     let _ = sandbox.proq(&["resolve", "tax", "--agent", "both"]).ok();

@@ -211,3 +211,84 @@ fn records_that_cannot_be_read_are_named_and_do_not_hide_the_others() {
     assert_eq!(sandbox.proq(&["spawn", "--empty", "-n", "broken"]).code, 1);
     assert_eq!(std::fs::read_to_string(record("newer")).unwrap(), newer);
 }
+
+/// Another repository with one lane, below the sandbox.
+fn another(sandbox: &Sandbox, name: &str) -> std::path::PathBuf {
+    let dir = sandbox.root().join(name);
+    std::fs::create_dir(&dir).unwrap();
+    let _ = sandbox.sh_in(&dir, "git init -q -b main; git commit -q --allow-empty -m first");
+    let _ = sandbox.proq_in(&dir, &["spawn", "--empty", "-n", "far"]).ok();
+    dir
+}
+
+#[test]
+fn everywhere_is_every_repository_with_a_lane_that_is_still_there() {
+    let sandbox = Sandbox::new();
+    let nowhere = sandbox.root().join("home");
+    let list = |args: &[&str]| sandbox.proq_in(&nowhere, &[&["list", "--everywhere"][..], args].concat());
+    insta::assert_snapshot!(list(&[]).shown(), @r#"
+    --- stderr
+    no repository with lanes is known; each is from its next lane on
+    hint: git proq spawn claude "what to do"
+    --- code 0
+    "#);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "near"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "near2"]).ok();
+    let far = another(&sandbox, "far");
+    insta::assert_snapshot!(list(&[]).shown(), @r"
+    [ROOT]/repo
+    LANE   STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
+    near   idle   -      -        -        0s
+    near2  idle   -      -        -        0s
+
+    [ROOT]/far
+    LANE  STATE  AGENT  COMMITS  CHANGES  AGE  TITLE
+    far   idle   -      -        -        0s
+    --- code 0
+    ");
+    let answer = list(&["--json"]).json();
+    assert_eq!(answer["repositories"][1]["path"], "[ROOT]/far");
+    assert_eq!(answer["repositories"][1]["lanes"][0]["name"], "far");
+
+    std::fs::remove_dir_all(&far).unwrap();
+    assert_eq!(list(&["--json"]).json()["repositories"].as_array().unwrap().len(), 1);
+    let kept = std::fs::read_to_string(nowhere.join(".local/state/git-proq/repositories.toml")).unwrap();
+    assert!(kept.contains("/repo/.git") && !kept.contains("/far/"), "{kept}");
+}
+
+#[test]
+fn everywhere_goes_on_past_a_repository_that_cannot_be_looked_at() {
+    let sandbox = Sandbox::new();
+    let far = another(&sandbox, "far");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "near"]).ok();
+    std::fs::remove_file(far.join(".git/HEAD")).unwrap();
+    let out = sandbox.proq(&["list", "--everywhere", "--json"]);
+    assert_eq!(out.code, 1);
+    let all = &out.json()["repositories"];
+    assert!(all[0]["error"].is_string() && all[1]["lanes"][0]["name"] == "near", "{all}");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["list", "--everywhere"]);
+    command.env("GIT_DIR", sandbox.repo.join(".git"));
+    assert!(sandbox.output(command).fails(1).contains("near"));
+}
+
+#[test]
+fn a_list_of_repositories_that_cannot_be_written_keeps_nobody_from_spawning() {
+    let sandbox = Sandbox::new();
+    let state = sandbox.root().join("state");
+    std::fs::write(&state, "no folder").unwrap();
+    let spawn = |name: &str| {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", name]);
+        command.env("XDG_STATE_HOME", &state);
+        sandbox.output(command)
+    };
+    let out = spawn("x");
+    assert!(
+        out.stderr.contains("warning: `git proq list --everywhere` will not show this repository"),
+        "{}",
+        out.stderr
+    );
+    let _ = out.ok();
+    std::fs::remove_file(&state).unwrap();
+    assert_eq!(spawn("y").stderr.lines().filter(|l| l.starts_with("warning")).count(), 0);
+    assert!(state.join("git-proq/repositories.toml").is_file());
+}

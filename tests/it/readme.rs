@@ -219,6 +219,8 @@ fn every_dependency_has_its_reason() {
     let rows = table(include_str!("../../ARCHITECTURE.md"), "| crate | why |");
     let mut named: Vec<&str> = rows.iter().map(|row| row[0].as_str()).collect();
     wanted.sort_unstable();
+    // One that is in both has one reason for both.
+    wanted.dedup();
     named.sort_unstable();
     assert_eq!(named, wanted);
     assert!(rows.iter().all(|row| row[1].len() > 20));

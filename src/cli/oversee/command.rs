@@ -1,0 +1,200 @@
+//! Owns the arguments of `git proq supervise`, and starting or resuming the one agent.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::agents::{Ask, KNOWN, Line, Way};
+use super::overview;
+use crate::cli::{Done, Failure, Mistake, Session, identity, resolve};
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::process::{self, Start};
+use crate::store::records::OverseerRecord;
+use crate::store::{Limit, LockName, Record, now, write_atomically};
+
+/// Start an agent that supervises all lanes
+///
+/// It runs here, in your terminal and in the main checkout, and is told how the lanes stand and what it may do. It gets the
+/// tools of `git proq mcp --supervisor` for this run; nothing is written into its own settings. It asks you before it stops
+/// an agent, shows a lane in your checkout or lands one.
+///
+/// There is one per repository. The next time its session goes on, where the agent allows that to be known; --new begins
+/// another one. AGENT is claude, codex, opencode or gemini; without it, the one that supervised last or the first installed.
+///
+/// Examples:
+///     git proq supervise
+///     git proq supervise codex
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Oversee {
+    /// The agent
+    #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(KNOWN.iter().map(|(name, _)| *name)))]
+    pub(crate) agent: Option<String>,
+    /// Begin a new session
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// Say what would be started and what it would be told, and start nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    agent: &'a str,
+    session: Option<&'a str>,
+    resumed: bool,
+    command: Vec<String>,
+    prompt: &'a str,
+    exit: Option<i32>,
+    dry_run: bool,
+}
+
+/// What is about to be started.
+struct Plan {
+    agent: &'static str,
+    way: Way,
+    program: PathBuf,
+    session: String,
+    resume: bool,
+    prompt: String,
+}
+
+pub(crate) fn run(session: &Session, args: &Oversee) -> Done {
+    let project = session.project_to_change()?;
+    identity::refuse_in_lane(session, &project)?;
+    let layout = project.store.layout();
+    let lock = (!args.dry_run)
+        .then(|| project.store.locks().take_within(&LockName::Overseer, Limit::Now))
+        .transpose()?;
+    let last = OverseerRecord::find(&layout.overseer())?;
+    let plan = plan(&project, args, last)?;
+    let settings = layout.overseer_settings();
+    let exe = resolve::this_program()?;
+    let exe = exe.to_string_lossy();
+    let line = plan.way.line(&Ask {
+        exe: &exe,
+        prompt: &plan.prompt,
+        session: &plan.session,
+        resume: plan.resume,
+        settings: &settings,
+    });
+    if args.dry_run {
+        say_plan(session, &plan, &line);
+        return Ok(Exit::Done);
+    }
+    let ended = start(&project, &plan, &line, &settings)?;
+    drop(lock);
+    if session.ui.json {
+        say_json(session, &plan, &line, ended);
+    }
+    if ended == Some(0) {
+        return Ok(Exit::Done);
+    }
+    let how = ended.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
+    session.ui.warn(format!("{} ended {how}", plan.agent));
+    if plan.resume {
+        session.ui.hint("if its session is gone, begin a new one: git proq supervise --new");
+    }
+    Ok(Exit::Agent)
+}
+
+fn plan(project: &Project, args: &Oversee, last: Option<OverseerRecord>) -> Result<Plan, Failure> {
+    let dir = project.repo.home();
+    let named = args.agent.as_deref().or(last.as_ref().map(|last| last.agent.as_str()));
+    let found = |name: &str| process::find(name, dir).ok();
+    let chosen = match named {
+        Some(name) => KNOWN.iter().find(|(known, _)| *known == name),
+        None => KNOWN.iter().find(|(known, _)| found(known).is_some()),
+    };
+    let (agent, way) = chosen.ok_or(Mistake::NoOverseer)?;
+    let program = process::find(agent, dir)?;
+    let last = last.filter(|last| last.agent == *agent && way.resumes() && !args.new);
+    let resume = last.is_some();
+    Ok(Plan {
+        agent,
+        way: *way,
+        program,
+        session: last.map_or_else(new_session, |last| last.session),
+        resume,
+        prompt: overview::write(project, resume)?,
+    })
+}
+
+/// Runs the agent on this terminal to its end, and returns its exit code.
+fn start(project: &Project, plan: &Plan, line: &Line, settings: &Path) -> Result<Option<i32>, Failure> {
+    if let Some(text) = &line.settings {
+        write_atomically(settings, text.as_bytes())?;
+    }
+    // Before it starts: it may be the terminal that ends first.
+    let record =
+        OverseerRecord { agent: plan.agent.to_owned(), session: plan.session.clone(), started: now() };
+    record.save(&project.store.layout().overseer())?;
+    let mut start = Start::new(&plan.program, project.repo.home()).args(line.args.iter().cloned());
+    for (name, value) in &line.env {
+        start = start.env(name, value.clone());
+    }
+    let status = start.run_on_terminal();
+    // A Ctrl-C in there was meant for what ran in there.
+    crate::interrupt::forget();
+    Ok(status?.code())
+}
+
+/// An id that no session has: random, in the form that agents take.
+fn new_session() -> String {
+    use std::hash::{BuildHasher, RandomState};
+    let word = |n: u8| RandomState::new().hash_one((n, std::process::id()));
+    let (high, low) = (word(0), word(1));
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        high >> 32,
+        (high >> 16) & 0xffff,
+        high & 0x0fff,
+        0x8000 | ((low >> 48) & 0x3fff),
+        low & 0xffff_ffff_ffff
+    )
+}
+
+fn say_plan(session: &Session, plan: &Plan, line: &Line) {
+    if session.ui.json {
+        say_json(session, plan, line, None);
+        return;
+    }
+    let how = match (plan.resume, plan.way.resumes()) {
+        (true, _) => format!(", and go on with session {}", plan.session),
+        (false, true) => format!(", in a new session {}", plan.session),
+        (false, false) => ", in a new session".to_owned(),
+    };
+    session.ui.answer(format!("would start {}{how}; it would be told:", plan.program.display()));
+    session.ui.answer("");
+    session.ui.answer(plan.prompt.trim_end());
+}
+
+fn say_json(session: &Session, plan: &Plan, line: &Line, exit: Option<i32>) {
+    let program = std::iter::once(plan.program.as_os_str());
+    let words = program.chain(line.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());
+    session.ui.object(Answer {
+        agent: plan.agent,
+        session: plan.way.resumes().then_some(plan.session.as_str()),
+        resumed: plan.resume,
+        command: words.collect(),
+        prompt: &plan.prompt,
+        exit,
+        dry_run: exit.is_none(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_have_the_form_that_agents_take_and_differ() {
+        let id = new_session();
+        let lengths: Vec<usize> = id.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
+        assert!(id.chars().all(|c| c == '-' || c.is_ascii_hexdigit()) && &id[14..15] == "4", "{id}");
+        assert_ne!(id, new_session());
+    }
+}

@@ -1,0 +1,8 @@
+//! Owns `git proq supervise`: one agent, in the person's terminal, that looks after all lanes.
+
+mod agents;
+mod command;
+mod overview;
+
+pub(crate) use command::Oversee;
+pub(super) use command::run;

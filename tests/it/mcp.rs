@@ -1,0 +1,320 @@
+//! Owns the tests of `git proq mcp`: what each kind of agent may do by its tools, and how it is told what went wrong.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use rmcp::model::{CallToolRequestParams, CallToolResult, ProtocolVersion};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt, RunningService};
+use rmcp::transport::TokioChildProcess;
+use rmcp::{RoleClient, ServiceError};
+use serde_json::{Value, json};
+
+use super::support::Sandbox;
+
+/// An agent's end of the line.
+struct Agent {
+    runtime: tokio::runtime::Runtime,
+    line: RunningService<RoleClient, ()>,
+}
+
+impl Agent {
+    /// One that starts the server in `dir`, with `lane` in its environment.
+    fn start(
+        sandbox: &Sandbox,
+        dir: &Path,
+        lane: Option<&str>,
+        args: &[&str],
+        mode: ClientLifecycleMode,
+    ) -> Agent {
+        let mut command = sandbox.proq_command(dir, &[&["mcp"][..], args].concat());
+        command.envs(lane.map(|lane| ("PROQ_LANE", lane)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let line = runtime.block_on(async {
+            let command = tokio::process::Command::from(command);
+            let (transport, _) = TokioChildProcess::builder(command).stderr(Stdio::null()).spawn().unwrap();
+            ().serve_with_lifecycle(transport, mode).await.unwrap()
+        });
+        Agent { runtime, line }
+    }
+
+    fn in_lane(sandbox: &Sandbox, lane: &str) -> Agent {
+        Agent::start(sandbox, &sandbox.lane(lane), Some(lane), &[], ClientLifecycleMode::Initialize)
+    }
+
+    fn supervisor(sandbox: &Sandbox) -> Agent {
+        Agent::start(sandbox, &sandbox.repo, None, &["--supervisor"], ClientLifecycleMode::Initialize)
+    }
+
+    fn tools(&self) -> Vec<rmcp::model::Tool> {
+        self.runtime.block_on(self.line.list_all_tools()).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.tools().into_iter().map(|tool| tool.name.into_owned()).collect()
+    }
+
+    fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
+        let Value::Object(arguments) = arguments else { panic!("{arguments}") };
+        let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        self.runtime.block_on(self.line.call_tool(call))
+    }
+
+    /// Whether a call went wrong, and what was said.
+    fn call(&self, tool: &str, arguments: Value) -> (bool, String) {
+        let result = self.try_call(tool, arguments).unwrap();
+        let texts = result.content.iter().filter_map(|c| c.as_text()).map(|t| t.text.clone());
+        (result.is_error == Some(true), texts.collect::<Vec<_>>().join("\n"))
+    }
+
+    #[track_caller]
+    fn ok(&self, tool: &str, arguments: Value) -> String {
+        let (wrong, text) = self.call(tool, arguments);
+        assert!(!wrong, "{text}");
+        text
+    }
+
+    #[track_caller]
+    fn fails(&self, tool: &str, arguments: Value) -> String {
+        let (wrong, text) = self.call(tool, arguments);
+        assert!(wrong, "{text}");
+        text
+    }
+
+    #[track_caller]
+    fn json(&self, tool: &str, arguments: Value) -> Value {
+        serde_json::from_str(&self.ok(tool, arguments)).unwrap()
+    }
+}
+
+/// Both ways to begin: a session with `initialize`, and requests that each stand for themselves.
+fn both_eras() -> [ClientLifecycleMode; 2] {
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    [ClientLifecycleMode::Initialize, ClientLifecycleMode::Discover { preferred_versions }]
+}
+
+fn with_lane() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.program("robot", "echo work > work.txt");
+    let _ = sandbox.proq(&["spawn", "--wait", "robot", "-n", "x", "Fix it"]).ok();
+    sandbox
+}
+
+#[test]
+fn an_agent_in_a_lane_reads_its_task_and_reports_in_both_eras() {
+    let sandbox = with_lane();
+    for mode in both_eras() {
+        let agent = Agent::start(&sandbox, &sandbox.lane("x"), Some("x"), &[], mode);
+        assert_eq!(agent.names(), ["read_task", "update_task"]);
+        let about = agent.line.peer_info().and_then(|info| info.instructions.clone()).unwrap();
+        assert!(about.starts_with("You work in a lane"), "{about}");
+        let _ = agent.ok("update_task", json!({ "findings": ["one"], "human_steps": ["two"] }));
+        let task = agent.json("read_task", json!({}));
+        assert_eq!((&task["lane"], &task["prompt"]), (&"x".into(), &"Fix it".into()));
+        assert_eq!(
+            (&task["report"]["findings"][0], &task["report"]["human_steps"][0]),
+            (&"one".into(), &"two".into())
+        );
+    }
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn tools_say_what_they_do_to_the_world() {
+    let sandbox = with_lane();
+    let hints = |agent: &Agent| -> Vec<String> {
+        let one = |tool: rmcp::model::Tool| {
+            let hints = tool.annotations.unwrap();
+            format!(
+                "{} {:?} {:?} {:?}",
+                tool.name, hints.read_only_hint, hints.destructive_hint, hints.open_world_hint
+            )
+        };
+        agent.tools().into_iter().map(one).collect()
+    };
+    assert_eq!(
+        hints(&Agent::in_lane(&sandbox, "x")),
+        ["read_task Some(true) None Some(false)", "update_task Some(false) Some(false) Some(false)"]
+    );
+    let lanes = hints(&Agent::supervisor(&sandbox));
+    let read_only = |line: &&String| line.contains(" Some(true) None Some(false)");
+    let reading: Vec<&str> = lanes.iter().filter(read_only).map(|l| l.split(' ').next().unwrap()).collect();
+    assert_eq!(reading, ["diff", "list", "matrix", "show"]);
+    for tool in ["merge", "preview", "stop"] {
+        assert!(lanes.iter().any(|l| l.starts_with(&format!("{tool} Some(false) Some(true)"))), "{lanes:?}");
+    }
+}
+
+#[test]
+fn an_agent_in_a_lane_has_no_lane_tools_and_cannot_get_them() {
+    let sandbox = with_lane();
+    let agent = Agent::in_lane(&sandbox, "x");
+    for tool in ["list", "merge", "spawn", "stop"] {
+        assert!(agent.try_call(tool, json!({})).is_err(), "{tool}");
+    }
+    let refused = |dir: &Path, lane: Option<&str>| {
+        let mut command = sandbox.proq_command(dir, &["mcp", "--supervisor"]);
+        command.envs(lane.map(|lane| ("PROQ_LANE", lane)));
+        sandbox.output(command).fails(1)
+    };
+    insta::assert_snapshot!(refused(&sandbox.lane("x"), None), @r"
+    error: this is for a person, or for the agent that supervises all lanes, and not for one in lane 'x'
+    hint: an agent in a lane reports on its task: git proq task update
+    ");
+    assert!(refused(&sandbox.repo, Some("x")).contains("not for one in lane 'x'"));
+}
+
+#[test]
+fn outside_of_its_lane_an_agent_is_told_so() {
+    let sandbox = with_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    let told = |dir: &Path, lane: Option<&str>| {
+        let agent = Agent::start(&sandbox, dir, lane, &[], ClientLifecycleMode::Initialize);
+        let said = agent.fails("read_task", json!({}));
+        assert_eq!(agent.fails("update_task", json!({ "findings": ["a"] })), said);
+        said
+    };
+    assert!(told(&sandbox.lane("x"), Some("y")).contains("this is lane 'x', and PROQ_LANE says 'y'"));
+    assert!(told(&sandbox.repo, Some("x")).contains("this is no lane"));
+    assert!(told(&sandbox.repo, None).contains("this is no lane"));
+    assert!(told(&sandbox.root().join("home"), None).contains("not a git repository"));
+    assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["report"], Value::Null);
+
+    let agent = Agent::in_lane(&sandbox, "y");
+    let _ = agent.ok("read_task", json!({}));
+    let _ = sandbox.proq(&["discard", "y"]).ok();
+    let said = agent.fails("update_task", json!({ "findings": ["a"] }));
+    assert!(said.starts_with("error: ") || said.contains("could not be started"), "{said}");
+    assert!(!sandbox.repo.join(".git/proq/lanes/y").exists());
+}
+
+#[test]
+fn what_is_wrong_with_a_call_is_said_in_words() {
+    let sandbox = with_lane();
+    let agent = Agent::in_lane(&sandbox, "x");
+    let _ = agent.ok("update_task", json!({ "findings": ["stays"] }));
+    for arguments in
+        [json!({ "findings": "one" }), json!({ "lane": "y", "findings": ["a"] }), json!({ "status": 1 })]
+    {
+        assert!(!agent.fails("update_task", arguments).is_empty());
+    }
+    assert!(agent.fails("update_task", json!({})).contains("the report says nothing"));
+    let long = json!({ "findings": ["x".repeat(1_000_000)] });
+    assert!(agent.fails("update_task", long).contains("more than 64 KiB"));
+    let text = "a\u{0}\u{1b}[2J";
+    assert_eq!(agent.json("read_task", json!({}))["report"]["findings"][0], "stays");
+    let _ = agent.ok("update_task", json!({ "findings": [text] }));
+    assert_eq!(agent.json("read_task", json!({}))["report"]["findings"][0], text);
+    assert!(agent.try_call("nothing", json!({})).is_err());
+}
+
+#[test]
+fn what_is_no_message_ends_nothing() {
+    let sandbox = with_lane();
+    let mut command = sandbox.proq_command(&sandbox.lane("x"), &["mcp"]);
+    command.env("PROQ_LANE", "x");
+    let start = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "0" } } });
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let call = json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "read_task", "arguments": {} } });
+    let lines = format!("{start}\n{ready}\nthis is no JSON\n{{\"half\": \n[1, 2]\n{call}\n");
+    let out = sandbox.output_with(command, lines.as_bytes()).ok();
+    let last: Value =
+        out.lines().map(|l| serde_json::from_str(l).unwrap()).find(|l: &Value| l["id"] == 2).unwrap();
+    assert_eq!(last["result"]["isError"], false, "{out}");
+    assert_eq!(sandbox.output_with(sandbox.proq_command(&sandbox.repo, &["mcp"]), b"").code, 1);
+}
+
+#[test]
+fn a_supervisor_looks_at_lanes_and_starts_them() {
+    let sandbox = with_lane();
+    sandbox.agent("claude", "cat > asked.txt");
+    let agent = Agent::supervisor(&sandbox);
+    assert_eq!(
+        agent.names(),
+        ["diff", "list", "matrix", "merge", "preview", "send", "show", "spawn", "stop"]
+    );
+    assert_eq!(agent.json("list", json!({}))["lanes"][0]["name"], "x");
+    assert_eq!(agent.json("show", json!({ "lane": "x" }))["task"], "Fix it");
+    assert!(agent.ok("diff", json!({ "lane": "x" })).contains("+work"));
+    assert!(agent.ok("diff", json!({ "lane": "x", "stat": true })).contains("work.txt"));
+    let _ = agent.json("matrix", json!({}));
+    let new = json!({ "agent": "claude", "name": "new", "prompt": "--force\nis text", "checks": ["true"] });
+    assert_eq!(agent.json("spawn", new)["checks"][0], "true");
+    let _ = sandbox.proq(&["wait", "new"]).ok();
+    assert_eq!(sandbox.git(&["show", "proq/new:asked.txt"]), "--force\nis text");
+    let _ = agent.json("preview", json!({ "lane": "new" }));
+    assert!(sandbox.repo.join("asked.txt").exists());
+    let _ = agent.json("preview", json!({}));
+    assert!(!sandbox.repo.join("asked.txt").exists());
+    assert!(
+        agent.fails("show", json!({ "lane": "nope" })).starts_with("error: there is no lane 'nope'\nhint: ")
+    );
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_supervisor_passes_no_option_and_starts_no_other_program() {
+    let sandbox = with_lane();
+    let agent = Agent::supervisor(&sandbox);
+    assert!(agent.fails("show", json!({ "lane": "--help" })).contains("there is no lane '--help'"));
+    assert!(agent.fails("stop", json!({ "lanes": ["--all"] })).contains("'--all'"));
+    assert!(agent.fails("merge", json!({ "strategy": "none" })).contains("none"));
+    for name in ["robot", "sh", "--empty", "-h", ""] {
+        let said = agent.fails("spawn", json!({ "agent": name, "prompt": "x", "name": "bad" }));
+        assert!(said.contains("there is no agent of this name"), "{said}");
+    }
+    assert_eq!(sandbox.row("bad"), Value::Null);
+}
+
+#[test]
+fn a_merge_lands_only_what_its_plan_said() {
+    let sandbox = with_lane();
+    sandbox.lane_of("y", "echo y > y.txt");
+    let agent = Agent::supervisor(&sandbox);
+    let main = || sandbox.git(&["rev-parse", "main"]);
+    let begin = main();
+    let plan = agent.json("merge", json!({}));
+    assert_eq!(plan["plan"]["lanes"].as_array().unwrap().len(), 2);
+    let token = plan["token"].as_str().unwrap().to_owned();
+    let with = |token: &str, lanes: &[&str]| agent.json("merge", json!({ "token": token, "lanes": lanes }));
+
+    // Not with a made-up token, not for other arguments, not with the token of another server.
+    assert!(with("0123456789abcdef", &[])["plan"].is_object());
+    assert!(with(&token, &["x"])["plan"].is_object());
+    assert!(agent.json("merge", json!({ "token": token, "atomic": true }))["plan"].is_object());
+    let other = Agent::supervisor(&sandbox);
+    assert!(other.json("merge", json!({ "token": token }))["plan"].is_object());
+    assert_eq!(main(), begin);
+
+    // A lane that has moved, and then a base that has, make it another plan.
+    sandbox.commit_in_lane("y", "echo more > y.txt");
+    let moved = with(&token, &[]);
+    assert!(moved["next"].as_str().unwrap().contains("another plan"), "{moved}");
+    sandbox.write("main.txt", "main\n");
+    sandbox.commit_all("main");
+    let moved = with(moved["token"].as_str().unwrap(), &[]);
+    assert!(moved["plan"].is_object(), "{moved}");
+
+    let done = with(moved["token"].as_str().unwrap(), &[]);
+    let results: Vec<&Value> = done["lanes"].as_array().unwrap().iter().map(|l| &l["result"]).collect();
+    assert_eq!(results, ["landed", "landed"], "{done}");
+    assert_eq!(sandbox.read("y.txt"), "more\n");
+    let nothing = with(moved["token"].as_str().unwrap(), &[]);
+    assert_eq!((&nothing["token"], nothing["plan"].is_object()), (&Value::Null, true));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_conflict_is_an_answer_and_not_an_error() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo lane > a.txt");
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let agent = Agent::supervisor(&sandbox);
+    let plan = agent.json("merge", json!({ "lanes": ["x"] }));
+    assert_eq!(plan["plan"]["lanes"][0]["result"], "conflict");
+    assert_eq!(sandbox.row("x")["state"], "idle");
+    let done = agent.json("merge", json!({ "lanes": ["x"], "token": plan["token"] }));
+    assert_eq!(done["lanes"][0]["result"], "conflict");
+    assert_eq!(sandbox.row("x")["state"], "conflict");
+}

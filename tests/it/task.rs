@@ -1,0 +1,185 @@
+//! Owns the tests of `git proq task`: whose task it is, and what becomes of a report.
+
+use super::support::{Output, Sandbox};
+
+/// The program in a lane's worktree, told by its environment which lane that is.
+fn in_lane(sandbox: &Sandbox, lane: &str, claimed: Option<&str>, args: &[&str]) -> Output {
+    let mut command = sandbox.proq_command(&sandbox.lane(lane), args);
+    command.envs(claimed.map(|lane| ("PROQ_LANE", lane)));
+    sandbox.output(command)
+}
+
+fn with_lane() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.program("robot", "true");
+    let args = [
+        "spawn",
+        "--wait",
+        "robot",
+        "-n",
+        "x",
+        "# Fix it\n\nall of it",
+        "--check",
+        "true",
+        "--scope",
+        "src/",
+    ];
+    let _ = sandbox.proq(&args).ok();
+    sandbox
+}
+
+#[test]
+fn an_agent_reads_its_task_and_reports_on_it() {
+    let sandbox = with_lane();
+    let update = [
+        "task",
+        "update",
+        "--status",
+        "half done",
+        "--finding",
+        "a",
+        "--finding",
+        "b\nb2",
+        "--human-step",
+        "c",
+    ];
+    insta::assert_snapshot!(in_lane(&sandbox, "x", Some("x"), &update).shown(), @r"
+    reported on lane 'x': 2 findings, 1 step for a person
+    --- code 0
+    ");
+    insta::assert_snapshot!(in_lane(&sandbox, "x", Some("x"), &["task", "read"]).shown(), @r"
+    lane       x
+    branch     proq/x, lands on main
+    scope      src/
+    lands if   `true` succeeds
+    reported   half done
+    found      a
+    found      b
+               b2
+    to do      c
+               said 03:04, in run 1
+
+    # Fix it
+
+    all of it
+    --- code 0
+    ");
+    let shown = sandbox.proq(&["show", "x"]).ok();
+    assert!(shown.contains("found      b\n           b2\nto do      c\n"), "{shown}");
+    assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["report"]["human_steps"][0], "c");
+    let events = sandbox.proq(&["events"]).ok();
+    assert!(events.contains("lane 'x' reported 2 findings and 1 step for a person"), "{events}");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_report_takes_the_place_of_the_former_and_a_bad_one_does_not() {
+    let sandbox = with_lane();
+    let say = |args: &[&str]| in_lane(&sandbox, "x", None, &[&["task", "update"][..], args].concat());
+    let _ = say(&["--finding", "first", "--human-step", "step"]).ok();
+    let _ = say(&["--finding", "second"]).ok();
+    let report = || sandbox.proq(&["show", "x", "--json"]).json()["report"].clone();
+    assert_eq!(
+        (&report()["findings"], &report()["human_steps"]),
+        (&["second"].into(), &serde_json::json!([]))
+    );
+    insta::assert_snapshot!(say(&[]).fails(1), @r"
+    error: the report says nothing; what was reported before stays
+    hint: say in short what a person has to know; put what is long into a file of the lane
+    ");
+    let file = sandbox.root().join("report");
+    let path = file.to_str().unwrap();
+    for text in
+        ["x".repeat(1_000_000), "{\"findings\": [1]}".into(), "{\"more\": 1}".into(), "{".into(), " ".into()]
+    {
+        std::fs::write(&file, text).unwrap();
+        assert!(say(&["-f", path]).fails(1).contains("what was reported before stays"));
+        assert_eq!(report()["findings"], serde_json::json!(["second"]));
+    }
+    assert!(say(&["--dry-run", "--finding", "third"]).ok().starts_with("would report"));
+    assert_eq!(report()["findings"], serde_json::json!(["second"]));
+    std::fs::write(&file, r#"{"status": "s", "findings": ["f"]}"#).unwrap();
+    let _ = say(&["-f", path]).ok();
+    assert_eq!((&report()["status"], &report()["findings"][0]), (&"s".into(), &"f".into()));
+    let mut command = sandbox.proq_command(&sandbox.lane("x"), &["task", "update", "-f", "-"]);
+    command.env("PROQ_LANE", "x");
+    let _ = sandbox.output_with(command, b"# plain\n\ntext\n").ok();
+    assert_eq!(report()["findings"], serde_json::json!(["# plain\n\ntext\n"]));
+}
+
+#[test]
+fn nobody_reports_for_another_lane_or_from_outside() {
+    let sandbox = with_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    insta::assert_snapshot!(in_lane(&sandbox, "x", Some("y"), &["task", "update", "--finding", "a"]).fails(1), @r"
+    error: this is lane 'x', and PROQ_LANE says 'y'; nothing was changed
+    hint: go back to the worktree of 'y': git proq show y
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["task", "read"]).fails(1), @r"
+    error: this is no lane: [ROOT]/repo
+    hint: do this in a lane's worktree; see the lanes: git proq list
+    ");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["task", "update", "--finding", "a"]);
+    command.env("PROQ_LANE", "x");
+    insta::assert_snapshot!(sandbox.output(command).fails(1), @r"
+    error: this is no lane: [ROOT]/repo, though PROQ_LANE says 'x'
+    hint: do this in a lane's worktree; see the lanes: git proq list
+    ");
+    for lane in ["x", "y"] {
+        assert_eq!(sandbox.proq(&["show", lane, "--json"]).json()["report"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn a_report_moves_no_cursor() {
+    let sandbox = with_lane();
+    let text = "a\u{1b}[2J\u{1b}]0;title\u{7}\rb\u{9b}31m\u{202e}c\u{8}";
+    let _ = in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", text, "--status", text]).ok();
+    for out in [sandbox.proq(&["show", "x"]).ok(), in_lane(&sandbox, "x", None, &["task", "read"]).ok()] {
+        let bad = out.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{out:?}");
+        assert!(out.contains(r"a\u{1b}[2J"), "{out}");
+    }
+    assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["report"]["findings"][0], text);
+}
+
+#[test]
+fn a_report_stays_with_the_lane_that_is_gone() {
+    let sandbox = with_lane();
+    let _ = in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", "kept"]).ok();
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    assert!(sandbox.proq(&["show", "x@1"]).ok().contains("found      kept\n"));
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert!(sandbox.proq(&["show", "x"]).ok().contains("found      kept\n"));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_report_that_cannot_be_read_is_named() {
+    let sandbox = with_lane();
+    let path = sandbox.repo.join(".git/proq/lanes/x/report.toml");
+    std::fs::write(&path, "format = 2\n").unwrap();
+    assert!(sandbox.proq(&["show", "x"]).fails(1).contains("report.toml"));
+    let _ = in_lane(&sandbox, "x", Some("x"), &["task", "update", "--finding", "new"]).fails(1);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "format = 2\n");
+}
+
+#[test]
+fn who_resolves_a_conflict_reads_what_that_is_about() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo lane > a.txt");
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let _ = sandbox.proq(&["merge", "x"]).fails(3);
+    sandbox.program(
+        "robot",
+        "git-proq task read --json > \"$ROOT/read\"; git-proq task update --finding undecided",
+    );
+    let _ = sandbox.proq(&["resolve", "x", "--agent", "robot"]);
+    let read = std::fs::read_to_string(sandbox.root().join("read")).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&read).unwrap();
+    assert_eq!((&read["lane"], &read["errand"]), (&"x".into(), &"conflict".into()));
+    assert!(read["prompt"].as_str().unwrap().contains("a.txt"), "{read}");
+    let report = &sandbox.proq(&["show", "x", "--json"]).json()["report"];
+    assert_eq!((&report["run"], &report["findings"][0]), (&1.into(), &"undecided".into()));
+}
