@@ -87,6 +87,20 @@ pub(crate) const KEYS: &[Key] = &[
         about: "time between asking an agent to end and ending it",
     },
     Key {
+        name: "event.keep",
+        form: Form::Count("files"),
+        default: "4",
+        by_repository: false,
+        about: "how many full files of the event log are kept beside the one that grows",
+    },
+    Key {
+        name: "event.rotate",
+        form: Form::Count("KiB"),
+        default: "8192",
+        by_repository: false,
+        about: "how big a file of the event log may get",
+    },
+    Key {
         name: "lane.prefix",
         form: Form::Prefix,
         default: "proq",

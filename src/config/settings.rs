@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Key, Layers, Origin};
+use super::{Key, Layers, Origin, Room};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) autocommit: Autocommit,
     /// `agent.stop_grace`.
     pub(crate) stop_grace: Duration,
+    /// `event.rotate` and `event.keep`.
+    pub(crate) events: Room,
     /// `lane.prefix`.
     pub(crate) prefix: String,
     /// `lock.timeout`.
@@ -75,6 +77,7 @@ impl Settings {
                 _ => Autocommit::Success,
             },
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
+            events: Room::of(layers),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
             conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),

@@ -3,6 +3,8 @@
 
 mod approval;
 mod log;
+mod reader;
 
 pub(crate) use approval::{Approvals, Command};
-pub(crate) use log::{Event, Log, Name};
+pub(crate) use log::{Event, Log, Name, last_number};
+pub(crate) use reader::Reader;

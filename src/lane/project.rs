@@ -233,7 +233,7 @@ impl Project {
 
     /// The same for an event that says more.
     pub(crate) fn tell_event(&self, event: event::Event) {
-        if let Err(e) = Log::of(&self.store).add(event) {
+        if let Err(e) = Log::of(&self.store, self.settings.events).add(event) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
     }

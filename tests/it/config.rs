@@ -9,6 +9,8 @@ fn every_setting_is_listed_with_its_meaning() {
     SETTING                 VALUE                     WHAT IT DOES
     agent.autocommit        success                   commit what an agent left uncommitted: when it ended well, always, or never
     agent.stop_grace        10                        time between asking an agent to end and ending it
+    event.keep              4                         how many full files of the event log are kept beside the one that grows
+    event.rotate            8192                      how big a file of the event log may get
     lane.prefix             proq                      lanes' branches are named PREFIX/NAME
     lock.timeout            30                        how long a command waits for another one before it gives up
     merge.conflict_agent                              who is sent at each conflict of a landing; one that a repository names needs git proq approve
@@ -47,6 +49,8 @@ fn later_layers_win_and_the_origin_is_shown() {
     SETTING                 VALUE                     ORIGIN
     agent.autocommit        always                    [ROOT]/repo/proq.toml
     agent.stop_grace        4                         $PROQ_AGENT_STOP_GRACE
+    event.keep              4                         built in
+    event.rotate            8192                      built in
     lane.prefix             r                         git config
     lock.timeout            30                        built in
     merge.conflict_agent                              built in
