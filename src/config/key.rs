@@ -101,6 +101,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how big a file of the event log may get",
     },
     Key {
+        name: "hook.timeout",
+        form: Form::Count("seconds"),
+        default: "60",
+        by_repository: false,
+        about: "how long one hook may take",
+    },
+    Key {
         name: "lane.prefix",
         form: Form::Prefix,
         default: "proq",

@@ -5,7 +5,7 @@ mod layers;
 mod notices;
 mod settings;
 
-pub(crate) use key::{KEYS, Key};
+pub(crate) use key::{Form, KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notices::Room;
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

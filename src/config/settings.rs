@@ -36,6 +36,8 @@ pub(crate) struct Settings {
     pub(crate) stop_grace: Duration,
     /// `event.rotate` and `event.keep`.
     pub(crate) events: Room,
+    /// `hook.timeout`.
+    pub(crate) hook_timeout: Duration,
     /// `lane.prefix`.
     pub(crate) prefix: String,
     /// `lock.timeout`.
@@ -78,6 +80,7 @@ impl Settings {
             },
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             events: Room::of(layers),
+            hook_timeout: Duration::from_secs(count("hook.timeout")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
             conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),

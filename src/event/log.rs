@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::{Cursor, no_hooks};
 use crate::config::Room;
 use crate::fault;
 use crate::git::RepoPath;
@@ -55,6 +56,18 @@ pub(crate) enum Name {
     PreviewLeft,
 }
 
+impl Name {
+    /// The name as it is written.
+    pub(crate) fn text(self) -> String {
+        serde_json::to_value(self).ok().and_then(|name| Some(name.as_str()?.to_owned())).unwrap_or_default()
+    }
+
+    /// The event of this name.
+    pub(crate) fn parse(text: &str) -> Option<Name> {
+        serde_json::from_value(text.into()).ok()
+    }
+}
+
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
@@ -79,13 +92,26 @@ pub(crate) struct Event {
     pub(crate) paths: Vec<RepoPath>,
     /// A line for a person.
     pub(crate) message: String,
+    /// Nobody is handed it: it came of a hook, or of a command with `--no-hooks`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_hooks: bool,
 }
 
 impl Event {
     /// An event that happens now, about nobody. It gets its number in the log.
     pub(crate) fn now(name: Name, message: impl Into<String>) -> Event {
         let message = message.into();
-        Event { n: 0, at: now(), name, lane: None, state: None, other: None, paths: Vec::new(), message }
+        Event {
+            n: 0,
+            at: now(),
+            name,
+            lane: None,
+            state: None,
+            other: None,
+            paths: Vec::new(),
+            message,
+            no_hooks: no_hooks(),
+        }
     }
 }
 
@@ -103,12 +129,16 @@ impl Log<'_> {
     }
 
     /// Appends one event and returns its number. It is on disk when this returns: what it tells of is, too, and no number is
-    /// ever given twice. A line that a crash or a full disk cut short is ended first.
-    pub(crate) fn add(&self, event: Event) -> Result<u64, Error> {
+    /// ever given twice. A line that a crash or a full disk cut short is ended first. `due` says that it is to be handed out.
+    pub(crate) fn add(&self, event: Event, due: bool) -> Result<u64, Error> {
         let _lock = self.store.locks().take(&LockName::Events)?;
         let path = self.store.layout().events();
         let tail = tail(&path)?;
         let n = last_number(self.store)? + 1;
+        // First, so that no kill leaves an event behind that nobody is handed.
+        if due && !Cursor::is_there(self.store) {
+            Cursor::begin(self.store, n - 1)?;
+        }
         let entry = Event { n, ..event };
         let mut line = Vec::new();
         serde_json::to_writer(&mut line, &entry)
@@ -137,11 +167,18 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// Removes the oldest files. One that cannot be removed is there for the next time.
+    /// Removes the oldest files, up to what is not yet handed out. One that cannot be removed is there for the next time.
     fn forget_oldest(&self) {
+        let due = match Cursor::read(self.store) {
+            Ok(cursor) => cursor.map_or(u64::MAX, |cursor| cursor.first_due()),
+            Err(_) => 0,
+        };
         let full = self.store.layout().all_full_events();
         let many = full.len().saturating_sub(self.room.files);
-        for (_, path) in full.iter().take(many) {
+        for (at, (_, path)) in full.iter().enumerate().take(many) {
+            if full.get(at + 1).is_none_or(|(next, _)| *next > due) {
+                return;
+            }
             drop(std::fs::remove_file(path));
         }
     }
@@ -248,13 +285,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path(), Listener::silent());
         let log = Log::of(&store, ROOM);
-        assert_eq!(log.add(Event::now(Name::LaneCreated, "made")).unwrap(), 1);
+        assert_eq!(log.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 1);
         let path = store.layout().events();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(b"{\"n\":2,\"at\"").unwrap();
         let mut reader = Reader::after(&store, 0);
         assert_eq!(numbers(&reader.poll().unwrap()), [1]);
-        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone")).unwrap(), 2);
+        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone"), false).unwrap(), 2);
         assert_eq!(numbers(&reader.poll().unwrap()), [2]);
         assert_eq!(reader.poll().unwrap(), []);
         assert_eq!(all(&store), [1, 2]);
@@ -265,10 +302,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path(), Listener::silent());
         let log = Log::of(&store, ROOM);
-        log.add(Event::now(Name::LaneCreated, "made")).unwrap();
+        log.add(Event::now(Name::LaneCreated, "made"), false).unwrap();
         let mut file = File::options().append(true).open(store.layout().events()).unwrap();
         file.write_all(b"{\"n\":2,\"event\":\"moon.rose\"}\n").unwrap();
-        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone")).unwrap(), 3);
+        assert_eq!(log.add(Event::now(Name::LaneRemoved, "gone"), false).unwrap(), 3);
         assert_eq!(all(&store), [1, 3]);
     }
 
@@ -281,7 +318,7 @@ mod tests {
         let (mut often, mut seldom) = (Reader::after(&store, 0), Reader::after(&store, 3));
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for n in 1..=40 {
-            assert_eq!(log.add(Event::now(Name::LaneCreated, format!("{n}"))).unwrap(), n);
+            assert_eq!(log.add(Event::now(Name::LaneCreated, format!("{n}")), false).unwrap(), n);
             first.extend(often.poll().unwrap());
             if n % 5 == 0 {
                 second.extend(seldom.poll().unwrap());
@@ -300,10 +337,10 @@ mod tests {
         let store = Store::at(dir.path(), Listener::silent());
         let log = Log::of(&store, Room { size: 1, files: 2 });
         for _ in 1..=9 {
-            log.add(Event::now(Name::LaneCreated, "made")).unwrap();
+            log.add(Event::now(Name::LaneCreated, "made"), false).unwrap();
         }
         assert_eq!(all(&store), [7, 8, 9]);
-        assert_eq!(log.add(Event::now(Name::LaneCreated, "made")).unwrap(), 10);
+        assert_eq!(log.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 10);
     }
 
     /// What says to a process of the next test where to write, and how often.
@@ -315,7 +352,7 @@ mod tests {
         if let Some(dir) = std::env::var_os(WRITE) {
             let store = Store::at(Path::new(&dir), Listener::silent());
             for _ in 0..50 {
-                Log::of(&store, SMALL).add(Event::now(Name::LaneCreated, "made")).unwrap();
+                Log::of(&store, SMALL).add(Event::now(Name::LaneCreated, "made"), false).unwrap();
             }
             return;
         }

@@ -1,6 +1,7 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
 mod aside;
+mod ask;
 mod auto_merge;
 mod base;
 mod checkout;

@@ -35,6 +35,9 @@ impl Project {
         for key in layers.unknown() {
             listener.warn(format!("unknown setting {key}"));
         }
+        for event in layers.hooks().filter(|event| !event::has_hooks(event)) {
+            listener.warn(format!("there is no event '{event}', so hook.{event} never runs"));
+        }
         let project = Project::with(repo, layers, listener);
         project.check_git()?;
         Ok(project)
@@ -233,9 +236,18 @@ impl Project {
 
     /// The same for an event that says more.
     pub(crate) fn tell_event(&self, event: event::Event) {
-        if let Err(e) = Log::of(&self.store, self.settings.events).add(event) {
+        let due = event::is_due(&self.store, &self.layers, event.name);
+        if let Err(e) = Log::of(&self.store, self.settings.events).add(event, due) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
+        if due {
+            self.hand_out();
+        }
+    }
+
+    /// Has a process of its own hand out the events that are due, if there are any.
+    pub(crate) fn hand_out(&self) {
+        event::wake(&self.store, self.repo.home());
     }
 
     fn similar(&self, name: &str) -> Result<Option<String>, Error> {

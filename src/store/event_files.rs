@@ -1,4 +1,4 @@
-//! Owns where the event log's files lie: the one that grows, and those that were full.
+//! Owns where the event log's files lie, the one that grows and those that were full, and what is around them.
 
 use std::path::PathBuf;
 
@@ -13,6 +13,26 @@ impl Layout {
     /// A part of the log that was full, by the number of its first event.
     pub(crate) fn full_events(&self, first: u64) -> PathBuf {
         self.root().join(format!("events.{first}.jsonl"))
+    }
+
+    /// How far events were handed out.
+    pub(crate) fn dispatch(&self) -> PathBuf {
+        self.root().join("dispatch.toml")
+    }
+
+    /// The user's own hooks, each named after its event.
+    pub(crate) fn hooks(&self) -> PathBuf {
+        self.root().join("hooks")
+    }
+
+    /// One of them.
+    pub(crate) fn hook(&self, event: &str) -> PathBuf {
+        self.hooks().join(event)
+    }
+
+    /// What hooks have said.
+    pub(crate) fn hook_log(&self) -> PathBuf {
+        self.root().join("hooks.log")
     }
 
     /// All such parts, oldest first, each with the number of its first event.

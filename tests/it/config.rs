@@ -11,6 +11,7 @@ fn every_setting_is_listed_with_its_meaning() {
     agent.stop_grace        10                        time between asking an agent to end and ending it
     event.keep              4                         how many full files of the event log are kept beside the one that grows
     event.rotate            8192                      how big a file of the event log may get
+    hook.timeout            60                        how long one hook may take
     lane.prefix             proq                      lanes' branches are named PREFIX/NAME
     lock.timeout            30                        how long a command waits for another one before it gives up
     merge.conflict_agent                              who is sent at each conflict of a landing; one that a repository names needs git proq approve
@@ -51,6 +52,7 @@ fn later_layers_win_and_the_origin_is_shown() {
     agent.stop_grace        4                         $PROQ_AGENT_STOP_GRACE
     event.keep              4                         built in
     event.rotate            8192                      built in
+    hook.timeout            60                        built in
     lane.prefix             r                         git config
     lock.timeout            30                        built in
     merge.conflict_agent                              built in

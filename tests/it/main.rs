@@ -66,5 +66,6 @@ mod support;
 mod task_checks;
 mod terminals;
 mod undo;
+mod user_hooks;
 mod verify;
 mod verify_many;
