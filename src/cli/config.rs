@@ -62,7 +62,7 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
             let (value, origin) = project.layers.get(key);
             Row {
                 key: key.name.to_owned(),
-                value: value.to_owned(),
+                value: key.shown(value),
                 origin: origin.to_string(),
                 default: key.default,
                 form: key.form.describe(),

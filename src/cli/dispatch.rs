@@ -16,6 +16,9 @@ pub(crate) struct Dispatch {}
 pub(super) fn run(session: &Session, _args: &Dispatch) -> Done {
     crate::process::leave_session();
     let project = Project::open(&session.dir, Listener::silent())?;
-    event::dispatch(&project.repo, &project.store, &project.layers, &project.settings)?;
-    Ok(Exit::Done)
+    let done = event::dispatch(&project.repo, &project.store, &project.layers, &project.settings);
+    if let Err(e) = &done {
+        event::log_hook(&project.store, "-", "events were not handed out", &e.to_string(), "");
+    }
+    Ok(done.map(|()| Exit::Done)?)
 }

@@ -70,7 +70,11 @@ pub(super) fn run(session: &Session, args: &Events) -> Done {
     }
     loop {
         std::thread::sleep(GLANCE);
-        print(session, &reader.poll()?);
+        let new = reader.poll()?;
+        print(session, &new);
+        for event in &new {
+            session.ui.signal(&project, event);
+        }
     }
 }
 

@@ -339,6 +339,7 @@ fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&
     }
     let landing = lane.auto_merge.then(|| auto_merge::wait(project, lane)).transpose()?;
     bar.finish_and_clear();
+    super::wait::signal(session, project, &now, state);
     if let Some(landing) = landing.filter(|landing| landing.run == Some(LaneState::Done)) {
         return Ok(say_landing(session, lane, job, &landing));
     }

@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::complete::lane_names;
 use super::{Done, Session, ui};
 use crate::agent;
+use crate::event::{Event, Name};
 use crate::explain::Exit;
-use crate::lane::effective_state;
+use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState};
 
 /// Wait for lanes' agents to end
@@ -61,6 +62,7 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
     let mut all = Vec::new();
     for name in names {
         let (lane, state) = agent::wait(&project, &name)?;
+        signal(session, &project, &lane, state);
         if exit == Exit::Done {
             exit = exit_of(state);
         }
@@ -73,6 +75,13 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
         session.ui.object(Answer { lanes: all });
     }
     Ok(exit)
+}
+
+/// Has the terminal tell that a run has ended.
+pub(super) fn signal(session: &Session, project: &Project, lane: &LaneRecord, state: LaneState) {
+    let mut event = Event::now(Name::RunEnded, format!("lane '{}': {state}", lane.name));
+    event.lane = Some(lane.name.clone());
+    session.ui.signal(project, &event);
 }
 
 /// A lane and how it ended, on one line.

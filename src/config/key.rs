@@ -1,5 +1,7 @@
 //! Owns the table of settings: name, form, default, and whether a repository may set it.
 
+use super::masked;
+
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -15,6 +17,12 @@ pub(crate) enum Form {
     Folder,
     /// An agent or any other program; empty for none.
     Agent,
+    /// Names of events.
+    Events,
+    /// A file of sound or a shell command line; empty for none.
+    Sound,
+    /// An address of the web, which is a secret; empty for none.
+    Secret,
 }
 
 impl Form {
@@ -27,6 +35,9 @@ impl Form {
             Form::Commands => "a list of shell command lines".to_owned(),
             Form::Folder => "a folder, as /PATH or ~/PATH".to_owned(),
             Form::Agent => "an agent, or a program".to_owned(),
+            Form::Events => "names of events, with spaces between".to_owned(),
+            Form::Sound => "a file of sound, or a shell command line".to_owned(),
+            Form::Secret => "an address that begins with https:// or http://".to_owned(),
         }
     }
 
@@ -39,8 +50,18 @@ impl Form {
             Form::Commands => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
             Form::Folder => (value.starts_with('/') || value.starts_with("~/")) && !value.contains('\0'),
             Form::Agent => !value.starts_with('-') && !value.contains(char::is_control),
+            Form::Events => value.chars().all(|c| c.is_ascii_lowercase() || ".-, ".contains(c)),
+            Form::Sound => !value.contains(char::is_control),
+            Form::Secret => value.is_empty() || is_address(value),
         }
     }
+}
+
+/// Whether a value is an address with a host.
+fn is_address(value: &str) -> bool {
+    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        && !value.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// Whether git would take `text/x` for a branch's name (see `git check-ref-format`).
@@ -157,6 +178,55 @@ pub(crate) const KEYS: &[Key] = &[
         about: "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest",
     },
     Key {
+        name: "notify.bell",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "ring the bell of the terminal in which somebody waits for a lane or follows the events",
+    },
+    Key {
+        name: "notify.desktop",
+        form: Form::OneOf(&["off", "auto", "notify-send", "osc9", "osc777"]),
+        default: "off",
+        by_repository: false,
+        about: "show a notice: by notify-send, or by the terminal in which somebody waits or follows",
+    },
+    Key {
+        name: "notify.events",
+        form: Form::Events,
+        default: "run.ended merge.landed merge.conflict merge.check-failed merge.refused",
+        by_repository: false,
+        about: "the events that notifiers tell of",
+    },
+    Key {
+        name: "notify.slack",
+        form: Form::Secret,
+        default: "",
+        by_repository: false,
+        about: "where the message is posted as Slack and others like it expect it; never shown",
+    },
+    Key {
+        name: "notify.sound",
+        form: Form::Sound,
+        default: "",
+        by_repository: false,
+        about: "a sound that is played, or a command that makes one",
+    },
+    Key {
+        name: "notify.title",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "put the message in the title of the terminal in which somebody waits or follows",
+    },
+    Key {
+        name: "notify.webhook",
+        form: Form::Secret,
+        default: "",
+        by_repository: false,
+        about: "where the event is posted as JSON; never shown",
+    },
+    Key {
         name: "op.keep",
         form: Form::Count("days"),
         default: "30",
@@ -205,6 +275,11 @@ impl Key {
     pub(crate) fn find(name: &str) -> Option<&'static Key> {
         let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
         KEYS.iter().find(|k| plain(k.name) == plain(name))
+    }
+
+    /// A value as it may be shown to anybody.
+    pub(crate) fn shown(&self, value: &str) -> String {
+        if self.form == Form::Secret { masked(value) } else { value.to_owned() }
     }
 
     /// The environment variable that sets it.

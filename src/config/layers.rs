@@ -235,11 +235,15 @@ fn together(before: Option<&(String, Origin)>, value: String, origin: &Origin) -
 /// The error for a value that does not have its key's form.
 fn bad_value(name: &str, value: String, origin: &Origin) -> Error {
     let key = Key::find(name);
+    let form = key.map_or(Form::Commands, |k| k.form);
     Error::Value {
         key: key.map_or(name, |k| k.name).to_owned(),
-        value,
+        value: match form {
+            Form::Secret => "(hidden)".to_owned(),
+            _ => value,
+        },
         origin: origin.to_string(),
-        form: key.map_or(Form::Commands, |k| k.form).describe(),
+        form: form.describe(),
         default: key.map_or("", |k| k.default),
     }
 }

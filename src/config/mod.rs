@@ -7,5 +7,5 @@ mod settings;
 
 pub(crate) use key::{Form, KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
-pub(crate) use notices::Room;
+pub(crate) use notices::{Desktop, Notify, Room, masked};
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

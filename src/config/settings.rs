@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Key, Layers, Origin, Room};
+use super::{Key, Layers, Notify, Origin, Room};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +52,8 @@ pub(crate) struct Settings {
     pub(crate) strategy: String,
     /// `merge.uncommitted`.
     pub(crate) uncommitted: Uncommitted,
+    /// `notify.*`.
+    pub(crate) notify: Notify,
     /// `op.keep`.
     pub(crate) op_keep: Duration,
     /// `trash.keep`.
@@ -92,6 +94,7 @@ impl Settings {
                 "snapshot" => Uncommitted::Snapshot,
                 _ => Uncommitted::Refuse,
             },
+            notify: Notify::of(layers),
             op_keep: days("op.keep"),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),

@@ -9,6 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use super::hook::{self, About, Hook};
+use super::notify::Local;
+use super::post::Post;
 use super::trigger::is_program;
 use super::{Approvals, Command, Cursor, Event, Reader, last_number};
 use crate::config::{Layers, Settings};
@@ -41,7 +43,15 @@ pub(crate) fn dispatch(
 ) -> Result<(), Error> {
     let Some(mut lock) = store.locks().try_take(&LockName::Dispatch)? else { return Ok(()) };
     let approvals = Approvals::read(repo, store)?;
-    let sinks: Vec<Box<dyn Sink>> = vec![Box::new(Hooks::of(repo, store, &approvals, layers, settings))];
+    let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(Hooks::of(repo, store, &approvals, layers, settings))];
+    let (notify, home) = (&settings.notify, repo.home());
+    if Local::is_on(notify) {
+        sinks.push(Box::new(Local { notify: notify.clone(), home: home.to_owned() }));
+    }
+    let name = home.file_name().unwrap_or_default().to_string_lossy();
+    for post in Post::all(notify, &name) {
+        sinks.push(Box::new(post));
+    }
     loop {
         let Some((held, last)) = end_if_over(store, &sinks, lock)? else { return Ok(()) };
         lock = held;

@@ -30,6 +30,8 @@ pub(crate) enum Hook {
     Line(Command),
     /// An executable of `proq/hooks/`.
     File(PathBuf),
+    /// A program with its arguments.
+    Program(PathBuf, Vec<String>),
 }
 
 impl Hook {
@@ -37,7 +39,7 @@ impl Hook {
     pub(crate) fn called(&self) -> String {
         match self {
             Hook::Line(command) => command.line.clone(),
-            Hook::File(path) => path.display().to_string(),
+            Hook::File(path) | Hook::Program(path, _) => path.display().to_string(),
         }
     }
 }
@@ -119,6 +121,7 @@ fn try_run(hook: &Hook, about: &About, limit: Duration, stop: &dyn Fn() -> bool)
     let start = match hook {
         Hook::Line(command) => Start::new(Path::new("sh"), &about.dir).args(["-c", command.line.as_str()]),
         Hook::File(path) => Start::new(path, &about.dir),
+        Hook::Program(path, args) => Start::new(path, &about.dir).args(args),
     };
     let mut start = start
         .without(OF_THE_RUN)

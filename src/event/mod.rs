@@ -6,7 +6,10 @@ mod cursor;
 mod dispatch;
 mod hook;
 mod log;
+mod notify;
+mod post;
 mod reader;
+mod terminal;
 mod trigger;
 
 pub(crate) use approval::{Approvals, Command};
@@ -15,4 +18,5 @@ pub(crate) use dispatch::{Hooks, dispatch};
 pub(crate) use hook::{About, Hook, log as log_hook, run as run_hook};
 pub(crate) use log::{Event, Log, Name, last_number};
 pub(crate) use reader::Reader;
+pub(crate) use terminal::signal;
 pub(crate) use trigger::{has_hook, has_hooks, is_due, no_hooks, set_program, wake};

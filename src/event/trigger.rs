@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use super::notify::Local;
 use super::{Cursor, Name};
-use crate::config::Layers;
+use crate::config::{Layers, Notify};
 use crate::process::Start;
 use crate::store::{LockName, Store};
 
@@ -62,8 +63,11 @@ pub(super) fn is_program(path: &Path) -> bool {
 }
 
 /// Whether an event of this name is due to anybody.
-pub(crate) fn is_due(store: &Store, layers: &Layers, name: Name) -> bool {
-    !no_hooks() && has_hook(store, layers, &name.text())
+pub(crate) fn is_due(store: &Store, layers: &Layers, notify: &Notify, name: Name) -> bool {
+    let name = name.text();
+    let posts = notify.webhook.is_some() || notify.slack.is_some();
+    let told = || notify.wants(&name) && (posts || Local::is_on(notify));
+    !no_hooks() && (has_hook(store, layers, &name) || told())
 }
 
 /// Starts the process that hands out what is due, if something is and none is at it. Nobody waits for it; what cannot be

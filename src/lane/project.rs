@@ -236,7 +236,7 @@ impl Project {
 
     /// The same for an event that says more.
     pub(crate) fn tell_event(&self, event: event::Event) {
-        let due = event::is_due(&self.store, &self.layers, event.name);
+        let due = event::is_due(&self.store, &self.layers, &self.settings.notify, event.name);
         if let Err(e) = Log::of(&self.store, self.settings.events).add(event, due) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }

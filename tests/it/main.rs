@@ -39,6 +39,7 @@ mod merge_edges;
 mod merge_hooks;
 mod merge_push;
 mod merge_stop;
+mod notify;
 mod order;
 mod overlap;
 mod preview;

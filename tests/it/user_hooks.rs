@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::support::Sandbox;
 
 /// Waits until all events that are due were handed out.
-fn all_told(sandbox: &Sandbox) {
+pub fn all_told(sandbox: &Sandbox) {
     let proq = sandbox.repo.join(".git/proq");
     let begin = Instant::now();
     while proq.join("dispatch.toml").exists() {
@@ -22,12 +22,12 @@ fn wait_for_dispatcher(sandbox: &Sandbox) {
     }
 }
 
-fn log(sandbox: &Sandbox) -> String {
+pub fn log(sandbox: &Sandbox) -> String {
     std::fs::read_to_string(sandbox.repo.join(".git/proq/hooks.log")).unwrap_or_default()
 }
 
 /// What hooks have written to the file `told`.
-fn told(sandbox: &Sandbox) -> String {
+pub fn told(sandbox: &Sandbox) -> String {
     all_told(sandbox);
     sandbox.plain(&std::fs::read(sandbox.root().join("told")).unwrap_or_default())
 }
