@@ -26,6 +26,7 @@ mod forecast;
 mod gc;
 mod guard;
 mod histories;
+mod hook_scripts;
 mod hooks;
 mod library;
 mod list;
