@@ -3,6 +3,7 @@
 
 mod agent_end;
 mod agent_start;
+mod approve;
 mod auto_merge;
 mod bad_git;
 mod bad_input;
