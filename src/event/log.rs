@@ -148,7 +148,7 @@ impl Log<'_> {
         // A log that cannot get a new file goes on in the old one.
         if full && self.begin_anew(&path, n).is_ok() {
             append(&path, &line, true)?;
-            self.forget_oldest();
+            self.forget_oldest(n);
         } else {
             if !(tail.bytes.is_empty() || tail.bytes.ends_with(b"\n")) {
                 line.insert(0, b'\n');
@@ -167,8 +167,8 @@ impl Log<'_> {
         Ok(())
     }
 
-    /// Removes the oldest files, up to what is not yet handed out. One that cannot be removed is there for the next time.
-    fn forget_oldest(&self) {
+    /// Removes the oldest files, up to what is not yet handed out; `n` is the first event of the file that grows. One that cannot be removed is there for the next time.
+    fn forget_oldest(&self, n: u64) {
         let due = match Cursor::read(self.store) {
             Ok(cursor) => cursor.map_or(u64::MAX, |cursor| cursor.first_due()),
             Err(_) => 0,
@@ -176,7 +176,8 @@ impl Log<'_> {
         let full = self.store.layout().all_full_events();
         let many = full.len().saturating_sub(self.room.files);
         for (at, (_, path)) in full.iter().enumerate().take(many) {
-            if full.get(at + 1).is_none_or(|(next, _)| *next > due) {
+            let next = full.get(at + 1).map_or(n, |(next, _)| *next);
+            if next > due {
                 return;
             }
             drop(std::fs::remove_file(path));
@@ -341,6 +342,23 @@ mod tests {
         }
         assert_eq!(all(&store), [7, 8, 9]);
         assert_eq!(log.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 10);
+        let none = Log::of(&store, Room { size: 1, files: 0 });
+        assert_eq!(none.add(Event::now(Name::LaneCreated, "made"), false).unwrap(), 11);
+        assert_eq!(all(&store), [11]);
+    }
+
+    #[test]
+    fn what_is_not_handed_out_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::at(dir.path(), Listener::silent());
+        let log = Log::of(&store, Room { size: 1, files: 1 });
+        for n in 1..=9 {
+            log.add(Event::now(Name::LaneCreated, "made"), n == 4).unwrap();
+        }
+        assert_eq!(all(&store), (4..=9).collect::<Vec<_>>());
+        Cursor::end(&store).unwrap();
+        log.add(Event::now(Name::LaneCreated, "made"), false).unwrap();
+        assert_eq!(all(&store), [9, 10]);
     }
 
     /// What says to a process of the next test where to write, and how often.
