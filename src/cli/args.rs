@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Say only answers, warnings and errors.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Run no hooks and tell nobody of what this command does.
+    /// Run no hooks and no notifiers for what this command does.
     #[arg(long, global = true)]
     pub(crate) no_hooks: bool,
     /// Act as if started in DIR.

@@ -334,6 +334,7 @@ fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&
     };
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
     let (now, state) = super::logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    super::wait::settle(project, lane)?;
     if lane.auto_merge {
         bar.set_message("landing");
     }

@@ -17,7 +17,10 @@ use crate::config::{Layers, Settings};
 use crate::fault;
 use crate::git::Repo;
 use crate::note::Listener;
-use crate::store::{Error, Guard, LockName, Record, Store};
+use crate::store::{Error, Guard, Limit, LockName, Record, Store};
+
+/// Who only asks whether the lock is held, holds it for a moment.
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// How often one who has nothing to do looks again while another is still at it.
 const GLANCE: Duration = Duration::from_millis(50);
@@ -41,7 +44,11 @@ pub(crate) fn dispatch(
     layers: &Layers,
     settings: &Settings,
 ) -> Result<(), Error> {
-    let Some(mut lock) = store.locks().try_take(&LockName::Dispatch)? else { return Ok(()) };
+    let mut lock = match store.locks().take_within(&LockName::Dispatch, Limit::For(MOMENT)) {
+        Ok(lock) => lock,
+        Err(Error::Locked { .. }) => return Ok(()),
+        Err(e) => return Err(e),
+    };
     let approvals = Approvals::read(repo, store)?;
     let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(Hooks::of(repo, store, &approvals, layers, settings))];
     let (notify, home) = (&settings.notify, repo.home());

@@ -25,6 +25,8 @@ pub(crate) struct Project {
     pub(crate) layers: Layers,
     /// Where remarks go.
     pub(crate) listener: Listener,
+    /// This process lives so long that the settings may be others meanwhile: who is told of an event is looked up anew.
+    pub(crate) lasting: bool,
 }
 
 impl Project {
@@ -59,7 +61,7 @@ impl Project {
         let settings = Settings::from_layers(&layers);
         let mut store = Store::at(repo.common_dir(), listener.clone());
         store.set_lock_limit(Limit::For(settings.lock_timeout));
-        Project { repo, store, settings, layers, listener }
+        Project { repo, store, settings, layers, listener, lasting: false }
     }
 
     /// Checks git's version, once for each git program rather than at every start. (`git proq` finds another path of
@@ -236,13 +238,25 @@ impl Project {
 
     /// The same for an event that says more.
     pub(crate) fn tell_event(&self, event: event::Event) {
-        let due = event::is_due(&self.store, &self.layers, &self.settings.notify, event.name);
+        let due = self.is_due(event.name);
         if let Err(e) = Log::of(&self.store, self.settings.events).add(event, due) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
         if due {
             self.hand_out();
         }
+    }
+
+    /// Whether somebody wants to be handed an event of this name.
+    fn is_due(&self, name: event::Name) -> bool {
+        if self.lasting
+            && let Ok(repo) = Repo::discover(self.repo.home())
+            && let Ok(layers) = Project::layers_of(Some(&repo))
+        {
+            let settings = Settings::from_layers(&layers);
+            return event::is_due(&self.store, &layers, &settings.notify, name);
+        }
+        event::is_due(&self.store, &self.layers, &self.settings.notify, name)
     }
 
     /// Has a process of its own hand out the events that are due, if there are any.
