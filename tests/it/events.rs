@@ -198,6 +198,9 @@ fn whatever_a_kill_leaves_of_a_change_of_files_the_numbers_go_on() {
         let all = numbers(&sandbox, &[]);
         assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "{point}");
         assert_eq!(follow.numbers(all.len()), all, "{point}");
+        // One whose number was given twice would be passed over.
+        let last = sandbox.proq(&["events", "--last", "1"]).ok();
+        assert!(last.ends_with("lane 'last' made from main\n"), "{point}: {last}");
         sandbox.assert_healthy();
     }
 }

@@ -1,7 +1,8 @@
 //! Owns the tests of notifiers: what is posted and how often, notices and sounds, and that addresses stay secret.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Instant;
 
 use super::support::Sandbox;
 use super::user_hooks::{all_told, log, told};
@@ -19,9 +20,26 @@ impl Server {
         Server { listener, url }
     }
 
+    /// The next one who asks for something, waiting for it.
+    fn accept(&self) -> TcpStream {
+        self.listener.set_nonblocking(true).unwrap();
+        let begin = Instant::now();
+        loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    stream.set_nonblocking(false).unwrap();
+                    return stream;
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => std::thread::yield_now(),
+                Err(e) => panic!("{e}"),
+            }
+            assert!(begin.elapsed().as_secs() < 30, "nobody asked for anything");
+        }
+    }
+
     /// Answers the next request with a status and returns its first line, its kind and its body.
     fn answer(&self, status: &str) -> (String, String, serde_json::Value) {
-        let (mut stream, _) = self.listener.accept().unwrap();
+        let mut stream = self.accept();
         let (head, body) = request(&mut stream);
         write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
         let kind = head.to_lowercase().lines().find(|l| l.starts_with("content-type:")).unwrap().to_owned();
@@ -114,7 +132,7 @@ fn an_address_that_does_not_answer_holds_up_no_hook() {
     sandbox.git(&["config", "proq.notify.events", "lane.created"]);
     sandbox.git(&["config", "proq.hook.lane.created", "echo $PROQ_LANE > $ROOT/heard"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
-    let (silent, _) = server.listener.accept().unwrap();
+    let silent = server.accept();
     assert_eq!(sandbox.hear("heard"), "a\n");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
     assert_eq!(sandbox.hear("heard"), "b\n");
