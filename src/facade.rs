@@ -262,6 +262,7 @@ impl Proq {
     pub fn discard(&self, name: &str, force: bool) -> Result<(), Error> {
         let project = &self.project;
         let lane = project.lane(name)?;
+        project.ask_to_remove(&lane.name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
         if force && state.is_busy() {
             agent::stop(project, name)?;

@@ -6,37 +6,46 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Done, Failure, Mistake, Session, ui};
-use crate::event::{Approvals, Command};
+use crate::event::{Approvals, Command, no_hooks};
 use crate::explain::Exit;
 use crate::lane::{Error, Project, operate};
 use crate::store::records::{ApprovalsRecord, Approved};
 
 /// Allow commands that come with the repository to run
 ///
-/// The verify.commands and the merge.conflict_agent of a proq.toml run only after this, and a changed one asks again: what
-/// counts is the command line itself, not what the scripts say that it starts. proq.toml is read from the main checkout, as it lies there; while a
+/// The verify.commands, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
+/// again: what counts is the command line itself and what it is for, not what the scripts say that it starts. Each has an ID,
+/// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there; while a
 /// lane is previewed that is the lane's. Commands of your own settings and of --verify need no approval.
 ///
 /// Examples:
 ///     git proq approve
+///     git proq approve 3f9c21aa
 ///     git proq approve --list
+///     git proq approve --revoke 3f9c21aa
 ///     git proq approve --revoke
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Approve {
+    /// Only these, by the beginnings of their IDs
+    #[arg(value_name = "ID", conflicts_with = "list")]
+    pub(crate) ids: Vec<String>,
     /// Approve them without a question
     #[arg(long, short)]
     pub(crate) yes: bool,
-    /// List what was approved before
+    /// List all commands that the repository brings, and all that was approved before
     #[arg(long, conflicts_with_all = ["yes", "revoke", "dry_run"])]
     pub(crate) list: bool,
-    /// Take all approvals of this repository back
+    /// Take approvals back: those with an ID, or without one all of this repository
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
     /// Say what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
+
+/// So much of an ID is shown, and is the least that can be typed.
+const SHORT: usize = 8;
 
 #[derive(Serialize)]
 struct Answer {
@@ -49,7 +58,8 @@ struct Answer {
 
 #[derive(Serialize)]
 struct Row {
-    kind: &'static str,
+    id: String,
+    kind: String,
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
@@ -62,20 +72,14 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         false => session.project_to_change()?,
     };
     let mut approvals = Approvals::read(&project.repo, &project.store)?;
-    let commands = approvals.of_all(&project.layers, &project.settings);
+    let commands = chosen(approvals.of_all(&project.layers, &project.settings), args)?;
     let open = unapproved(&commands);
     let mut record = approvals.record.clone();
     if args.revoke {
-        record = ApprovalsRecord::default();
-        if !session.ui.json {
-            session.ui.answer(match (approvals.record.approved.len(), args.dry_run) {
-                (0, _) => "nothing was approved".to_owned(),
-                (n, false) => format!("took back the approval of {}", ui::count(n, "command")),
-                (n, true) => format!("would take back the approval of {}", ui::count(n, "command")),
-            });
-        }
+        record = without(&approvals.record, &args.ids)?;
+        say_revoked(session, args, approvals.record.approved.len() - record.approved.len());
     } else if args.list {
-        list(session, &record);
+        list(session, &record, &open);
     } else {
         if !session.ui.json {
             show(session, &commands);
@@ -116,6 +120,9 @@ pub(super) fn before_landing(
     let lines = if checks { project.settings.verify_commands.as_slice() } else { &[] };
     let mut commands = approvals.of_settings(&project.layers, lines);
     commands.extend(agent.map(|agent| approvals.of_agent(&project.layers, agent)));
+    if !no_hooks() {
+        commands.extend(approvals.of_hook(&project.layers, "pre-merge"));
+    }
     let open = unapproved(&commands);
     if open.is_empty() || nobody_to_ask(session) {
         return Ok(());
@@ -133,27 +140,73 @@ fn save(project: &Project, approvals: &Approvals<'_>, record: &ApprovalsRecord) 
     operate(project, "approve", |op| op.save(record, &approvals.path))
 }
 
-fn list(session: &Session, record: &ApprovalsRecord) {
+/// The commands that were asked for; all without an ID.
+fn chosen(all: Vec<Command>, args: &Approve) -> Result<Vec<Command>, Failure> {
+    if args.ids.is_empty() || args.revoke {
+        return Ok(all);
+    }
+    one_of_each(&args.ids, |id| all.iter().any(|command| command.id.starts_with(id)))?;
+    Ok(all.into_iter().filter(|c| args.ids.iter().any(|id| c.id.starts_with(id.as_str()))).collect())
+}
+
+/// What is left when those with these IDs are taken back; nothing without an ID.
+fn without(record: &ApprovalsRecord, ids: &[String]) -> Result<ApprovalsRecord, Failure> {
+    if ids.is_empty() {
+        return Ok(ApprovalsRecord::default());
+    }
+    one_of_each(ids, |id| record.approved.iter().any(|approved| approved.id.starts_with(id)))?;
+    let stays = |approved: &&Approved| !ids.iter().any(|id| approved.id.starts_with(id.as_str()));
+    Ok(ApprovalsRecord { approved: record.approved.iter().filter(stays).cloned().collect() })
+}
+
+/// Refuses an ID that nothing has.
+fn one_of_each(ids: &[String], is_there: impl Fn(&str) -> bool) -> Result<(), Failure> {
+    match ids.iter().find(|id| id.len() < SHORT || !is_there(id)) {
+        Some(id) => Err(Mistake::NoApproval { id: id.clone() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn say_revoked(session: &Session, args: &Approve, count: usize) {
     if session.ui.json {
         return;
     }
-    for Approved { kind, command, at, .. } in &record.approved {
-        session.ui.answer(format!("{kind}  {command}  ({at})"));
+    session.ui.answer(match (count, args.dry_run) {
+        (0, _) => "nothing was approved".to_owned(),
+        (n, false) => format!("took back the approval of {}", ui::count(n, "command")),
+        (n, true) => format!("would take back the approval of {}", ui::count(n, "command")),
+    });
+}
+
+fn short(id: &str) -> &str {
+    id.get(..SHORT).unwrap_or(id)
+}
+
+fn list(session: &Session, record: &ApprovalsRecord, open: &[Command]) {
+    if session.ui.json {
+        return;
     }
-    if record.approved.is_empty() {
+    for Approved { id, kind, command, at } in &record.approved {
+        session.ui.answer(format!("{}  {kind}  {command}  ({at})", short(id)));
+    }
+    for Command { id, kind, line, .. } in open {
+        session.ui.answer(format!("{}  {kind}  {line}  (not approved)", short(id)));
+    }
+    if record.approved.is_empty() && open.is_empty() {
         session.ui.say("nothing was approved");
     }
 }
 
 fn show(session: &Session, commands: &[Command]) {
-    for Command { kind, line, from, approved } in commands {
+    for Command { id, kind, line, from, approved } in commands {
         let from = from.as_ref().map_or("your own settings".to_owned(), |p| p.display().to_string());
         let state = match (approved, from.as_str()) {
             (true, "your own settings") => "needs no approval",
             (true, _) => "approved",
             (false, _) => "not approved",
         };
-        session.ui.answer(format!("{kind}  {line}  ({from}; {state})"));
+        let id = if *approved && state != "approved" { "-" } else { short(id) };
+        session.ui.answer(format!("{id:<SHORT$}  {kind}  {line}  ({from}; {state})"));
     }
     if commands.is_empty() {
         session.ui.say("this repository brings no commands");
@@ -178,7 +231,13 @@ fn ask(session: &Session) -> Result<(), Failure> {
 }
 
 impl From<Command> for Row {
-    fn from(Command { kind, line, from, approved }: Command) -> Row {
-        Row { kind, command: line, from: from.map(|p| p.display().to_string()), approved }
+    fn from(Command { id, kind, line, from, approved }: Command) -> Row {
+        Row {
+            id,
+            kind: kind.into_owned(),
+            command: line,
+            from: from.map(|p| p.display().to_string()),
+            approved,
+        }
     }
 }

@@ -39,6 +39,9 @@ pub(crate) struct Common {
     /// Say only answers, warnings and errors.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Run no hooks and no notifiers for what this command does.
+    #[arg(long, global = true)]
+    pub(crate) no_hooks: bool,
     /// Act as if started in DIR.
     #[arg(short = 'C', value_name = "DIR", global = true, value_hint = clap::ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
@@ -86,6 +89,8 @@ pub(crate) enum Command {
     Supervise(super::supervise::Supervise),
     #[command(name = "_agent-event", hide = true)]
     AgentEvent(super::agent_event::AgentEvent),
+    #[command(name = "_dispatch", hide = true)]
+    Dispatch(super::dispatch::Dispatch),
     #[command(name = "_overlaps", hide = true)]
     Overlaps(super::overlaps::Overlaps),
     #[command(name = "_moved", hide = true)]

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::lane_names;
-use super::discard::{Answer, Gone, kept, stop_if_forced, take_away};
+use super::discard::{Answer, Gone, kept, make_ready, take_away};
 use super::{Done, Failure, Session, report};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
@@ -72,7 +72,7 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
             told(&lane.name, foresee(session, &project, lane, args));
         }
     } else {
-        let ready = stop_if_forced(&project, &names, args.force);
+        let ready = make_ready(&project, &names, args.force);
         operate(&project, "cleanup", |op| {
             for (name, stopped) in names.iter().zip(ready) {
                 let done = stopped.and_then(|()| take_away(session, op, name, Why::Tidy, args.force));

@@ -4,10 +4,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{Done, Session, table};
-use crate::config::KEYS;
+use crate::config::{Form, KEYS};
 use crate::explain::Exit;
 
 /// Look at the settings
+///
+/// `hook.EVENT` sets what is run at an event: one command line for the shell, or several. The page of `hooks/` has the events.
 ///
 /// Later wins: built in, proq.toml in the repository, ~/.config/git-proq/config.toml, git config proq.*, PROQ_*
 /// variables.
@@ -15,6 +17,7 @@ use crate::explain::Exit;
 /// Examples:
 ///     git proq config list --show-origin
 ///     git config proq.merge.uncommitted commit
+///     git config proq.hook.run.ended 'echo "$PROQ_MESSAGE" >> ~/agents.log'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Config {
@@ -36,13 +39,13 @@ pub(crate) enum ConfigCommand {
 
 #[derive(Serialize)]
 struct Row {
-    key: &'static str,
+    key: String,
     value: String,
     origin: String,
     default: &'static str,
     form: String,
     by_repository: bool,
-    about: &'static str,
+    about: String,
 }
 
 #[derive(Serialize)]
@@ -53,21 +56,34 @@ struct Answer {
 pub(super) fn run(session: &Session, args: &Config) -> Done {
     let ConfigCommand::List { show_origin } = args.command;
     let project = session.project()?;
-    let settings: Vec<Row> = KEYS
+    let mut settings: Vec<Row> = KEYS
         .iter()
         .map(|key| {
             let (value, origin) = project.layers.get(key);
             Row {
-                key: key.name,
-                value: value.to_owned(),
+                key: key.name.to_owned(),
+                value: key.shown(value),
                 origin: origin.to_string(),
                 default: key.default,
                 form: key.form.describe(),
                 by_repository: key.by_repository,
-                about: key.about,
+                about: key.about.to_owned(),
             }
         })
         .collect();
+    settings.extend(project.layers.hooks().filter_map(|event| {
+        let (value, origin) = project.layers.hook(event)?;
+        Some(Row {
+            key: format!("hook.{event}"),
+            value: value.clone(),
+            origin: origin.to_string(),
+            default: "",
+            form: Form::Commands.describe(),
+            by_repository: true,
+            about: format!("what is run at {event}"),
+        })
+    }));
+    settings.sort_by(|a, b| a.key.cmp(&b.key));
     if session.ui.json {
         session.ui.object(Answer { settings });
         return Ok(Exit::Done);
@@ -75,12 +91,12 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
     let (last, rows): (&str, Vec<Vec<String>>) = if show_origin {
         (
             "ORIGIN",
-            settings.iter().map(|r| vec![r.key.into(), one_line(&r.value), r.origin.clone()]).collect(),
+            settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.origin.clone()]).collect(),
         )
     } else {
         (
             "WHAT IT DOES",
-            settings.iter().map(|r| vec![r.key.into(), one_line(&r.value), r.about.into()]).collect(),
+            settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.about.clone()]).collect(),
         )
     };
     session.ui.answer(table::render(&["SETTING", "VALUE", last], rows));

@@ -79,7 +79,7 @@ pub(super) fn run(session: &Session, args: &Discard) -> Done {
             told(name, foresee(session, &project, name, args.force));
         }
     } else {
-        let ready = stop_if_forced(&project, &names, args.force);
+        let ready = make_ready(&project, &names, args.force);
         // One operation, so that one undo brings them all back.
         operate(&project, "discard", |op| {
             for (name, stopped) in names.iter().zip(ready) {
@@ -109,10 +109,12 @@ pub(super) fn kept(lane: &str, failure: &Failure) -> Gone {
     }
 }
 
-/// Stops the agents of lanes that are to go whatever is in them. No lock is held meanwhile.
-pub(super) fn stop_if_forced(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
+/// Asks the hook about lanes that are to go, and stops the agents of those that are to go whatever is in them. No lock is held
+/// meanwhile.
+pub(super) fn make_ready(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
     let stop = |name: &String| {
         let lane = project.lane(name)?;
+        project.ask_to_remove(name)?;
         let (state, _) = effective_state(project, &lane)?;
         if force && state.is_busy() {
             agent::stop(project, name)?;

@@ -6,14 +6,18 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Done, Session};
-use crate::event::{Event, Log};
+use crate::event::{Event, Reader, last_number};
 use crate::explain::Exit;
 
 /// Print what happened: lanes made, agents ended, landings
 ///
+/// Each event has a number, one more than the one before it. A program that remembers the last one it has seen goes on from
+/// there with --since.
+///
 /// Examples:
 ///     git proq events --last 20
 ///     git proq events -f --json | jq --unbuffered -r .message
+///     git proq events -f --since 120 --json
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Events {
@@ -23,6 +27,9 @@ pub(crate) struct Events {
     /// Print only the last N; with --follow, begin with them
     #[arg(long, value_name = "N")]
     pub(crate) last: Option<usize>,
+    /// Print only what came after number N; with --follow, begin with it
+    #[arg(long, value_name = "N", conflicts_with = "last")]
+    pub(crate) since: Option<u64>,
 }
 
 /// How often the log is looked at while it is followed.
@@ -35,17 +42,27 @@ struct Answer {
 
 pub(super) fn run(session: &Session, args: &Events) -> Done {
     let project = session.project()?;
-    let log = Log::of(&project.store);
-    let (mut events, mut at) = log.read_from(0)?;
     // Following starts with what comes, unless some of the past is asked for.
-    let keep = args.last.unwrap_or(if args.follow { 0 } else { usize::MAX });
+    let asked = args.last.is_some() || args.since.is_some();
+    let begin = match args.since {
+        Some(number) => number,
+        None if args.follow && !asked => last_number(&project.store)?,
+        None => 0,
+    };
+    let mut reader = Reader::after(&project.store, begin);
+    let mut events = reader.poll()?;
+    let keep = args.last.unwrap_or(usize::MAX);
     events.drain(..events.len().saturating_sub(keep));
     if session.ui.json && !args.follow {
         session.ui.object(Answer { events });
         return Ok(Exit::Done);
     }
-    if events.is_empty() && keep > 0 {
-        session.ui.say("nothing has happened yet");
+    if events.is_empty() && keep > 0 && (asked || !args.follow) {
+        session.ui.say(if reader.last() == 0 {
+            "nothing has happened yet"
+        } else {
+            "nothing has happened since"
+        });
     }
     print(session, &events);
     if !args.follow {
@@ -53,9 +70,11 @@ pub(super) fn run(session: &Session, args: &Events) -> Done {
     }
     loop {
         std::thread::sleep(GLANCE);
-        let (new, end) = log.read_from(at)?;
-        at = end;
+        let new = reader.poll()?;
         print(session, &new);
+        for event in &new {
+            session.ui.signal(&project, event);
+        }
     }
 }
 

@@ -25,6 +25,12 @@ pub enum Mistake {
         /// A command line that has it.
         example: &'static str,
     },
+    /// No command has this ID.
+    #[error("no command has the ID '{id}'; nothing was changed")]
+    NoApproval {
+        /// What was asked for.
+        id: String,
+    },
     /// A file that was named cannot be read.
     #[error("could not read {}", path.display())]
     Unreadable {
@@ -149,6 +155,9 @@ impl Explain for Mistake {
                     .into(),
             ],
             Mistake::Demo { .. } => vec!["please report this, with what is shown above".into()],
+            Mistake::NoApproval { .. } => {
+                vec!["see all, type at least eight letters: git proq approve --list".into()]
+            }
             Mistake::Unapproved => vec!["approve them as they are: git proq approve --yes".into()],
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
             Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],

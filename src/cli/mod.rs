@@ -12,6 +12,7 @@ mod config;
 mod demo;
 mod diff;
 mod discard;
+mod dispatch;
 mod doctor;
 mod events;
 mod everywhere;
@@ -91,6 +92,7 @@ pub(crate) fn main() -> ExitCode {
             return ExitCode::from(code.code());
         }
     };
+    crate::event::set_program(resolve::this_program().ok(), cli.common.no_hooks);
     let ui = Ui { json: cli.common.json, quiet: cli.common.quiet };
     let exit = match run(cli, ui) {
         Ok(exit) => exit,
@@ -139,6 +141,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Demo(args) => demo::run(&session, &args),
         Command::AgentEvent(args) => agent_event::run(&session, &args),
         Command::Moved(args) => moved::run(&session, &args),
+        Command::Dispatch(args) => dispatch::run(&session, &args),
         Command::Overlaps(args) => overlaps::run(&session, &args),
         Command::Supervise(args) => supervise::run(&session, args),
     }

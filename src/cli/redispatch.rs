@@ -93,6 +93,8 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         say(session, &plan, &lane, None);
         return Ok(Exit::Done);
     }
+    project.ask_to_remove(&lane.name)?;
+    project.ask_to_spawn(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.hold_idle(&lane.name)?;
     let asked = NewLane {
         name: None,

@@ -387,11 +387,13 @@ pub(super) fn follow(session: &Session, project: &Project, lane: &LaneRecord, jo
     };
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
     let (now, state) = super::logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    super::wait::settle(project, lane)?;
     if lane.auto_merge {
         bar.set_message("landing");
     }
     let landing = lane.auto_merge.then(|| auto_merge::wait(project, lane)).transpose()?;
     bar.finish_and_clear();
+    super::wait::signal(session, project, &now, state);
     if let Some(landing) = landing.filter(|landing| landing.run == Some(LaneState::Done)) {
         return Ok(say_landing(session, lane, job, &landing));
     }

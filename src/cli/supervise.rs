@@ -23,7 +23,8 @@ pub(crate) struct Supervise {
 }
 
 pub(super) fn run(session: &Session, args: Supervise) -> Done {
-    let project = session.project()?;
+    let mut project = session.project()?;
+    project.lasting = true;
     let exe = super::resolve::this_program()?;
     agent::supervise(&project, &args.lane, args.attempt, args.command, &exe)?;
     Ok(Exit::Done)

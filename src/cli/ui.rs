@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use console::{Style, style};
 use serde::Serialize;
 
+use crate::event::{self, Event};
+use crate::lane::Project;
 use crate::note::{Listener, Note};
 use crate::store::records::LaneState;
 
@@ -89,6 +91,15 @@ impl Ui {
     /// A warning, always said.
     pub(crate) fn warn(self, line: impl AsRef<str>) {
         warn(line.as_ref());
+    }
+
+    /// Has the terminal tell of an event, if this process has one and the settings want it.
+    pub(crate) fn signal(self, project: &Project, event: &Event) {
+        if stderr_is_terminal() {
+            let told = event::signal(&project.settings.notify, event, project.repo.home());
+            let mut out = std::io::stderr().lock();
+            drop(out.write_all(told.as_bytes()).and_then(|()| out.flush()));
+        }
     }
 
     /// What can be done next.

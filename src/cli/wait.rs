@@ -1,14 +1,18 @@
 //! Owns `git proq wait`.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Session, ui};
+use super::{Done, Failure, Session, ui};
 use crate::agent;
+use crate::event::{Event, Name};
 use crate::explain::Exit;
-use crate::lane::effective_state;
+use crate::lane::{Project, effective_state};
+use crate::store::LockName;
 use crate::store::records::{LaneRecord, LaneState};
 
 /// Wait for lanes' agents to end
@@ -61,6 +65,8 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
     let mut all = Vec::new();
     for name in names {
         let (lane, state) = agent::wait(&project, &name)?;
+        settle(&project, &lane)?;
+        signal(session, &project, &lane, state);
         if exit == Exit::Done {
             exit = exit_of(state);
         }
@@ -73,6 +79,26 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
         session.ui.object(Answer { lanes: all });
     }
     Ok(exit)
+}
+
+/// How long a supervisor may take from the state to the event.
+const LAST_WORD: Duration = Duration::from_secs(1);
+
+/// Lets the supervisor write its event, which follows the state: who has waited for the end finds it in the log.
+pub(super) fn settle(project: &Project, lane: &LaneRecord) -> Result<(), Failure> {
+    let since = Instant::now();
+    let lock = LockName::Run(lane.name.clone());
+    while since.elapsed() < LAST_WORD && project.store.locks().is_held(&lock)? {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Has the terminal tell that a run has ended.
+pub(super) fn signal(session: &Session, project: &Project, lane: &LaneRecord, state: LaneState) {
+    let mut event = Event::now(Name::RunEnded, format!("lane '{}': {state}", lane.name));
+    event.lane = Some(lane.name.clone());
+    session.ui.signal(project, &event);
 }
 
 /// A lane and how it ended, on one line.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::masked;
+
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -25,6 +27,12 @@ pub(crate) enum Form {
     Dollars,
     /// A time in minutes, or with a unit: `90s`, `5m`, `2h`.
     Time,
+    /// Names of events.
+    Events,
+    /// A file of sound or a shell command line; empty for none.
+    Sound,
+    /// An address of the web, which is a secret; empty for none.
+    Secret,
 }
 
 impl Form {
@@ -41,6 +49,9 @@ impl Form {
             Form::Text => "a text".to_owned(),
             Form::Dollars => "US dollars, as in 2.50".to_owned(),
             Form::Time => "a time, as in 30m, 90s or 2h".to_owned(),
+            Form::Events => "names of events, with spaces between".to_owned(),
+            Form::Sound => "a file of sound, or a shell command line".to_owned(),
+            Form::Secret => "an address that begins with https:// or http://".to_owned(),
         }
     }
 
@@ -56,6 +67,9 @@ impl Form {
             Form::Text => !value.contains('\0'),
             Form::Dollars => nano_dollars(value).is_some(),
             Form::Time => time(value).is_some(),
+            Form::Events => value.chars().all(|c| c.is_ascii_lowercase() || ".-, ".contains(c)),
+            Form::Sound => !value.contains(char::is_control),
+            Form::Secret => value.is_empty() || is_address(value),
         }
     }
 }
@@ -85,6 +99,13 @@ pub(crate) fn nano_dollars(text: &str) -> Option<u64> {
     }
     let part: u64 = format!("{part:0<9}").parse().ok()?;
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
+}
+
+/// Whether a value is an address with a host.
+fn is_address(value: &str) -> bool {
+    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
+        && !value.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
 /// Whether git would take `text/x` for a branch's name (see `git check-ref-format`).
@@ -243,6 +264,27 @@ pub(crate) const KEYS: &[Key] = &[
         about: "time between asking an agent to end and ending it",
     },
     Key {
+        name: "event.keep",
+        form: Form::Count("files"),
+        default: "4",
+        by_repository: false,
+        about: "how many full files of the event log are kept beside the one that grows",
+    },
+    Key {
+        name: "event.rotate",
+        form: Form::Count("KiB"),
+        default: "8192",
+        by_repository: false,
+        about: "how big a file of the event log may get",
+    },
+    Key {
+        name: "hook.timeout",
+        form: Form::Count("seconds"),
+        default: "60",
+        by_repository: false,
+        about: "how long one hook may take",
+    },
+    Key {
         name: "lane.prefix",
         form: Form::Prefix,
         default: "proq",
@@ -290,6 +332,55 @@ pub(crate) const KEYS: &[Key] = &[
         default: "refuse",
         by_repository: true,
         about: "a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest",
+    },
+    Key {
+        name: "notify.bell",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "ring the bell of the terminal in which somebody waits for a lane or follows the events",
+    },
+    Key {
+        name: "notify.desktop",
+        form: Form::OneOf(&["off", "auto", "notify-send", "osc9", "osc777"]),
+        default: "off",
+        by_repository: false,
+        about: "show a notice: by notify-send, or by the terminal in which somebody waits or follows",
+    },
+    Key {
+        name: "notify.events",
+        form: Form::Events,
+        default: "run.ended merge.landed merge.conflict merge.check-failed merge.refused",
+        by_repository: false,
+        about: "the events that notifiers tell of",
+    },
+    Key {
+        name: "notify.slack",
+        form: Form::Secret,
+        default: "",
+        by_repository: false,
+        about: "where the message is posted as Slack and others like it expect it; never shown",
+    },
+    Key {
+        name: "notify.sound",
+        form: Form::Sound,
+        default: "",
+        by_repository: false,
+        about: "a sound that is played, or a command that makes one",
+    },
+    Key {
+        name: "notify.title",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "put the message in the title of the terminal in which somebody waits or follows",
+    },
+    Key {
+        name: "notify.webhook",
+        form: Form::Secret,
+        default: "",
+        by_repository: false,
+        about: "where the event is posted as JSON; never shown",
     },
     Key {
         name: "op.keep",
@@ -340,6 +431,11 @@ impl Key {
     pub(crate) fn find(name: &str) -> Option<&'static Key> {
         let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
         KEYS.iter().find(|k| plain(k.name) == plain(name))
+    }
+
+    /// A value as it may be shown to anybody.
+    pub(crate) fn shown(&self, value: &str) -> String {
+        if self.form == Form::Secret { masked(value) } else { value.to_owned() }
     }
 
     /// The environment variable that sets it.

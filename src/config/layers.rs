@@ -122,6 +122,8 @@ const TABLES: &[&str] = &["agents", "prices"];
 pub(crate) struct Layers {
     values: BTreeMap<&'static str, (String, Origin)>,
     tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
+    /// Command lines, by the event that they are to run at.
+    hooks: BTreeMap<String, (String, Origin)>,
     unknown: Vec<String>,
 }
 
@@ -164,6 +166,16 @@ impl Layers {
     /// A table of the user's own file, `agents` or `prices`, and that file.
     pub(crate) fn table(&self, name: &str) -> Option<(&toml::Table, &Path)> {
         self.tables.get(name).map(|(table, path)| (table, path.as_path()))
+    }
+
+    /// The command lines that are to run at an event, one on each line.
+    pub(crate) fn hook(&self, event: &str) -> Option<&(String, Origin)> {
+        self.hooks.get(event)
+    }
+
+    /// The events that command lines are set for, by name.
+    pub(crate) fn hooks(&self) -> impl Iterator<Item = &str> {
+        self.hooks.keys().map(String::as_str)
     }
 
     /// Keys that were set and that nobody knows, with their origins.
@@ -210,6 +222,9 @@ impl Layers {
 
     fn add(&mut self, name: &str, value: String, origin: Origin) -> Result<(), Error> {
         let Some(key) = Key::find(name) else {
+            if let Some(event) = event_of(name) {
+                return self.add_hook(event, name, value, origin);
+            }
             self.unknown.push(format!("{name} (from {origin})"));
             return Ok(());
         };
@@ -219,12 +234,18 @@ impl Layers {
         if !key.form.accepts(&value) {
             return Err(bad_value(name, value, &origin));
         }
-        let value = match self.values.get(key.name) {
-            // git gives a list one value at a time; an empty one begins it anew, as for git's own lists.
-            Some((before, Origin::Git)) if is_list(key) && origin == Origin::Git => joined(before, value),
-            _ => value,
-        };
+        let before = self.values.get(key.name).filter(|_| is_list(key));
+        let value = together(before, value, &origin);
         self.values.insert(key.name, (value, origin));
+        Ok(())
+    }
+
+    fn add_hook(&mut self, event: &str, name: &str, value: String, origin: Origin) -> Result<(), Error> {
+        if !Form::Commands.accepts(&value) {
+            return Err(bad_value(name, value, &origin));
+        }
+        let value = together(self.hooks.get(event), value, &origin);
+        self.hooks.insert(event.to_owned(), (value, origin));
         Ok(())
     }
 }
@@ -233,18 +254,33 @@ fn is_list(key: &Key) -> bool {
     key.form == Form::Commands
 }
 
-fn joined(before: &str, value: String) -> String {
-    if before.is_empty() || value.is_empty() { value } else { format!("{before}\n{value}") }
+/// The event whose commands `hook.EVENT` sets; `hook.timeout` and the like are settings of their own.
+fn event_of(name: &str) -> Option<&str> {
+    name.strip_prefix("hook.").filter(|event| event.contains('.') || event.starts_with("pre-"))
+}
+
+/// git gives a list one value at a time; an empty one begins it anew, as for git's own lists. Elsewhere the later one counts.
+fn together(before: Option<&(String, Origin)>, value: String, origin: &Origin) -> String {
+    match before {
+        Some((before, Origin::Git)) if *origin == Origin::Git && !before.is_empty() && !value.is_empty() => {
+            format!("{before}\n{value}")
+        }
+        _ => value,
+    }
 }
 
 /// The error for a value that does not have its key's form.
 fn bad_value(name: &str, value: String, origin: &Origin) -> Error {
     let key = Key::find(name);
+    let form = key.map_or(Form::Commands, |k| k.form);
     Error::Value {
         key: key.map_or(name, |k| k.name).to_owned(),
-        value,
+        value: match form {
+            Form::Secret => "(hidden)".to_owned(),
+            _ => value,
+        },
         origin: origin.to_string(),
-        form: key.map(|k| k.form.describe()).unwrap_or_default(),
+        form: form.describe(),
         default: key.map_or("", |k| k.default),
     }
 }
@@ -253,7 +289,7 @@ fn bad_value(name: &str, value: String, origin: &Origin) -> Error {
 fn as_text(name: &str, value: &toml::Value) -> Option<String> {
     match value {
         toml::Value::String(text) => Some(text.clone()),
-        toml::Value::Array(items) if Key::find(name).is_some_and(is_list) => {
+        toml::Value::Array(items) if Key::find(name).map_or(event_of(name).is_some(), is_list) => {
             let line =
                 |item: &toml::Value| item.as_str().filter(|l| !l.contains('\n')).map(ToOwned::to_owned);
             items.iter().map(line).collect::<Option<Vec<_>>>().map(|lines| lines.join("\n"))

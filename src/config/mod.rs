@@ -2,8 +2,10 @@
 
 mod key;
 mod layers;
+mod notices;
 mod settings;
 
-pub(crate) use key::{KEYS, Key, nano_dollars, time};
+pub(crate) use key::{Form, KEYS, Key, nano_dollars, time};
 pub(crate) use layers::{Error, Layers, Origin};
+pub(crate) use notices::{Desktop, Notify, Room, masked};
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

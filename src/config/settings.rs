@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::key::{nano_dollars, time};
-use super::{Key, Layers, Origin};
+use super::{Key, Layers, Notify, Origin, Room};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +67,10 @@ pub(crate) struct Settings {
     pub(crate) stall: Option<Duration>,
     /// `agent.stop_grace`.
     pub(crate) stop_grace: Duration,
+    /// `event.rotate` and `event.keep`.
+    pub(crate) events: Room,
+    /// `hook.timeout`.
+    pub(crate) hook_timeout: Duration,
     /// `lane.prefix`.
     pub(crate) prefix: String,
     /// `lock.timeout`.
@@ -81,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) strategy: String,
     /// `merge.uncommitted`.
     pub(crate) uncommitted: Uncommitted,
+    /// `notify.*`.
+    pub(crate) notify: Notify,
     /// `op.keep`.
     pub(crate) op_keep: Duration,
     /// `trash.keep`.
@@ -126,6 +132,8 @@ impl Settings {
             rate_limit_retries: text("agent.rate_limit_retries").parse().unwrap_or_default(),
             stall: span("agent.stall"),
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
+            events: Room::of(layers),
+            hook_timeout: Duration::from_secs(count("hook.timeout")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
             conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),
@@ -137,6 +145,7 @@ impl Settings {
                 "snapshot" => Uncommitted::Snapshot,
                 _ => Uncommitted::Refuse,
             },
+            notify: Notify::of(layers),
             op_keep: days("op.keep"),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),

@@ -2,6 +2,7 @@
 //!
 //! Whatever the user says for themselves (their own file, git's configuration, the environment, a flag) needs no approval.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::config::{Key, Layers, Origin, Settings};
@@ -18,8 +19,10 @@ const CONFLICT_AGENT: &str = "conflict-agent";
 /// A command line, and whether it may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
+    /// The hash of kind and text.
+    pub(crate) id: String,
     /// What it is for.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: Cow<'static, str>,
     /// The shell's command line.
     pub(crate) line: String,
     /// The tracked file that it comes from; none when it is the user's own.
@@ -47,23 +50,32 @@ impl<'a> Approvals<'a> {
     /// The commands of `verify.commands` as they are set now, in order.
     pub(crate) fn of_settings(&self, layers: &Layers, lines: &[String]) -> Vec<Command> {
         let from = by_repository(layers, "verify.commands");
-        lines.iter().map(|line| self.command(VERIFY, line, from.clone())).collect()
+        lines.iter().map(|line| self.command(VERIFY.into(), line, from.clone())).collect()
     }
 
     /// The agent of `merge.conflict_agent` as it is set now.
     pub(crate) fn of_agent(&self, layers: &Layers, agent: &str) -> Command {
-        self.command(CONFLICT_AGENT, agent, by_repository(layers, "merge.conflict_agent"))
+        self.command(CONFLICT_AGENT.into(), agent, by_repository(layers, "merge.conflict_agent"))
     }
 
     /// All commands that the settings name.
     pub(crate) fn of_all(&self, layers: &Layers, settings: &Settings) -> Vec<Command> {
         let agent = settings.conflict_agent.as_ref().map(|agent| self.of_agent(layers, agent));
-        self.of_settings(layers, &settings.verify_commands).into_iter().chain(agent).collect()
+        let hooks = layers.hooks().flat_map(|event| self.of_hook(layers, event));
+        self.of_settings(layers, &settings.verify_commands).into_iter().chain(agent).chain(hooks).collect()
     }
 
-    fn command(&self, kind: &'static str, line: &str, from: Option<PathBuf>) -> Command {
-        let approved = from.is_none() || self.has(kind, line);
-        Command { kind, line: line.to_owned(), from, approved }
+    /// The commands that are set to run at an event, in order.
+    pub(crate) fn of_hook(&self, layers: &Layers, event: &str) -> Vec<Command> {
+        let Some((lines, origin)) = layers.hook(event) else { return Vec::new() };
+        let from = file_of(origin);
+        let command = |line: &str| self.command(format!("hook {event}").into(), line, from.clone());
+        lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(command).collect()
+    }
+
+    fn command(&self, kind: Cow<'static, str>, line: &str, from: Option<PathBuf>) -> Command {
+        let approved = from.is_none() || self.has(&kind, line);
+        Command { id: self.id(&kind, line), kind, line: line.to_owned(), from, approved }
     }
 
     /// Whether this very text was approved.
@@ -81,10 +93,10 @@ impl<'a> Approvals<'a> {
     /// The record with these commands approved too.
     pub(crate) fn with(&self, commands: &[Command]) -> ApprovalsRecord {
         let mut record = self.record.clone();
-        for Command { kind, line, .. } in commands.iter().filter(|c| !self.has(c.kind, &c.line)) {
+        for Command { kind, line, .. } in commands.iter().filter(|c| !self.has(&c.kind, &c.line)) {
             record.approved.push(Approved {
                 id: self.id(kind, line),
-                kind: (*kind).to_owned(),
+                kind: kind.clone().into_owned(),
                 command: line.clone(),
                 at: now(),
             });
@@ -95,7 +107,11 @@ impl<'a> Approvals<'a> {
 
 /// The repository's file that a setting comes from; none when it is the user's own.
 fn by_repository(layers: &Layers, name: &str) -> Option<PathBuf> {
-    match layers.get(Key::find(name)?).1 {
+    file_of(layers.get(Key::find(name)?).1)
+}
+
+fn file_of(origin: &Origin) -> Option<PathBuf> {
+    match origin {
         Origin::Repository(path) => Some(path.clone()),
         Origin::Default | Origin::User(_) | Origin::Git | Origin::Environment(_) => None,
     }
@@ -104,6 +120,6 @@ fn by_repository(layers: &Layers, name: &str) -> Option<PathBuf> {
 /// A command of the user's own.
 impl From<&String> for Command {
     fn from(line: &String) -> Command {
-        Command { kind: VERIFY, line: line.clone(), from: None, approved: true }
+        Command { id: String::new(), kind: VERIFY.into(), line: line.clone(), from: None, approved: true }
     }
 }

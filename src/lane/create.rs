@@ -141,6 +141,7 @@ fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
 
 /// Makes the lane. When another process takes a name that was not asked for by name, the next one is used.
 pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
+    project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_name(project, plan)?;
     let lane = operate(project, "spawn", |op| Steps { op, plan: &plan }.make())?;

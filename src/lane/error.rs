@@ -57,6 +57,24 @@ pub enum Error {
         /// The lane.
         name: String,
     },
+    /// A hook that is asked first said no.
+    #[error("{name} said no: {why}; nothing was changed")]
+    Vetoed {
+        /// The hook.
+        name: &'static str,
+        /// Its words, or how it ended.
+        why: String,
+    },
+    /// A hook that came with the repository and that nobody has approved.
+    #[error("{} wants to be asked first ({name}: {line}), which you have not approved; nothing was changed", path.display())]
+    UnapprovedHook {
+        /// The settings file.
+        path: PathBuf,
+        /// The hook.
+        name: &'static str,
+        /// Its command line.
+        line: String,
+    },
     /// The current branch has no commit.
     #[error("branch '{branch}' has no commit yet; a lane needs one to start from")]
     Unborn {
@@ -269,6 +287,13 @@ impl Error {
                 hints.push("nothing is lost; any git proq command tries again".into());
                 hints
             }
+            Error::Vetoed { name, .. } => vec![
+                "all that it wrote is in proq/hooks.log below the git directory".into(),
+                format!("or do it without asking {name}: --no-hooks").into(),
+            ],
+            Error::UnapprovedHook { .. } => {
+                vec!["let it run: git proq approve".into(), "or leave it out: --no-hooks".into()]
+            }
             Error::Halfway => vec!["have it put right, or see why it cannot be: git proq doctor".into()],
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
@@ -315,7 +340,12 @@ impl Explain for Error {
     fn is_decision(&self) -> bool {
         match self {
             // Somebody else removed it meanwhile.
-            Error::Unknown { .. } | Error::Busy { .. } | Error::Kept { .. } | Error::Leftover { .. } => true,
+            Error::Unknown { .. }
+            | Error::Busy { .. }
+            | Error::Kept { .. }
+            | Error::Leftover { .. }
+            | Error::Vetoed { .. }
+            | Error::UnapprovedHook { .. } => true,
             Error::Git(e) => matches!(
                 e,
                 git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. }

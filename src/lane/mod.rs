@@ -2,6 +2,7 @@
 
 mod activity;
 mod aside;
+mod ask;
 mod attach;
 mod auto_merge;
 mod base;

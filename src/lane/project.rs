@@ -25,6 +25,8 @@ pub(crate) struct Project {
     pub(crate) layers: Layers,
     /// Where remarks go.
     pub(crate) listener: Listener,
+    /// This process lives so long that the settings may be others meanwhile: who is told of an event is looked up anew.
+    pub(crate) lasting: bool,
 }
 
 impl Project {
@@ -34,6 +36,9 @@ impl Project {
         let layers = Project::layers_of(Some(&repo))?;
         for key in layers.unknown() {
             listener.warn(format!("unknown setting {key}"));
+        }
+        for event in layers.hooks().filter(|event| !event::has_hooks(event)) {
+            listener.warn(format!("there is no event '{event}', so hook.{event} never runs"));
         }
         let project = Project::with(repo, layers, listener);
         project.check_git()?;
@@ -56,7 +61,7 @@ impl Project {
         let settings = Settings::from_layers(&layers);
         let mut store = Store::at(repo.common_dir(), listener.clone());
         store.set_lock_limit(Limit::For(settings.lock_timeout));
-        Project { repo, store, settings, layers, listener }
+        Project { repo, store, settings, layers, listener, lasting: false }
     }
 
     /// Checks git's version, once for each git program rather than at every start. (`git proq` finds another path of
@@ -233,9 +238,30 @@ impl Project {
 
     /// The same for an event that says more.
     pub(crate) fn tell_event(&self, event: event::Event) {
-        if let Err(e) = Log::of(&self.store).add(event) {
+        let due = self.is_due(event.name);
+        if let Err(e) = Log::of(&self.store, self.settings.events).add(event, due) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
+        if due {
+            self.hand_out();
+        }
+    }
+
+    /// Whether somebody wants to be handed an event of this name.
+    fn is_due(&self, name: event::Name) -> bool {
+        if self.lasting
+            && let Ok(repo) = Repo::discover(self.repo.home())
+            && let Ok(layers) = Project::layers_of(Some(&repo))
+        {
+            let settings = Settings::from_layers(&layers);
+            return event::is_due(&self.store, &layers, &settings.notify, name);
+        }
+        event::is_due(&self.store, &self.layers, &self.settings.notify, name)
+    }
+
+    /// Has a process of its own hand out the events that are due, if there are any.
+    pub(crate) fn hand_out(&self) {
+        event::wake(&self.store, self.repo.home());
     }
 
     fn similar(&self, name: &str) -> Result<Option<String>, Error> {

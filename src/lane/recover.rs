@@ -11,6 +11,8 @@ use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
     // A dead process's place in the landing queue holds nobody up; whoever cannot remove it leaves it to the next.
     drop(store::sweep_queue(project.store.locks()));
+    // So does one that was killed while it handed out events.
+    project.hand_out();
     put_right(project, dead(project)?)
 }
 

@@ -17,6 +17,9 @@ use crate::preview;
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
     let mut verifier = Verifier::new(project, request)?;
+    if !request.dry_run {
+        project.ask_to_merge(request.lanes, request.all, request.onto)?;
+    }
     let Turn { lanes, mut gone, ticket } = Turn::wait(project, request)?;
     let request = &Request { lanes: &lanes, ..*request };
     if let Some(onto) = request.onto

@@ -252,11 +252,6 @@ impl Layout {
         self.lane(name).join("moved")
     }
 
-    /// The event log.
-    pub(crate) fn events(&self) -> PathBuf {
-        self.root.join("events.jsonl")
-    }
-
     /// Which git program was found good.
     pub(crate) fn git_version(&self) -> PathBuf {
         self.root.join("cache/git.toml")

@@ -22,6 +22,8 @@ pub(crate) enum LockName {
     Store,
     /// The event log; milliseconds.
     Events,
+    /// Handing out events, for as long as some are due.
+    Dispatch,
     /// Adding and removing worktrees.
     Worktrees,
     /// The last moments of a landing.
@@ -49,6 +51,7 @@ impl LockName {
         match self {
             LockName::Store => "store.lock".into(),
             LockName::Events => "events.lock".into(),
+            LockName::Dispatch => "dispatch.lock".into(),
             LockName::Worktrees => "worktrees.lock".into(),
             LockName::Merge => "merge.lock".into(),
             LockName::Tree(id) => format!("tree-{id}.lock").into(),
@@ -67,6 +70,7 @@ impl LockName {
         match self {
             LockName::Store => "the store".into(),
             LockName::Events => "the event log".into(),
+            LockName::Dispatch => "the hooks".into(),
             LockName::Worktrees => "the list of worktrees".into(),
             LockName::Merge => "the landing".into(),
             LockName::Tree(id) => format!("the worktree '{id}'"),

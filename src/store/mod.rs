@@ -3,6 +3,7 @@
 mod atomic;
 mod clock;
 mod error;
+mod event_files;
 mod holder;
 mod journal;
 mod layout;

@@ -6,38 +6,48 @@ use super::support::Sandbox;
 fn every_setting_is_listed_with_its_meaning() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.proq(&["config", "list"]).shown(), @r"
-    SETTING                   VALUE                     WHAT IT DOES
-    agent.autocommit          success                   commit what an agent left uncommitted: when it ended well, always, or never
-    agent.autocommit_limit    10                        leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
-    agent.backoff             30                        how long a run waits that the agent's service would not serve; twice as long each further time
-    agent.budget              0                         end a run that cost more than this; 0 for no limit
-    agent.commit_style                                  how agents are told to write commit messages
-    agent.crash_retries       2                         how often a run is tried again whose agent died
-    agent.gate                false                     send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
-    agent.gate_rounds         3                         how often agent.gate sends it back at most
-    agent.linger              30                        how long an agent may go on after it said that it is done
-    agent.max_time            0                         end a run that takes longer; 0 for no limit
-    agent.max_turns           200                       how many turns a run may take, where the agent can be told
-    agent.model                                         the model that agents are asked to use; without it each has its own
-    agent.permission          edit                      what agents may do: look, change their lane and use git there, or anything
-    agent.prompt_append                                 what every agent is told besides its task
-    agent.push                false                     let agents push their lane's branch; otherwise they are told not to
-    agent.rate_limit_retries  5                         how often a run is tried again that the agent's service would not serve
-    agent.stall               30m                       end a run of which nothing came for this long: no output, no commit; 0 for no limit
-    agent.stop_grace          10                        time between asking an agent to end and ending it
-    lane.prefix               proq                      lanes' branches are named PREFIX/NAME
-    lock.timeout              30                        how long a command waits for another one before it gives up
-    merge.conflict_agent                                who is sent at each conflict of a landing; one that a repository names needs git proq approve
-    merge.conflict_retries    0                         how many more tries such an agent has when its resolution is refused
-    merge.push                false                     push the base after a landing, to where git push would, never by force
-    merge.strategy            merge                     how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
-    merge.uncommitted         refuse                    a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
-    op.keep                   30                        how long operations, and snapshots that came back, are kept
-    trash.keep                7                         how long removed lanes' folders are kept
-    verify.commands                                     what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
-    verify.jobs               1                         how many states of a landing are checked at the same time, each in a worktree of its own
-    verify.location           ~/.cache/git-proq/verify  where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
-    verify.timeout            1800                      how long one command of a check may take
+    SETTING                   VALUE                                                                   WHAT IT DOES
+    agent.autocommit          success                                                                 commit what an agent left uncommitted: when it ended well, always, or never
+    agent.autocommit_limit    10                                                                      leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
+    agent.backoff             30                                                                      how long a run waits that the agent's service would not serve; twice as long each further time
+    agent.budget              0                                                                       end a run that cost more than this; 0 for no limit
+    agent.commit_style                                                                                how agents are told to write commit messages
+    agent.crash_retries       2                                                                       how often a run is tried again whose agent died
+    agent.gate                false                                                                   send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
+    agent.gate_rounds         3                                                                       how often agent.gate sends it back at most
+    agent.linger              30                                                                      how long an agent may go on after it said that it is done
+    agent.max_time            0                                                                       end a run that takes longer; 0 for no limit
+    agent.max_turns           200                                                                     how many turns a run may take, where the agent can be told
+    agent.model                                                                                       the model that agents are asked to use; without it each has its own
+    agent.permission          edit                                                                    what agents may do: look, change their lane and use git there, or anything
+    agent.prompt_append                                                                               what every agent is told besides its task
+    agent.push                false                                                                   let agents push their lane's branch; otherwise they are told not to
+    agent.rate_limit_retries  5                                                                       how often a run is tried again that the agent's service would not serve
+    agent.stall               30m                                                                     end a run of which nothing came for this long: no output, no commit; 0 for no limit
+    agent.stop_grace          10                                                                      time between asking an agent to end and ending it
+    event.keep                4                                                                       how many full files of the event log are kept beside the one that grows
+    event.rotate              8192                                                                    how big a file of the event log may get
+    hook.timeout              60                                                                      how long one hook may take
+    lane.prefix               proq                                                                    lanes' branches are named PREFIX/NAME
+    lock.timeout              30                                                                      how long a command waits for another one before it gives up
+    merge.conflict_agent                                                                              who is sent at each conflict of a landing; one that a repository names needs git proq approve
+    merge.conflict_retries    0                                                                       how many more tries such an agent has when its resolution is refused
+    merge.push                false                                                                   push the base after a landing, to where git push would, never by force
+    merge.strategy            merge                                                                   how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    merge.uncommitted         refuse                                                                  a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
+    notify.bell               false                                                                   ring the bell of the terminal in which somebody waits for a lane or follows the events
+    notify.desktop            off                                                                     show a notice: by notify-send, or by the terminal in which somebody waits or follows
+    notify.events             run.ended merge.landed merge.conflict merge.check-failed merge.refused  the events that notifiers tell of
+    notify.slack                                                                                      where the message is posted as Slack and others like it expect it; never shown
+    notify.sound                                                                                      a sound that is played, or a command that makes one
+    notify.title              false                                                                   put the message in the title of the terminal in which somebody waits or follows
+    notify.webhook                                                                                    where the event is posted as JSON; never shown
+    op.keep                   30                                                                      how long operations, and snapshots that came back, are kept
+    trash.keep                7                                                                       how long removed lanes' folders are kept
+    verify.commands                                                                                   what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
+    verify.jobs               1                                                                       how many states of a landing are checked at the same time, each in a worktree of its own
+    verify.location           ~/.cache/git-proq/verify                                                where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
+    verify.timeout            1800                                                                    how long one command of a check may take
     --- code 0
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
@@ -60,38 +70,48 @@ fn later_layers_win_and_the_origin_is_shown() {
     let mut command = sandbox.proq_command(&sandbox.repo, &["config", "list", "--show-origin"]);
     command.env("PROQ_AGENT_STOP_GRACE", "4");
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
-    SETTING                   VALUE                     ORIGIN
-    agent.autocommit          always                    [ROOT]/repo/proq.toml
-    agent.autocommit_limit    10                        built in
-    agent.backoff             30                        built in
-    agent.budget              0                         built in
-    agent.commit_style                                  built in
-    agent.crash_retries       2                         built in
-    agent.gate                false                     built in
-    agent.gate_rounds         3                         built in
-    agent.linger              30                        built in
-    agent.max_time            0                         built in
-    agent.max_turns           200                       built in
-    agent.model                                         built in
-    agent.permission          edit                      built in
-    agent.prompt_append                                 built in
-    agent.push                false                     built in
-    agent.rate_limit_retries  5                         built in
-    agent.stall               30m                       built in
-    agent.stop_grace          4                         $PROQ_AGENT_STOP_GRACE
-    lane.prefix               r                         git config
-    lock.timeout              30                        built in
-    merge.conflict_agent                                built in
-    merge.conflict_retries    0                         built in
-    merge.push                false                     built in
-    merge.strategy            merge                     built in
-    merge.uncommitted         snapshot                  [ROOT]/home/.config/git-proq/config.toml
-    op.keep                   30                        built in
-    trash.keep                7                         built in
-    verify.commands                                     built in
-    verify.jobs               1                         built in
-    verify.location           ~/.cache/git-proq/verify  built in
-    verify.timeout            1800                      built in
+    SETTING                   VALUE                                                                   ORIGIN
+    agent.autocommit          always                                                                  [ROOT]/repo/proq.toml
+    agent.autocommit_limit    10                                                                      built in
+    agent.backoff             30                                                                      built in
+    agent.budget              0                                                                       built in
+    agent.commit_style                                                                                built in
+    agent.crash_retries       2                                                                       built in
+    agent.gate                false                                                                   built in
+    agent.gate_rounds         3                                                                       built in
+    agent.linger              30                                                                      built in
+    agent.max_time            0                                                                       built in
+    agent.max_turns           200                                                                     built in
+    agent.model                                                                                       built in
+    agent.permission          edit                                                                    built in
+    agent.prompt_append                                                                               built in
+    agent.push                false                                                                   built in
+    agent.rate_limit_retries  5                                                                       built in
+    agent.stall               30m                                                                     built in
+    agent.stop_grace          4                                                                       $PROQ_AGENT_STOP_GRACE
+    event.keep                4                                                                       built in
+    event.rotate              8192                                                                    built in
+    hook.timeout              60                                                                      built in
+    lane.prefix               r                                                                       git config
+    lock.timeout              30                                                                      built in
+    merge.conflict_agent                                                                              built in
+    merge.conflict_retries    0                                                                       built in
+    merge.push                false                                                                   built in
+    merge.strategy            merge                                                                   built in
+    merge.uncommitted         snapshot                                                                [ROOT]/home/.config/git-proq/config.toml
+    notify.bell               false                                                                   built in
+    notify.desktop            off                                                                     built in
+    notify.events             run.ended merge.landed merge.conflict merge.check-failed merge.refused  built in
+    notify.slack                                                                                      built in
+    notify.sound                                                                                      built in
+    notify.title              false                                                                   built in
+    notify.webhook                                                                                    built in
+    op.keep                   30                                                                      built in
+    trash.keep                7                                                                       built in
+    verify.commands                                                                                   built in
+    verify.jobs               1                                                                       built in
+    verify.location           ~/.cache/git-proq/verify                                                built in
+    verify.timeout            1800                                                                    built in
     --- code 0
     ");
 }

@@ -70,7 +70,7 @@ fn an_agent_that_the_repository_names_runs_only_once_it_is_approved() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), base);
     let _ = sandbox.proq(&["merge", "clash", "--no-conflict-agent"]).fails(3);
     insta::assert_snapshot!(sandbox.proq(&["approve", "--yes"]).shown(), @r"
-    conflict-agent  good  ([ROOT]/repo/proq.toml; not approved)
+    e2e14504  conflict-agent  good  ([ROOT]/repo/proq.toml; not approved)
     approved 1 command
     --- code 0
     ");

@@ -1,9 +1,9 @@
 //! Owns the tests of `git proq events`.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
-use super::support::Sandbox;
+use super::support::{Sandbox, names};
 
 #[test]
 fn what_happened_is_told_in_order_and_numbered() {
@@ -110,4 +110,97 @@ fn a_torn_line_is_passed_over_and_the_numbers_go_on() {
         .map(|e| e["n"].as_u64().unwrap())
         .collect();
     assert_eq!(numbers, [1, 2]);
+}
+
+/// The numbers of an answer in JSON.
+fn numbers(sandbox: &Sandbox, args: &[&str]) -> Vec<u64> {
+    let args = [&["events", "--json"], args].concat();
+    let answer = sandbox.proq(&args).json();
+    answer["events"].as_array().unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect()
+}
+
+/// The parts of the log that are full.
+fn full_files(sandbox: &Sandbox) -> Vec<String> {
+    let mut names = names(&sandbox.repo.join(".git/proq"));
+    names.retain(|name| name.starts_with("events.") && name != "events.jsonl");
+    names
+}
+
+/// `events --follow` at work.
+struct Follow(Child, std::io::Lines<BufReader<std::process::ChildStdout>>);
+
+impl Follow {
+    fn start(sandbox: &Sandbox, since: &str) -> Follow {
+        let mut command = sandbox.proq_command(&sandbox.repo, &["events", "-f", "--json", "--since", since]);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Follow(child, lines)
+    }
+
+    fn numbers(&mut self, count: usize) -> Vec<u64> {
+        let number = |line: std::io::Result<String>| -> u64 {
+            serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap()["n"].as_u64().unwrap()
+        };
+        self.1.by_ref().take(count).map(number).collect()
+    }
+}
+
+impl Drop for Follow {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn what_came_after_a_number_is_printed_across_full_files() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.event.rotate", "1"]);
+    let mut follow = Follow::start(&sandbox, "0");
+    for n in 0..20 {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", &format!("lane-{n}")]).ok();
+    }
+    assert!(full_files(&sandbox).len() >= 2, "{:?}", full_files(&sandbox));
+    assert_eq!(numbers(&sandbox, &[]), (1..=20).collect::<Vec<_>>());
+    assert_eq!(numbers(&sandbox, &["--since", "4"]), (5..=20).collect::<Vec<_>>());
+    assert_eq!(numbers(&sandbox, &["--since", "20"]), [0; 0]);
+    assert_eq!(numbers(&sandbox, &["--last", "12"]), (9..=20).collect::<Vec<_>>());
+    assert_eq!(follow.numbers(20), (1..=20).collect::<Vec<_>>());
+    assert_eq!(Follow::start(&sandbox, "7").numbers(13), (8..=20).collect::<Vec<_>>());
+    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "19"]).shown(), @r"
+    2026-01-02T03:04:05Z   20  lane 'lane-19' made from main
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["events", "--since", "20"]).shown(), @r"
+    --- stderr
+    nothing has happened since
+    --- code 0
+    ");
+}
+
+#[test]
+fn whatever_a_kill_leaves_of_a_change_of_files_the_numbers_go_on() {
+    for point in ["events.full", "events.renamed", "events.opened", "events.written"] {
+        let sandbox = Sandbox::new();
+        sandbox.git(&["config", "proq.event.rotate", "1"]);
+        let mut follow = Follow::start(&sandbox, "0");
+        let mut killed = 0;
+        for n in 0..20 {
+            let name = format!("lane-{n}");
+            let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", &name]);
+            if n % 2 == 0 {
+                command.env("PROQ_TEST_DIE_AT", point);
+            }
+            killed += usize::from(sandbox.output(command).code == 137);
+        }
+        assert!(killed > 0 && !full_files(&sandbox).is_empty(), "{point}: {killed}");
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "last"]).ok();
+        let all = numbers(&sandbox, &[]);
+        assert_eq!(all, (1..=all.len() as u64).collect::<Vec<_>>(), "{point}");
+        assert_eq!(follow.numbers(all.len()), all, "{point}");
+        // One whose number was given twice would be passed over.
+        let last = sandbox.proq(&["events", "--last", "1"]).ok();
+        assert!(last.ends_with("lane 'last' made from main\n"), "{point}: {last}");
+        sandbox.assert_healthy();
+    }
 }

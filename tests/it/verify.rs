@@ -292,7 +292,7 @@ fn commands_of_the_repository_run_only_as_they_were_approved() {
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["approve"]).shown(), @r"
-    verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
+    0a5acd5b  verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
     --- stderr
     error: nobody can be asked about the commands of this repository's proq.toml; nothing was approved
     hint: approve them as they are: git proq approve --yes
@@ -300,12 +300,12 @@ fn commands_of_the_repository_run_only_as_they_were_approved() {
     ");
     assert_eq!((sandbox.git(&["for-each-ref"]), lines(&sandbox, "runs")), (before, 0));
     insta::assert_snapshot!(sandbox.proq(&["approve", "--yes"]).shown(), @r"
-    verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
+    0a5acd5b  verify  echo run >> $ROOT/runs  ([ROOT]/repo/proq.toml; not approved)
     approved 1 command
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["approve", "--list"]).shown(), @r"
-    verify  echo run >> $ROOT/runs  (2026-01-02T03:04:05Z)
+    0a5acd5b  verify  echo run >> $ROOT/runs  (2026-01-02T03:04:05Z)
     --- code 0
     ");
     let _ = sandbox.proq(&["merge", "one"]).ok();

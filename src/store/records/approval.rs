@@ -9,7 +9,7 @@ use crate::store::{Moment, Record};
 pub(crate) struct Approved {
     /// The hash of kind and text.
     pub(crate) id: String,
-    /// What it is for: `verify`, `conflict-agent`.
+    /// What it is for: `verify`, `conflict-agent`, `hook run.ended`.
     pub(crate) kind: String,
     /// The command line.
     pub(crate) command: String,

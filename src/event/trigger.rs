@@ -1,0 +1,81 @@
+//! Owns whether an event is due to anybody, and starting the process that hands it out. Where nobody wants one, it costs a
+//! look for a file.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::notify::Local;
+use super::{Cursor, Name};
+use crate::config::{Layers, Notify};
+use crate::process::Start;
+use crate::store::{LockName, Store};
+
+/// Variables of a run that are not for what is told of it.
+pub(super) const OF_THE_RUN: &[&str] = &[
+    "PROQ_EVENT",
+    "PROQ_EVENT_N",
+    "PROQ_LANE",
+    "PROQ_LANES",
+    "PROQ_MESSAGE",
+    "PROQ_OTHER",
+    "PROQ_REPO",
+    "PROQ_STATE",
+    "PROQ_TASK_FILE",
+];
+
+/// The program as it was started.
+static PROGRAM: OnceLock<AsStarted> = OnceLock::new();
+
+struct AsStarted {
+    exe: Option<PathBuf>,
+    no_hooks: bool,
+}
+
+/// Says once where this program lies, and whether hooks are to be left out. Without it, as in somebody else's program, events
+/// stay due until git-proq itself is next started.
+pub(crate) fn set_program(exe: Option<PathBuf>, no_hooks: bool) {
+    drop(PROGRAM.set(AsStarted { exe, no_hooks }));
+}
+
+/// Whether hooks are to be left out: `--no-hooks`, or `PROQ_NO_HOOKS`, which hooks themselves have.
+pub(crate) fn no_hooks() -> bool {
+    let said = std::env::var_os("PROQ_NO_HOOKS").is_some_and(|value| !value.is_empty() && value != "0");
+    said || PROGRAM.get().is_some_and(|program| program.no_hooks)
+}
+
+/// What may be refused by a hook before it is done.
+const BEFORE: &[&str] = &["pre-merge", "pre-remove", "pre-spawn"];
+
+/// Whether there is anything of this name that a hook could run at.
+pub(crate) fn has_hooks(event: &str) -> bool {
+    BEFORE.contains(&event) || Name::parse(event).is_some()
+}
+
+/// Whether something is to be run at an event, or at what has no event of its own (`pre-…`).
+pub(crate) fn has_hook(store: &Store, layers: &Layers, event: &str) -> bool {
+    layers.hook(event).is_some() || is_program(&store.layout().hook(event))
+}
+
+/// Whether a file is there and may be executed.
+pub(super) fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Whether an event of this name is due to anybody.
+pub(crate) fn is_due(store: &Store, layers: &Layers, notify: &Notify, name: Name) -> bool {
+    let name = name.text();
+    let posts = notify.webhook.is_some() || notify.slack.is_some();
+    let told = || notify.wants(&name) && (posts || Local::is_on(notify));
+    !no_hooks() && (has_hook(store, layers, &name) || told())
+}
+
+/// Starts the process that hands out what is due, if something is and none is at it. Nobody waits for it; what cannot be
+/// handed out now is due still.
+pub(crate) fn wake(store: &Store, home: &Path) {
+    let Some(AsStarted { exe: Some(exe), .. }) = PROGRAM.get() else { return };
+    let free = || store.locks().is_held(&LockName::Dispatch).is_ok_and(|held| !held);
+    if !no_hooks() && Cursor::is_there(store) && free() {
+        drop(Start::new(exe, home).args(["_dispatch"]).without(OF_THE_RUN).spawn_detached());
+    }
+}

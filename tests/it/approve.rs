@@ -1,0 +1,61 @@
+//! Owns the tests of approving commands that come with a repository one by one, and of taking that back.
+
+use super::support::Sandbox;
+
+/// The beginning of the ID of a command of the settings.
+fn id_of(sandbox: &Sandbox, kind: &str) -> String {
+    let answer = sandbox.proq(&["approve", "--dry-run", "--json"]).json();
+    let all = answer["commands"].as_array().unwrap();
+    let row = all.iter().find(|row| row["kind"] == kind).unwrap_or_else(|| panic!("{answer}"));
+    row["id"].as_str().unwrap()[..8].to_owned()
+}
+
+fn approved(sandbox: &Sandbox) -> Vec<String> {
+    let answer = sandbox.proq(&["approve", "--list", "--json"]).json();
+    let rows = answer["commands"].as_array().unwrap().iter().filter(|row| row["approved"] == true);
+    rows.map(|row| row["kind"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn each_command_is_approved_and_taken_back_by_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "proq.toml",
+        "[verify]\ncommands = ['make']\n[hook]\n\"run.ended\" = ['one', 'two']\npre-merge = 'one'\n",
+    );
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--list"]).shown(), @r"
+    2f887bf8  verify  make  (not approved)
+    4a56f819  hook pre-merge  one  (not approved)
+    8eb3c6b2  hook run.ended  one  (not approved)
+    abc38ba4  hook run.ended  two  (not approved)
+    --- code 0
+    ");
+    let check = id_of(&sandbox, "verify");
+    let _ = sandbox.proq(&["approve", "--yes", &check]).ok();
+    assert_eq!(approved(&sandbox), ["verify"]);
+    let hook = id_of(&sandbox, "hook pre-merge");
+    let _ = sandbox.proq(&["approve", "--yes", &hook]).ok();
+    // The same line for something else is something else.
+    assert_eq!(approved(&sandbox), ["verify", "hook pre-merge"]);
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--revoke", &check, "--dry-run"]).shown(), @r"
+    would take back the approval of 1 command
+    --- code 0
+    ");
+    assert_eq!(approved(&sandbox), ["verify", "hook pre-merge"]);
+    let _ = sandbox.proq(&["approve", "--revoke", &check]).ok();
+    assert_eq!(approved(&sandbox), ["hook pre-merge"]);
+    for wrong in ["0123456789", &hook[..7]] {
+        let _ = sandbox.proq(&["approve", "--revoke", wrong]).fails(1);
+    }
+    insta::assert_snapshot!(sandbox.proq(&["approve", "--yes", "00000000"]).shown(), @r"
+    --- stderr
+    error: no command has the ID '00000000'; nothing was changed
+    hint: see all, type at least eight letters: git proq approve --list
+    --- code 1
+    ");
+    assert_eq!(approved(&sandbox), ["hook pre-merge"]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(approved(&sandbox), ["verify", "hook pre-merge"]);
+    let _ = sandbox.proq(&["approve", "--revoke"]).ok();
+    assert_eq!(approved(&sandbox), [""; 0]);
+}
