@@ -49,6 +49,7 @@ pub(crate) struct Common {
 pub(crate) enum Command {
     Spawn(super::spawn::Spawn),
     Wait(super::wait::Wait),
+    Edit(super::edit::Edit),
     Stop(super::stop::Stop),
     Discard(super::discard::Discard),
     Redispatch(super::redispatch::Redispatch),

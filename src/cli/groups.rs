@@ -7,7 +7,7 @@ use super::Cli;
 
 /// The groups of commands, in order.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
-    ("Lanes", &["spawn", "wait", "stop", "discard", "redispatch", "cleanup"]),
+    ("Lanes", &["spawn", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "events"]),
     ("Land", &["merge", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),

@@ -11,6 +11,7 @@ mod demo;
 mod diff;
 mod discard;
 mod doctor;
+mod edit;
 mod events;
 mod gc;
 mod grid;
@@ -86,6 +87,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
     match command {
         Command::Spawn(args) => spawn::run(&session, &args),
         Command::Wait(args) => wait::run(&session, &args),
+        Command::Edit(args) => edit::run(&session, &args),
         Command::Stop(args) => stop::run(&session, &args),
         Command::Discard(args) => discard::run(&session, &args),
         Command::Redispatch(args) => redispatch::run(&session, &args),

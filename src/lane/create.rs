@@ -315,8 +315,14 @@ impl Steps<'_, '_> {
 /// The first line of a prompt that says something, at most 120 characters.
 fn title_of(prompt: &str) -> Option<String> {
     let line = prompt.lines().map(str::trim).find(|l| !l.is_empty())?;
-    let line = line.trim_start_matches('#').trim();
-    Some(line.chars().filter(|c| !c.is_control()).take(120).collect()).filter(|t: &String| !t.is_empty())
+    plain_title(line.trim_start_matches('#'))
+}
+
+/// A title as it is kept: one line without control characters, of at most 120; none when nothing is left.
+pub(crate) fn plain_title(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(120).collect();
+    Some(line.trim().to_owned()).filter(|title| !title.is_empty())
 }
 
 #[cfg(test)]

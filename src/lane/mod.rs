@@ -37,7 +37,7 @@ pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
-pub(crate) use create::{NewLane, Plan, create, make_anew, plan};
+pub(crate) use create::{NewLane, Plan, create, make_anew, plain_title, plan};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};

@@ -19,6 +19,7 @@ mod doctor;
 mod doctor_disk;
 mod doctor_kept;
 mod doctor_operations;
+mod edit;
 mod events;
 mod exact_merge;
 mod failing_calls;
