@@ -1,4 +1,4 @@
-//! Owns starting a supervisor for a lane and waiting for its run to end.
+//! Owns starting a supervisor for a lane.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -8,10 +8,10 @@ use super::Error;
 use super::job::Job;
 use super::profile::{Places, Profile};
 use crate::event;
-use crate::lane::{self, Project, effective_state, state_after};
+use crate::lane::{Project, state_after};
 use crate::process::Start;
 use crate::store::records::{LaneRecord, LaneState, RunRecord};
-use crate::store::{Guard, LockName, Record, now, write_atomically};
+use crate::store::{Guard, Record, now, write_atomically};
 
 /// What a supervisor says when its agent runs.
 pub(super) const STARTED: &str = "started";
@@ -166,25 +166,4 @@ fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error>
 /// Refuses an agent that is not installed, before anything is begun for it.
 pub(crate) fn require(agent: &str, dir: &Path) -> Result<(), Error> {
     Profile::of(agent).find(dir).map(drop)
-}
-
-/// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
-/// Returns at once when nothing runs.
-pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
-    let asked = project.lane(name)?;
-    loop {
-        // One that lands by itself may be gone right after its run.
-        let (_, lane) = lane::became(project, &asked)?;
-        let (state, detail) = effective_state(project, &lane)?;
-        let claimed = lane.state.is_claimed();
-        let lock = match state {
-            LaneState::Starting | LaneState::Running => LockName::Run(name.to_owned()),
-            LaneState::Orphaned if claimed => LockName::Alive(name.to_owned()),
-            // The run is over; what it left in the background may go on for ever.
-            LaneState::Orphaned => return Ok((lane.clone(), lane.state)),
-            // The record read here may be older than the supervisor's last word.
-            _ => return Ok((LaneRecord { detail, ..lane }, state)),
-        };
-        project.store.locks().wait_until_free(&lock)?;
-    }
 }

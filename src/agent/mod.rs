@@ -7,11 +7,13 @@ mod launch;
 mod profile;
 mod stop;
 mod supervisor;
+mod wait;
 
 pub(crate) use error::Error;
 pub(crate) use follow_up::{Because, land_by_itself};
 pub(crate) use job::Job;
-pub(crate) use launch::{launch, launch_to_resolve, require, wait};
+pub(crate) use launch::{launch, launch_to_resolve, require};
 pub(crate) use profile::profiles;
 pub(crate) use stop::stop;
 pub(crate) use supervisor::supervise;
+pub(crate) use wait::{Until, Waited, wait, wait_for};

@@ -3,6 +3,7 @@
 mod agents;
 mod approve;
 mod args;
+mod attempts;
 mod auto_merge;
 mod cleanup;
 mod complete;

@@ -1,6 +1,7 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
 mod aside;
+mod attempts;
 mod auto_merge;
 mod base;
 mod checkout;
@@ -33,11 +34,14 @@ mod trash;
 mod undo;
 mod undo_error;
 
+pub(crate) use attempts::{in_groups, named as lanes_named};
 pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
-pub(crate) use create::{NewLane, Plan, create, make_anew, plain_title, plan};
+pub(crate) use create::{
+    Created, NewLane, Plan, create, create_attempts, make_anew, plain_title, plan, plan_attempts,
+};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};

@@ -12,6 +12,7 @@ mod record;
 pub(crate) mod records;
 mod remains;
 mod scratch;
+mod several;
 mod survey;
 mod tickets;
 mod wait;
@@ -26,6 +27,7 @@ pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;
 pub(crate) use remains::{remove_tree, size_on_disk};
 pub(crate) use scratch::Scratch;
+pub(crate) use several::Several;
 pub(crate) use survey::{free_space, made_at, maker_of, try_out};
 pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};
 

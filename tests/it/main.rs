@@ -3,6 +3,7 @@
 
 mod agent_end;
 mod agent_start;
+mod attempts;
 mod auto_merge;
 mod bad_git;
 mod bad_input;
@@ -69,3 +70,4 @@ mod terminals;
 mod undo;
 mod verify;
 mod verify_many;
+mod wait;
