@@ -60,6 +60,7 @@ pub(crate) enum Command {
     Logs(super::logs::Logs),
     Preview(super::preview::Preview),
     Matrix(super::matrix::Matrix),
+    Compare(super::compare::Compare),
     Events(super::events::Events),
     Merge(Merge),
     Queue(super::queue::Queue),

@@ -8,7 +8,7 @@ use super::Cli;
 /// The groups of commands, in order.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Lanes", &["spawn", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
-    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "events"]),
+    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
     ("Land", &["merge", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     ("Set-up", &["agents", "approve", "config", "setup", "completions", "man", "demo"]),

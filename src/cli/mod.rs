@@ -6,6 +6,7 @@ mod args;
 mod attempts;
 mod auto_merge;
 mod cleanup;
+mod compare;
 mod complete;
 mod config;
 mod demo;
@@ -32,6 +33,7 @@ mod report;
 mod resolve;
 mod setup;
 mod show;
+mod side_by_side;
 mod snap;
 mod spawn;
 mod stop;
@@ -99,6 +101,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Logs(args) => logs::run(&session, &args),
         Command::Preview(args) => preview::run(&session, &args),
         Command::Matrix(args) => matrix::run(&session, &args),
+        Command::Compare(args) => compare::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
         Command::Queue(_) => queue::run(&session),

@@ -10,6 +10,7 @@ mod bad_input;
 mod by_hand;
 mod carry;
 mod cleanup;
+mod compare;
 mod concurrency;
 mod config;
 mod conflict_agent;
