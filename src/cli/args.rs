@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Compare(super::compare::Compare),
     Events(super::events::Events),
     Merge(Merge),
+    Pick(super::pick::Pick),
     Queue(super::queue::Queue),
     Resolve(super::resolve::Resolve),
     Undo(Undo),

@@ -9,7 +9,7 @@ use super::Cli;
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ("Lanes", &["spawn", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
-    ("Land", &["merge", "queue", "resolve"]),
+    ("Land", &["merge", "pick", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     ("Set-up", &["agents", "approve", "config", "setup", "completions", "man", "demo"]),
 ];

@@ -26,6 +26,7 @@ mod merge;
 mod mistake;
 mod op;
 mod overlaps;
+mod pick;
 mod preview;
 mod queue;
 mod redispatch;
@@ -104,6 +105,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Compare(args) => compare::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Pick(args) => pick::run(&session, &args),
         Command::Queue(_) => queue::run(&session),
         Command::Resolve(args) => resolve::run(&session, &args),
         Command::Undo(args) => undo::run(&session, &args),

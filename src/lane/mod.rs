@@ -35,7 +35,7 @@ mod trash;
 mod undo;
 mod undo_error;
 
-pub(crate) use attempts::{in_groups, named as lanes_named};
+pub(crate) use attempts::{attempts, in_groups, named as lanes_named};
 pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;

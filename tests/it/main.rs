@@ -44,6 +44,7 @@ mod merge_push;
 mod merge_stop;
 mod order;
 mod overlap;
+mod pick;
 mod preview;
 mod preview_by_hand;
 mod preview_edges;
