@@ -204,6 +204,7 @@ impl Proq {
                 checks: asked.checks.clone(),
                 scope: asked.scope.clone(),
                 auto_merge: asked.auto_merge,
+                group: None,
             },
         )?;
         let created = lane::create(project, &plan)?;

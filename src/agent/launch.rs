@@ -1,4 +1,4 @@
-//! Owns starting a supervisor for a lane and waiting for its run to end.
+//! Owns starting a supervisor for a lane.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::outfit::{self, Errand, Outfit};
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
-use crate::lane::{self, Project, effective_state, state_after};
+use crate::lane::{self, Project, state_after};
 use crate::process::{MARK, Start};
 use crate::store::records::{Account, LaneRecord, LaneState, RunRecord};
-use crate::store::{Guard, LockName, Record, new_id, now};
+use crate::store::{Guard, Record, new_id, now};
 
 /// What a supervisor says when its agent runs.
 pub(super) const STARTED: &str = "started";
@@ -258,25 +258,4 @@ fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error>
 /// Refuses an agent that is not installed, before anything is begun for it.
 pub(crate) fn require(project: &Project, agent: &str, dir: &Path) -> Result<(), Error> {
     job::require(&profile_of(&project.layers, agent)?, agent, dir).map(drop)
-}
-
-/// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
-/// Returns at once when nothing runs.
-pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
-    let asked = project.lane(name)?;
-    loop {
-        // One that lands by itself may be gone right after its run.
-        let (_, lane) = lane::became(project, &asked)?;
-        let (state, detail) = effective_state(project, &lane)?;
-        let claimed = lane.state.is_claimed();
-        let lock = match state {
-            LaneState::Starting | LaneState::Running => LockName::Run(name.to_owned()),
-            LaneState::Orphaned if claimed => LockName::Alive(name.to_owned()),
-            // The run is over; what it left in the background may go on for ever.
-            LaneState::Orphaned => return Ok((lane.clone(), lane.state)),
-            // The record read here may be older than the supervisor's last word.
-            _ => return Ok((LaneRecord { detail, ..lane }, state)),
-        };
-        project.store.locks().wait_until_free(&lock)?;
-    }
 }

@@ -47,8 +47,7 @@ pub(super) fn tokens(tokens: Tokens) -> String {
         0 => String::new(),
         _ => format!(" ({} of them cached)", tokens.cached_input),
     };
-    let sent = tokens.input + tokens.cached_input + tokens.cache_write;
-    format!("{sent} tokens in{cached}, {} out", tokens.output)
+    format!("{} tokens in{cached}, {} out", tokens.sent(), tokens.output)
 }
 
 /// Money, to the hundredth of a cent; where it was reckoned, with a `~`.

@@ -1,5 +1,6 @@
 //! Owns completion: scripts for each shell, and the answers that the scripts ask this program for.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
@@ -123,6 +124,17 @@ pub(super) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
         .filter(|lane| lane.name.starts_with(typed.as_ref()))
         .map(|lane| CompletionCandidate::new(lane.name).help(Some(lane.title.into())))
         .collect()
+}
+
+/// The same, and names of groups.
+pub(super) fn lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(project) = here() else { return Vec::new() };
+    let lanes = project.lanes().unwrap_or_default();
+    let groups: BTreeMap<_, _> =
+        lanes.into_iter().filter_map(|lane| Some((lane.group?, lane.title))).collect();
+    let groups = groups.into_iter().filter(|(group, _)| group.starts_with(&*typed.to_string_lossy()));
+    let groups = groups.map(|(group, title)| CompletionCandidate::new(group).help(Some(title.into())));
+    groups.chain(lane_names(typed)).collect()
 }
 
 /// Ids of snapshots that begin with what was typed, newest first.

@@ -51,6 +51,13 @@ pub(super) struct Gone {
     why: Vec<String>,
 }
 
+impl Gone {
+    /// Whether it is.
+    pub(super) fn is_gone(&self) -> bool {
+        self.removed
+    }
+}
+
 /// The answer of `discard` and `cleanup`.
 #[derive(Serialize)]
 pub(super) struct Answer {
@@ -175,7 +182,13 @@ pub(super) fn say_way_back(session: &Session, project: &Project, removed: &Remov
     }
 }
 
-fn foresee(session: &Session, project: &Project, name: &str, force: bool) -> Result<Gone, Failure> {
+/// Says what removing a lane would do, or returns why it would be kept.
+pub(super) fn foresee(
+    session: &Session,
+    project: &Project,
+    name: &str,
+    force: bool,
+) -> Result<Gone, Failure> {
     let lane = project.lane(name)?;
     let mut found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
     // With force its agent is stopped first.

@@ -69,6 +69,11 @@ fn symbol(pair: &Pair) -> String {
 
 /// A line for each two that conflict, or of which nothing is known.
 pub(super) fn conflicts(forecast: &Forecast) -> Vec<String> {
+    lines(&forecast.pairs)
+}
+
+/// The same for some pairs.
+pub(super) fn lines(pairs: &[Pair]) -> Vec<String> {
     let line = |pair: &Pair| {
         let said = match &pair.result {
             Meeting::Clean => return None,
@@ -77,7 +82,7 @@ pub(super) fn conflicts(forecast: &Forecast) -> Vec<String> {
         };
         Some(format!("{} {} {}: {said}", pair.ours, symbol(pair), pair.theirs))
     };
-    forecast.pairs.iter().filter_map(line).collect()
+    pairs.iter().filter_map(line).collect()
 }
 
 /// How it looks as a whole.

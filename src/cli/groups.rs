@@ -7,9 +7,9 @@ use super::Cli;
 
 /// The groups of commands, in order.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
-    ("Lanes", &["spawn", "run", "send", "wait", "stop", "discard", "redispatch", "cleanup"]),
-    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "events"]),
-    ("Land", &["merge", "queue", "resolve"]),
+    ("Lanes", &["spawn", "run", "send", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
+    ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
+    ("Land", &["merge", "pick", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     (
         "Set-up",

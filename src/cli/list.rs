@@ -20,7 +20,7 @@ use crate::store::{now, path_form};
 ///
 /// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. CONFLICTS, if there are any:
 /// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
-/// lane that the main checkout shows.
+/// lane that the main checkout shows. Attempts at one task stand together, in the order of their numbers.
 ///
 /// Examples:
 ///     git proq list
@@ -71,6 +71,8 @@ struct Row {
     base: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tip: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,7 +196,8 @@ pub(super) fn overview(session: &Session) -> Done {
 }
 
 fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failure> {
-    let lanes = project.lanes()?;
+    let mut lanes = project.lanes()?;
+    lanes.sort_by_cached_key(lane::in_groups);
     let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
     // A list without it is a list still.
     let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE), about: None };
@@ -266,6 +269,7 @@ fn bare_row(lane: &LaneRecord) -> Row {
         path: lane.path.clone(),
         base: lane.base.clone(),
         agent: lane.agent.clone(),
+        group: lane.group.clone(),
         tip: None,
         ahead: None,
         behind: None,
@@ -282,7 +286,8 @@ fn bare_row(lane: &LaneRecord) -> Row {
 fn render(board: &Board) -> String {
     let now = now();
     let mut rows = Vec::new();
-    for view in &board.views {
+    for (at, view) in board.views.iter().enumerate() {
+        let above = at.checked_sub(1).map(|above| &board.views[above].lane);
         let mark = if is_shown(board, &view.lane.name) { "*" } else { "" };
         rows.push(vec![
             format!("{}{mark}", view.lane.name),
@@ -292,7 +297,11 @@ fn render(board: &Board) -> String {
             changes(view),
             conflict_words(board, &view.lane.name),
             ui::span(now.since(view.lane.updated)),
-            title(&view.lane),
+            if above.is_some_and(|above| is_same_task(above, &view.lane)) {
+                "\"".into()
+            } else {
+                title(&view.lane)
+            },
         ]);
     }
     for (name, lane) in &board.past {
@@ -381,6 +390,11 @@ fn conflict_words(board: &Board, lane: &str) -> String {
     }
 }
 
+/// Whether both are attempts of one group, called the same.
+fn is_same_task(a: &LaneRecord, b: &LaneRecord) -> bool {
+    a.group.is_some() && a.group == b.group && a.title == b.title
+}
+
 fn title(lane: &LaneRecord) -> String {
     if lane.title == lane.name { String::new() } else { lane.title.clone() }
 }
@@ -431,10 +445,20 @@ fn next_steps(board: &Board) -> Vec<String> {
     if let Some(first) = named(&[LaneState::Running, LaneState::Starting]).first() {
         out.push(format!("git proq logs -f {first} follows an agent at work"));
     }
-    let done = named(&[LaneState::Done]);
+    let is_rival = |v: &&View| {
+        v.lane.group.is_some()
+            && board.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
+    };
+    let rivals: Vec<&View> = board.views.iter().filter(is_rival).collect();
+    let mut done = named(&[LaneState::Done]);
+    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name));
     if let Some(first) = done.first() {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));
+    }
+    let over = |v: &&&View| !v.state.is_busy();
+    if let Some(group) = rivals.iter().find(over).and_then(|v| v.lane.group.as_ref()) {
+        out.push(format!("git proq compare {group} shows attempts side by side"));
     }
     let wrong = [
         LaneState::Failed,

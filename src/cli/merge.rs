@@ -30,6 +30,8 @@ use crate::store::records::{LaneRecord, Strategy};
 /// turn has come, and the lane's commits land; what is left uncommitted counts as in any other lane (merge.uncommitted). A
 /// lane that was stopped before lands with --stop too when it is named; --all takes those that this landing stops.
 ///
+/// Of several attempts at one task --all takes none; `git proq pick` lands one.
+///
 /// Landings queue up, first come, first served; `git proq queue` shows them.
 ///
 /// With merge.push or --push, the base is pushed then. A push that is refused leaves the landing as it is.
@@ -141,6 +143,22 @@ pub(super) fn land(
     args: &Merge,
     by_itself: Option<&LaneRecord>,
 ) -> Result<Report, Failure> {
+    let (report, agent) = carry_out(session, project, args, by_itself)?;
+    if session.ui.json {
+        session.ui.object(Answer { report: &report, dry_run: args.dry_run });
+    } else {
+        tell(session, project, args, agent, &report);
+    }
+    Ok(report)
+}
+
+/// Lands lanes, and returns with the answer who is sent at conflicts.
+pub(super) fn carry_out<'a>(
+    session: &Session,
+    project: &'a Project,
+    args: &'a Merge,
+    by_itself: Option<&'a LaneRecord>,
+) -> Result<(Report, Option<&'a str>), Failure> {
     let agent = conflict_agent(session, project, args, by_itself)?;
     let exe = super::resolve::this_program()?;
     let leave = merge::Leave::default();
@@ -173,15 +191,14 @@ pub(super) fn land(
         jobs: args.jobs.map(usize::from),
         patience: patience(args.lock_timeout),
     };
-    let report = merge::run(project, &request)?;
-    if session.ui.json {
-        session.ui.object(Answer { report: &report, dry_run: args.dry_run });
-    } else {
-        let own = agent.is_none() || args.conflict_agent.as_deref() == agent;
-        let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
-        print(session, args, (agent, if approved { "" } else { ", once it is approved" }), &report);
-    }
-    Ok(report)
+    Ok((merge::run(project, &request)?, agent))
+}
+
+/// Says what became of lanes.
+pub(super) fn tell(session: &Session, project: &Project, args: &Merge, agent: Option<&str>, report: &Report) {
+    let own = agent.is_none() || args.conflict_agent.as_deref() == agent;
+    let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
+    print(session, args, (agent, if approved { "" } else { ", once it is approved" }), report);
 }
 
 /// Without a limit a landing waits for its turn for as long as it takes.

@@ -5,8 +5,10 @@ mod agent_event;
 mod agents;
 mod approve;
 mod args;
+mod attempts;
 mod auto_merge;
 mod cleanup;
+mod compare;
 mod complete;
 mod config;
 mod demo;
@@ -14,6 +16,7 @@ mod diff;
 mod discard;
 mod dispatch;
 mod doctor;
+mod edit;
 mod events;
 mod everywhere;
 mod gc;
@@ -34,6 +37,7 @@ mod moved;
 mod op;
 mod overlaps;
 mod oversee;
+mod pick;
 mod preview;
 mod queue;
 mod redispatch;
@@ -45,6 +49,7 @@ mod send;
 mod setup;
 mod show;
 mod show_prompt;
+mod side_by_side;
 mod snap;
 mod spawn;
 mod stop;
@@ -109,6 +114,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Run(args) => run::run(&session, &args),
         Command::Send(args) => send::run(&session, &args),
         Command::Wait(args) => wait::run(&session, &args),
+        Command::Edit(args) => edit::run(&session, &args),
         Command::Stop(args) => stop::run(&session, &args),
         Command::Discard(args) => discard::run(&session, &args),
         Command::Redispatch(args) => redispatch::run(&session, &args),
@@ -119,8 +125,10 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Logs(args) => logs::run(&session, &args),
         Command::Preview(args) => preview::run(&session, &args),
         Command::Matrix(args) => matrix::run(&session, &args),
+        Command::Compare(args) => compare::run(&session, &args),
         Command::Events(args) => events::run(&session, &args),
         Command::Merge(args) => merge::run(&session, &args),
+        Command::Pick(args) => pick::run(&session, &args),
         Command::Queue(_) => queue::run(&session),
         Command::Resolve(args) => resolve::run(&session, &args),
         Command::Undo(args) => undo::run(&session, &args),

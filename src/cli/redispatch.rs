@@ -106,6 +106,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         checks: lane.checks.clone(),
         scope: lane.scope.clone(),
         auto_merge: lane.auto_merge,
+        group: lane.group.clone(),
     };
     let (removed, made) = operate(&project, "redispatch", |op| {
         if let Some(back) = preview::leave_for(op, &lane.name)? {

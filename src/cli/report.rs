@@ -31,6 +31,7 @@ shown_as_error!(
     process::Error,
     store::Error,
     super::Mistake,
+    super::pick::Unpicked,
     super::redispatch::Unfit,
 );
 

@@ -159,6 +159,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if lane.title != lane.name {
         line("title", &lane.title);
     }
+    if let Some(group) = &lane.group {
+        line("group", &format!("{group}: git proq compare {group}"));
+    }
     line("state", &format!("{}{}", ui::state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()));
     line("branch", &branch(project, lane, view));
     line("base", &format!("{}, from {}", lane.base, lane.start.short()));

@@ -11,6 +11,7 @@ use clap_complete::engine::ArgValueCompleter;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use super::attempts::{self, Agents, Attempts};
 use super::auto_merge::{self, Landing};
 use super::complete::{agent_names, branch_names};
 use super::wishes::{Wishes, warn_of_power};
@@ -39,17 +40,21 @@ use crate::store::{Repositories, path_form};
 /// is, and is tried again after the next landing on that branch; `git proq show` says why, `git proq logs --merge` shows it.
 /// `git proq undo` of it ends that.
 ///
+/// With --count or --agents, several attempts are made at one task: lanes NAME-1, NAME-2 and so on from one commit, all or
+/// none. `git proq compare NAME` shows them side by side, `git proq pick` lands one and discards the others.
+///
 /// Examples:
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn codex -n auth -f task.md
 ///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
+///     git proq spawn --agents claude:2,codex:1 -n pay "implement payments"
 ///     git proq spawn --auto-merge claude "fix the typos in docs/"
 ///     git proq spawn --empty -n scratch
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 #[command(
-    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
 )]
 pub(crate) struct Spawn {
     /// The agent: a known one (see `git proq agents`) or any program on PATH
@@ -97,6 +102,13 @@ pub(crate) struct Spawn {
     /// Wait for the agent to end, and with --auto-merge for the landing; exit with 4 when it failed, or as the landing does
     #[arg(long, conflicts_with = "empty")]
     pub(crate) wait: bool,
+    /// Make N attempts at the task, each in a lane of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), conflicts_with = "auto_merge")]
+    pub(crate) count: Option<u8>,
+    /// Make an attempt with each of these agents, or as many as their numbers say: claude:2,codex
+    #[arg(long, value_name = "LIST", value_parser = attempts::agents,
+          conflicts_with_all = ["count", "auto_merge", "empty", "command"])]
+    pub(crate) agents: Option<Agents>,
     /// Say what would be made, and make nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -132,6 +144,8 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
+    let many = Attempts::read(args)?;
+    let args = many.as_ref().map_or(args, Attempts::first);
     let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
     let project = session.project_to_change()?;
     let asked = Asked::read(session, &project, args)?;
@@ -139,20 +153,22 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
     warn_uncommitted(session, &project, args, here.as_deref())?;
-    let plan = lane::plan(
-        &project,
-        NewLane {
-            name,
-            prompt: asked.prompt.as_deref(),
-            words: asked.words.as_deref(),
-            agent: asked.job.as_ref().map(|job| job.agent.clone()),
-            base,
-            carry: here.filter(|_| args.carry),
-            checks,
-            scope,
-            auto_merge: args.auto_merge,
-        },
-    )?;
+    let wanted = NewLane {
+        name,
+        prompt: asked.prompt.as_deref(),
+        words: asked.words.as_deref(),
+        agent: asked.job.as_ref().map(|job| job.agent.clone()),
+        base,
+        carry: here.filter(|_| args.carry),
+        checks,
+        scope,
+        auto_merge: args.auto_merge,
+        group: None,
+    };
+    if let Some(many) = many {
+        return many.spawn(session, &project, &wanted);
+    }
+    let plan = lane::plan(&project, wanted)?;
     terms::warn_of_neighbours(session, &project, &plan);
     warn_of_power(session, asked.job.as_ref());
     if args.dry_run {
@@ -184,18 +200,28 @@ fn remember(project: &Project) {
     }
 }
 
+impl Spawn {
+    /// The same with the prompt as text, so that it is read once.
+    pub(super) fn with_prompt_read(self) -> Result<Spawn, Failure> {
+        match &self.file {
+            None => Ok(self),
+            Some(file) => Ok(Spawn { prompt: Some(read_prompt(file)?), file: None, ..self }),
+        }
+    }
+}
+
 /// What the command line asks for, checked before anything is made.
-struct Asked {
-    job: Option<Job>,
+pub(super) struct Asked {
+    pub(super) job: Option<Job>,
     prompt: Option<String>,
     /// What a lane for a bare command line is named after.
     words: Option<String>,
     /// Files that belong to the prompt.
-    attached: Vec<PathBuf>,
+    pub(super) attached: Vec<PathBuf>,
 }
 
 impl Asked {
-    fn read(session: &Session, project: &Project, args: &Spawn) -> Result<Asked, Failure> {
+    pub(super) fn read(session: &Session, project: &Project, args: &Spawn) -> Result<Asked, Failure> {
         let prompt = match &args.file {
             None => args.prompt.clone(),
             Some(file) => Some(read_prompt(file)?),

@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use serde::Serialize;
+
 use super::trees::{Item, Items, Reader};
 use super::{Error, Oid, Repo, RepoPath};
 
@@ -239,6 +241,34 @@ impl Repo {
         let out = call.args(ends(from, to)).arg("--").run()?;
         Ok(out.fields().map(RepoPath::new).collect())
     }
+}
+
+/// How much of a file changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct FileLines {
+    /// The file.
+    pub(crate) path: RepoPath,
+    /// Lines that are new; none for what has no lines.
+    pub(crate) added: Option<usize>,
+    /// Lines that are gone.
+    pub(crate) removed: Option<usize>,
+}
+
+impl Repo {
+    /// The files that change from a commit to another, with their lines counted as git counts them.
+    pub(crate) fn line_counts(&self, from: Oid, to: Oid) -> Result<Vec<FileLines>, Error> {
+        let call = self.git().args(["diff", "--numstat", "-z", "--no-ext-diff", "--no-renames"]);
+        let out = call.args(ends(from, Some(to))).arg("--").run()?;
+        Ok(out.fields().filter_map(counted).collect())
+    }
+}
+
+/// `<added>\t<removed>\t<path>`, with `-` for what has no lines.
+fn counted(field: &[u8]) -> Option<FileLines> {
+    let mut parts = field.splitn(3, |b| *b == b'\t');
+    let mut number = || std::str::from_utf8(parts.next()?).ok()?.parse().ok();
+    let (added, removed) = (number(), number());
+    Some(FileLines { path: RepoPath::new(parts.next()?), added, removed })
 }
 
 fn ends(from: Oid, to: Option<Oid>) -> Vec<String> {

@@ -69,7 +69,7 @@ pub(crate) use clear::{clear, renew};
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
-pub(crate) use diff::{Change, Side, files_of, tree_changes, tree_files};
+pub(crate) use diff::{Change, FileLines, Side, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use flags::hidden_edits;
 pub(crate) use graph::Distance;

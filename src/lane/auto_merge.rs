@@ -35,17 +35,19 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 pub(crate) fn became(project: &Project, lane: &LaneRecord) -> Result<(PathBuf, LaneRecord), Error> {
     let layout = project.store.layout();
     let here = LaneRecord::find(&layout.lane_record(&lane.name))?;
-    if let Some(now) = here.filter(|now| is_same(now, lane)) {
+    if let Some(now) = here.filter(|now| now.is_same_lane(lane)) {
         return Ok((layout.lane(&now.name), now));
     }
-    let past = project.past_lanes().into_iter().rfind(|(_, past)| is_same(past, lane));
+    let past = project.past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
     let past = past.map(|(name, past)| (layout.history().join(name), past));
     past.ok_or_else(|| Error::Unknown { name: lane.name.clone(), similar: None })
 }
 
-/// Whether two records are of one lane, and not of two that had a name one after the other.
-fn is_same(a: &LaneRecord, b: &LaneRecord) -> bool {
-    (&a.name, a.created, a.start) == (&b.name, b.created, b.start)
+impl LaneRecord {
+    /// Whether two records are of one lane, and not of two that had a name one after the other.
+    pub(crate) fn is_same_lane(&self, other: &LaneRecord) -> bool {
+        (&self.name, self.created, self.start) == (&other.name, other.created, other.start)
+    }
 }
 
 /// Whether a lane is to land by itself, and can.
@@ -60,11 +62,11 @@ pub(crate) fn is_due(project: &Project, lane: &LaneRecord) -> Result<bool, Error
 pub(crate) fn refuse_landing(project: &Project, lane: &LaneRecord, why: &str, exit: Exit) {
     let refusal = Refusal { at: now(), message: why.to_owned(), exit: exit.code() };
     let noted = project.update_lane(&lane.name, |record| {
-        if is_same(record, lane) {
+        if record.is_same_lane(lane) {
             record.refused = Some(refusal);
         }
     });
-    let lane = noted.ok().filter(|record| is_same(record, lane));
+    let lane = noted.ok().filter(|record| record.is_same_lane(lane));
     let name = lane.as_ref().map_or("that is gone", |lane| lane.name.as_str());
     let message = format!("lane '{name}' did not land by itself: {why}");
     project.tell(event::Name::MergeRefused, lane.as_ref(), message);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::attempts::attempts;
 use super::remove::remove_held;
 use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place};
 use crate::event;
@@ -34,6 +35,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) scope: Vec<String>,
     /// It lands by itself when its run is done.
     pub(crate) auto_merge: bool,
+    /// The group that it is one attempt of.
+    pub(crate) group: Option<String>,
 }
 
 impl NewLane<'_> {
@@ -107,6 +110,11 @@ impl<'a> Plan<'a> {
         &self.asked.scope
     }
 
+    /// The group that it is one attempt of.
+    pub(crate) fn group(&self) -> Option<&str> {
+        self.asked.group.as_deref()
+    }
+
     /// Whether it lands when its run is done, without anybody asking for it.
     pub(crate) fn lands_by_itself(&self) -> bool {
         self.asked.auto_merge
@@ -146,6 +154,77 @@ pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Erro
     let (plan, lock) = hold_name(project, plan)?;
     let lane = operate(project, "spawn", |op| Steps { op, plan: &plan }.make())?;
     Ok(Created { lane, lock })
+}
+
+/// Checks several attempts at what is asked for, one for each of the `agents`, and chooses their names, without making
+/// anything: `name-1`, `name-2` and so on, in a group that is called by the name.
+///
+/// # Errors
+/// When one of the names is taken that were asked for.
+pub(crate) fn plan_attempts<'a>(
+    project: &Project,
+    asked: &NewLane<'a>,
+    agents: &[Option<String>],
+) -> Result<Vec<Plan<'a>>, Error> {
+    let wish = asked.name.clone().unwrap_or_else(|| Name::from_prompt(asked.called()));
+    for n in 1..TRIES {
+        match plan_group(project, &wish.numbered(n), asked, agents) {
+            Err(e) if asked.name.is_none() && e.is_taken() => {}
+            other => return other,
+        }
+    }
+    Err(Error::Taken { name: wish.to_string() })
+}
+
+fn plan_group<'a>(
+    project: &Project,
+    group: &Name,
+    asked: &NewLane<'a>,
+    agents: &[Option<String>],
+) -> Result<Vec<Plan<'a>>, Error> {
+    if project.store.layout().lane(group.as_str()).exists() {
+        return Err(Error::Taken { name: group.to_string() });
+    }
+    if let Some(left) = attempts(project, group.as_str())?.first() {
+        return Err(Error::GroupTaken { group: group.to_string(), lane: left.name.clone() });
+    }
+    let one = |(agent, number): (&Option<String>, usize)| {
+        let name = Some(Name::parse(&format!("{group}-{number}"))?);
+        let (agent, group) = (agent.clone(), Some(group.to_string()));
+        plan(project, NewLane { name, agent, group, ..asked.clone() })
+    };
+    agents.iter().zip(1..).map(one).collect()
+}
+
+/// Makes all attempts that were planned, or none of them, as one operation. Names that were not asked for are chosen anew
+/// where another process has taken one.
+///
+/// # Errors
+/// When one of them cannot be made; then none is.
+pub(crate) fn create_attempts<'a>(
+    project: &Project,
+    asked: &NewLane<'a>,
+    agents: &[Option<String>],
+    mut plans: Vec<Plan<'a>>,
+) -> Result<Vec<Created>, Error> {
+    for plan in &plans {
+        project.ask_to_spawn(plan.name.as_str(), &asked.base.branch)?;
+    }
+    make_private(project.store.layout().root())?;
+    let locks = loop {
+        let held: Result<Vec<_>, _> = plans.iter().map(|plan| hold_name(project, plan)).collect();
+        match held {
+            Ok(held) => break held.into_iter().map(|(_, lock)| lock),
+            Err(e) if asked.name.is_none() && e.is_taken() => {
+                plans = plan_attempts(project, asked, agents)?;
+            }
+            Err(e) => return Err(e),
+        }
+    };
+    let lanes = operate(project, "spawn", |op| {
+        plans.iter().map(|plan| Steps { op, plan }.make()).collect::<Result<Vec<_>, Error>>()
+    })?;
+    Ok(lanes.into_iter().zip(locks).map(|(lane, lock)| Created { lane, lock }).collect())
 }
 
 /// Removes a lane, with everything in it saved, and makes it anew as `asked`, under its name and in one operation. `lock` is
@@ -305,6 +384,7 @@ impl Steps<'_, '_> {
             scope: plan.asked.scope.clone(),
             preview_edits: Vec::new(),
             auto_merge: plan.asked.auto_merge,
+            group: plan.asked.group.clone(),
             landed: None,
             refused: None,
         };
@@ -316,8 +396,14 @@ impl Steps<'_, '_> {
 /// The first line of a prompt that says something, at most 120 characters.
 fn title_of(prompt: &str) -> Option<String> {
     let line = prompt.lines().map(str::trim).find(|l| !l.is_empty())?;
-    let line = line.trim_start_matches('#').trim();
-    Some(line.chars().filter(|c| !c.is_control()).take(120).collect()).filter(|t: &String| !t.is_empty())
+    plain_title(line.trim_start_matches('#'))
+}
+
+/// A title as it is kept: one line without control characters, of at most 120; none when nothing is left.
+pub(crate) fn plain_title(text: &str) -> Option<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let line: String = lines.join(" ").chars().filter(|c| !c.is_control()).take(120).collect();
+    Some(line.trim().to_owned()).filter(|title| !title.is_empty())
 }
 
 #[cfg(test)]

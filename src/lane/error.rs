@@ -25,6 +25,14 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// Attempts of a group of that name are there.
+    #[error("lane '{lane}' is an attempt of an older group '{group}'; nothing was made")]
+    GroupTaken {
+        /// The group.
+        group: String,
+        /// One of its lanes.
+        lane: String,
+    },
     /// A branch of the lane's name exists and belongs to nobody.
     #[error("branch '{branch}' exists already and belongs to no lane; nothing was made")]
     BranchTaken {
@@ -310,6 +318,12 @@ fn gone(claimed: Option<&str>) -> String {
 }
 
 impl Error {
+    /// Whether what was to be made is there already, under the name that was asked for.
+    pub(super) fn is_taken(&self) -> bool {
+        use Error::{BranchTaken, GroupTaken, PathTaken, Taken};
+        matches!(self, Taken { .. } | GroupTaken { .. } | BranchTaken { .. } | PathTaken { .. })
+    }
+
     /// Whether a step has gone half-way and could not go back.
     pub(crate) fn is_stuck(&self) -> bool {
         matches!(self, Error::Halfway | Error::Git(git::Error::Stuck { .. }))
@@ -332,6 +346,15 @@ impl Error {
             | Error::Expired { .. }
             | Error::PathTaken { .. } => true,
             _ => false,
+        }
+    }
+}
+
+impl Error {
+    /// What helps an agent that cannot report.
+    fn hints_on_reporting(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            _ => Vec::new(),
         }
     }
 }
@@ -362,6 +385,10 @@ impl Explain for Error {
             ],
             Error::Taken { name } => vec![
                 format!("look at it: git proq show {name}").into(),
+                "or choose another name with -n".into(),
+            ],
+            Error::GroupTaken { group, .. } => vec![
+                format!("look at what is there: git proq compare {group}").into(),
                 "or choose another name with -n".into(),
             ],
             Error::BranchTaken { branch } => vec![
@@ -396,6 +423,12 @@ impl Explain for Error {
                 let stop = busy.then(|| format!("stop its agent: git proq stop {name}").into());
                 let force = "remove it all the same, saving everything first: git proq discard --force";
                 stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
+            }
+            Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
+                vec![format!("look at it: git proq show {name}").into()]
+            }
+            Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => {
+                self.hints_on_reporting()
             }
             Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
                 vec![format!("look at it: git proq show {name}").into()]

@@ -4,6 +4,7 @@ mod activity;
 mod aside;
 mod ask;
 mod attach;
+mod attempts;
 mod auto_merge;
 mod base;
 mod checkout;
@@ -32,6 +33,7 @@ mod saved;
 mod snap_restore;
 mod snap_view;
 mod snaps;
+mod spent;
 mod steps;
 mod stray;
 mod trash;
@@ -39,11 +41,14 @@ mod undo;
 mod undo_error;
 
 pub(crate) use attach::{attach, attachments, past_attachments};
+pub(crate) use attempts::{attempts, in_groups, named as lanes_named};
 pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
-pub(crate) use create::{NewLane, Plan, create, make_anew, plan};
+pub(crate) use create::{
+    Created, NewLane, Plan, create, create_attempts, make_anew, plain_title, plan, plan_attempts,
+};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
@@ -62,6 +67,7 @@ pub(crate) use report::{Own, Said, check as check_report, keep_report, own_lane}
 pub(crate) use resolve_tree::{PutAway, close_resolve, open_resolve};
 pub(crate) use snap_restore::{Brought, restore_snap};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};
+pub(crate) use spent::{Spent, spent};
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use undo::{Undo, Which, plan as plan_undo, undo};
 pub(crate) use undo_error::UndoError;

@@ -40,6 +40,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         scope: Vec::new(),
         preview_edits: Vec::new(),
         auto_merge: false,
+        group: None,
         landed: None,
         refused: None,
     };
@@ -110,6 +111,7 @@ mod tests {
             checks: Vec::new(),
             scope: Vec::new(),
             auto_merge: false,
+            group: None,
         };
         let lane = create(&project, &plan(&project, asked).unwrap()).unwrap().lane;
         assert!(!remove_stray(&project, &lane.path, false).unwrap());

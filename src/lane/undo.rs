@@ -98,7 +98,7 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
     })
 }
 
-/// How many steps come before those that make a lane: its branch is the first of them.
+/// How many steps come before those that make lanes: the branch of the first one is the first of them.
 fn before_making(steps: &[&Step]) -> usize {
     let made = steps.iter().position(|step| matches!(step, Step::Worktree { .. })).unwrap_or_default();
     let is_branch = |step: &&Step| matches!(moved_branch(step), Some((_, None, Some(_))));
@@ -114,20 +114,23 @@ struct TakeBack<'a, 'p> {
 
 impl TakeBack<'_, '_> {
     fn run(&self) -> Result<(), Error> {
-        let made = self.entry.standing().find_map(|step| match step {
-            Step::Worktree { lane, .. } => Some(lane.clone()),
+        let mut steps: Vec<&Step> = self.entry.standing().collect();
+        let made = steps.iter().filter_map(|step| match step {
+            Step::Worktree { lane, .. } => Some(lane),
             _ => None,
         });
-        let mut steps: Vec<&Step> = self.entry.standing().collect();
-        if let Some(lane) = made {
+        let made: Vec<&String> = made.collect();
+        for lane in made.iter().rev() {
             // Whatever happened in it since is looked at as for any removal.
-            self.remove_lane(&lane)?;
-            // What the making came after: an older lane of that name, which went for it.
-            steps.truncate(before_making(&steps));
-        } else {
+            self.remove_lane(lane)?;
+        }
+        if made.is_empty() {
             for name in self.lanes_that_move() {
                 self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
             }
+        } else {
+            // What the making came after: an older lane of that name, which went for it.
+            steps.truncate(before_making(&steps));
         }
         self.refuse_new_work()?;
         for step in steps.into_iter().rev() {

@@ -50,6 +50,9 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
             }
         }
     }
+    if request.all {
+        leave_rivals_out(&mut lanes, &mut out);
+    }
     let worktrees = WorktreeList::read(&project.repo)?;
     let mut looks = Vec::new();
     for lane in lanes {
@@ -74,6 +77,19 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
         }
     }
     Ok(out)
+}
+
+/// Leaves out attempts at one task of which there are several: one of them is to land, and somebody has to say which.
+fn leave_rivals_out(lanes: &mut Vec<LaneRecord>, out: &mut Collected) {
+    let all = lanes.clone();
+    lanes.retain(|lane| {
+        let rivals = all.iter().filter(|other| lane.group.is_some() && other.group == lane.group).count();
+        if rivals > 1 {
+            let why = format!("it is one of {rivals} attempts; git proq pick {} lands it", lane.name);
+            out.left_out.push((lane.name.clone(), why));
+        }
+        rivals < 2
+    });
 }
 
 struct Look<'a, 'p> {

@@ -94,10 +94,6 @@ impl Failed {
     pub(super) fn outcome(&self, op: &Operation<'_>, stack: &Stack) -> Outcome {
         let lane = &self.candidate.lane.name;
         let folder = op.project.store.layout().lane(lane);
-        let text = String::from_utf8_lossy(&self.red.log);
-        let last_try = text.lines().rev().take_while(|line| *line != AGAIN);
-        let mut tail: Vec<String> = last_try.take(SHOWN).map(ToOwned::to_owned).collect();
-        tail.reverse();
         Outcome {
             message: Some(self.said()),
             check: Some(Check {
@@ -106,10 +102,19 @@ impl Failed {
                 ended: self.red.ended,
                 with: self.with.clone(),
                 log: folder.join(Layout::check_log(&self.id)),
-                tail,
+                tail: self.tail(),
             }),
             ..Outcome::new(lane, &stack.onto, Verdict::CheckFailed)
         }
+    }
+
+    /// The last lines of what was written.
+    pub(super) fn tail(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.red.log);
+        let last_try = text.lines().rev().take_while(|line| *line != AGAIN);
+        let mut tail: Vec<String> = last_try.take(SHOWN).map(ToOwned::to_owned).collect();
+        tail.reverse();
+        tail
     }
 
     fn said(&self) -> String {

@@ -3,6 +3,7 @@
 mod arrange;
 mod collect;
 mod commands;
+mod compare;
 mod conflict;
 mod error;
 mod failed;
@@ -21,6 +22,7 @@ mod prompt;
 mod proof;
 mod push;
 mod regions;
+mod rehearse;
 mod request;
 mod resolve;
 mod resolve_agent;
@@ -34,9 +36,11 @@ mod stop;
 mod turn;
 mod verify;
 
+pub(crate) use compare::{Attempt, Checking, Comparison, compare};
 pub(crate) use error::Error;
 pub(crate) use forecast::{Ask, Compared, Forecast, Pair, Result as Meeting, forecast};
 pub(crate) use order::Order;
+pub(crate) use outcome::Checked;
 pub use outcome::{Check, Checks, Outcome, Pushed, Report, TaskChecks, Verdict};
 pub(crate) use overlap::{look_for_overlaps, tell_overlaps};
 pub(crate) use plan::{Line, Plan};

@@ -47,6 +47,28 @@ pub struct Check {
     pub tail: Vec<String>,
 }
 
+/// What is known of the checks of what a lane would land.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub(crate) enum Checked {
+    /// There is nothing to check with.
+    None,
+    /// They were not run on these files, or it does not merge.
+    Unknown,
+    /// All of them succeeded.
+    Passed,
+    /// One failed.
+    Failed {
+        /// The command line.
+        command: String,
+        /// How it ended.
+        ended: String,
+        /// The last lines that it wrote, where it was run just now.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tail: Vec<String>,
+    },
+}
+
 /// One lane's line of the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Outcome {

@@ -147,6 +147,11 @@ impl Verifier {
         self.commands.on(steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
     }
 
+    /// Whether anything is to be run on a stack.
+    pub(super) fn has_commands_on(&mut self, stack: &Stack) -> bool {
+        !self.commands_on(&stack.steps).is_empty()
+    }
+
     /// Checks a stack, and anew without each lane with which a command fails that succeeds without it and on the base.
     /// `rebuild` stacks what is left.
     pub(super) fn verify(

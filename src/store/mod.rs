@@ -14,6 +14,7 @@ pub(crate) mod records;
 mod remains;
 mod repositories;
 mod scratch;
+mod several;
 mod survey;
 mod tickets;
 mod wait;
@@ -31,6 +32,7 @@ pub(crate) use record::Record;
 pub(crate) use remains::{remove_tree, size_on_disk};
 pub(crate) use repositories::{Repositories, is_gone as repository_is_gone};
 pub(crate) use scratch::Scratch;
+pub(crate) use several::Several;
 pub(crate) use survey::{free_space, made_at, maker_of, try_out};
 pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};
 

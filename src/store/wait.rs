@@ -58,7 +58,8 @@ pub(super) fn until_free(file: File, limit: Option<Duration>) -> io::Result<Woke
     }
 }
 
-fn sleep_on(file: &File) -> io::Result<()> {
+/// Sleeps until nobody holds the lock on `file`, whatever signals come.
+pub(super) fn sleep_on(file: &File) -> io::Result<()> {
     loop {
         match file.lock_shared() {
             Err(e) if e.kind() == ErrorKind::Interrupted => {}

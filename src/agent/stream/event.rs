@@ -146,6 +146,11 @@ impl Tokens {
         })
     }
 
+    /// All that was sent.
+    pub(crate) fn sent(self) -> u64 {
+        self.input.saturating_add(self.cached_input).saturating_add(self.cache_write)
+    }
+
     /// All that was sent and generated.
     pub(crate) fn total(self) -> u64 {
         [self.cached_input, self.cache_write, self.output].into_iter().fold(self.input, u64::saturating_add)

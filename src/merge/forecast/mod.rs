@@ -6,5 +6,5 @@ mod cache;
 mod lanes;
 mod look;
 
-pub(crate) use answer::{Compared, Forecast, Pair, Result};
+pub(crate) use answer::{Compared, Forecast, LeftOut, Pair, Result};
 pub(crate) use look::{Ask, forecast};

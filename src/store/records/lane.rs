@@ -189,6 +189,9 @@ pub(crate) struct LaneRecord {
     /// Whether it lands by itself when its run is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_merge: bool,
+    /// The group that it is one attempt of, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<String>,
     /// How it landed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) landed: Option<Landed>,

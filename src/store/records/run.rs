@@ -90,6 +90,14 @@ pub(crate) struct Cost {
     pub(crate) estimated: bool,
 }
 
+impl Cost {
+    /// Both together.
+    pub(crate) fn plus(self, other: Cost) -> Cost {
+        let estimated = self.estimated || other.estimated;
+        Cost { nanos: self.nanos.saturating_add(other.nanos), estimated }
+    }
+}
+
 /// What is known of a session before a run goes on with it: its counters as the agent counts them.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

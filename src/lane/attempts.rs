@@ -1,0 +1,38 @@
+//! Owns groups: lanes that are several attempts at one task, made together, of which one is to land.
+
+use super::{Error, Project};
+use crate::store::records::LaneRecord;
+
+/// What sorts lanes so that the attempts of one group stand together, in the order of their numbers.
+pub(crate) fn in_groups(lane: &LaneRecord) -> (String, bool, usize, String) {
+    let first = lane.group.as_ref().unwrap_or(&lane.name);
+    (first.clone(), lane.group.is_some(), lane.name.len(), lane.name.clone())
+}
+
+/// The attempts of a group that are there, in the order of their numbers.
+///
+/// # Errors
+/// When the lanes cannot be read.
+pub(crate) fn attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>, Error> {
+    let mut lanes = project.lanes()?;
+    lanes.retain(|lane| lane.group.as_deref() == Some(group));
+    lanes.sort_by_key(in_groups);
+    Ok(lanes)
+}
+
+/// Lanes by their names, and, where no lane has it, all attempts of a group by its name; each once, in the order in which they were named.
+///
+/// # Errors
+/// [`Error::Unknown`] when a name is neither.
+pub(crate) fn named(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
+    let mut out: Vec<LaneRecord> = Vec::new();
+    for name in names {
+        let mut found = match project.lane(name) {
+            Ok(lane) => vec![lane],
+            Err(unknown) => Some(attempts(project, name)?).filter(|all| !all.is_empty()).ok_or(unknown)?,
+        };
+        found.retain(|lane| out.iter().all(|known| known.name != lane.name));
+        out.extend(found);
+    }
+    Ok(out)
+}

@@ -1,0 +1,42 @@
+//! Owns the tests of `git proq edit`.
+
+use super::support::Sandbox;
+
+#[test]
+fn a_title_is_one_plain_line_and_can_be_taken_back() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
+    let title = |text: &str| sandbox.proq(&["edit", "pay", "--title", text]);
+    assert_eq!(title("Payments by card").ok(), "called pay: Payments by card\n");
+    assert_eq!(sandbox.row("pay")["title"], "Payments by card");
+    assert_eq!(title(" a\n\n  b\x1b[31m ").ok(), "called pay: a b[31m\n");
+    assert_eq!(title("-x").ok(), "called pay: -x\n");
+    let _ = title(&"x".repeat(500)).ok();
+    assert_eq!(sandbox.row("pay")["title"], "x".repeat(120));
+    for nothing in ["", " \n ", "\x1b"] {
+        let out = title(nothing).fails(2);
+        assert!(out.contains("the title says nothing"), "{out}");
+    }
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.row("pay")["title"], "-x");
+    let out = sandbox.proq(&["edit", "--dry-run", "--json", "pay", "--title", "other"]).json();
+    assert_eq!((&out["title"], &out["before"]), (&"other".into(), &"-x".into()));
+    assert_eq!(sandbox.row("pay")["title"], "-x");
+    let _ = sandbox.proq(&["edit", "pay"]).fails(2);
+    let _ = sandbox.proq(&["edit", "nobody", "--title", "x"]).fails(1);
+}
+
+#[test]
+fn the_title_of_a_lane_at_work_stays_when_its_run_ends() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo 1 > one");
+    let _ = sandbox.started_row("x");
+    let _ = sandbox.proq(&["edit", "x", "--title", "one file"]).ok();
+    sandbox.tell("go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(
+        (&sandbox.row("x")["title"], &sandbox.row("x")["state"]),
+        (&"one file".into(), &"done".into())
+    );
+}

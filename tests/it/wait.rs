@@ -1,0 +1,97 @@
+//! Owns the tests of `git proq wait`: for all or the first, for a time, for a group.
+
+use std::process::Stdio;
+
+use super::support::Sandbox;
+
+#[test]
+fn the_first_that_ends_is_enough_and_says_how_it_went() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("a");
+    sandbox.pipe("b");
+    sandbox.start_lane("a", "read line < \"$ROOT/a\"; echo 1 > one");
+    sandbox.start_lane("b", "read line < \"$ROOT/b\"; exit 3");
+    let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "--any", "--json", "a", "b"]);
+    let wait = wait.stdout(Stdio::piped()).spawn().unwrap();
+    // One thread for each of the two, and the one that listens to them: it waits.
+    if cfg!(target_os = "linux") {
+        let begin = std::time::Instant::now();
+        while std::fs::read_dir(format!("/proc/{}/task", wait.id())).unwrap().count() < 3 {
+            assert!(begin.elapsed().as_secs() < 60, "it does not wait");
+        }
+    }
+    sandbox.tell("b");
+    let out = wait.wait_with_output().unwrap();
+    assert_eq!(out.status.code(), Some(4));
+    let answer: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!((&answer["first"], &answer["timed_out"]), (&"b".into(), &false.into()));
+    assert_eq!((&answer["lanes"][0]["lane"], &answer["lanes"][1]["state"]), (&"a".into(), &"failed".into()));
+    assert!(["starting", "running"].contains(&answer["lanes"][0]["state"].as_str().unwrap()), "{answer}");
+    // One that has ended already is the first, too.
+    assert_eq!(sandbox.proq(&["wait", "--any", "a", "b"]).fails(4), "b: failed (exit code 3)\n");
+    sandbox.tell("a");
+    assert_eq!(sandbox.proq(&["wait", "a"]).ok(), "a: done\n");
+    assert_eq!(sandbox.proq(&["wait", "--any", "a", "b"]).ok(), "a: done\n");
+    let _ = sandbox.proq(&["wait", "--any", "--all", "a"]).fails(2);
+}
+
+#[test]
+fn when_the_time_is_up_it_says_who_is_still_at_work_and_stops_nobody() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.lane_with("past", "echo 1 > one");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "bad", "--", "false"]).fails(4);
+    sandbox.start_lane("x", "read line < \"$ROOT/go\"; echo 1 > one");
+    let _ = sandbox.started_row("x");
+    // Looking alone takes no time; the smallest unit does.
+    for (time, shown) in [("0", "0s"), ("1s", "1s")] {
+        let out = sandbox.proq(&["wait", "--timeout", time, "past", "x", "bad"]);
+        assert_eq!(out.stdout, "past: done\nx: running\nbad: failed (exit code 1)\n");
+        assert_eq!(out.stderr, format!("warning: gave up after {shown}; 1 agent is still at work\n"));
+        assert_eq!(out.code, 5);
+    }
+    let out = sandbox.proq(&["wait", "--timeout", "0", "--json", "x"]);
+    assert_eq!((out.json()["timed_out"].clone(), out.code), (true.into(), 5));
+    let _ = sandbox.proq(&["wait", "--timeout", "soon", "x"]).fails(2);
+    assert_eq!(
+        sandbox.proq(&["wait", "--any", "--timeout", "0", "x"]).fails(5).lines().next(),
+        Some("x: running")
+    );
+    assert_eq!(sandbox.proq(&["wait", "--any", "--timeout", "0", "x", "past"]).ok(), "past: done\n");
+    sandbox.tell("go");
+    assert_eq!(sandbox.proq(&["wait", "--timeout", "1h", "x"]).ok(), "x: done\n");
+    assert_eq!(sandbox.proq(&["wait", "--timeout", "1h", "--any"]).code, 0);
+}
+
+#[test]
+fn a_group_stands_for_its_attempts_and_a_lane_of_that_name_comes_first() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox
+        .proq(&["spawn", "--wait", "--count", "2", "-n", "pay", "--", "sh", "-c", "echo 1 > one"])
+        .ok();
+    assert_eq!(sandbox.proq(&["wait", "pay-2", "pay"]).ok(), "pay-2: done\npay-1: done\n");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "pay"]).ok();
+    assert_eq!(sandbox.proq(&["wait", "pay"]).ok(), "pay: idle\n");
+}
+
+/// The supervisor is killed and its agent goes on: what is waited for then is another lock.
+#[test]
+fn an_agent_that_outlives_its_supervisor_is_waited_for_among_others() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.lane_with("past", "echo 1 > one");
+    sandbox.start_lane("x", "read line < \"$ROOT/go\"");
+    let _ = sandbox.started_row("x");
+    let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "past", "x"]);
+    let wait = wait.stdout(Stdio::piped()).spawn().unwrap();
+    let holder = std::fs::read_to_string(sandbox.lock("x", "run.holder")).unwrap();
+    let pid = holder.lines().find_map(|l| l.strip_prefix("pid = ")).unwrap();
+    sandbox.sh(&format!("kill -9 {pid}"));
+    sandbox.tell("go");
+    let out = wait.wait_with_output().unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&out.stdout),
+        "past: done\nx: failed (its supervisor ended without a word)\n"
+    );
+    assert_eq!(out.status.code(), Some(4));
+}
