@@ -354,6 +354,17 @@ impl Error {
     /// What helps an agent that cannot report.
     fn hints_on_reporting(&self) -> Vec<Cow<'static, str>> {
         match self {
+            Error::NoLaneHere { .. } => {
+                vec!["do this in a lane's worktree; see the lanes: git proq list".into()]
+            }
+            Error::OtherLane { claimed, .. } => {
+                vec![format!("go back to the worktree of '{claimed}': git proq show {claimed}").into()]
+            }
+            Error::Report { .. } => {
+                vec![
+                    "say in short what a person has to know; put what is long into a file of the lane".into(),
+                ]
+            }
             _ => Vec::new(),
         }
     }
@@ -429,20 +440,6 @@ impl Explain for Error {
             }
             Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => {
                 self.hints_on_reporting()
-            }
-            Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
-                vec![format!("look at it: git proq show {name}").into()]
-            }
-            Error::NoLaneHere { .. } => {
-                vec!["do this in a lane's worktree; see the lanes: git proq list".into()]
-            }
-            Error::OtherLane { claimed, .. } => {
-                vec![format!("go back to the worktree of '{claimed}': git proq show {claimed}").into()]
-            }
-            Error::Report { .. } => {
-                vec![
-                    "say in short what a person has to know; put what is long into a file of the lane".into(),
-                ]
             }
             other => other.hints_on_keeping(),
         }
