@@ -26,6 +26,9 @@ pub(crate) struct View {
     pub(crate) dirt: Option<Dirt>,
 }
 
+/// What there is to say of a run that nobody has written the end of.
+pub(super) const DIED: &str = "its supervisor ended without a word";
+
 /// The state of a lane, with what the locks say. `(state, detail)`.
 pub(crate) fn effective_state(
     project: &Project,
@@ -53,10 +56,7 @@ pub(crate) fn effective_state(
     if locks.is_held(&LockName::Alive(lane.name.clone()))? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
-    Ok((
-        state_after(project, &lane.name, LaneState::Failed),
-        Some("its supervisor ended without a word".into()),
-    ))
+    Ok((state_after(project, &lane.name, LaneState::Failed), Some(DIED.into())))
 }
 
 /// The state that a lane is in when a run has ended in `state`: one that was to resolve its conflict leaves it in conflict.

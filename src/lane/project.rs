@@ -5,12 +5,13 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Error, Name, effective_state};
+use super::list::DIED;
+use super::{Error, Name, effective_state, state_after};
 use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
-use crate::store::records::LaneRecord;
+use crate::store::records::{LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, Limit, LockName, Record, Store, now};
 
 /// Everything a command works with.
@@ -178,7 +179,27 @@ impl Project {
         if self.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }
-        Ok((self.lane(&lane.name)?, lock))
+        Ok((self.settle_dead(self.lane(&lane.name)?)?, lock))
+    }
+
+    /// Writes down the end of a run that nobody did who could. The caller holds the run lock: whoever looks at the lane from
+    /// now on would take that for a supervisor's.
+    fn settle_dead(&self, lane: LaneRecord) -> Result<LaneRecord, Error> {
+        if !lane.state.is_claimed() {
+            return Ok(lane);
+        }
+        let path = self.store.layout().run_record(&lane.name, lane.attempt);
+        if let Some(run) = RunRecord::find(&path)?.filter(|run| run.ended.is_none()) {
+            let outcome = Some(LaneState::Failed);
+            let detail = Some(DIED.to_owned());
+            RunRecord { ended: Some(now()), outcome, class: Some(RunClass::Crashed), detail, ..run }
+                .save(&path)?;
+        }
+        let state = state_after(self, &lane.name, LaneState::Failed);
+        self.update_lane(&lane.name, |record| {
+            record.state = state;
+            record.detail = Some(DIED.to_owned());
+        })
     }
 
     /// A removed lane by `name@N`.

@@ -79,6 +79,7 @@ mod stop;
 mod strategies;
 mod supervise;
 mod support;
+mod talk;
 mod task;
 mod task_checks;
 mod terminals;
