@@ -9,7 +9,7 @@ use super::{Done, Session};
 use crate::agent::{self, Found, HookByHand};
 use crate::explain::Exit;
 
-/// Let commits that you make in lanes by hand count as those of agents do
+/// Let commits that you make in lanes count as those of agents
 ///
 /// Agents need none of this: the git of each run has its hooks by environment, and nothing in the repository is changed.
 /// `install` puts a post-commit hook into the repository's own hooks, for all of its worktrees: a commit in a lane is told as

@@ -287,7 +287,9 @@ fn the_files_of_a_run_are_private_and_belong_to_it() {
         let command = hooks[event][0]["hooks"][0]["command"].as_str().unwrap();
         assert!(command.starts_with("\"$PROQ_PROGRAM\" _agent-event "), "{command}");
     }
-    let home =
-        sandbox.sh_in(&sandbox.root().join("home"), "find . -type f | grep -v -e cache -e gitconfig | sort");
+    let home = sandbox.sh_in(
+        &sandbox.root().join("home"),
+        "find . -type f | grep -v -e cache -e gitconfig -e state/git-proq | sort",
+    );
     assert_eq!(home, "");
 }
