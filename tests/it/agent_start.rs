@@ -260,3 +260,13 @@ fn settings_given_to_git_do_not_leak_into_the_agent() {
     let env = std::fs::read_to_string(sandbox.root().join("env")).unwrap();
     assert!(!env.contains("user.name") && !env.contains("Other"), "{env}");
 }
+
+#[test]
+fn an_agent_is_told_that_it_works_in_its_lane_whatever_the_shell_said() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", "--", "env"]);
+    command.env("PWD", &sandbox.repo);
+    let _ = sandbox.output(command).ok();
+    let said = sandbox.proq(&["logs", "x"]).ok();
+    assert!(said.lines().any(|line| line == "PWD=[ROOT]/repo/.proq-worktrees/x"), "{said}");
+}
