@@ -91,6 +91,7 @@ impl Job {
             return Err(Error::NoResume { agent: agent.to_owned() });
         }
         let model = asked.model.as_ref().or(profile.model.as_ref()).or(settings.model.as_ref());
+        let max_turns = asked.max_turns.or(Some(settings.max_turns)).filter(|n| *n > 0);
         Ok(Job {
             agent: agent.to_owned(),
             permission,
@@ -98,7 +99,8 @@ impl Job {
             resume: asked.resume.clone(),
             mode: asked.mode,
             limits: limits(project, asked.limits),
-            max_turns: asked.max_turns.or(Some(settings.max_turns)).filter(|n| *n > 0),
+            // A limit of nobody's asking that cannot be told is none; the run's record would else ask the next run for it.
+            max_turns: max_turns.filter(|_| profile.takes("max_turns")),
             program,
             profile,
             own: None,

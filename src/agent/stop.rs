@@ -12,6 +12,9 @@ use crate::store::{LockName, Record};
 /// How much longer than the grace time a supervisor may take: it commits what was left.
 const MARGIN: Duration = Duration::from_secs(20);
 
+/// How long the locks of a process that was killed may be seen.
+const GOING: Duration = Duration::from_secs(2);
+
 /// Stops the agent of a lane and returns when it is over.
 ///
 /// # Errors
@@ -64,12 +67,16 @@ fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error>
     {
         lives_on = !process::end_group(pid, project.settings.stop_grace);
     }
+    if let (Some(mark), false) = (&run.mark, run.keeps_strays) {
+        // A shell of its tools has a session of its own, and not always the lock.
+        process::end_marked(mark, project.settings.stop_grace);
+    }
     let lock = LockName::Alive(lane.name.clone());
-    if project.store.locks().is_held(&lock)? {
+    if is_held_on(project, &lock)? {
         // They inherited the lock from the agent, so they are its own, whatever session they fled to.
         process::end_holders(&project.store.locks().path(&lock), project.settings.stop_grace);
     }
-    if project.store.locks().is_held(&lock)? {
+    if is_held_on(project, &lock)? {
         let seconds = project.settings.stop_grace.as_secs();
         return Err(match lives_on {
             true => Error::StillRunning { lane: lane.name.clone(), seconds },
@@ -87,4 +94,17 @@ fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error>
     })?;
     project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{}': stopped", lane.name));
     Ok(lane)
+}
+
+/// Whether a lock is still held when its holders have had the time to be gone: a killed process is shown as ended while its
+/// threads still are, and with them its locks.
+fn is_held_on(project: &Project, lock: &LockName) -> Result<bool, Error> {
+    let since = Instant::now();
+    while project.store.locks().is_held(lock)? {
+        if since.elapsed() > GOING {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(false)
 }

@@ -144,6 +144,10 @@ impl Start {
                 command.env_remove(&key);
             }
         }
+        // A shell would say so when it goes there, and some programs (opencode) believe it over where they are.
+        if self.dir.is_absolute() {
+            command.env("PWD", &self.dir);
+        }
         command.envs(self.env);
         command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
         match self.output {

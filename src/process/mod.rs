@@ -15,7 +15,7 @@ pub(crate) use error::Error;
 pub(crate) use group::{ask_group, end_group, end_holders, group_lives, leave_session, signal_process};
 pub(crate) use identity::{birth_of, is_same};
 pub(crate) use pass_on::PassOn;
-pub(crate) use strays::{MARK, adopt_orphans, end_strays};
+pub(crate) use strays::{MARK, adopt_orphans, end_marked, end_strays};
 pub use watched::Ended;
 pub(crate) use watched::Watched;
 

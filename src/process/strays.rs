@@ -21,15 +21,25 @@ pub(crate) fn adopt_orphans() {
 /// Ends every process that has `mark` as its [`MARK`], or is below one, or below this process without any mark: TERM, `grace`, KILL. Returns how many
 /// there were. Where processes cannot be listed (no `/proc`), nobody is found.
 pub(crate) fn end_strays(mark: &str, grace: Duration) -> usize {
+    end(mark, grace, Some(std::process::id()))
+}
+
+/// The same for a run that another process had started: whoever has the mark, or is below one that has, and is not this process.
+pub(crate) fn end_marked(mark: &str, grace: Duration) {
+    let _how_many = end(mark, grace, None);
+}
+
+/// Ends a run's processes. Unmarked ones below `top`, which is this process if anybody, are the run's too.
+fn end(mark: &str, grace: Duration, top: Option<u32>) -> usize {
+    let collect = || top.map_or((), |_| collect());
     collect();
-    let found = strays(mark);
-    let many = found.len();
+    let many = strays(mark, top).len();
     for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, Duration::from_secs(5))] {
         let since = Instant::now();
         let mut asked: Vec<u32> = Vec::new();
         loop {
             collect();
-            let left = strays(mark);
+            let left = strays(mark, top);
             if left.is_empty() {
                 return many;
             }
@@ -60,7 +70,7 @@ fn collect() {
 }
 
 /// The processes that are a run's. Those that have ended already are left out.
-fn strays(mark: &str) -> Vec<u32> {
+fn strays(mark: &str, top: Option<u32>) -> Vec<u32> {
     let me = std::process::id();
     let mut seen: BTreeMap<u32, Seen> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -68,7 +78,7 @@ fn strays(mark: &str) -> Vec<u32> {
         let Some(parent) = parent_of(number).filter(|_| number != me) else { continue };
         seen.insert(number, Seen { parent, marked: is_marked(number, mark) });
     }
-    seen.keys().copied().filter(|number| belongs(*number, me, &seen)).collect()
+    seen.keys().copied().filter(|number| belongs(*number, top, &seen)).collect()
 }
 
 /// What is seen of a process.
@@ -78,15 +88,15 @@ struct Seen {
     marked: Option<bool>,
 }
 
-/// Whether a process is this run's: by the mark that it has, or that the next one above it has. What has none, up to `me`, has
+/// Whether a process is this run's: by the mark that it has, or that the next one above it has. What has none, up to `top`, has
 /// thrown it away. An agent may start lanes of its own: they have marks of their own.
-fn belongs(mut number: u32, me: u32, seen: &BTreeMap<u32, Seen>) -> bool {
+fn belongs(mut number: u32, top: Option<u32>, seen: &BTreeMap<u32, Seen>) -> bool {
     // As deep as there are processes, whatever changes meanwhile.
     for _ in 0..=seen.len() {
         match seen.get(&number) {
             Some(Seen { marked: Some(ours), .. }) => return *ours,
             Some(Seen { parent, .. }) => number = *parent,
-            None => return number == me,
+            None => return Some(number) == top,
         }
     }
     false
@@ -136,7 +146,7 @@ mod tests {
             (7, at(8, None)),
             (8, at(7, None)),
         ]);
-        let ours: Vec<u32> = seen.keys().copied().filter(|number| belongs(*number, 1, &seen)).collect();
+        let ours: Vec<u32> = seen.keys().copied().filter(|number| belongs(*number, Some(1), &seen)).collect();
         assert_eq!(ours, [2, 3, 4]);
     }
 

@@ -260,3 +260,27 @@ fn settings_given_to_git_do_not_leak_into_the_agent() {
     let env = std::fs::read_to_string(sandbox.root().join("env")).unwrap();
     assert!(!env.contains("user.name") && !env.contains("Other"), "{env}");
 }
+
+#[test]
+fn an_agent_is_told_that_it_works_in_its_lane_whatever_the_shell_said() {
+    let sandbox = Sandbox::new();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "x", "--", "env"]);
+    command.env("PWD", &sandbox.repo);
+    let _ = sandbox.output(command).ok();
+    let said = sandbox.proq(&["logs", "x"]).ok();
+    assert!(said.lines().any(|line| line == "PWD=[ROOT]/repo/.proq-worktrees/x"), "{said}");
+}
+
+#[test]
+fn a_conversation_goes_on_with_an_agent_that_cannot_be_told_how_many_turns() {
+    let sandbox = Sandbox::new();
+    sandbox.agent(
+        "codex",
+        r#"echo '{"type":"thread.started","thread_id":"t-1"}'; echo "$* $(cat)" >> "$ROOT/heard""#,
+    );
+    let _ = sandbox.proq(&["spawn", "--wait", "codex", "-n", "x", "begin"]).ok();
+    let _ = sandbox.proq(&["send", "x", "--wait", "go on"]).ok();
+    let run = sandbox.last_run("x");
+    assert_eq!((&run["resumed"], &run["account"]["session"]), (&true.into(), &"t-1".into()));
+    assert!(heard(&sandbox).ends_with("resume t-1 - go on\n"), "{}", heard(&sandbox));
+}

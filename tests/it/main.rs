@@ -62,6 +62,8 @@ mod profiles;
 mod property;
 mod queue;
 mod readme;
+#[cfg(target_os = "linux")]
+mod real_agents;
 #[cfg(debug_assertions)]
 mod recovery;
 mod redispatch;

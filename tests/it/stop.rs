@@ -221,3 +221,19 @@ fn a_process_that_got_the_number_of_a_dead_agent_is_left_alone() {
         kill(&sandbox, &child);
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_fled_from_an_agent_whose_supervisor_was_killed_is_ended_with_it() {
+    let sandbox = Sandbox::new();
+    // A session of its own, and none of the files that the agent has open.
+    let flee = r#"setsid bash -c 'for fd in /proc/$$/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval "exec $fd>&-"; done
+        echo $$ > "$ROOT/fled"; exec sleep 600' < /dev/null > /dev/null 2>&1 & while [ ! -s "$ROOT/fled" ]; do :; done;"#;
+    let (agent, _) = sleeper(&sandbox, "x", flee);
+    let fled = std::fs::read_to_string(sandbox.root().join("fled")).unwrap();
+    kill_supervisor(&sandbox, "x");
+    assert!(sandbox.lives(fled.trim()));
+    let _ = sandbox.proq(&["stop", "x"]).ok();
+    assert!(!sandbox.lives(&agent) && !sandbox.lives(fled.trim()));
+    assert_eq!(sandbox.row("x")["state"], "stopped");
+}

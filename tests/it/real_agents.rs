@@ -1,0 +1,293 @@
+//! Owns the tests with real command lines of agents, against a model server on this machine. They are left out unless
+//! `PROQ_REAL_AGENTS` and `PROQ_MODEL_SERVER` say where both are; nothing is installed or downloaded here.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::stop::kill_supervisor;
+use super::support::{Output, Sandbox};
+
+/// What the model asks for first: the task, a file, a commit, a report.
+const TASK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git add -A && git commit -m first-turn"]] [[tool name=update_task args={"findings":["the sky is blue"],"human_steps":["look up"]}]] [[say text="All done"]]"#;
+
+/// What it asks for when it is told more.
+const MORE: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A && git commit -m next-turn"]] [[say text="More done"]]"#;
+
+/// Does not end before it is let go on; a process of its own stays beside it.
+const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
+
+/// As the one above, and the model is slow after it.
+const HOLD_LONG: &str = r#"[[bash cmd="git hold"]] [[sleep s=600]] [[say text="Too late"]]"#;
+
+/// Git commands of the user's, since some agents may run nothing but git: one that holds on, and one that changes a line of
+/// `shared.txt`, or keeps both sides where that is in conflict.
+const ALIASES: &str = r#"[alias]
+    hold = "!sleep 600 & echo up > \"$ROOT/up\"; read line < \"$ROOT/go\"; kill $!; true"
+    fix = "!sh \"$ROOT/fix\""
+"#;
+
+const FIX: &str = "if grep -q '^<<<<<<<' shared.txt; then
+    sed -i -e '/^<<<<<<<\\|^=======\\|^>>>>>>>/d' -e '/^lane 3/d' -e 's/^main 3/main and lane 3/' shared.txt
+    git add shared.txt
+else sed -i 's/^3$/lane 3/' shared.txt; git commit -qam 'Say lane'; fi";
+
+/// Runs a command on a terminal and closes that as soon as the command has said `launched`.
+const TERMINAL: &str = "import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
+seen = b''
+while b'launched' not in seen: seen += os.read(fd, 1000)
+os.close(fd)
+print(os.WTERMSIG(os.waitpid(pid, 0)[1]))";
+
+/// A sandbox in which the real command lines talk to a model server.
+struct Real {
+    sandbox: Sandbox,
+    server: Child,
+    agent: &'static str,
+}
+
+impl Real {
+    /// The sandbox, unless the machine has no such agent; why is printed then.
+    fn with(agent: &'static str) -> Option<Real> {
+        let (Some(agents), Some(server)) =
+            (std::env::var_os("PROQ_REAL_AGENTS"), std::env::var_os("PROQ_MODEL_SERVER"))
+        else {
+            eprintln!(
+                "skipped: PROQ_REAL_AGENTS and PROQ_MODEL_SERVER do not say where agents and model are"
+            );
+            return None;
+        };
+        let program = Path::new(&agents).join(agent);
+        if !program.exists() {
+            eprintln!("skipped: no {agent} in PROQ_REAL_AGENTS");
+            return None;
+        }
+        let sandbox = Sandbox::new();
+        std::fs::create_dir(sandbox.root().join("bin")).unwrap();
+        std::os::unix::fs::symlink(program, sandbox.root().join("bin").join(agent)).unwrap();
+        let mut command = sandbox.command("python3", &sandbox.root());
+        command.arg(Path::new(&server).canonicalize().unwrap()).arg("--port=0").stdout(Stdio::piped());
+        let mut server = command.spawn().unwrap();
+        let mut port = String::new();
+        let _ = BufReader::new(server.stdout.take().unwrap()).read_line(&mut port).unwrap();
+        configure(&sandbox, &format!("http://127.0.0.1:{}", port.trim()));
+        sandbox.pipe("up");
+        sandbox.pipe("go");
+        Some(Real { sandbox, server, agent })
+    }
+
+    /// Runs the program, and prints both for who wants to see it (`--nocapture`).
+    fn proq(&self, args: &[&str]) -> Output {
+        let out = self.sandbox.proq(args);
+        eprintln!("[{}]$ git proq {}\n{}", self.agent, args.join(" "), out.shown());
+        out
+    }
+
+    /// What the last run used has to be this.
+    #[track_caller]
+    fn assert_used(&self, input: u64, cached: u64, output: u64, nanos: u64) {
+        let run = self.sandbox.last_run("x");
+        let account = &run["account"];
+        let tokens =
+            ["input", "cached_input", "cache_write", "output"].map(|key| account["tokens"][key].clone());
+        assert_eq!(tokens, [json!(input), json!(cached), json!(0), json!(output)], "{run:#}");
+        assert_eq!(account["cost"], json!({ "nanos": nanos, "estimated": self.agent == "codex" }), "{run:#}");
+    }
+
+    /// Insists that no process of the last run is left.
+    #[track_caller]
+    fn assert_no_strays(&self) -> Value {
+        let run = self.sandbox.last_run("x");
+        let mark = format!("PROQ_RUN={}", run["mark"].as_str().unwrap());
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let of_the_run = processes.filter(|process| {
+            let vars = std::fs::read(process.path().join("environ")).unwrap_or_default();
+            vars.split(|byte| *byte == 0).any(|var| var == mark.as_bytes())
+        });
+        let left: Vec<_> = of_the_run.map(|process| process.file_name()).collect();
+        assert!(left.is_empty(), "{left:?} of {run:#}");
+        run
+    }
+
+    /// Tells the agent more, which has to go on in the session that it was in, and commit.
+    #[track_caller]
+    fn assert_goes_on(&self, before: &Value) {
+        let _ = self.proq(&["send", "x", "--wait", MORE]).ok();
+        let run = self.sandbox.last_run("x");
+        assert_eq!(run["account"]["session"], before["account"]["session"], "{run:#}");
+        assert_eq!((&run["resumed"], &run["class"]), (&json!(true), &json!("done")), "{run:#}");
+        assert_eq!(self.sandbox.git(&["show", "proq/x:more.txt"]), "more");
+        assert_eq!(self.sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "next-turn");
+        assert_eq!(self.sandbox.row("x")["state"], "done");
+    }
+
+    fn works_reports_and_goes_on(&self) {
+        let sandbox = &self.sandbox;
+        let _ = self.proq(&["spawn", "--wait", "-n", "x", self.agent, TASK]).ok();
+        assert_eq!(sandbox.git(&["show", "proq/x:new.txt"]), "hello");
+        assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "first-turn");
+        assert_eq!(sandbox.git(&["status", "--short"]), "", "nothing is done outside of the lane");
+        let shown = self.proq(&["show", "x", "--json"]).json();
+        assert_eq!(shown["report"]["findings"], json!(["the sky is blue"]));
+        assert_eq!(shown["report"]["human_steps"], json!(["look up"]));
+        assert_eq!(shown["runs"][0]["account"]["tool_calls"], 4);
+        self.assert_used(6000, 1000, 250, 22_050_000);
+        self.assert_goes_on(&shown["runs"][0]);
+        self.assert_used(3300, 600, 150, 12_330_000);
+        let _ = self.proq(&["show", "x"]).ok();
+        let _ = self.proq(&["merge", "x"]).ok();
+        assert_eq!((sandbox.read("new.txt"), sandbox.read("more.txt")), ("hello\n".into(), "more\n".into()));
+        sandbox.assert_healthy();
+    }
+
+    fn is_stopped_without_strays(&self) {
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD_LONG]).ok();
+        let _ = self.sandbox.hear("up");
+        let _ = self.proq(&["stop", "x"]).ok();
+        let run = self.assert_no_strays();
+        assert_eq!((&run["outcome"], &run["class"]), (&json!("stopped"), &json!("stopped")), "{run:#}");
+        self.assert_goes_on(&run);
+        self.sandbox.assert_healthy();
+    }
+
+    fn survives_its_terminal(&self) {
+        let mut terminal = self.sandbox.command("python3", &self.sandbox.repo);
+        let script = r#"git-proq spawn -n x "$0" "$1"; echo launched; exec sleep 600"#;
+        terminal.args(["-c", TERMINAL, "sh", "-c", script, self.agent, HOLD]);
+        assert_eq!(self.sandbox.output(terminal).ok(), "1\n", "the terminal's own command was hung up");
+        let _ = self.sandbox.hear("up");
+        assert_eq!(self.sandbox.started_row("x")["state"], "running");
+        self.sandbox.tell("go");
+        let _ = self.proq(&["wait", "x"]).ok();
+        assert_eq!(self.sandbox.git(&["show", "proq/x:new.txt"]), "hello");
+        let _ = self.assert_no_strays();
+        self.sandbox.assert_healthy();
+    }
+
+    fn resolves_a_conflict(&self) {
+        let sandbox = &self.sandbox;
+        sandbox.write("shared.txt", "1\n2\n3\n4\n5\n");
+        sandbox.commit_all("base");
+        let task = r#"[[bash cmd="git fix"]] [[say text="Fixed"]]"#;
+        let _ = self.proq(&["spawn", "--wait", "-n", "x", self.agent, task]).ok();
+        sandbox.sh("sed -i 's/^3$/main 3/' shared.txt; git commit -qam 'main goes on'");
+        let _ = self.proq(&["merge", "x"]).fails(3);
+        let _ = self.proq(&["resolve", "x", "--agent", self.agent]).ok();
+        let _ = self.assert_no_strays();
+        let _ = self.proq(&["merge", "x"]).ok();
+        assert_eq!(sandbox.read("shared.txt"), "1\n2\nmain and lane 3\n4\n5\n");
+        sandbox.assert_healthy();
+    }
+
+    fn goes_on_after_a_kill_of_the_agent(&self) {
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD_LONG]).ok();
+        let _ = self.sandbox.hear("up");
+        let pid = self.sandbox.last_run("x")["pid"].to_string();
+        self.sandbox.sh(&format!("kill -9 {pid}"));
+        let _ = self.proq(&["wait", "x"]).fails(4);
+        let run = self.assert_no_strays();
+        assert_eq!((&run["outcome"], &run["class"]), (&json!("failed"), &json!("crashed")), "{run:#}");
+        self.assert_goes_on(&run);
+        self.sandbox.assert_healthy();
+    }
+
+    fn goes_on_after_a_kill_of_the_supervisor(&self) {
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD]).ok();
+        let _ = self.sandbox.hear("up");
+        kill_supervisor(&self.sandbox, "x");
+        assert_eq!(self.sandbox.row("x")["state"], "orphaned");
+        let _ = self.proq(&["stop", "x"]).ok();
+        let run = self.assert_no_strays();
+        self.assert_goes_on(&run);
+        let _ = self.proq(&["redispatch", "x"]).ok();
+        let _ = self.sandbox.hear("up");
+        self.sandbox.tell("go");
+        let _ = self.proq(&["wait", "x"]).ok();
+        assert_eq!(self.sandbox.git(&["show", "proq/x:new.txt"]), "hello");
+        self.sandbox.assert_healthy();
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        drop(self.server.kill());
+        drop(self.server.wait());
+    }
+}
+
+/// Writes what a user would: where the model is, and what it costs.
+fn configure(sandbox: &Sandbox, url: &str) {
+    let home = sandbox.root().join("home");
+    let provider = format!(
+        r#"model_providers.own={{name="own",base_url="{url}/v1",env_key="OWN_KEY",wire_api="responses",request_max_retries=1,stream_max_retries=1}}"#
+    );
+    let config = format!(
+        r#"
+agent.crash_retries = 0
+
+[prices]
+stub-model = {{ input = 3.0, cached = 0.3, output = 15.0 }}
+
+[agents.claude]
+model = "claude-sonnet-4-5"
+env.ANTHROPIC_BASE_URL = "{url}"
+env.ANTHROPIC_API_KEY = "made-up"
+env.CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC = "1"
+env.DISABLE_AUTOUPDATER = "1"
+
+[agents.codex]
+model = "stub-model"
+env.OWN_KEY = "made-up"
+options.extra = ["-c", '{provider}', "-c", "model_provider=own"]
+
+[agents.opencode]
+model = "own/stub-model"
+env.OPENCODE_DISABLE_AUTOUPDATE = "1"
+env.OPENCODE_DISABLE_MODELS_FETCH = "1"
+env.OPENCODE_DISABLE_LSP_DOWNLOAD = "1"
+"#
+    );
+    sandbox.write_in(&home, ".config/git-proq/config.toml", &config);
+    let opencode = json!({
+        "model": "own/stub-model", "small_model": "own/stub-model", "autoupdate": false, "share": "disabled",
+        "provider": { "own": {
+            "npm": "@ai-sdk/openai-compatible", "options": { "baseURL": format!("{url}/v1"), "apiKey": "made-up" },
+            "models": { "stub-model": {
+                "limit": { "context": 100_000, "output": 8000 },
+                "cost": { "input": 3, "output": 15, "cache_read": 0.3 },
+            } },
+        } },
+    });
+    sandbox.write_in(&home, ".config/opencode/opencode.json", &opencode.to_string());
+    sandbox.write_in(&home, ".gitconfig", ALIASES);
+    sandbox.write_in(&sandbox.root(), "fix", FIX);
+}
+
+/// The same tests for each agent.
+macro_rules! tests {
+    ($($agent:ident: $($test:ident)*;)*) => {$(
+        mod $agent {
+            $(
+                #[test]
+                fn $test() {
+                    if let Some(real) = super::Real::with(stringify!($agent)) {
+                        real.$test();
+                    }
+                }
+            )*
+        }
+    )*};
+}
+
+tests! {
+    claude: works_reports_and_goes_on is_stopped_without_strays survives_its_terminal resolves_a_conflict
+        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
+    codex: works_reports_and_goes_on is_stopped_without_strays survives_its_terminal resolves_a_conflict
+        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
+    opencode: works_reports_and_goes_on is_stopped_without_strays survives_its_terminal resolves_a_conflict
+        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
+}
