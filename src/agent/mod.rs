@@ -2,6 +2,7 @@
 
 mod activity;
 mod again;
+mod already;
 mod catalogue;
 mod error;
 mod fence;

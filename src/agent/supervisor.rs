@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::Error;
 use super::again::Patience;
+use super::already::{self, Found};
 use super::fence::Fence;
 use super::follow_up::FollowUp;
 use super::inbox::Inbox;
@@ -129,6 +130,9 @@ impl Supervisor<'_> {
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
         let mut verdict = settle.judge();
         let next = self.next(order, &mut verdict);
+        if matches!(next, Next::End) && verdict.state == LaneState::NoChange {
+            self.look_whether_done_before(order, &mut verdict);
+        }
         match &next {
             Next::End => (self.lane, self.follow_up) = settle.write(&verdict)?,
             Next::Again(_) => self.lane = settle.write_and_go_on(&verdict, event::Name::AgentRetry)?,
@@ -175,6 +179,21 @@ impl Supervisor<'_> {
                     Some(verdict.detail.take().map_or_else(|| again.clone(), |d| format!("{d}: {again}")));
                 Next::Again(wait)
             }
+        }
+    }
+
+    /// A run that changed nothing is done all the same when there was nothing to do.
+    fn look_whether_done_before(&mut self, order: &Order, verdict: &mut Verdict) {
+        let looking = already::look(self.project, &self.lane, order.attempt, &mut self.wishes);
+        let found = self.runtime.block_on(looking).unwrap_or_else(|e| {
+            Found::Open(Some(format!("whether its task had been done before could not be found out: {e}")))
+        });
+        match found {
+            Found::Done(how) => {
+                (verdict.state, verdict.already) = (LaneState::Done, true);
+                verdict.detail = Some(how.to_owned());
+            }
+            Found::Open(why) => verdict.detail = verdict.detail.take().or(why),
         }
     }
 

@@ -5,6 +5,7 @@ mod agent_end;
 mod agent_hooks;
 mod agent_start;
 mod agents;
+mod already;
 mod approve;
 mod attempts;
 mod auto_merge;
