@@ -1,6 +1,7 @@
 //! Owns agents: how each kind is started, who watches it, and how it is stopped.
 
 mod activity;
+mod afresh;
 mod again;
 mod already;
 mod catalogue;

@@ -132,6 +132,9 @@ impl Settle<'_> {
             Some(Cause::Time) => (RunClass::Timeout, Some("it took longer than it may".to_owned())),
             Some(Cause::Stall) => (RunClass::Stalled, Some("nothing came of it for too long".to_owned())),
             Some(Cause::Budget) => (RunClass::Budget, Some("it cost more than it may".to_owned())),
+            Some(Cause::Context) => {
+                (RunClass::ContextFull, Some("its context was as full as it may get".to_owned()))
+            }
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
         let state = match class {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::Error;
+use super::afresh::Afresh;
 use super::again::Patience;
 use super::already::{self, Found};
 use super::fence::Fence;
@@ -56,6 +57,7 @@ pub(crate) fn supervise(
         mark,
         answered: false,
         former: Vec::new(),
+        afresh: Afresh::default(),
         follow_up: FollowUp::default(),
     };
     let first = Order::of(project, &supervisor.lane, attempt, words, Vec::new());
@@ -84,6 +86,8 @@ struct Supervisor<'a> {
     answered: bool,
     /// How the runs before ended that are being tried again.
     former: Vec<RunClass>,
+    /// Which of its runs went on in a new conversation.
+    afresh: Afresh,
     /// What is to follow once the run lock is free.
     follow_up: FollowUp,
 }
@@ -94,6 +98,8 @@ enum Next {
     End,
     /// The same once more, after a while.
     Again(Duration),
+    /// What this run was asked, in a new conversation.
+    Afresh(u32),
     /// What was sent to the lane meanwhile.
     Message,
 }
@@ -106,6 +112,7 @@ impl Supervisor<'_> {
             let next = match next {
                 Ok(Next::End) => None,
                 Ok(Next::Again(wait)) => self.again(&order, wait)?,
+                Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
                 Ok(Next::Message) => Some(launch::order_of_messages(self.project, &self.lane, self.exe)?),
                 Err(e) => return Err(e),
             };
@@ -135,7 +142,9 @@ impl Supervisor<'_> {
         }
         match &next {
             Next::End => (self.lane, self.follow_up) = settle.write(&verdict)?,
-            Next::Again(_) => self.lane = settle.write_and_go_on(&verdict, event::Name::AgentRetry)?,
+            Next::Again(_) | Next::Afresh(_) => {
+                self.lane = settle.write_and_go_on(&verdict, event::Name::AgentRetry)?;
+            }
             Next::Message => self.lane = settle.write_and_go_on(&verdict, event::Name::AgentTold)?,
         }
         Ok(next)
@@ -165,7 +174,15 @@ impl Supervisor<'_> {
             || matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
         if heard && !order.resolves && order.can_be_sent_to && waits() {
             self.former.clear();
+            self.afresh = Afresh::default();
             return Next::Message;
+        }
+        if verdict.class == RunClass::ContextFull {
+            let first = self.afresh.after(order.attempt, self.project.settings.iterations);
+            let add =
+                if first.is_some() { "it goes on in a new conversation" } else { "it has had its runs" };
+            verdict.detail = verdict.detail.take().map(|why| format!("{why}; {add}"));
+            return first.map_or(Next::End, Next::Afresh);
         }
         if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !order.may_try_again {
             return Next::End;
@@ -220,6 +237,21 @@ impl Supervisor<'_> {
             Ok(order) => Ok(Some(order)),
             Err(e) => {
                 self.end(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Leaves the lane as it is, and says how to go on with what its run of this number was asked.
+    fn go_on_afresh(&mut self, first: u32) -> Result<Option<Order>, Error> {
+        let path = self.project.store.layout().run_record(&self.lane.name, first);
+        let order = RunRecord::load(&path)
+            .map_err(Error::from)
+            .and_then(|first| launch::order_afresh(self.project, &self.lane, &first, self.exe));
+        match order {
+            Ok(order) => Ok(Some(order)),
+            Err(e) => {
+                self.end(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
                 Ok(None)
             }
         }

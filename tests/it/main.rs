@@ -18,6 +18,7 @@ mod compare;
 mod concurrency;
 mod config;
 mod conflict_agent;
+mod context;
 mod demo;
 mod discard;
 mod discovery;
