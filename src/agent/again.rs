@@ -51,6 +51,7 @@ impl Patience {
             | RunClass::Auth
             | RunClass::MaxTurns
             | RunClass::Budget
+            | RunClass::ContextFull
             | RunClass::Refused
             | RunClass::Interrupted
             | RunClass::Stalled

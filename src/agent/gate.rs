@@ -9,14 +9,14 @@ use super::Error;
 use super::outfit::OF_THE_RUN;
 use crate::event::Approvals;
 use crate::lane::{self, Project};
-use crate::process::{Ended, Start};
+use crate::process::{Ended, Start, Watched};
 use crate::store::Record;
 use crate::store::records::{LaneRecord, RunRecord};
 
 /// How long a hook of an agent's may take that only notes something.
 const QUICK: Duration = Duration::from_secs(10);
 /// How often a command at work is looked at.
-const GLANCE: Duration = Duration::from_millis(10);
+pub(super) const GLANCE: Duration = Duration::from_millis(10);
 /// How much of what a failed command wrote an agent is told: its end.
 const SHOWN: u64 = 6_000;
 
@@ -68,6 +68,17 @@ pub(super) fn refuse_end(
 }
 
 fn run(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<Ended, Error> {
+    let mut watched = begin(project, lane, check, log)?;
+    loop {
+        if let Some(ended) = watched.poll()? {
+            return Ok(ended);
+        }
+        std::thread::sleep(GLANCE);
+    }
+}
+
+/// Starts a check where the agent works, for as long as `verify.timeout` allows. What it writes goes to `log`.
+pub(super) fn begin(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<Watched, Error> {
     let out = File::create(log).map_err(lane::Error::io("write", log))?;
     let second = out.try_clone().map_err(lane::Error::io("write", log))?;
     let start = Start::new(Path::new("sh"), &lane.path)
@@ -78,13 +89,7 @@ fn run(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<
         .env("PROQ_BASE", &lane.base)
         .output(out, second);
     let settings = &project.settings;
-    let mut watched = start.spawn_limited(settings.verify_timeout, settings.stop_grace)?;
-    loop {
-        if let Some(ended) = watched.poll()? {
-            return Ok(ended);
-        }
-        std::thread::sleep(GLANCE);
-    }
+    Ok(start.spawn_limited(settings.verify_timeout, settings.stop_grace)?)
 }
 
 /// The end of what a command wrote.

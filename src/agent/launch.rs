@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use super::Error;
+use super::afresh;
 use super::catalogue::profile_of;
 use super::inbox::Inbox;
 use super::job::{self, Asked, Job};
@@ -103,6 +104,18 @@ pub(super) fn order_again(
     // One that went on in a conversation does so again; else it begins another one.
     let job = job_like(project, run, &text, run.session.clone().filter(|_| run.resumed))?;
     order(project, lane, &job, exe, if run.said { Errand::Said(&text) } else { Errand::Task })
+}
+
+/// What `first` was asked, in a new conversation, with what has come of it since.
+pub(super) fn order_afresh(
+    project: &Project,
+    lane: &LaneRecord,
+    first: &RunRecord,
+    exe: &Path,
+) -> Result<Order, Error> {
+    let text = afresh::text(project, lane, first)?;
+    let job = job_like(project, first, &text, None)?;
+    order(project, lane, &job, exe, Errand::Said(&text))
 }
 
 fn order(

@@ -31,6 +31,8 @@ pub(super) enum Cause {
     Lingering,
     /// It said the same over and over.
     Runaway,
+    /// Its context is as full as it may get.
+    Context,
 }
 
 /// The clock of one run.

@@ -1,7 +1,9 @@
 //! Owns agents: how each kind is started, who watches it, and how it is stopped.
 
 mod activity;
+mod afresh;
 mod again;
+mod already;
 mod catalogue;
 mod error;
 mod fence;

@@ -17,7 +17,8 @@ use crate::store::records::LaneRecord;
 use crate::store::{make_private, write_atomically};
 
 /// Variables of every run. They are not for its checks, nor for what follows it.
-pub(super) const OF_THE_RUN: &[&str] = &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE"];
+pub(super) const OF_THE_RUN: &[&str] =
+    &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE", "PROQ_WRAP_UP"];
 
 /// What a run is for.
 #[derive(Debug, Clone, Copy)]
@@ -101,6 +102,7 @@ pub(super) fn prepare(
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
     env.push(("PROQ_TASK_FILE".to_owned(), task.into()));
+    env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up(&lane.name, attempt).into()));
     Ok(Outfit { words: job.words(&values), env, session })
 }
 

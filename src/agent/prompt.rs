@@ -47,7 +47,7 @@ pub(super) fn tell(
 }
 
 /// The files that were given along, by name.
-fn attachments(project: &Project, lane: &LaneRecord) -> Result<String, Error> {
+pub(super) fn attachments(project: &Project, lane: &LaneRecord) -> Result<String, Error> {
     let names = lane::attachments(project, &lane.name)?;
     if names.is_empty() {
         return Ok(String::new());
@@ -89,6 +89,13 @@ fn rules(project: &Project, lane: &LaneRecord, job: &Job, checks: &[String]) -> 
                 rule(format!("Commit messages: {}", settings.commit_style.trim()));
             }
         }
+    }
+    if settings.context_warn.is_some() {
+        rule(
+            "Look now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, your context is \
+             nearly full: finish what you are at, commit it, say what is left to do, and end."
+                .to_owned(),
+        );
     }
     rule(if settings.agent_push {
         format!("You may push `{branch}`, and no other branch; never by force.")

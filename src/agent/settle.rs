@@ -22,6 +22,8 @@ pub(super) struct Verdict {
     pub(super) class: RunClass,
     /// Why, in a line.
     pub(super) detail: Option<String>,
+    /// Whether it changed nothing because its task had been done before.
+    pub(super) already: bool,
 }
 
 /// A run that has ended.
@@ -41,6 +43,7 @@ impl Settle<'_> {
             state: LaneState::Failed,
             class: RunClass::Failed,
             detail: Some(format!("its result could not be looked at: {e}")),
+            already: false,
         });
         if let Some(e) = self.keep_leftovers() {
             let text = format!("what it left uncommitted is in the lane only, it could not be copied: {e}");
@@ -90,6 +93,7 @@ impl Settle<'_> {
         let lane = self.project.update_lane(&self.lane.name, |record| {
             record.state = then;
             record.detail.clone_from(&verdict.detail);
+            record.already = verdict.already;
         })?;
         let more = verdict.detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
         let told = format!("lane '{}': {}{more}", lane.name, verdict.state);
@@ -128,6 +132,9 @@ impl Settle<'_> {
             Some(Cause::Time) => (RunClass::Timeout, Some("it took longer than it may".to_owned())),
             Some(Cause::Stall) => (RunClass::Stalled, Some("nothing came of it for too long".to_owned())),
             Some(Cause::Budget) => (RunClass::Budget, Some("it cost more than it may".to_owned())),
+            Some(Cause::Context) => {
+                (RunClass::ContextFull, Some("its context was as full as it may get".to_owned()))
+            }
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
         let state = match class {
@@ -136,14 +143,19 @@ impl Settle<'_> {
             RunClass::Stalled => LaneState::Stalled,
             _ => LaneState::Failed,
         };
-        Verdict { state, class, detail }
+        Verdict { state, class, detail, already: false }
     }
 
     /// `done` needs evidence: the agent ended well and there is something to show.
     fn by_evidence(&self) -> Result<Verdict, Error> {
         let mut verdict = self.how_it_ended();
         let well = verdict.state == LaneState::Done;
-        let failed = |class, why: String| Verdict { state: LaneState::Failed, class, detail: Some(why) };
+        let failed = |class, why: String| Verdict {
+            state: LaneState::Failed,
+            class,
+            detail: Some(why),
+            already: false,
+        };
         if !self.project.repo.is_own_worktree(&self.lane.path) {
             return Ok(failed(verdict.class, "its folder is no worktree any more".to_owned()));
         }

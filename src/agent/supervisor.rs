@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 use super::Error;
+use super::afresh::Afresh;
 use super::again::Patience;
+use super::already::{self, Found};
 use super::fence::Fence;
 use super::follow_up::FollowUp;
 use super::inbox::Inbox;
@@ -55,6 +57,7 @@ pub(crate) fn supervise(
         mark,
         answered: false,
         former: Vec::new(),
+        afresh: Afresh::default(),
         follow_up: FollowUp::default(),
     };
     let first = Order::of(project, &supervisor.lane, attempt, words, Vec::new());
@@ -83,6 +86,8 @@ struct Supervisor<'a> {
     answered: bool,
     /// How the runs before ended that are being tried again.
     former: Vec<RunClass>,
+    /// Which of its runs went on in a new conversation.
+    afresh: Afresh,
     /// What is to follow once the run lock is free.
     follow_up: FollowUp,
 }
@@ -93,6 +98,8 @@ enum Next {
     End,
     /// The same once more, after a while.
     Again(Duration),
+    /// What this run was asked, in a new conversation.
+    Afresh(u32),
     /// What was sent to the lane meanwhile.
     Message,
 }
@@ -105,6 +112,7 @@ impl Supervisor<'_> {
             let next = match next {
                 Ok(Next::End) => None,
                 Ok(Next::Again(wait)) => self.again(&order, wait)?,
+                Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
                 Ok(Next::Message) => Some(launch::order_of_messages(self.project, &self.lane, self.exe)?),
                 Err(e) => return Err(e),
             };
@@ -129,9 +137,14 @@ impl Supervisor<'_> {
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
         let mut verdict = settle.judge();
         let next = self.next(order, &mut verdict);
+        if matches!(next, Next::End) && verdict.state == LaneState::NoChange {
+            self.look_whether_done_before(order, &mut verdict);
+        }
         match &next {
             Next::End => (self.lane, self.follow_up) = settle.write(&verdict)?,
-            Next::Again(_) => self.lane = settle.write_and_go_on(&verdict, event::Name::AgentRetry)?,
+            Next::Again(_) | Next::Afresh(_) => {
+                self.lane = settle.write_and_go_on(&verdict, event::Name::AgentRetry)?;
+            }
             Next::Message => self.lane = settle.write_and_go_on(&verdict, event::Name::AgentTold)?,
         }
         Ok(next)
@@ -161,7 +174,15 @@ impl Supervisor<'_> {
             || matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
         if heard && !order.resolves && order.can_be_sent_to && waits() {
             self.former.clear();
+            self.afresh = Afresh::default();
             return Next::Message;
+        }
+        if verdict.class == RunClass::ContextFull {
+            let first = self.afresh.after(order.attempt, self.project.settings.iterations);
+            let add =
+                if first.is_some() { "it goes on in a new conversation" } else { "it has had its runs" };
+            verdict.detail = verdict.detail.take().map(|why| format!("{why}; {add}"));
+            return first.map_or(Next::End, Next::Afresh);
         }
         if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !order.may_try_again {
             return Next::End;
@@ -175,6 +196,21 @@ impl Supervisor<'_> {
                     Some(verdict.detail.take().map_or_else(|| again.clone(), |d| format!("{d}: {again}")));
                 Next::Again(wait)
             }
+        }
+    }
+
+    /// A run that changed nothing is done all the same when there was nothing to do.
+    fn look_whether_done_before(&mut self, order: &Order, verdict: &mut Verdict) {
+        let looking = already::look(self.project, &self.lane, order.attempt, &mut self.wishes);
+        let found = self.runtime.block_on(looking).unwrap_or_else(|e| {
+            Found::Open(Some(format!("whether its task had been done before could not be found out: {e}")))
+        });
+        match found {
+            Found::Done(how) => {
+                (verdict.state, verdict.already) = (LaneState::Done, true);
+                verdict.detail = Some(how.to_owned());
+            }
+            Found::Open(why) => verdict.detail = verdict.detail.take().or(why),
         }
     }
 
@@ -201,6 +237,21 @@ impl Supervisor<'_> {
             Ok(order) => Ok(Some(order)),
             Err(e) => {
                 self.end(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Leaves the lane as it is, and says how to go on with what its run of this number was asked.
+    fn go_on_afresh(&mut self, first: u32) -> Result<Option<Order>, Error> {
+        let path = self.project.store.layout().run_record(&self.lane.name, first);
+        let order = RunRecord::load(&path)
+            .map_err(Error::from)
+            .and_then(|first| launch::order_afresh(self.project, &self.lane, &first, self.exe));
+        match order {
+            Ok(order) => Ok(Some(order)),
+            Err(e) => {
+                self.end(LaneState::Failed, &format!("it could not go on in a new conversation: {e}"))?;
                 Ok(None)
             }
         }

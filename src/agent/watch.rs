@@ -19,7 +19,7 @@ use super::wishes::Wishes;
 use crate::lane::{self, Project};
 use crate::process::{self, Spawned, Start};
 use crate::store::records::{Account, LaneRecord, RunRecord};
-use crate::store::{LockName, Record};
+use crate::store::{LockName, Record, write_atomically};
 
 /// How many parts of a log are read before anything else gets its turn.
 const PARTS: usize = 16;
@@ -58,6 +58,8 @@ struct Hearing {
     clock: Clock,
     live: Live,
     events: Vec<Event>,
+    /// Whether the run has been asked to come to its end.
+    asked_to_wrap_up: bool,
     /// The lane's tip, and when its notes were changed, when it was last looked.
     signs: Signs,
 }
@@ -91,6 +93,7 @@ impl Watch<'_> {
             clock: Clock::start(self.limits, Instant::now()),
             live: Live::new(self.project.store.layout().run_live(&self.lane.name, self.attempt)),
             events: Vec::new(),
+            asked_to_wrap_up: false,
             signs: self.signs(),
         };
         let (status, cause) = match self.attend(&mut child, &mut hearing, wishes).await? {
@@ -124,6 +127,7 @@ impl Watch<'_> {
             if let Some(cause) = self.is_too_much(hearing) {
                 return Ok(Outcome::End(cause));
             }
+            self.ask_to_wrap_up(hearing)?;
             let next = hearing.clock.next();
             let limit = next.map(|(at, _)| at);
             let due = hearing.live.due();
@@ -187,7 +191,29 @@ impl Watch<'_> {
         if hearing.reader.runaway().is_some() {
             return Some(Cause::Runaway);
         }
-        hearing.clock.is_beyond(spent(hearing.reader.progress())).then_some(Cause::Budget)
+        if hearing.clock.is_beyond(spent(hearing.reader.progress())) {
+            return Some(Cause::Budget);
+        }
+        self.is_as_full(hearing, self.project.settings.context_stop).then_some(Cause::Context)
+    }
+
+    /// Whether so many percent of the context of a run at the lane's task are full. One that has said its last word is as good as
+    /// over.
+    fn is_as_full(&self, hearing: &Hearing, limit: Option<u64>) -> bool {
+        let full = hearing.reader.progress().context_percent();
+        !self.order.resolves
+            && !hearing.reader.is_over()
+            && limit.zip(full).is_some_and(|(limit, full)| full >= limit)
+    }
+
+    /// Makes the file once that tells the agent to come to its end.
+    fn ask_to_wrap_up(&self, hearing: &mut Hearing) -> Result<(), Error> {
+        if !hearing.asked_to_wrap_up && self.is_as_full(hearing, self.project.settings.context_warn) {
+            let file = self.project.store.layout().run_wrap_up(&self.lane.name, self.attempt);
+            write_atomically(&file, b"The context is nearly full. Finish, commit, and end.\n")?;
+            hearing.asked_to_wrap_up = true;
+        }
+        Ok(())
     }
 
     /// Whether something came of a silent run after all: a commit, or a change of its notes.

@@ -100,6 +100,7 @@ fn wanted(project: &Project, lane: &LaneRecord, all: bool) -> Result<bool, Failu
     Ok(match state {
         LaneState::Landed => true,
         LaneState::NoChange | LaneState::Failed | LaneState::Stalled | LaneState::Stopped => all || gone,
+        LaneState::Done if lane.already => all || gone,
         LaneState::Starting | LaneState::Running | LaneState::Orphaned => false,
         _ => gone,
     })

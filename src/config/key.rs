@@ -173,6 +173,20 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how agents are told to write commit messages",
     },
     Key {
+        name: "agent.context_stop",
+        form: Form::Count("percent"),
+        default: "0",
+        by_repository: false,
+        about: "end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never",
+    },
+    Key {
+        name: "agent.context_warn",
+        form: Form::Count("percent"),
+        default: "0",
+        by_repository: false,
+        about: "have a run wrap up whose context is this full, where the agent tells; 0 for never",
+    },
+    Key {
         name: "agent.crash_retries",
         form: Form::Count("tries"),
         default: "2",
@@ -192,6 +206,13 @@ pub(crate) const KEYS: &[Key] = &[
         default: "3",
         by_repository: true,
         about: "how often agent.gate sends it back at most",
+    },
+    Key {
+        name: "agent.iterations",
+        form: Form::Count("runs"),
+        default: "5",
+        by_repository: false,
+        about: "how many runs in a row agent.context_stop makes of one at most",
     },
     Key {
         name: "agent.linger",

@@ -35,10 +35,16 @@ pub(crate) struct Settings {
     pub(crate) autocommit: Autocommit,
     /// `agent.commit_style`; empty when nobody has one.
     pub(crate) commit_style: String,
+    /// `agent.context_stop`, in percent.
+    pub(crate) context_stop: Option<u64>,
+    /// `agent.context_warn`, in percent.
+    pub(crate) context_warn: Option<u64>,
     /// `agent.gate`.
     pub(crate) gate: bool,
     /// `agent.gate_rounds`.
     pub(crate) gate_rounds: u32,
+    /// `agent.iterations`.
+    pub(crate) iterations: u32,
     /// `agent.max_turns`.
     pub(crate) max_turns: u32,
     /// `agent.model`; none when it is empty.
@@ -116,8 +122,11 @@ impl Settings {
                 _ => Autocommit::Success,
             },
             commit_style: text("agent.commit_style"),
+            context_stop: limit("agent.context_stop"),
+            context_warn: limit("agent.context_warn"),
             gate: text("agent.gate") == "true",
             gate_rounds: text("agent.gate_rounds").parse().unwrap_or_default(),
+            iterations: text("agent.iterations").parse().unwrap_or_default(),
             max_turns: text("agent.max_turns").parse().unwrap_or_default(),
             model: Some(text("agent.model")).filter(|model| !model.is_empty()),
             permission: text("agent.permission"),

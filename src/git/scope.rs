@@ -45,6 +45,19 @@ impl Scope {
         self.globs.iter().find(|glob| glob.holds(path.as_bytes())).map(|glob| glob.text.as_str())
     }
 
+    /// Whether all that it names without a wildcard is among these files, or a folder that one of them is in. Folders alone are
+    /// not enough: that they are there says nothing of what is to be in them.
+    pub(crate) fn finds_its_names(&self, files: &[RepoPath]) -> bool {
+        let names = || self.globs.iter().filter(|glob| glob.is_name());
+        let is_file = |glob: &Glob| !glob.only_below && files.iter().any(|path| path.as_bytes() == glob.home);
+        let is_folder = |glob: &Glob| {
+            let mut below =
+                files.iter().filter_map(|path| path.as_bytes().strip_prefix(glob.home.as_slice()));
+            below.any(|rest| rest.first() == Some(&b'/'))
+        };
+        names().any(is_file) && names().all(|glob| is_file(glob) || is_folder(glob))
+    }
+
     /// Two globs of which one is a folder or a file as a whole and the other lies in it: `(of this one, of the other one)`.
     /// What they share need not exist yet.
     ///
@@ -97,6 +110,11 @@ impl Glob {
         };
         let mut folders = path.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(at, _)| &path[..at]);
         (!self.only_below && matches(path)) || folders.any(matches)
+    }
+
+    /// Whether it names one file or one folder, and is no pattern.
+    fn is_name(&self) -> bool {
+        self.pattern.is_some() && self.text.as_bytes().find_byteset(SPECIAL).is_none()
     }
 
     /// Whether this one is a folder, or a file, in which all of the other one lies.
@@ -170,6 +188,19 @@ mod tests {
         for bad in ["", "  ", "!src", ":(exclude)src", "../x", "a/../b", "a\nb"] {
             assert!(Scope::read(&[bad.to_owned()]).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn names_are_found_where_a_file_is_among_them() {
+        let files = ["src/pay/api.rs", "README.md"].map(RepoPath::new);
+        let finds = |globs: &[&str]| scope(globs).finds_its_names(&files);
+        assert!(finds(&["README.md"]) && finds(&["./src/pay/api.rs", "src/pay/", "src/*.md"]));
+        for lacking in
+            [&["src/pay"][..], &["src/*"], &["."], &["README.md", "src/pa"], &["README.md/"], &["*.md"]]
+        {
+            assert!(!finds(lacking), "{lacking:?}");
+        }
+        assert!(!finds(&["README.md", "new.rs"]) && !finds(&[]));
     }
 
     #[test]

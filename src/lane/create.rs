@@ -383,6 +383,7 @@ impl Steps<'_, '_> {
             checks: plan.asked.checks.clone(),
             scope: plan.asked.scope.clone(),
             preview_edits: Vec::new(),
+            already: false,
             auto_merge: plan.asked.auto_merge,
             group: plan.asked.group.clone(),
             landed: None,

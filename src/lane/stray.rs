@@ -39,6 +39,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         checks: Vec::new(),
         scope: Vec::new(),
         preview_edits: Vec::new(),
+        already: false,
         auto_merge: false,
         group: None,
         landed: None,

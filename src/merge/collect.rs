@@ -245,10 +245,15 @@ impl Look<'_, '_> {
         found.tip = project.repo.branch_tip(&lane.branch)?;
         let Some(tip) = found.tip else { return refused(format!("its branch {} is gone", lane.branch)) };
         if lane.landed_on(&project.repo, tip, base)? {
-            if tip == lane.start && lane.landed.is_none() {
-                return refused("it has no commits".to_owned());
+            let outcome = Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
+            if tip != lane.start || lane.landed.is_some() {
+                return Ok(Err(Box::new(outcome)));
             }
-            return Ok(Err(Box::new(Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded))));
+            if lane.already && lane.state == LaneState::Done {
+                let message = Some("its task had been done before".to_owned());
+                return Ok(Err(Box::new(Outcome { message, ..outcome })));
+            }
+            return refused("it has no commits".to_owned());
         }
         if project.repo.has_by_hand(base, tip)? {
             let message = Some("in other commits, by patch id".to_owned());

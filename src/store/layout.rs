@@ -180,6 +180,11 @@ impl Layout {
         self.run_dir(name, attempt).join("gate.log")
     }
 
+    /// There once the run is to come to its end by itself.
+    pub(crate) fn run_wrap_up(&self, name: &str, attempt: u32) -> PathBuf {
+        self.run_dir(name, attempt).join("wrap-up")
+    }
+
     /// What a lane's agent keeps from run to run.
     pub(crate) fn agent_dir(&self, name: &str) -> PathBuf {
         self.lane(name).join("agent")

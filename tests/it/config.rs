@@ -12,9 +12,12 @@ fn every_setting_is_listed_with_its_meaning() {
     agent.backoff             30                                                                      how long a run waits that the agent's service would not serve; twice as long each further time
     agent.budget              0                                                                       end a run that cost more than this; 0 for no limit
     agent.commit_style                                                                                how agents are told to write commit messages
+    agent.context_stop        0                                                                       end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never
+    agent.context_warn        0                                                                       have a run wrap up whose context is this full, where the agent tells; 0 for never
     agent.crash_retries       2                                                                       how often a run is tried again whose agent died
     agent.gate                false                                                                   send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
     agent.gate_rounds         3                                                                       how often agent.gate sends it back at most
+    agent.iterations          5                                                                       how many runs in a row agent.context_stop makes of one at most
     agent.linger              30                                                                      how long an agent may go on after it said that it is done
     agent.max_time            0                                                                       end a run that takes longer; 0 for no limit
     agent.max_turns           200                                                                     how many turns a run may take, where the agent can be told
@@ -54,8 +57,8 @@ fn every_setting_is_listed_with_its_meaning() {
     assert_eq!(json["settings"][0]["key"], "agent.autocommit");
 }
 
-#[test]
-fn later_layers_win_and_the_origin_is_shown() {
+/// A repository with settings in each layer but the environment.
+fn layered() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("proq.toml", "[agent]\nstop_grace = 1\nautocommit = 'always'\n[merge]\nuncommitted = 'commit'\n[lane]\nprefix = 'p'\n");
     let user = sandbox.root().join("home/.config/git-proq");
@@ -67,6 +70,12 @@ fn later_layers_win_and_the_origin_is_shown() {
     .unwrap();
     sandbox.git(&["config", "proq.agent.stopGrace", "3"]);
     sandbox.git(&["config", "proq.lane.prefix", "r"]);
+    sandbox
+}
+
+#[test]
+fn later_layers_win_and_the_origin_is_shown() {
+    let sandbox = layered();
     let mut command = sandbox.proq_command(&sandbox.repo, &["config", "list", "--show-origin"]);
     command.env("PROQ_AGENT_STOP_GRACE", "4");
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
@@ -76,9 +85,12 @@ fn later_layers_win_and_the_origin_is_shown() {
     agent.backoff             30                                                                      built in
     agent.budget              0                                                                       built in
     agent.commit_style                                                                                built in
+    agent.context_stop        0                                                                       built in
+    agent.context_warn        0                                                                       built in
     agent.crash_retries       2                                                                       built in
     agent.gate                false                                                                   built in
     agent.gate_rounds         3                                                                       built in
+    agent.iterations          5                                                                       built in
     agent.linger              30                                                                      built in
     agent.max_time            0                                                                       built in
     agent.max_turns           200                                                                     built in

@@ -186,6 +186,9 @@ pub(crate) struct LaneRecord {
     /// Edits made while it was previewed: the snapshots that hold them, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) preview_edits: Vec<String>,
+    /// Whether its run changed nothing because its task had been done before; it is `done` then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) already: bool,
     /// Whether it lands by itself when its run is done.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) auto_merge: bool,

@@ -28,6 +28,8 @@ pub(crate) enum RunClass {
     Budget,
     /// What it needed was not permitted.
     Refused,
+    /// What its model had to keep in mind became too much.
+    ContextFull,
     /// It died, or gave up without its last word.
     Crashed,
     /// Somebody or something else ended it before its last word.
@@ -53,6 +55,7 @@ impl fmt::Display for RunClass {
             RunClass::MaxTurns => "max-turns",
             RunClass::Budget => "budget",
             RunClass::Refused => "refused",
+            RunClass::ContextFull => "context-full",
             RunClass::Crashed => "crashed",
             RunClass::Interrupted => "interrupted",
             RunClass::Stalled => "stalled",

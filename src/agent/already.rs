@@ -1,0 +1,71 @@
+//! Owns whether the task of a run that changed nothing had been done before it: its checks say so, or the files that it names.
+
+use super::Error;
+use super::gate::{self, GLANCE};
+use super::wishes::Wishes;
+use crate::git::{self, Scope};
+use crate::lane::Project;
+use crate::process::Ended;
+use crate::store::records::LaneRecord;
+
+/// What was found out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It had been done; how that is known.
+    Done(&'static str),
+    /// Nothing says so; why, where something speaks against it.
+    Open(Option<String>),
+}
+
+/// Runs the task's checks in the lane, until one fails or somebody wants the run to be stopped. A task without checks counts as
+/// done when the files are there that it names.
+pub(super) async fn look(
+    project: &Project,
+    lane: &LaneRecord,
+    attempt: u32,
+    wishes: &mut Wishes,
+) -> Result<Found, Error> {
+    let open = |why: String| Ok(Found::Open(Some(why)));
+    if lane.checks.is_empty() {
+        return Ok(match has_named_files(project, lane)? {
+            true => Found::Done("already: the files that its task names are there"),
+            false => Found::Open(None),
+        });
+    }
+    for check in &lane.checks {
+        let ended = tokio::select! {
+            biased;
+            () = wishes.any() => return open("stopped before its checks had ended".to_owned()),
+            ended = run(project, lane, attempt, check) => ended?,
+        };
+        if !ended.is_success() {
+            return open(format!("`{check}` fails ({ended})"));
+        }
+    }
+    // What they left is nobody's work, and they have looked at something else than what would land.
+    let moved = project.repo.branch_tip(&lane.branch)? != Some(lane.start);
+    if moved || !git::status(&project.repo, &lane.path, true)?.is_clean() {
+        return open("its checks changed the lane, so they do not say whether its task was done".to_owned());
+    }
+    Ok(Found::Done("already: nothing had to be changed, its checks succeed"))
+}
+
+/// Runs one check to its end. Whoever stops waiting ends it.
+async fn run(project: &Project, lane: &LaneRecord, attempt: u32, check: &str) -> Result<Ended, Error> {
+    let log = project.store.layout().gate_log(&lane.name, attempt);
+    let mut watched = gate::begin(project, lane, check, &log)?;
+    loop {
+        if let Some(ended) = watched.poll()? {
+            return Ok(ended);
+        }
+        tokio::time::sleep(GLANCE).await;
+    }
+}
+
+fn has_named_files(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+    if lane.scope.is_empty() {
+        return Ok(false);
+    }
+    let files = git::files_of(&project.repo, lane.start)?;
+    Ok(Scope::read(&lane.scope)?.finds_its_names(&files))
+}
