@@ -31,6 +31,8 @@ pub(super) enum Cause {
     Lingering,
     /// It said the same over and over.
     Runaway,
+    /// The window that it was in is gone.
+    Closed,
 }
 
 /// The clock of one run.

@@ -128,6 +128,7 @@ impl Settle<'_> {
             Some(Cause::Time) => (RunClass::Timeout, Some("it took longer than it may".to_owned())),
             Some(Cause::Stall) => (RunClass::Stalled, Some("nothing came of it for too long".to_owned())),
             Some(Cause::Budget) => (RunClass::Budget, Some("it cost more than it may".to_owned())),
+            Some(Cause::Closed) => (RunClass::Interrupted, Some("its window was closed".to_owned())),
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
         let state = match class {

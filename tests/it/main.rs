@@ -82,6 +82,7 @@ mod support;
 mod task;
 mod task_checks;
 mod terminals;
+mod tmux;
 mod undo;
 mod user_hooks;
 mod verify;
