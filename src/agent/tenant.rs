@@ -1,6 +1,7 @@
 //! Owns the first process of a window: it starts the agent there, and tells the supervisor how that goes.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
@@ -120,7 +121,13 @@ async fn attend(
                 told = true;
                 say(line, Word::Closed).await;
             }
-            status = child.wait() => return status,
+            status = child.wait() => {
+                // An agent that reads the end of its input may be faster than the signal.
+                if !told && !rustix::stdio::stdin().is_terminal() {
+                    say(line, Word::Closed).await;
+                }
+                return status;
+            }
         }
     }
 }
