@@ -111,6 +111,36 @@ pub enum Error {
         /// The lane.
         lane: String,
     },
+    /// It needs tmux, and there is none.
+    #[error("tmux is not installed, and the agent was to be in a window of it; nothing was made")]
+    NoTmux,
+    /// The agent is not known to have a screen of its own.
+    #[error("nothing is known of how '{agent}' is started on a terminal; nothing was made")]
+    NoScreen {
+        /// The agent.
+        agent: String,
+    },
+    /// The window could not be made, or what was to be in it not started.
+    #[error("no window of tmux could be had for it: {why}")]
+    Window {
+        /// Why.
+        why: String,
+    },
+    /// Its agent is talked to where it is.
+    #[error("the agent of lane '{lane}' is in a window, where you can talk to it; nothing was sent")]
+    Attended {
+        /// The lane.
+        lane: String,
+    },
+    /// It has no window.
+    #[error("lane '{lane}' has no agent in a window")]
+    NoWindow {
+        /// The lane.
+        lane: String,
+    },
+    /// There is no terminal to show it on.
+    #[error("a window can be entered on a terminal only")]
+    NoTerminal,
     /// It did not end in time.
     #[error("the agent of lane '{lane}' did not end within {seconds} s")]
     StillRunning {
@@ -182,6 +212,24 @@ impl Error {
             _ => Vec::new(),
         }
     }
+
+    /// What helps where an agent is, or was to be, in a window.
+    fn hints_on_windows(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::NoTmux => vec!["install it, or leave --tmux out".into()],
+            Error::NoScreen { agent } => vec![
+                format!("leave --tmux out, or say how in your configuration: [agents.{agent}.args] with interactive").into(),
+            ],
+            Error::Window { .. } => vec!["leave --tmux out".into()],
+            Error::Attended { lane } => vec![format!("go there: git proq attach {lane}").into()],
+            Error::NoWindow { lane } => vec![
+                format!("see what its agent says: git proq logs -f {lane}").into(),
+                format!("tell it more: git proq send {lane} \"also handle refunds\"").into(),
+            ],
+            Error::NoTerminal => vec!["run it in a terminal".into()],
+            _ => Vec::new(),
+        }
+    }
 }
 
 impl Explain for Error {
@@ -234,13 +282,11 @@ impl Explain for Error {
                 format!("find it by the file that it keeps open: lsof '{}'", file.display()).into(),
                 format!("end it, then try again: git proq stop {lane}").into(),
             ],
-            Error::HooksOfTheProject { .. } | Error::HookInTheWay { .. } | Error::HookChanged { .. } => {
-                self.hints_on_hooks()
-            }
             Error::Lane(e) => e.hints(),
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Process(e) => e.hints(),
+            _ => [self.hints_on_hooks(), self.hints_on_windows()].concat(),
         }
     }
 
@@ -255,4 +301,18 @@ impl Explain for Error {
             _ => Exit::Refused,
         }
     }
+}
+
+/// An error and its causes on one line.
+pub(super) fn with_causes(e: &dyn std::error::Error) -> String {
+    let mut out = e.to_string();
+    let mut next = e.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            out.push_str(&format!(": {text}"));
+        }
+        next = cause.source();
+    }
+    out
 }

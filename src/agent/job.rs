@@ -9,6 +9,7 @@ use super::catalogue::profile_of;
 use super::profile::{Delivery, Permission, Profile, Strays, check_text};
 use super::stream::Dialect;
 use super::template::Values;
+use super::window;
 use crate::lane::Project;
 use crate::process;
 use crate::store::records::RunLimits;
@@ -28,6 +29,8 @@ pub(crate) struct Asked {
     pub(crate) mode: Mode,
     /// What it may take.
     pub(crate) limits: RunLimits,
+    /// Whether it is to be in a window, in front of a person.
+    pub(crate) in_window: bool,
 }
 
 /// What a run is for.
@@ -53,6 +56,8 @@ pub(crate) struct Job {
     pub(crate) mode: Mode,
     /// What it may take.
     pub(super) limits: RunLimits,
+    /// Whether it is in a window, in front of a person.
+    pub(crate) in_window: bool,
     pub(super) max_turns: Option<u32>,
     program: PathBuf,
     profile: Profile,
@@ -74,7 +79,10 @@ impl Job {
     ) -> Result<Job, Error> {
         let profile = profile_of(&project.layers, agent)?;
         let program = require(&profile, agent, dir)?;
-        profile.check_prompt(prompt)?;
+        match asked.in_window {
+            true => window::require(&profile, agent, prompt)?,
+            false => profile.check_prompt(prompt)?,
+        }
         let settings = &project.settings;
         let permission = asked.permission.or(Permission::named(&settings.permission)).unwrap_or_default();
         if permission == Permission::Read && profile.permission.read.is_none() {
@@ -98,7 +106,8 @@ impl Job {
             model: model.filter(|_| profile.takes("model")).cloned(),
             resume: asked.resume.clone(),
             mode: asked.mode,
-            limits: limits(project, asked.limits),
+            limits: limits(project, asked),
+            in_window: asked.in_window,
             // A limit of nobody's asking that cannot be told is none; the run's record would else ask the next run for it.
             max_turns: max_turns.filter(|_| profile.takes("max_turns")),
             program,
@@ -118,6 +127,9 @@ impl Job {
     ) -> Result<Job, Error> {
         let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
         check_text(prompt)?;
+        if asked.in_window {
+            window::find_tmux()?;
+        }
         let found = process::find(&program.to_string_lossy(), dir)
             .map_err(|_| Error::NotInstalled { program: program.to_string_lossy().into_owned() })?;
         Ok(Job {
@@ -126,7 +138,8 @@ impl Job {
             model: None,
             resume: None,
             mode: Mode::default(),
-            limits: limits(project, asked.limits),
+            limits: limits(project, asked),
+            in_window: asked.in_window,
             max_turns: None,
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
@@ -181,7 +194,7 @@ impl Job {
 
     /// Whether the prompt is its standard input.
     pub(super) fn prompt_on_stdin(&self) -> bool {
-        self.own.is_none() && self.profile.prompt == Delivery::Stdin
+        self.own.is_none() && !self.in_window && self.profile.prompt == Delivery::Stdin
     }
 
     /// What it says itself about placeholders: model, turns, and the session to go on in.
@@ -213,19 +226,26 @@ impl Job {
     }
 
     fn template(&self) -> &[String] {
-        if self.resume.is_some() { &self.profile.args.resume } else { &self.profile.args.start }
+        let args = &self.profile.args;
+        match (self.in_window && !self.profile.bare, self.resume.is_some()) {
+            (true, true) => &args.interactive_resume,
+            (true, false) => &args.interactive,
+            (false, true) => &args.resume,
+            (false, false) => &args.start,
+        }
     }
 }
 
 /// What was asked for, and what the settings have where nothing was. Nought is no limit.
-fn limits(project: &Project, asked: RunLimits) -> RunLimits {
+fn limits(project: &Project, Asked { limits: asked, in_window, .. }: &Asked) -> RunLimits {
     let settings = &project.settings;
     let seconds = |time: Option<Duration>| time.map(|time| time.as_secs());
     let limited = |limit: Option<u64>| limit.filter(|n| *n > 0);
     RunLimits {
         time: limited(asked.time.or(seconds(settings.max_time))),
-        stall: limited(asked.stall.or(seconds(settings.stall))),
-        budget: limited(asked.budget.or(settings.budget)),
+        // What is said in a window is for a person: nothing is read there.
+        stall: limited(asked.stall.or(seconds(settings.stall))).filter(|_| !in_window),
+        budget: limited(asked.budget.or(settings.budget)).filter(|_| !in_window),
     }
 }
 

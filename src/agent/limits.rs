@@ -33,6 +33,8 @@ pub(super) enum Cause {
     Runaway,
     /// Its context is as full as it may get.
     Context,
+    /// The window that it was in is gone.
+    Closed,
 }
 
 /// The clock of one run.

@@ -38,6 +38,8 @@ pub(super) struct Order {
     pub(super) can_be_sent_to: bool,
     /// Whether it may be brought back to where it began, and tried again.
     pub(super) may_try_again: bool,
+    /// Whether it is in a window, in front of a person.
+    pub(super) in_window: bool,
     /// What its session had counted before.
     pub(super) before: SessionTotals,
     model: Option<String>,
@@ -80,6 +82,7 @@ impl Order {
             keeps_strays: run.keeps_strays,
             can_be_sent_to,
             may_try_again,
+            in_window: run.interactive,
             before: counted_before(project, lane, &run)?,
             model: run.model.clone(),
             prices: catalogue::prices(&project.layers)?,

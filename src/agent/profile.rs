@@ -240,20 +240,15 @@ impl Profile {
         }
         check_text(prompt)?;
         if self.prompt == Delivery::Argument {
-            if prompt.len() > LONGEST_ARGUMENT {
-                return refused(
-                    "is longer than an argument may be (120 KiB), and this agent takes it as one",
-                    "let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}",
-                );
-            }
-            if prompt.starts_with('-') {
-                return refused(
-                    "starts with '-', which this agent would take for an option",
-                    "begin it with a word",
-                );
-            }
+            check_argument(prompt)?;
         }
         Ok(())
+    }
+
+    /// The same for one that is handed over on a terminal: it is an argument there.
+    pub(super) fn check_prompt_on_screen(&self, prompt: &str) -> Result<(), Error> {
+        self.check_prompt(prompt)?;
+        check_argument(prompt)
     }
 
     /// A template with its placeholders filled in.
@@ -341,6 +336,21 @@ fn group_in(word: &str) -> Option<&str> {
     let name = word.strip_prefix('[')?.strip_suffix(']')?;
     let plain = |c: char| c.is_ascii_lowercase() || c == '_';
     (!name.is_empty() && name.chars().all(plain)).then_some(name)
+}
+
+/// Refuses a prompt that cannot be an argument.
+fn check_argument(prompt: &str) -> Result<(), Error> {
+    let refused = |why, helps| Err(Error::Prompt { why, helps });
+    if prompt.len() > LONGEST_ARGUMENT {
+        return refused(
+            "is longer than an argument may be (120 KiB), and this agent takes it as one",
+            "let it read a file: git proq spawn -n NAME -f task.md -- AGENT {prompt_file}",
+        );
+    }
+    if prompt.starts_with('-') {
+        return refused("starts with '-', which this agent would take for an option", "begin it with a word");
+    }
+    Ok(())
 }
 
 /// Refuses a prompt that is no text: no argument can hold a NUL byte, and a log that shows one misleads.

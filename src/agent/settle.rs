@@ -135,6 +135,7 @@ impl Settle<'_> {
             Some(Cause::Context) => {
                 (RunClass::ContextFull, Some("its context was as full as it may get".to_owned()))
             }
+            Some(Cause::Closed) => (RunClass::Interrupted, Some("its window was closed".to_owned())),
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
         let state = match class {

@@ -13,11 +13,13 @@ use super::Error;
 use super::afresh::Afresh;
 use super::again::Patience;
 use super::already::{self, Found};
+use super::error::with_causes;
 use super::fence::Fence;
 use super::follow_up::FollowUp;
 use super::inbox::Inbox;
 use super::launch::{self, STARTED};
 use super::order::Order;
+use super::pane;
 use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
@@ -164,7 +166,11 @@ impl Supervisor<'_> {
             }
             Ok(())
         };
-        self.runtime.block_on(watch.run(&mut self.wishes, started))
+        let wishes = &mut self.wishes;
+        match order.in_window {
+            true => self.runtime.block_on(pane::run(&watch, wishes, started)),
+            false => self.runtime.block_on(watch.run(wishes, started)),
+        }
     }
 
     /// What comes after a run, by what came of it. The verdict says so too.
@@ -324,18 +330,4 @@ fn say(line: &str) {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         let _stays_open = rustix::stdio::dup2_stdout(&null);
     }
-}
-
-/// An error and its causes on one line.
-fn with_causes(e: &dyn std::error::Error) -> String {
-    let mut out = e.to_string();
-    let mut next = e.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if !out.contains(&text) {
-            out.push_str(&format!(": {text}"));
-        }
-        next = cause.source();
-    }
-    out
 }

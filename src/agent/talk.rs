@@ -56,6 +56,9 @@ pub(crate) fn addressee(
         return Err(Error::OrphanListens { lane: lane.name.clone() });
     }
     let run = last_talk(project, lane)?.ok_or_else(|| Error::NoSession { lane: lane.name.clone() })?;
+    if run.interactive && run.ended.is_none() && effective_state(project, lane)?.0.is_busy() {
+        return Err(Error::Attended { lane: lane.name.clone() });
+    }
     let session = run.account.session.ok_or_else(|| Error::NoSession { lane: lane.name.clone() })?;
     Ok(Addressee { agent: run.agent, session })
 }

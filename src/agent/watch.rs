@@ -299,7 +299,7 @@ enum Outcome {
 }
 
 /// Returns at that time; never without one.
-async fn until(at: Option<Instant>) {
+pub(super) async fn until(at: Option<Instant>) {
     match at {
         Some(at) => tokio::time::sleep_until(at.into()).await,
         None => std::future::pending().await,

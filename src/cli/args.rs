@@ -53,6 +53,7 @@ pub(crate) enum Command {
     Spawn(super::spawn::Spawn),
     Run(super::run::Run),
     Send(super::send::Send),
+    Attach(super::attach::Attach),
     Wait(super::wait::Wait),
     Edit(super::edit::Edit),
     Stop(super::stop::Stop),
@@ -90,6 +91,8 @@ pub(crate) enum Command {
     Demo(super::demo::Demo),
     #[command(name = "_supervise", hide = true)]
     Supervise(super::supervise::Supervise),
+    #[command(name = "_pane", hide = true)]
+    Pane(super::pane::Pane),
     #[command(name = "_agent-event", hide = true)]
     AgentEvent(super::agent_event::AgentEvent),
     #[command(name = "_dispatch", hide = true)]

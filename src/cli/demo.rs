@@ -232,7 +232,7 @@ impl<'a> Stage<'a> {
         // The user's list of repositories is for those that last.
         start = start.env("XDG_STATE_HOME", self.dir.join("state"));
         for key in KEYS {
-            start = start.env(&key.variable(), key.default);
+            start = start.env(key.variable(), key.default);
         }
         if console::colors_enabled() { start.env("CLICOLOR_FORCE", "1") } else { start }
     }

@@ -7,7 +7,10 @@ use super::Cli;
 
 /// The groups of commands, in order.
 pub(super) const GROUPS: &[(&str, &[&str])] = &[
-    ("Lanes", &["spawn", "run", "send", "wait", "edit", "stop", "discard", "redispatch", "cleanup"]),
+    (
+        "Lanes",
+        &["spawn", "run", "send", "attach", "wait", "edit", "stop", "discard", "redispatch", "cleanup"],
+    ),
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
     ("Land", &["merge", "pick", "queue", "resolve"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),

@@ -5,6 +5,7 @@ mod agent_event;
 mod agents;
 mod approve;
 mod args;
+mod attach;
 mod attempts;
 mod auto_merge;
 mod cleanup;
@@ -37,6 +38,7 @@ mod moved;
 mod op;
 mod overlaps;
 mod oversee;
+mod pane;
 mod pick;
 mod preview;
 mod queue;
@@ -113,6 +115,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Spawn(args) => spawn::run(&session, &args),
         Command::Run(args) => run::run(&session, &args),
         Command::Send(args) => send::run(&session, &args),
+        Command::Attach(args) => attach::run(&session, &args),
         Command::Wait(args) => wait::run(&session, &args),
         Command::Edit(args) => edit::run(&session, &args),
         Command::Stop(args) => stop::run(&session, &args),
@@ -151,6 +154,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Moved(args) => moved::run(&session, &args),
         Command::Dispatch(args) => dispatch::run(&session, &args),
         Command::Overlaps(args) => overlaps::run(&session, &args),
+        Command::Pane(args) => pane::run(&session, &args),
         Command::Supervise(args) => supervise::run(&session, args),
     }
 }

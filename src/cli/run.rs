@@ -39,6 +39,9 @@ pub(crate) struct Run {
     /// How the run is to be
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
+    #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
+    pub(crate) tmux: bool,
     /// Wait for the agent to end; exit with 4 when it failed
     #[arg(long)]
     pub(crate) wait: bool,
@@ -67,7 +70,7 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     project.require_idle(&lane)?;
     let task = || std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
     let asked = prompt.clone().unwrap_or_else(task);
-    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &args.wishes.asked())?;
+    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &args.wishes.asked_in(args.tmux))?;
     warn_of_power(session, Some(&job));
     let mut now = lane.clone();
     if !args.dry_run {
@@ -94,6 +97,6 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
         return Ok(Exit::Done);
     }
     session.ui.answer(format!("{} is at work in lane '{}'", job.called(), now.name));
-    session.ui.hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", now.name));
+    session.ui.hint(spawn::hint(&job, &now.name));
     Ok(Exit::Done)
 }

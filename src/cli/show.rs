@@ -274,6 +274,7 @@ fn says_more(run: &RunRecord, state: LaneState) -> bool {
 
 fn describe(run: &RunRecord) -> String {
     let how = match (run.outcome, run.exit_code, run.signal) {
+        (None, ..) if run.window.is_some() => "at work, in a window of tmux".to_owned(),
         (None, ..) => "at work".to_owned(),
         // How an agent that was ended for a reason ended says nothing more.
         (Some(state), ..) if says_more(run, state) => {

@@ -40,6 +40,9 @@ use crate::store::{Repositories, path_form};
 /// is, and is tried again after the next landing on that branch; `git proq show` says why, `git proq logs --merge` shows it.
 /// `git proq undo` of it ends that.
 ///
+/// With --tmux the agent is on its own screen in a window of tmux, where you can look at it and talk to it: `git proq attach`
+/// goes there. It does not end with your terminal. Its run is over when it ends.
+///
 /// With --count or --agents, several attempts are made at one task: lanes NAME-1, NAME-2 and so on from one commit, all or
 /// none. `git proq compare NAME` shows them side by side, `git proq pick` lands one and discards the others.
 ///
@@ -87,6 +90,9 @@ pub(crate) struct Spawn {
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
+    #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget", "empty"])]
+    pub(crate) tmux: bool,
     /// Give FILE along with the prompt; a copy is kept beside the lane's record. May be given again
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath, conflicts_with = "empty")]
     pub(crate) attach: Vec<PathBuf>,
@@ -236,7 +242,7 @@ impl Asked {
                 &args.command,
                 prompt.as_deref().unwrap_or_default(),
                 &session.dir,
-                &args.wishes.asked(),
+                &args.wishes.asked_in(args.tmux),
             )?;
             let words: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
             return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")), attached });
@@ -249,7 +255,7 @@ impl Asked {
             what: "the agent needs a prompt",
             example: "git proq spawn claude \"implement payments\", or -f task.md",
         })?;
-        let job = Job::agent(project, agent, &prompt, &session.dir, &args.wishes.asked())?;
+        let job = Job::agent(project, agent, &prompt, &session.dir, &args.wishes.asked_in(args.tmux))?;
         Ok(Asked { job: Some(job), prompt: Some(prompt), words: None, attached })
     }
 }
@@ -355,12 +361,16 @@ fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
         Some(job) => {
             let then = if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
             session.ui.say(format!("{} is at work there{then}", job.called()));
-            session
-                .ui
-                .hint(format!("follow it: git proq logs -f {0}   wait for it: git proq wait {0}", lane.name));
+            session.ui.hint(hint(job, &lane.name));
         }
         None => session.ui.hint(format!("cd {}", lane.path.display())),
     }
+}
+
+/// How to see what it does.
+pub(super) fn hint(job: &Job, lane: &str) -> String {
+    let look = if job.in_window { "go there: git proq attach" } else { "follow it: git proq logs -f" };
+    format!("{look} {lane}   wait for it: git proq wait {lane}")
 }
 
 fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: LaneState) {

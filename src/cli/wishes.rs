@@ -55,6 +55,11 @@ pub(crate) enum Level {
 }
 
 impl Wishes {
+    /// The same, for a run that may be in a window of tmux.
+    pub(super) fn asked_in(&self, in_window: bool) -> Asked {
+        Asked { in_window, ..self.asked() }
+    }
+
     /// As the domain takes them.
     pub(super) fn asked(&self) -> Asked {
         Asked {

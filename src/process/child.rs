@@ -17,8 +17,9 @@ pub(crate) struct Start {
     program: PathBuf,
     args: Vec<OsString>,
     dir: PathBuf,
-    env: Vec<(String, OsString)>,
+    env: Vec<(OsString, OsString)>,
     without: &'static [&'static str],
+    whole: bool,
     stdin: Option<File>,
     output: Option<(File, File)>,
 }
@@ -35,6 +36,7 @@ impl Start {
             dir: dir.to_owned(),
             env: Vec::new(),
             without: &[],
+            whole: false,
             stdin: None,
             output: None,
         }
@@ -47,14 +49,20 @@ impl Start {
     }
 
     /// Sets a variable.
-    pub(crate) fn env(mut self, key: &str, value: impl Into<OsString>) -> Start {
-        self.env.push((key.to_owned(), value.into()));
+    pub(crate) fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Start {
+        self.env.push((key.into(), value.into()));
         self
     }
 
     /// Keeps variables of this process from it.
     pub(crate) fn without(mut self, keys: &'static [&'static str]) -> Start {
         self.without = keys;
+        self
+    }
+
+    /// The variables that are set are all that it has: none of this process reach it.
+    pub(crate) fn with_nothing_else(mut self) -> Start {
+        self.whole = true;
         self
     }
 
@@ -90,7 +98,7 @@ impl Start {
     /// Starts it and leaves it to itself: whichever run this process belongs to, it does not.
     pub(crate) fn spawn_detached(mut self) -> Result<(), Error> {
         let program = self.program.clone();
-        self.env.push((MARK.to_owned(), OsString::new()));
+        self.env.push((MARK.into(), OsString::new()));
         let started = self.command().spawn();
         started.map(drop).map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
@@ -110,6 +118,16 @@ impl Start {
         let mut command = self.command();
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
         command.status().map_err(failed)
+    }
+
+    /// Starts it under a running event loop, on this process's own terminal and in its process group.
+    pub(crate) fn spawn_beside(self) -> Result<Spawned, Error> {
+        let program = self.program.display().to_string();
+        let mut command = self.command();
+        command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(false);
+        command.spawn().map_err(|source| Error::Start { program, source })
     }
 
     /// Runs it to the end, its output joined.
@@ -143,6 +161,9 @@ impl Start {
             if unwanted(AGENT_MARKS) || unwanted(self.without) || belongs_to_a_repository(&name) {
                 command.env_remove(&key);
             }
+        }
+        if self.whole {
+            command.env_clear();
         }
         // A shell would say so when it goes there, and some programs (opencode) believe it over where they are.
         if self.dir.is_absolute() {

@@ -87,6 +87,7 @@ mod talk;
 mod task;
 mod task_checks;
 mod terminals;
+mod tmux;
 mod undo;
 mod user_hooks;
 mod verify;

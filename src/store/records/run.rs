@@ -129,6 +129,15 @@ pub(crate) struct RunLimits {
     pub(crate) budget: Option<u64>,
 }
 
+/// A window of tmux that a run is in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Window {
+    /// The pane, as its server calls it.
+    pub(crate) pane: String,
+    /// The server's socket.
+    pub(crate) socket: String,
+}
+
 /// What an agent said of itself in a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
@@ -190,6 +199,9 @@ pub(crate) struct RunRecord {
     /// Whether a person sits in front of it, who can be asked for consent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interactive: bool,
+    /// Where it can be looked at, when it is in a window of tmux.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) window: Option<Window>,
     /// Whether processes that it leaves behind outside of its process group are left alone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) keeps_strays: bool,

@@ -1,0 +1,34 @@
+//! Owns `git proq attach`.
+
+use std::io::IsTerminal;
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+
+use super::complete::lane_names;
+use super::{Done, Session};
+use crate::agent;
+use crate::explain::Exit;
+
+/// Enter the window of a lane's agent
+///
+/// It is there for an agent that was started with --tmux. Inside of tmux the window is switched to; elsewhere tmux is entered, and
+/// left again with its own keys (Ctrl-b d). The agent goes on either way.
+///
+/// Example:
+///     git proq attach payments
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Attach {
+    /// The lane
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    pub(crate) lane: String,
+}
+
+pub(super) fn run(session: &Session, args: &Attach) -> Done {
+    let project = session.project()?;
+    let lane = project.lane(&args.lane)?;
+    let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    agent::way_in(&project, &lane)?.go(has_terminal)?;
+    Ok(Exit::Done)
+}
