@@ -93,7 +93,7 @@ fn it_does_not_go_on_for_ever() {
 #[test]
 fn one_that_is_done_is_done_however_full_it_is() {
     let script = r#"begin; echo 1 > one
-        full 10 | sed -n 1,2p | sed 's/":10}/":950}/'; exec sleep 600"#;
+        full 10 | sed -n 1,2p | sed 's/":10}/":950}/'; exit 0"#;
     let sandbox = with_limit("contextStop", script);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     let run = sandbox.last_run("x");
