@@ -93,8 +93,10 @@ fn it_does_not_go_on_for_ever() {
 #[test]
 fn one_that_is_done_is_done_however_full_it_is() {
     let script = r#"begin; echo 1 > one
-        full 10 | sed -n 1,2p | sed 's/":10}/":950}/'; exit 0"#;
+        full 10 | sed -n 1,2p | sed 's/":10}/":950}/'; exec sleep 600"#;
     let sandbox = with_limit("contextStop", script);
+    // It does not end by itself, so that what it said is read before it ends.
+    sandbox.git(&["config", "proq.agent.linger", "0"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     let run = sandbox.last_run("x");
     assert_eq!((run["attempt"].as_u64(), run["account"]["context"].as_u64()), (Some(1), Some(95)));
