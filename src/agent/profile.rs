@@ -154,8 +154,6 @@ pub(crate) enum Delivery {
     Argument,
     /// In a file that an argument names.
     File,
-    /// By the protocol that it speaks on its standard input.
-    Protocol,
 }
 
 /// What can be had from an agent.

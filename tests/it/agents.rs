@@ -34,7 +34,6 @@ fn agents_are_listed_with_their_versions() {
     sandbox.program("pi", "exit 3");
     insta::assert_snapshot!(squeezed(&sandbox.proq(&["agents"]).shown()), @r"
     AGENT  VERSION  TRIED  FOUND  WHAT IT IS
-    acp  yours to name  any Agent Client Protocol command
     aider  not installed  Aider
     amp  0.0.1790142911-abc  never: as documented  [ROOT]/bin/amp  Amp
     claude  2.1.329  yes  [ROOT]/bin/claude  Claude Code

@@ -88,10 +88,10 @@ fn what_an_agent_cannot_be_told_is_refused_before_anything_is_made() {
     hint: leave --max-turns out, or say how in your configuration: [agents.codex.options]
     --- code 1
     ");
-    insta::assert_snapshot!(sandbox.proq(&["spawn", "acp", "x"]).shown(), @r#"
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "command", "x"]).shown(), @r#"
     --- stderr
-    error: 'acp' names no program of its own; nothing was made
-    hint: describe yours in your configuration: [agents.NAME] with like = "acp" and a program
+    error: 'command' names no program of its own; nothing was made
+    hint: describe yours in your configuration: [agents.NAME] with like = "command" and a program
     --- code 1
     "#);
     assert_eq!(sandbox.traces(), [""; 0]);
