@@ -7,7 +7,8 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, branch_names, lane_names};
+use super::complete::{branch_names, lane_names};
+use super::landing::Landing;
 use super::{Done, Failure, Mistake, Session, approve, auto_merge, table, ui};
 use crate::agent;
 use crate::config::{Key, Origin};
@@ -61,7 +62,7 @@ pub(crate) struct Merge {
           value_parser = ["best", "given", "fewest-files", "oldest"])]
     pub(crate) order: String,
     /// Land all of them or none
-    #[arg(long)]
+    #[arg(long, conflicts_with = "conflict_agent")]
     pub(crate) atomic: bool,
     /// Land on BRANCH instead of each lane's own base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
@@ -72,42 +73,9 @@ pub(crate) struct Merge {
     /// Stop the agents that still run in these lanes first, and land what they have committed
     #[arg(long)]
     pub(crate) stop: bool,
-    /// How they land: merge (a merge commit), rebase (commit by commit), squash (one commit) [default: merge.strategy]
-    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
-    pub(crate) strategy: Option<String>,
-    /// Skip the repository's pre-merge-commit and commit-msg hooks
-    #[arg(long)]
-    pub(crate) no_verify: bool,
-    /// Send AGENT at each conflict, and land what it resolves; none when it is empty [default: merge.conflict_agent]
-    #[arg(long, value_name = "AGENT", conflicts_with = "atomic", add = ArgValueCompleter::new(agent_names))]
-    pub(crate) conflict_agent: Option<String>,
-    /// Send nobody at conflicts, whatever merge.conflict_agent says
-    #[arg(long, conflicts_with_all = ["conflict_agent", "conflict_retries"])]
-    pub(crate) no_conflict_agent: bool,
-    /// Try N times more when a resolution is refused [default: merge.conflict_retries]
-    #[arg(long, value_name = "N")]
-    pub(crate) conflict_retries: Option<u32>,
-    /// Push each base that something landed on, to where git push would [default: merge.push]
-    #[arg(long, conflicts_with = "no_push")]
-    pub(crate) push: bool,
-    /// Push nothing, whatever merge.push says
-    #[arg(long)]
-    pub(crate) no_push: bool,
-    /// Keep landed lanes
-    #[arg(long)]
-    pub(crate) no_cleanup: bool,
-    /// Check what will land with CMD, a line for the shell, after the verify.commands; may be given again
-    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
-    pub(crate) verify: Vec<String>,
-    /// Land without the verify.commands and the lanes' own checks
-    #[arg(long, conflicts_with = "verify")]
-    pub(crate) no_checks: bool,
-    /// Check up to N states of the landing at the same time
-    #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) jobs: Option<u16>,
-    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) lock_timeout: Option<u64>,
+    /// How they land
+    #[command(flatten)]
+    pub(crate) how: Landing,
     /// Say what would land and what would conflict, and land nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -166,7 +134,7 @@ pub(super) fn carry_out<'a>(
     let request = Request {
         resolver: agent.map(|agent| merge::Resolver {
             agent,
-            retries: args.conflict_retries.unwrap_or(project.settings.conflict_retries),
+            retries: args.how.conflict_retries.unwrap_or(project.settings.conflict_retries),
             leave: &leave,
             asked: &asked,
             exe: &exe,
@@ -178,25 +146,25 @@ pub(super) fn carry_out<'a>(
         force: args.force,
         stop: args.stop.then_some(&[]),
         by_itself: by_itself.is_some(),
-        keep: args.no_cleanup,
-        strategy: args.strategy.as_deref().and_then(Strategy::named),
-        no_verify: args.no_verify,
+        keep: args.how.no_cleanup,
+        strategy: args.how.strategy.as_deref().and_then(Strategy::named),
+        no_verify: args.how.no_verify,
         order: Order::named(&args.order).unwrap_or_default(),
         atomic: args.atomic,
         push: push(project, args),
         plan: &|plan| show(session, plan),
         dry_run: args.dry_run,
-        verify: &args.verify,
-        no_checks: args.no_checks,
-        jobs: args.jobs.map(usize::from),
-        patience: patience(args.lock_timeout),
+        verify: &args.how.verify,
+        no_checks: args.how.no_checks,
+        jobs: args.how.jobs.map(usize::from),
+        patience: patience(args.how.lock_timeout),
     };
     Ok((merge::run(project, &request)?, agent))
 }
 
 /// Says what became of lanes.
 pub(super) fn tell(session: &Session, project: &Project, args: &Merge, agent: Option<&str>, report: &Report) {
-    let own = agent.is_none() || args.conflict_agent.as_deref() == agent;
+    let own = agent.is_none() || args.how.conflict_agent.as_deref() == agent;
     let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
     print(session, args, (agent, if approved { "" } else { ", once it is approved" }), report);
 }
@@ -217,9 +185,9 @@ fn conflict_agent<'a>(
     args: &'a Merge,
     by_itself: Option<&'a LaneRecord>,
 ) -> Result<Option<&'a str>, Failure> {
-    let named = args.conflict_agent.as_deref();
+    let named = args.how.conflict_agent.as_deref();
     // One agent after the other is no way to land all or none.
-    let by_settings = if named.is_some() || args.no_conflict_agent || args.atomic {
+    let by_settings = if named.is_some() || args.how.no_conflict_agent || args.atomic {
         None
     } else {
         project.settings.conflict_agent.as_deref()
@@ -234,7 +202,7 @@ fn conflict_agent<'a>(
         found
     });
     if !args.dry_run {
-        approve::before_landing(session, project, !args.no_checks, by_settings)?;
+        approve::before_landing(session, project, !args.how.no_checks, by_settings)?;
         by_settings.map_or(Ok(()), |agent| merge::require_approved(project, agent))?;
     }
     let named = named.filter(|agent| !agent.is_empty());
@@ -243,7 +211,7 @@ fn conflict_agent<'a>(
     }
     let own = by_itself.and_then(|lane| own_agent(session, project, lane));
     let agent = named.or(by_settings).or(own);
-    if agent.is_none() && args.conflict_retries.is_some() && project.settings.conflict_agent.is_none() {
+    if agent.is_none() && args.how.conflict_retries.is_some() && project.settings.conflict_agent.is_none() {
         let what = "--conflict-retries is for an agent, and none is sent at conflicts";
         return Err(Mistake::Missing { what, example: "git proq merge --all --conflict-agent claude" }.into());
     }
@@ -260,7 +228,7 @@ fn own_agent<'a>(session: &Session, project: &Project, lane: &'a LaneRecord) -> 
 }
 
 fn push(project: &Project, args: &Merge) -> Push {
-    if args.no_push || !(args.push || project.settings.push) {
+    if args.how.no_push || !(args.how.push || project.settings.push) {
         return Push::No;
     }
     if std::io::stdin().is_terminal() && ui::stderr_is_terminal() { Push::MayAsk } else { Push::Silently }

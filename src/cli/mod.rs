@@ -27,6 +27,7 @@ mod harmless;
 mod hook;
 mod hooks;
 mod identity;
+mod landing;
 mod list;
 mod logs;
 mod man;

@@ -6,8 +6,9 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, branch_names, lane_names};
+use super::complete::{branch_names, lane_names};
 use super::discard::{self, Gone};
+use super::landing::Landing;
 use super::merge::Merge;
 use super::{Done, Failure, Session, auto_merge, merge, report};
 use crate::explain::{Exit, Explain};
@@ -47,36 +48,9 @@ pub(crate) struct Pick {
     /// Stop the agents that still run: its own first, and land what it has committed, the others' then
     #[arg(long)]
     pub(crate) stop: bool,
-    /// How it lands: merge, rebase, squash [default: merge.strategy]
-    #[arg(long, value_name = "HOW", value_parser = ["merge", "rebase", "squash"])]
-    pub(crate) strategy: Option<String>,
-    /// Skip the repository's pre-merge-commit and commit-msg hooks
-    #[arg(long)]
-    pub(crate) no_verify: bool,
-    /// Send AGENT at a conflict, and land what it resolves; none when it is empty [default: merge.conflict_agent]
-    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
-    pub(crate) conflict_agent: Option<String>,
-    /// Send nobody at a conflict, whatever merge.conflict_agent says
-    #[arg(long, conflicts_with = "conflict_agent")]
-    pub(crate) no_conflict_agent: bool,
-    /// Push the base, to where git push would [default: merge.push]
-    #[arg(long, conflicts_with = "no_push")]
-    pub(crate) push: bool,
-    /// Push nothing, whatever merge.push says
-    #[arg(long)]
-    pub(crate) no_push: bool,
-    /// Keep the lane that landed
-    #[arg(long)]
-    pub(crate) no_cleanup: bool,
-    /// Check what will land with CMD, a line for the shell, after the verify.commands; may be given again
-    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
-    pub(crate) verify: Vec<String>,
-    /// Land without the verify.commands and the lane's own checks
-    #[arg(long, conflicts_with = "verify")]
-    pub(crate) no_checks: bool,
-    /// Give up after SECONDS in the landing queue instead of waiting for one's turn
-    #[arg(long, value_name = "SECONDS")]
-    pub(crate) lock_timeout: Option<u64>,
+    /// How it lands
+    #[command(flatten)]
+    pub(crate) how: Landing,
     /// Say what would land and what would be discarded, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -222,18 +196,7 @@ fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result
         onto: args.onto.clone(),
         force: args.force,
         stop: args.stop,
-        strategy: args.strategy.clone(),
-        no_verify: args.no_verify,
-        conflict_agent: args.conflict_agent.clone(),
-        no_conflict_agent: args.no_conflict_agent,
-        conflict_retries: None,
-        push: args.push,
-        no_push: args.no_push,
-        no_cleanup: args.no_cleanup,
-        verify: args.verify.clone(),
-        no_checks: args.no_checks,
-        jobs: None,
-        lock_timeout: args.lock_timeout,
+        how: args.how.clone(),
         dry_run: args.dry_run,
         auto: None,
     };
