@@ -1,6 +1,5 @@
 //! Owns what one run is given: what it is told, files of its own, variables, and its command line.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +11,7 @@ use super::job::Job;
 use super::profile::Profile;
 use super::prompt::{Told, tell};
 use super::template::Values;
+use super::variables;
 use crate::lane::{self, Project};
 use crate::store::records::LaneRecord;
 use crate::store::{make_private, write_atomically};
@@ -95,9 +95,9 @@ pub(super) fn prepare(
     values.set("records_dir", records_dir);
     values.set("run_dir", &run_dir);
     values.set_if("session", session.as_ref());
-    values.set_checks(checks.into_iter().filter(|check| is_plain(check)).collect());
+    values.set_all("check", checks.into_iter().filter(|check| is_plain(check)).collect());
     write_files(job.profile(), &run_dir, &mut values)?;
-    let mut env = variables(job, &values);
+    let mut env = variables::of_level(job.profile(), job.permission, &values);
     env.push(("PROQ_LANE".to_owned(), lane.name.clone().into()));
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
@@ -149,52 +149,8 @@ fn write_files(profile: &Profile, run_dir: &Path, values: &mut Values) -> Result
     Ok(())
 }
 
-/// The variables of the profile and of the permission level. One that lacks a value is left out.
-fn variables(job: &Job, values: &Values) -> Vec<(String, OsString)> {
-    let profile = job.profile();
-    let none = BTreeMap::new();
-    let by_level = profile.permission.of(job.permission).map_or(&none, |level| &level.env);
-    let absent = profile.env_default.iter().filter(|(key, _)| std::env::var_os(key).is_none());
-    let plain = absent.chain(&profile.env).chain(by_level);
-    let filled = |text: &String| values.fill(OsStr::new(text));
-    let mut out: Vec<_> = plain.filter_map(|(key, text)| Some((key.clone(), filled(text)?))).collect();
-    for (key, text) in &profile.env_json {
-        let Some(ours) = filled(text) else { continue };
-        out.push((key.clone(), joined(std::env::var(key).ok().as_deref(), &ours)));
-    }
-    out
-}
-
-/// A JSON object put over the one that is there. What is there and is none is left to its owner to correct.
-fn joined(there: Option<&str>, ours: &OsStr) -> OsString {
-    let read = |text: &str| serde_json::from_str::<serde_json::Value>(text).ok();
-    let (Some(there), Some(ours_read)) = (there.and_then(read), ours.to_str().and_then(read)) else {
-        return ours.to_owned();
-    };
-    over(there, ours_read).to_string().into()
-}
-
-/// Objects go together, lists follow each other, everything else is replaced.
-fn over(below: serde_json::Value, above: serde_json::Value) -> serde_json::Value {
-    use serde_json::Value::{Array, Object};
-    match (below, above) {
-        (Object(mut below), Object(above)) => {
-            for (key, value) in above {
-                let value = match below.remove(&key) {
-                    Some(under) => over(under, value),
-                    None => value,
-                };
-                below.insert(key, value);
-            }
-            Object(below)
-        }
-        (Array(below), Array(above)) => Array(below.into_iter().chain(above).collect()),
-        (_, above) => above,
-    }
-}
-
 /// A random id in the form that agents take for sessions (a UUID of version 4).
-fn new_session() -> Result<String, Error> {
+pub(super) fn new_session() -> Result<String, Error> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0_u8; 16];
     let read = File::open(source).and_then(|mut file| file.read_exact(&mut bytes));
@@ -216,19 +172,6 @@ mod tests {
         assert_eq!(a.len(), 36);
         assert_eq!(&a[14..15], "4");
         assert!("89ab".contains(&a[19..20]));
-    }
-
-    #[test]
-    fn what_the_environment_has_in_a_json_variable_stays() {
-        let there = r#"{"provider":{"x":1},"instructions":["mine.md"],"share":"auto"}"#;
-        let ours = OsStr::new(r#"{"instructions":["rules.md"],"share":"off","mcp":{"proq":{}}}"#);
-        let both: serde_json::Value =
-            serde_json::from_str(joined(Some(there), ours).to_str().unwrap()).unwrap();
-        assert_eq!(both["provider"]["x"], 1);
-        assert_eq!(both["instructions"], serde_json::json!(["mine.md", "rules.md"]));
-        assert_eq!(both["share"], "off");
-        assert_eq!(joined(Some("no json"), ours), ours);
-        assert_eq!(joined(None, ours), ours);
     }
 
     #[test]

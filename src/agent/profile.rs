@@ -59,6 +59,24 @@ pub(crate) struct Profile {
     pub(crate) tried: Vec<String>,
     /// Whether it was written from its documentation alone, without a program to try.
     pub(crate) documented_only: bool,
+    /// How it is started to look after all lanes; none where it cannot.
+    pub(crate) supervise: Option<Supervise>,
+}
+
+/// How an agent is started on a person's terminal as the one that looks after all lanes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Supervise {
+    /// A new session.
+    pub(crate) start: Vec<String>,
+    /// Going on in the session `{session}`; empty where its id cannot be chosen before.
+    pub(crate) resume: Vec<String>,
+    /// Variables.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Variables that hold a JSON object each; what the user's environment has in one stays in it.
+    pub(crate) env_json: BTreeMap<String, String>,
+    /// A file that is written before; the placeholder `{settings}` is its path.
+    pub(crate) settings: Option<String>,
 }
 
 /// The argument lists of a profile.
@@ -255,7 +273,7 @@ impl Profile {
         for word in template {
             match group_in(word) {
                 Some(name) => out.extend(values.fill_group(self.group(name, level))),
-                None => out.extend(values.fill(word.as_ref())),
+                None => out.extend(values.fill_group(std::slice::from_ref(word))),
             }
         }
         out
@@ -304,7 +322,11 @@ impl Profile {
             ("args.interactive", &self.args.interactive),
             ("args.interactive_resume", &self.args.interactive_resume),
         ];
-        for (key, template) in named {
+        let supervise = self
+            .supervise
+            .iter()
+            .flat_map(|own| [("supervise.start", &own.start), ("supervise.resume", &own.resume)]);
+        for (key, template) in named.into_iter().chain(supervise) {
             let mut groups = template.iter().filter_map(|word| group_in(word));
             if let Some(unknown) = groups.find(|n| *n != PERMISSION && !self.options.contains_key(*n)) {
                 return Some((key.to_owned(), format!("there is no options.{unknown}")));
@@ -315,6 +337,9 @@ impl Profile {
             return Some((format!("files.{name}"), format!("known files are {}", names.join(" and "))));
         }
         let has = |name| self.args.start.iter().any(|w| mentions(w.as_ref(), name));
+        if self.supervise.as_ref().is_some_and(|own| own.start.is_empty()) {
+            return Some(("supervise.start".to_owned(), "it is empty".to_owned()));
+        }
         match self.prompt {
             Delivery::Argument if !has("prompt") => Some((
                 "args.start".to_owned(),

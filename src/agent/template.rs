@@ -25,8 +25,13 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("settings", "the file of this name that the profile has"),
     ("system_prompt", "the lane's rules, for agents that take them apart from the prompt"),
     ("system_prompt_file", "the file that holds them"),
+    ("tool", "a lane tool that needs no leave; the argument is repeated for each"),
     ("usage_file", "where an agent that can may write what it used"),
+    ("variables", "the names of the variables that are there, as a list of quoted strings"),
 ];
+
+/// Placeholders that have a list of values: an argument is repeated for each.
+const REPEATED: &[&str] = &["check", "tool"];
 
 /// What stands behind a placeholder's name to have the value as a quoted string, as JSON and TOML write one.
 const QUOTED: &str = ":quoted";
@@ -35,7 +40,7 @@ const QUOTED: &str = ":quoted";
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Values {
     values: BTreeMap<&'static str, OsString>,
-    checks: Vec<String>,
+    lists: BTreeMap<&'static str, Vec<String>>,
 }
 
 impl Values {
@@ -51,9 +56,9 @@ impl Values {
         }
     }
 
-    /// The commands that arguments with `{check}` are repeated for.
-    pub(crate) fn set_checks(&mut self, checks: Vec<String>) {
-        self.checks = checks;
+    /// Gives a placeholder the values that an argument is repeated for.
+    pub(crate) fn set_all(&mut self, name: &'static str, values: Vec<String>) {
+        self.lists.insert(name, values);
     }
 
     /// Fills one text; none when a placeholder in it has no value. Whatever else stands in braces stays as it is.
@@ -85,16 +90,16 @@ impl Values {
     pub(crate) fn fill_group<S: AsRef<OsStr>>(&self, words: &[S]) -> Vec<OsString> {
         let mut out = Vec::new();
         for word in words {
-            if !mentions(word.as_ref(), "check") {
+            let Some(list) = REPEATED.iter().find(|name| mentions(word.as_ref(), name)) else {
                 match self.fill(word.as_ref()) {
                     Some(word) => out.push(word),
                     None => return Vec::new(),
                 }
                 continue;
-            }
-            for check in &self.checks {
+            };
+            for value in self.lists.get(list).into_iter().flatten() {
                 let mut with = self.clone();
-                with.set("check", check);
+                with.set(list, value);
                 out.extend(with.fill(word.as_ref()));
             }
         }
@@ -141,7 +146,7 @@ mod tests {
         let mut values = Values::default();
         values.set("prompt", "say {git_dir} \"'$(id)");
         values.set("git_dir", "/g \"x\"\n\u{7f}");
-        values.set_checks(vec!["make test".to_owned(), "x {prompt}".to_owned()]);
+        values.set_all("check", vec!["make test".to_owned(), "x {prompt}".to_owned()]);
         values
     }
 

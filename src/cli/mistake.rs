@@ -88,9 +88,20 @@ pub enum Mistake {
         /// The lane.
         lane: String,
     },
-    /// No agent that can supervise is installed, or the last one cannot any more.
-    #[error("no agent that can supervise is installed: it takes claude, codex, opencode or gemini")]
-    NoOverseer,
+    /// No agent that can supervise is installed.
+    #[error("no agent that can supervise is installed: it takes {}", one_of(known))]
+    NoOverseer {
+        /// Those that can.
+        known: Vec<String>,
+    },
+    /// An agent that cannot supervise.
+    #[error("'{agent}' cannot supervise lanes: it takes {}", one_of(known))]
+    CannotSupervise {
+        /// The agent.
+        agent: String,
+        /// Those that can.
+        known: Vec<String>,
+    },
     /// An agent's tools cannot be served.
     #[error("the MCP server ended: {why}")]
     Mcp {
@@ -130,6 +141,15 @@ pub(super) fn print_usage(answer: &clap::Error) {
     drop(std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes()));
 }
 
+/// Names as a sentence gives a choice of them.
+fn one_of(names: &[String]) -> String {
+    match names {
+        [] => "none".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} or {last}", all.join(", ")),
+    }
+}
+
 impl Explain for Mistake {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -141,7 +161,7 @@ impl Explain for Mistake {
             Mistake::NoCheck { lane } => {
                 vec![format!("see what is known of it: git proq show {lane}").into()]
             }
-            Mistake::NoOverseer => {
+            Mistake::NoOverseer { .. } | Mistake::CannotSupervise { .. } => {
                 vec!["or give another agent the tools yourself: git proq mcp --supervisor".into()]
             }
             Mistake::Mcp { .. } => {
@@ -171,7 +191,9 @@ impl Explain for Mistake {
 
     fn exit(&self) -> Exit {
         match self {
-            Mistake::Missing { .. } | Mistake::NotADir { .. } => Exit::Usage,
+            Mistake::Missing { .. } | Mistake::NotADir { .. } | Mistake::CannotSupervise { .. } => {
+                Exit::Usage
+            }
             _ => Exit::Refused,
         }
     }

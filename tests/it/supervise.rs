@@ -51,13 +51,11 @@ fn an_agent_is_started_here_with_the_tools_and_told_how_the_lanes_stand() {
     let _ = sandbox.output(supervise(&sandbox, &below, &[])).ok();
 
     let args = args(&sandbox, 0);
-    assert_eq!(
-        (args[0].as_str(), args[2].as_str(), args[6].as_str()),
-        ("--session-id", "--mcp-config", "--")
-    );
-    let allowed = args[5].strip_prefix("--allowedTools=").unwrap();
-    assert!(allowed.contains("mcp__proq__list") && !allowed.contains("merge"), "{allowed}");
-    let prompt = &args[7];
+    assert_eq!((args[0].as_str(), args[2].as_str()), ("--session-id", "--mcp-config"));
+    let (options, prompt) = (&args[5..args.len() - 1], args.last().unwrap());
+    assert_eq!((options[0].as_str(), options.last().unwrap().as_str()), ("--allowedTools", "--"));
+    let allowed = |tool: &str| options.contains(&format!("mcp__proq__{tool}"));
+    assert!(allowed("list") && allowed("send") && !allowed("merge") && !allowed("stop"), "{options:?}");
     assert!(prompt.contains("merge: land lanes. The first call answers with a plan"), "{prompt}");
     assert!(prompt.contains("- pay \"sh -ec"), "{prompt}");
     assert!(prompt.contains("conflicts with tax"), "{prompt}");
@@ -86,7 +84,7 @@ fn its_session_goes_on_the_next_time_unless_a_new_one_is_asked_for() {
     assert_eq!(start(2)[0], "--session-id");
     assert_eq!(start(3), ["--resume".to_owned(), third.clone()]);
     assert_ne!(first, third);
-    assert!(args(&sandbox, 1)[7].starts_with("This session goes on"));
+    assert!(args(&sandbox, 1).last().unwrap().starts_with("This session goes on"));
 }
 
 #[test]
@@ -142,11 +140,29 @@ fn a_dry_run_starts_nothing_and_keeps_nothing() {
 fn without_an_agent_that_can_supervise_it_says_which_can() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.output(supervise(&sandbox, &sandbox.repo, &[])).fails(1), @r"
-    error: no agent that can supervise is installed: it takes claude, codex, opencode or gemini
+    error: no agent that can supervise is installed: it takes claude, codex, gemini or opencode
     hint: or give another agent the tools yourself: git proq mcp --supervisor
     ");
     let said = sandbox.output(supervise(&sandbox, &sandbox.repo, &["aider"])).fails(2);
-    assert!(said.contains("[possible values: claude, codex, opencode, gemini]"), "{said}");
+    assert!(
+        said.contains("'aider' cannot supervise lanes: it takes claude, codex, gemini or opencode"),
+        "{said}"
+    );
     let said = sandbox.output(supervise(&sandbox, &sandbox.repo, &["gemini"])).fails(1);
     assert!(said.contains("gemini"), "{said}");
+}
+
+#[test]
+fn an_agent_of_the_users_own_supervises_as_the_one_that_it_is_like() {
+    let sandbox = with_agent("helper");
+    sandbox.write_in(
+        &sandbox.root(),
+        "home/.config/git-proq/config.toml",
+        "[agents.mine]\nlike = 'claude'\nprogram = 'helper'\n",
+    );
+    let _ = sandbox.output(supervise(&sandbox, &sandbox.repo, &["mine"])).ok();
+    let first = args(&sandbox, 0);
+    assert_eq!((first[0].as_str(), first[2].as_str()), ("--session-id", "--mcp-config"));
+    let _ = sandbox.output(supervise(&sandbox, &sandbox.repo, &[])).ok();
+    assert_eq!(args(&sandbox, 1)[..2], ["--resume".to_owned(), first[1].clone()]);
 }

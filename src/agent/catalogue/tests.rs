@@ -38,7 +38,7 @@ fn values() -> Values {
     for (name, value) in all {
         values.set(name, value);
     }
-    values.set_checks(vec!["make test".to_owned()]);
+    values.set_all("check", vec!["make test".to_owned()]);
     values
 }
 
@@ -337,7 +337,7 @@ fn what_is_wrong_is_named_with_file_and_key() {
     agents.claude: invalid type: integer `1`, expected struct Templates in `args`
     ");
     insta::assert_snapshot!(said("[agents.claude]\ncolour = 1\n"), @r"
-    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`
+    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`
     ");
     insta::assert_snapshot!(said("[agents]\nclaude = 1\n"), @r"
     agents.claude: it is no table

@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::agents::{Ask, KNOWN, Line, Way};
 use super::overview;
+use crate::agent::{Overseer, OverseersLine as Line, OverseersTask};
+use crate::cli::mcp::UNASKED;
 use crate::cli::{Done, Failure, Mistake, Session, identity, resolve};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::process::{self, Start};
+use crate::process::Start;
 use crate::store::records::OverseerRecord;
-use crate::store::{Limit, LockName, Record, now, write_atomically};
+use crate::store::{Limit, LockName, Record, now};
 
 /// Start an agent that supervises all lanes
 ///
@@ -21,7 +22,8 @@ use crate::store::{Limit, LockName, Record, now, write_atomically};
 /// an agent, shows a lane in your checkout or lands one.
 ///
 /// There is one per repository. The next time its session goes on, where the agent allows that to be known; --new begins
-/// another one. AGENT is claude, codex, opencode or gemini; without it, the one that supervised last or the first installed.
+/// another one. AGENT is claude, codex, gemini, opencode, or one of your own that is like them; without it, the one that
+/// supervised last or the first installed.
 ///
 /// Examples:
 ///     git proq supervise
@@ -30,7 +32,7 @@ use crate::store::{Limit, LockName, Record, now, write_atomically};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Oversee {
     /// The agent
-    #[arg(value_name = "AGENT", value_parser = clap::builder::PossibleValuesParser::new(KNOWN.iter().map(|(name, _)| *name)))]
+    #[arg(value_name = "AGENT")]
     pub(crate) agent: Option<String>,
     /// Begin a new session
     #[arg(long)]
@@ -53,8 +55,7 @@ struct Answer<'a> {
 
 /// What is about to be started.
 struct Plan {
-    agent: &'static str,
-    way: Way,
+    agent: Overseer,
     program: PathBuf,
     session: String,
     resume: bool,
@@ -71,13 +72,12 @@ pub(crate) fn run(session: &Session, args: &Oversee) -> Done {
     let last = OverseerRecord::find(&layout.overseer())?;
     let plan = plan(&project, args, last)?;
     let settings = layout.overseer_settings();
-    let exe = resolve::this_program()?;
-    let exe = exe.to_string_lossy();
-    let line = plan.way.line(&Ask {
-        exe: &exe,
+    let line = plan.agent.line(&OverseersTask {
+        exe: &resolve::this_program()?,
         prompt: &plan.prompt,
         session: &plan.session,
         resume: plan.resume,
+        tools: UNASKED,
         settings: &settings,
     });
     if args.dry_run {
@@ -93,7 +93,7 @@ pub(crate) fn run(session: &Session, args: &Oversee) -> Done {
         return Ok(Exit::Done);
     }
     let how = ended.map_or_else(|| "by a signal".to_owned(), |code| format!("with exit code {code}"));
-    session.ui.warn(format!("{} ended {how}", plan.agent));
+    session.ui.warn(format!("{} ended {how}", plan.agent.name));
     if plan.resume {
         session.ui.hint("if its session is gone, begin a new one: git proq supervise --new");
     }
@@ -102,34 +102,33 @@ pub(crate) fn run(session: &Session, args: &Oversee) -> Done {
 
 fn plan(project: &Project, args: &Oversee, last: Option<OverseerRecord>) -> Result<Plan, Failure> {
     let dir = project.repo.home();
+    let mut all = Overseer::all(&project.layers)?;
     let named = args.agent.as_deref().or(last.as_ref().map(|last| last.agent.as_str()));
-    let found = |name: &str| process::find(name, dir).ok();
-    let chosen = match named {
-        Some(name) => KNOWN.iter().find(|(known, _)| *known == name),
-        None => KNOWN.iter().find(|(known, _)| found(known).is_some()),
+    let at = match named {
+        Some(name) => all.iter().position(|agent| agent.name == name),
+        None => all.iter().position(|agent| agent.find(dir).is_ok()),
     };
-    let (agent, way) = chosen.ok_or(Mistake::NoOverseer)?;
-    let program = process::find(agent, dir)?;
-    let last = last.filter(|last| last.agent == *agent && way.resumes() && !args.new);
+    let Some(at) = at else {
+        let known = all.into_iter().map(|agent| agent.name).collect();
+        return Err(match named {
+            Some(agent) => Mistake::CannotSupervise { agent: agent.to_owned(), known }.into(),
+            None => Mistake::NoOverseer { known }.into(),
+        });
+    };
+    let agent = all.swap_remove(at);
+    let program = agent.find(dir)?;
+    let last = last.filter(|last| last.agent == agent.name && agent.resumes() && !args.new);
     let resume = last.is_some();
-    Ok(Plan {
-        agent,
-        way: *way,
-        program,
-        session: last.map_or_else(new_session, |last| last.session),
-        resume,
-        prompt: overview::write(project, resume)?,
-    })
+    let session = last.map_or_else(|| agent.new_session(), |last| Ok(last.session))?;
+    Ok(Plan { agent, program, session, resume, prompt: overview::write(project, resume)? })
 }
 
 /// Runs the agent on this terminal to its end, and returns its exit code.
 fn start(project: &Project, plan: &Plan, line: &Line, settings: &Path) -> Result<Option<i32>, Failure> {
-    if let Some(text) = &line.settings {
-        write_atomically(settings, text.as_bytes())?;
-    }
+    line.write_settings(settings)?;
     // Before it starts: it may be the terminal that ends first.
     let record =
-        OverseerRecord { agent: plan.agent.to_owned(), session: plan.session.clone(), started: now() };
+        OverseerRecord { agent: plan.agent.name.clone(), session: plan.session.clone(), started: now() };
     record.save(&project.store.layout().overseer())?;
     let mut start = Start::new(&plan.program, project.repo.home()).args(line.args.iter().cloned());
     for (name, value) in &line.env {
@@ -141,27 +140,12 @@ fn start(project: &Project, plan: &Plan, line: &Line, settings: &Path) -> Result
     Ok(status?.code())
 }
 
-/// An id that no session has: random, in the form that agents take.
-fn new_session() -> String {
-    use std::hash::{BuildHasher, RandomState};
-    let word = |n: u8| RandomState::new().hash_one((n, std::process::id()));
-    let (high, low) = (word(0), word(1));
-    format!(
-        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        high >> 32,
-        (high >> 16) & 0xffff,
-        high & 0x0fff,
-        0x8000 | ((low >> 48) & 0x3fff),
-        low & 0xffff_ffff_ffff
-    )
-}
-
 fn say_plan(session: &Session, plan: &Plan, line: &Line) {
     if session.ui.json {
         say_json(session, plan, line, None);
         return;
     }
-    let how = match (plan.resume, plan.way.resumes()) {
+    let how = match (plan.resume, plan.agent.resumes()) {
         (true, _) => format!(", and go on with session {}", plan.session),
         (false, true) => format!(", in a new session {}", plan.session),
         (false, false) => ", in a new session".to_owned(),
@@ -175,26 +159,12 @@ fn say_json(session: &Session, plan: &Plan, line: &Line, exit: Option<i32>) {
     let program = std::iter::once(plan.program.as_os_str());
     let words = program.chain(line.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());
     session.ui.object(Answer {
-        agent: plan.agent,
-        session: plan.way.resumes().then_some(plan.session.as_str()),
+        agent: &plan.agent.name,
+        session: plan.agent.resumes().then_some(plan.session.as_str()),
         resumed: plan.resume,
         command: words.collect(),
         prompt: &plan.prompt,
         exit,
         dry_run: exit.is_none(),
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sessions_have_the_form_that_agents_take_and_differ() {
-        let id = new_session();
-        let lengths: Vec<usize> = id.split('-').map(str::len).collect();
-        assert_eq!(lengths, [8, 4, 4, 4, 12], "{id}");
-        assert!(id.chars().all(|c| c == '-' || c.is_ascii_hexdigit()) && &id[14..15] == "4", "{id}");
-        assert_ne!(id, new_session());
-    }
 }

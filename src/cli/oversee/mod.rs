@@ -1,6 +1,5 @@
 //! Owns `git proq supervise`: one agent, in the person's terminal, that looks after all lanes.
 
-mod agents;
 mod command;
 mod overview;
 
