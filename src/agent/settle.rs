@@ -10,7 +10,6 @@ use super::order::Order;
 use super::stream::Class;
 use super::watch::Ended;
 use crate::config::Autocommit;
-use crate::git::WorktreeList;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Record, now};
@@ -160,7 +159,7 @@ impl Settle<'_> {
         if !self.project.repo.is_own_worktree(&self.lane.path) {
             return Ok(failed(verdict.class, "its folder is no worktree any more".to_owned()));
         }
-        if let Some(astray) = self.follow_head()? {
+        if let Some(astray) = lane::follow_head(self.project, self.lane)? {
             return Ok(failed(verdict.class, astray));
         }
         let wanted = match self.project.settings.autocommit {
@@ -176,7 +175,7 @@ impl Settle<'_> {
                 Ok(Leftovers::Nothing) => {}
                 // HEAD may have left the branch before.
                 Ok(Leftovers::Committed(_)) => {
-                    self.follow_head()?;
+                    lane::follow_head(self.project, self.lane)?;
                 }
                 Err(e) => {
                     uncommitted = true;
@@ -193,29 +192,6 @@ impl Settle<'_> {
             verdict.state = LaneState::NoChange;
         }
         Ok(verdict)
-    }
-
-    /// What a lane did is its worktree's HEAD. Where HEAD left the lane's branch and descends from it, the branch
-    /// follows; else the commits elsewhere are named.
-    fn follow_head(&self) -> Result<Option<String>, Error> {
-        let repo = &self.project.repo;
-        let worktrees = WorktreeList::read(repo)?;
-        let Some(worktree) = worktrees.at(&self.lane.path).filter(|_| self.lane.path.exists()) else {
-            return Ok(Some("its worktree is gone".to_owned()));
-        };
-        let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&self.lane.branch)?) else {
-            return Ok(None);
-        };
-        if worktree.branch.as_deref() == Some(self.lane.branch.as_str()) || repo.is_ancestor(head, tip)? {
-            return Ok(None);
-        }
-        if repo.is_ancestor(tip, head)? {
-            let name = format!("refs/heads/{}", self.lane.branch);
-            repo.swap_ref(&name, head, tip, "git-proq: follow HEAD")?;
-            return Ok(None);
-        }
-        let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
-        Ok(Some(format!("commits on {place}, not on {}", self.lane.branch)))
     }
 }
 

@@ -113,10 +113,15 @@ impl Repo {
         if tip == from {
             return Ok(0);
         }
+        self.ahead_of_all(tip, &[from])
+    }
+
+    /// Commits reachable from `tip` and from none of `from`.
+    pub(crate) fn ahead_of_all(&self, tip: Oid, from: &[Oid]) -> Result<usize, Error> {
         let walk = self
             .gix
             .rev_walk([tip.0])
-            .with_hidden([from.0])
+            .with_hidden(from.iter().map(|id| id.0))
             .all()
             .map_err(Error::object(format!("history of {}", tip.short())))?;
         let mut count = 0;
@@ -139,6 +144,14 @@ impl Repo {
         lines.extend(refs.iter().map(|(_, id)| format!("^{id}")));
         let out = self.git().args(["rev-list", "--stdin"]).input(format!("{}\n", lines.join("\n"))).run()?;
         Ok(out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect())
+    }
+
+    /// Whether a branch, a branch of a remote or a tag other than `but` leads to a commit.
+    pub(crate) fn is_reached_by_others(&self, commit: Oid, but: &str) -> Result<bool, Error> {
+        let call =
+            self.git().args(["for-each-ref", "--format=%(refname)", "--contains", &commit.to_string()]);
+        let out = call.args(["refs/heads", "refs/remotes", "refs/tags"]).run()?;
+        Ok(String::from_utf8_lossy(&out.stdout).lines().any(|name| name != but))
     }
 
     /// The parents of a commit that is nothing but a way to keep them; none for one that holds something itself.

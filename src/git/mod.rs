@@ -35,6 +35,7 @@ mod place;
 mod plain;
 mod push;
 mod quarantine;
+mod ref_log;
 mod ref_move;
 mod refs;
 mod refusal;

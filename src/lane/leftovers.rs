@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use super::{Checkout, Error, Project, snaps};
+use super::{Checkout, Error, Project, head, snaps};
 use crate::git::{Entry, RepoPath, stage_and_commit, status};
 use crate::store::records::{LaneRecord, SnapRecord};
 use crate::store::{new_id, now};
@@ -24,8 +24,8 @@ pub(crate) enum Leftovers {
 /// Commits everything that differs from HEAD in a lane's worktree.
 ///
 /// # Errors
-/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories, very large files. Then
-/// nothing is.
+/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories, very large files, work on
+/// top of somebody else's. Then nothing is.
 pub(crate) fn commit_leftovers(
     project: &Project,
     lane: &LaneRecord,
@@ -47,12 +47,13 @@ pub(crate) fn commit_leftovers(
             why.push(format!("{} has {mib} MiB, more than agent.autocommit_limit", entry.path));
         }
     }
+    let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
+    if paths.is_empty() && why.is_empty() {
+        return Ok(Leftovers::Nothing);
+    }
+    why.extend(head::not_own_place(project, lane)?);
     if !why.is_empty() {
         return Err(Error::Leftover { name: lane.name.clone(), why });
-    }
-    let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
-    if paths.is_empty() {
-        return Ok(Leftovers::Nothing);
     }
     stage_and_commit(&project.repo, &lane.path, &paths, message)?;
     Ok(Leftovers::Committed(paths.len()))

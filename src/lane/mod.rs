@@ -15,6 +15,7 @@ mod error;
 mod evidence;
 mod expire;
 mod half_made;
+mod head;
 mod history;
 mod leftovers;
 mod list;
@@ -52,6 +53,7 @@ pub(crate) use create::{
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
+pub(crate) use head::follow_head;
 pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};

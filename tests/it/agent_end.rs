@@ -270,3 +270,62 @@ fn of_a_clean_lane_and_of_an_open_conflict_there_is_no_copy() {
     assert_eq!(ids(&sandbox), [""; 0]);
     assert_eq!(sandbox.row("clean")["state"], "done");
 }
+
+#[test]
+fn what_is_left_on_somebody_elses_branch_is_not_committed_there() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "other"]).ok();
+    sandbox.sh("GIT_COMMITTER_DATE=2020-01-01T00:00:00Z git branch feature");
+    let before = sandbox.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads"]);
+    for (name, branch) in [("a", "main"), ("b", "proq/other"), ("c", "feature")] {
+        sandbox.lane_with(name, &format!("git checkout -q --ignore-other-worktrees {branch}; echo 1 > one"));
+        let detail = sandbox.row(name)["detail"].as_str().unwrap().to_owned();
+        assert!(detail.ends_with(&format!("HEAD is on {branch}, not on proq/{name}")), "{detail}");
+        assert_eq!(std::fs::read_to_string(sandbox.lane(name).join("one")).unwrap(), "1\n");
+        sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+        let said = sandbox.proq(&["merge", name]).fails(1);
+        assert!(said.contains("HEAD is on"), "{said}");
+        sandbox.git(&["config", "--unset", "proq.merge.uncommitted"]);
+    }
+    let now = sandbox.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads"]);
+    let old: Vec<&str> = before.lines().collect();
+    assert_eq!(now.lines().filter(|line| old.contains(line)).count(), old.len(), "{now}");
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+}
+
+#[test]
+fn what_is_left_on_a_branch_of_the_agents_own_is_the_lanes() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("x", "git switch -q -c feature; echo 1 > one");
+    assert_eq!(sandbox.git(&["show", "proq/x:one"]), "1");
+    assert_eq!(sandbox.row("x")["state"], "done");
+}
+
+#[test]
+fn a_look_at_somebody_elses_work_is_no_work_of_ones_own() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("other", "echo w > w; git add w; git commit -qm WIP");
+    let start = sandbox.git(&["rev-parse", "main"]);
+    sandbox.lane_with("look", "git checkout -q --detach proq/other");
+    assert_eq!(sandbox.row("look")["state"], "no-change");
+    sandbox.lane_with("wind", "git checkout -q --detach; git merge -q --ff-only proq/other");
+    assert_eq!(sandbox.row("wind")["state"], "no-change");
+    let script = "git checkout -q --detach proq/other; echo x > x; git add x; git commit -qm mine";
+    let out = sandbox.proq(&["spawn", "--wait", "-n", "top", "--", "sh", "-ec", script]);
+    assert!(
+        out.stdout.contains("failed (commits with those of lane 'other' on a detached HEAD"),
+        "{}",
+        out.shown()
+    );
+    for name in ["look", "wind", "top"] {
+        assert_eq!(sandbox.git(&["rev-parse", &format!("proq/{name}")]), start, "{name}");
+    }
+}
+
+#[test]
+fn a_look_at_a_base_that_has_moved_is_no_work() {
+    let sandbox = Sandbox::new();
+    let script = "git -C \"$ROOT/repo\" -c core.hooksPath=/dev/null commit -q --allow-empty -m moved; git checkout -q --detach main";
+    sandbox.lane_with("x", &format!("unset GIT_CONFIG_PARAMETERS; {script}"));
+    assert_eq!(sandbox.row("x")["state"], "no-change");
+}

@@ -1,0 +1,108 @@
+//! Owns reading what git remembers of where a ref was: its reflog.
+
+use std::path::Path;
+
+use super::{Error, Oid, Repo};
+
+/// How git begins the note of a commit that was made, and what else has to be in the note then. Every other move leads to
+/// a commit that was there before: a checkout, a reset, a fast-forward.
+const MADE: &[(&str, &str)] = &[
+    ("commit", ""),
+    ("cherry-pick", ""),
+    ("revert", ""),
+    ("am", ""),
+    ("merge", "Merge made"),
+    ("pull", "Merge made"),
+    ("rebase", "(pick)"),
+    ("rebase", "(continue)"),
+    ("rebase", "(reword)"),
+    ("rebase", "(edit)"),
+    ("rebase", "(squash)"),
+    ("rebase", "(fixup)"),
+    ("rebase", "(merge)"),
+];
+
+/// One move of a ref.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Move {
+    /// Where it went.
+    pub(crate) to: Oid,
+    /// When, in seconds since 1970.
+    pub(crate) at: i64,
+    /// What git noted.
+    note: String,
+}
+
+impl Move {
+    /// Whether the commit was made by this move, and not only gone to.
+    pub(crate) fn made(&self) -> bool {
+        MADE.iter().any(|(start, inside)| {
+            let rest = self.note.strip_prefix(start);
+            rest.is_some_and(|rest| rest.starts_with([':', ' ']) && rest.contains(inside))
+        })
+    }
+
+    /// Whether it is HEAD's move to this branch.
+    pub(crate) fn enters(&self, branch: &str) -> bool {
+        self.note.starts_with("checkout: ") && self.note.ends_with(&format!(" to {branch}"))
+    }
+}
+
+impl Repo {
+    /// The moves of a ref, the newest first, as the worktree at `dir` has them; none where git keeps no log of it.
+    pub(crate) fn moves(&self, dir: &Path, name: &str) -> Result<Vec<Move>, Error> {
+        let call = self.git_in(dir).args(["reflog", "show", "--date=unix", "--no-show-signature", "-z"]);
+        let out = call.args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
+        Ok(out.stdout.split(|b| *b == 0).filter_map(parse).collect())
+    }
+}
+
+/// Reads `<id> <ref>@{<time>} <note>`.
+fn parse(line: &[u8]) -> Option<Move> {
+    let text = String::from_utf8_lossy(line);
+    let (to, rest) = text.split_once(' ')?;
+    let (before, note) = rest.split_once("} ").or_else(|| Some((rest.strip_suffix('}')?, "")))?;
+    let (_, at) = before.rsplit_once("@{")?;
+    Some(Move { to: Oid::from_hex(to.as_bytes())?, at: at.parse().ok()?, note: note.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(note: &str) -> Move {
+        parse(format!("{} HEAD@{{1700000000}} {note}", "a".repeat(40)).as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn only_commits_are_made() {
+        for made in [
+            "commit: x",
+            "commit (amend): x",
+            "cherry-pick: x",
+            "merge b: Merge made by the 'ort' strategy.",
+            "rebase (pick): x",
+        ] {
+            assert!(read(made).made(), "{made}");
+        }
+        for gone in [
+            "checkout: moving from a to commit",
+            "reset: moving to HEAD~",
+            "merge b: Fast-forward",
+            "rebase (start): checkout main",
+            "rebase (finish): returning to refs/heads/x",
+            "committed by somebody",
+            "",
+        ] {
+            assert!(!read(gone).made(), "{gone}");
+        }
+        assert_eq!(read("commit: x").at, 1_700_000_000);
+    }
+
+    #[test]
+    fn a_branch_is_entered_by_a_checkout() {
+        assert!(read("checkout: moving from proq/x to feature").enters("feature"));
+        assert!(!read("commit: go to feature").enters("feature"));
+        assert!(!read("checkout: moving from proq/x to my-feature").enters("feature"));
+    }
+}

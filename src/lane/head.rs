@@ -1,0 +1,113 @@
+//! Owns whose work it is that a lane's worktree is at. Agents detach HEAD, make branches of their own, and look at those of
+//! others: what they made there is the lane's, what was there before is not.
+
+use super::{Error, Project};
+use crate::git::{Oid, Worktree, WorktreeList};
+use crate::store::records::LaneRecord;
+
+/// By how many seconds git's notes of one command may differ.
+const TOGETHER: i64 = 1;
+
+/// Brings the lane's branch to its worktree's HEAD, where that is work of the lane's on top of the branch. Returns what is
+/// wrong when it cannot be: the worktree is gone, or there are commits that do not fit on the branch.
+///
+/// # Errors
+/// When git cannot be asked, or the branch moves meanwhile.
+pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+    let repo = &project.repo;
+    let worktrees = WorktreeList::read(repo)?;
+    let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
+        return Ok(Some("its worktree is gone".to_owned()));
+    };
+    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.branch)?) else {
+        return Ok(None);
+    };
+    if is_on_own(worktree, lane) || repo.is_ancestor(head, tip)? || !is_own(project, lane, head)? {
+        return Ok(None);
+    }
+    let strange = strangers(project, lane, (tip, head))?;
+    if strange.is_none() && repo.is_ancestor(tip, head)? {
+        let name = format!("refs/heads/{}", lane.branch);
+        repo.swap_ref(&name, head, tip, "git-proq: follow HEAD")?;
+        return Ok(None);
+    }
+    let with = strange.map(|other| format!(" with those of lane '{other}'")).unwrap_or_default();
+    Ok(Some(format!("commits{with} on {}, not on {}", place(worktree, head), lane.branch)))
+}
+
+/// Why what is uncommitted in a lane must not be committed where its worktree is: the commit would go to a branch of
+/// somebody else's, or on top of somebody else's work. None when it is the lane's own place.
+pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+    let repo = &project.repo;
+    let worktrees = WorktreeList::read(repo)?;
+    let Some(worktree) = worktrees.at(&lane.path) else { return Ok(None) };
+    if is_on_own(worktree, lane) {
+        return Ok(None);
+    }
+    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.branch)?) else {
+        return Ok(Some(format!("HEAD is not on {}", lane.branch)));
+    };
+    let made_here = match &worktree.branch {
+        Some(branch) => !is_known(project, &worktrees, lane, branch)? && is_made_here(project, lane, branch)?,
+        None => true,
+    };
+    let fits = head == tip
+        || (repo.is_ancestor(tip, head)?
+            && is_own(project, lane, head)?
+            && strangers(project, lane, (tip, head))?.is_none());
+    let why = || format!("HEAD is on {}, not on {}", place(worktree, head), lane.branch);
+    Ok((!made_here || !fits).then(why))
+}
+
+fn is_on_own(worktree: &Worktree, lane: &LaneRecord) -> bool {
+    worktree.branch.as_deref() == Some(lane.branch.as_str())
+}
+
+fn place(worktree: &Worktree, head: Oid) -> String {
+    worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()))
+}
+
+/// Whether a commit was made in the lane's worktree, or is nowhere else.
+fn is_own(project: &Project, lane: &LaneRecord, head: Oid) -> Result<bool, Error> {
+    let moves = project.repo.moves(&lane.path, "HEAD")?;
+    if moves.iter().any(|step| step.to == head && step.made()) {
+        return Ok(true);
+    }
+    let own = format!("refs/heads/{}", lane.branch);
+    Ok(!project.repo.is_reached_by_others(head, &own)?)
+}
+
+/// Whether a branch is a base or another lane's, or some other worktree shows it.
+fn is_known(
+    project: &Project,
+    worktrees: &WorktreeList,
+    lane: &LaneRecord,
+    branch: &str,
+) -> Result<bool, Error> {
+    let mut others = worktrees.iter().filter(|worktree| worktree.path != lane.path);
+    let shown = others.any(|worktree| worktree.branch.as_deref() == Some(branch));
+    Ok(shown || project.lanes()?.iter().any(|other| other.base == branch || other.branch == branch))
+}
+
+/// Whether a branch came to be when the lane's worktree went to it.
+fn is_made_here(project: &Project, lane: &LaneRecord, branch: &str) -> Result<bool, Error> {
+    let born = project.repo.moves(&lane.path, &format!("refs/heads/{branch}"))?.last().map(|first| first.at);
+    let moves = project.repo.moves(&lane.path, "HEAD")?;
+    let came = |born: i64| moves.iter().any(|step| step.enters(branch) && (step.at - born).abs() <= TOGETHER);
+    Ok(born.is_some_and(came))
+}
+
+/// A lane whose commits, not on the base yet, are among those between the lane's tip and HEAD.
+fn strangers(project: &Project, lane: &LaneRecord, (tip, head): (Oid, Oid)) -> Result<Option<String>, Error> {
+    let repo = &project.repo;
+    let mut from = vec![tip];
+    from.extend(repo.branch_tip(&lane.base)?);
+    let all = repo.ahead_of_all(head, &from)?;
+    for other in project.lanes()?.iter().filter(|other| other.name != lane.name) {
+        let Some(theirs) = repo.branch_tip(&other.branch)? else { continue };
+        if repo.ahead_of_all(head, &[&from[..], &[theirs]].concat())? < all {
+            return Ok(Some(other.name.clone()));
+        }
+    }
+    Ok(None)
+}
