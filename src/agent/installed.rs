@@ -1,8 +1,5 @@
 //! Owns which agents are installed, and in which versions.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,19 +7,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::profile::Profile;
-use crate::process::{Start, find};
+use crate::process::{Ended, Hearing, Start, find};
 use crate::store::{Moment, Record, now};
 
 /// How long a program may take to say its version.
 const LIMIT: Duration = Duration::from_secs(10);
 /// How long a program that does not end has after it was asked to.
 const GRACE: Duration = Duration::from_millis(200);
-/// How often one is looked at.
-const GLANCE: Duration = Duration::from_millis(5);
 /// After this it is asked again: a wrapper may lead to another version by now, and be the same file.
 const KEPT: Duration = Duration::from_hours(24);
 /// How much of what a program says is read.
-const LONGEST: u64 = 4096;
+const LONGEST: usize = 4096;
 
 /// An agent's program as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,26 +96,10 @@ fn look(profile: &Profile, dir: &Path, known: &Known) -> Option<Seen> {
 
 /// What a program says when it is started with these arguments, if it ends in time.
 fn ask(path: &Path, args: &[String]) -> Option<String> {
-    let (reader, writer) = std::io::pipe().ok()?;
-    let out = File::from(OwnedFd::from(writer));
-    let second = out.try_clone().ok()?;
     // Not in anybody's checkout: what it is going to do there is not known yet.
-    let start = Start::new(path, Path::new("/")).args(args).output(out, second);
-    let mut watched = start.spawn_limited(LIMIT, GRACE).ok()?;
-    let ended = loop {
-        match watched.poll() {
-            Ok(None) => std::thread::sleep(GLANCE),
-            Ok(Some(ended)) => break ended,
-            Err(_) => return None,
-        }
-    };
-    if !ended.is_success() {
-        return None;
-    }
-    // Its whole group is gone, so nobody holds the other end any more.
-    let mut bytes = Vec::new();
-    reader.take(LONGEST).read_to_end(&mut bytes).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let start = Start::new(path, Path::new("/")).args(args);
+    let heard = start.hear(Vec::new(), Hearing { limit: LIMIT, grace: GRACE, most: LONGEST }, &|| false);
+    heard.ended.is_ok_and(Ended::is_success).then_some(heard.words)
 }
 
 /// The first word that looks like a version: `2.1.329` of `2.1.329 (Claude Code)`.
@@ -163,8 +142,8 @@ mod tests {
     fn a_program_that_hangs_or_fails_says_nothing() {
         let sh = Path::new("/bin/sh");
         let ask = |script: &str| ask(sh, &["-c".to_owned(), script.to_owned()]);
-        assert_eq!(ask("echo 1.2.3").as_deref(), Some("1.2.3\n"));
+        assert_eq!(ask("echo 1.2.3").as_deref(), Some("1.2.3"));
         assert_eq!(ask("echo 1.2.3; exit 1"), None);
-        assert_eq!(ask("sleep 600 & echo 4.5.6").as_deref(), Some("4.5.6\n"));
+        assert_eq!(ask("sleep 600 & echo 4.5.6").as_deref(), Some("4.5.6"));
     }
 }

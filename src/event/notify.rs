@@ -98,7 +98,7 @@ impl Sink for Local {
                 continue;
             };
             let ran = hook::run(&program, &about, LIMIT, &|| false);
-            hook::log(store, &at, what, &ran.end(), &ran.words);
+            hook::log(store, &at, what, &ran.end(), ran.words());
         }
     }
 }

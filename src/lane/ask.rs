@@ -61,11 +61,11 @@ impl Project {
         for hook in &hooks {
             let ran = run_hook(hook, &about, limit, &|| crate::interrupt::check().is_err());
             crate::interrupt::check()?;
-            log_hook(&self.store, name, &hook.called(), &ran.end(), &ran.words);
+            log_hook(&self.store, name, &hook.called(), &ran.end(), ran.words());
             if !ran.is_success() {
                 return Err(Error::Vetoed {
                     name,
-                    why: in_one_line(&ran.words).unwrap_or_else(|| ran.end()),
+                    why: in_one_line(ran.words()).unwrap_or_else(|| ran.end()),
                 });
             }
         }

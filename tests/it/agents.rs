@@ -85,3 +85,19 @@ fn a_program_is_asked_again_when_another_has_taken_its_place() {
     std::fs::write(cache.parent().unwrap(), "a file in its way").unwrap();
     assert_eq!(row(&sandbox, "claude")["version"], "2.1.330");
 }
+
+#[test]
+fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    sandbox
+        .program("codex", "setsid sh -c 'echo $$ > \"$ROOT/left\"; exec sleep 60' & echo codex-cli 0.169.0");
+    let since = std::time::Instant::now();
+    let table = sandbox.proq(&["agents"]).ok();
+    assert!(since.elapsed() < std::time::Duration::from_secs(40), "{:?}", since.elapsed());
+    assert!(squeezed(&table).contains("codex  0.169.0"), "{table}");
+    let left = std::fs::read_to_string(sandbox.root().join("left")).unwrap();
+    let _ = std::process::Command::new("kill").arg(left.trim()).status();
+}
