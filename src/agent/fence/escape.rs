@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::guard::Update;
 use super::hook::Hook;
+use super::said::each_line;
 use crate::event::{Event, Name};
 use crate::git::{self, RepoPath};
 use crate::lane::Project;
@@ -79,9 +79,9 @@ fn place_of(project: &Project, git_dir: &Path) -> Option<Elsewhere> {
 pub(super) fn tell_of_files(project: &Project, lane: &LaneRecord, attempt: u32, fence: &Path) {
     let Ok(began) = Layout::fence_record(fence).metadata() else { return };
     let log = project.store.layout().run_log(&lane.name, attempt);
-    let lanes = [project.lanes_dir().as_os_str().as_bytes(), b"/"].concat();
-    for there in elsewhere(project, lane) {
-        let named = named_in(&log, &there.top, &lanes);
+    let places = elsewhere(project, lane);
+    let named = named_in(&log, &places, &project.lanes_dir());
+    for (there, named) in places.into_iter().zip(named) {
         let since = |path: &RepoPath| changed_since(&path.under(&there.top), &began);
         let paths: Vec<RepoPath> = named.into_iter().filter(since).collect();
         if paths.is_empty() {
@@ -122,37 +122,56 @@ fn changed_since(path: &Path, began: &std::fs::Metadata) -> bool {
     })
 }
 
-/// The paths below `top` that stand in a file. Those of the lanes that lie in the main checkout are not its own.
-fn named_in(log: &Path, top: &Path, lanes: &[u8]) -> BTreeSet<RepoPath> {
-    let mut out = BTreeSet::new();
-    let Ok(file) = File::open(log) else { return out };
-    let start = [top.as_os_str().as_bytes(), b"/"].concat();
-    let apart = lanes.strip_prefix(start.as_slice()).unwrap_or_default();
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    while out.len() < MOST && reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-        collect(&line, &start, apart, &mut out);
-        line.clear();
-    }
+/// For each place the paths in it that stand in a log, which is read once for all of them.
+fn named_in(log: &Path, places: &[Elsewhere], lanes: &Path) -> Vec<BTreeSet<RepoPath>> {
+    let mut out = vec![BTreeSet::new(); places.len()];
+    let below = |dir: &Path| [dir.as_os_str().as_bytes(), b"/"].concat();
+    let tops: Vec<Vec<u8>> = places.iter().map(|place| below(&place.top)).collect();
+    let lanes = below(lanes);
+    // Lanes mostly lie in the main checkout, so one start is what all paths have in common.
+    let mut starts: Vec<&[u8]> = tops.iter().map(Vec::as_slice).collect();
+    starts.sort_unstable();
+    starts.dedup_by(|longer, shorter| longer.starts_with(shorter));
+    each_line(log, |line| {
+        for start in &starts {
+            collect(line, start, |path| {
+                let of = |top: &Vec<u8>| path.strip_prefix(top.as_slice());
+                let Some(at) =
+                    (0..tops.len()).filter(|at| of(&tops[*at]).is_some()).max_by_key(|at| tops[*at].len())
+                else {
+                    return;
+                };
+                // What lies among the lanes is no file of the main checkout.
+                let strange = path.starts_with(&lanes) && !tops[at].starts_with(&lanes);
+                if let (false, Some(inside)) = (strange || out[at].len() >= MOST, of(&tops[at])) {
+                    add(inside, &mut out[at]);
+                }
+            });
+        }
+        true
+    });
     out
 }
 
-fn collect(line: &[u8], start: &[u8], apart: &[u8], out: &mut BTreeSet<RepoPath>) {
+/// Hands over each absolute path below `start` that stands in a line.
+fn collect(line: &[u8], start: &[u8], mut each: impl FnMut(&[u8])) {
     let mut rest = line;
     while let Some(at) = find(rest, start) {
-        rest = &rest[at + start.len()..];
-        if !apart.is_empty() && rest.starts_with(apart) {
-            continue;
-        }
-        let end = rest.iter().position(|b| b.is_ascii_whitespace() || ENDS.contains(b));
-        let path = &rest[..end.unwrap_or(rest.len())];
-        // A full stop may end the sentence and not the name.
-        for path in [path, path.trim_ascii_end().strip_suffix(b".").unwrap_or_default()] {
-            let plain = |part: &OsStr| part != ".git" && part != "." && part != "..";
-            let parts = Path::new(OsStr::from_bytes(path)).iter();
-            if !path.is_empty() && parts.clone().count() > 0 && parts.clone().all(plain) {
-                out.insert(RepoPath::new(path));
-            }
+        let path = &rest[at..];
+        let inside = &path[start.len()..];
+        let end = inside.iter().position(|b| b.is_ascii_whitespace() || ENDS.contains(b));
+        each(&path[..start.len() + end.unwrap_or(inside.len())]);
+        rest = inside;
+    }
+}
+
+/// Adds a path within a place; with and without a full stop, which may end the sentence and not the name.
+fn add(path: &[u8], out: &mut BTreeSet<RepoPath>) {
+    for path in [path, path.trim_ascii_end().strip_suffix(b".").unwrap_or_default()] {
+        let plain = |part: &OsStr| part != ".git" && part != "." && part != "..";
+        let parts = Path::new(OsStr::from_bytes(path)).iter();
+        if !path.is_empty() && parts.clone().count() > 0 && parts.clone().all(plain) {
+            out.insert(RepoPath::new(path));
         }
     }
 }
@@ -184,10 +203,14 @@ mod tests {
 
     #[test]
     fn paths_are_found_in_every_kind_of_output() {
-        let mut out = BTreeSet::new();
-        let line = br#"{"path":"/r/a.rs","n":"/r/x/b.rs:12"} wrote /r/c.txt. and `/r/d` /r/.git/config /r/../e /rest/f /r/ /r/l/x/a"#;
-        collect(line, b"/r/", b"l/", &mut out);
-        let found: Vec<String> = out.iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["a.rs", "c.txt", "c.txt.", "d", "x/b.rs"]);
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let line = br#"{"path":"/r/a.rs","n":"/r/x/b.rs:12"} wrote /r/c.txt. and `/r/d` /r/.git/config /r/../e /rest/f /r/ /r/l/x/a /r/l/y/b /q/z"#;
+        std::fs::write(&log, line).unwrap();
+        let place = |top: &str| Elsewhere { lane: None, top: PathBuf::from(top) };
+        let found = named_in(&log, &[place("/r"), place("/r/l/x"), place("/q")], Path::new("/r/l"));
+        let shown = |paths: &BTreeSet<RepoPath>| paths.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(shown(&found[0]), ["a.rs", "c.txt", "c.txt.", "d", "x/b.rs"]);
+        assert_eq!((shown(&found[1]), shown(&found[2])), (vec!["a".to_owned()], vec!["z".to_owned()]));
     }
 }

@@ -6,6 +6,7 @@ mod by_hand;
 mod escape;
 mod guard;
 mod hook;
+mod said;
 mod shims;
 mod stash;
 

@@ -1,9 +1,8 @@
 //! Owns what an agent takes off the stash. Git asks no hook when an entry goes and others stay, so it is noticed afterwards.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
+use super::said::each_line;
 use crate::event::{Event, Name};
 use crate::git::Oid;
 use crate::lane::Project;
@@ -35,13 +34,10 @@ pub(super) fn keep_dropped(project: &Project, lane: &LaneRecord, attempt: u32, f
 
 fn named_in(log: &Path, mut wanted: Vec<Oid>) -> Vec<Oid> {
     let mut out = Vec::new();
-    let Ok(file) = File::open(log) else { return out };
-    let mut reader = BufReader::new(file);
-    let mut line = Vec::new();
-    while !wanted.is_empty() && reader.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
-        let text = String::from_utf8_lossy(&line);
+    each_line(log, |line| {
+        let text = String::from_utf8_lossy(line);
         out.extend(wanted.extract_if(.., |entry| text.contains(&entry.to_string())));
-        line.clear();
-    }
+        !wanted.is_empty()
+    });
     out
 }

@@ -9,7 +9,7 @@ const USUAL_LINE: usize = 64 * 1024;
 
 /// A line without its end.
 #[derive(Clone, Copy)]
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// All of it.
     Whole(&'a [u8]),
     /// One that is too long to be held.
@@ -18,14 +18,14 @@ pub(super) enum Line<'a> {
 
 /// What has come of a line so far.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     held: Vec<u8>,
     skipping: bool,
 }
 
 impl Lines {
     /// Takes the next bytes, and hands over each line that ends in them.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
+    pub(crate) fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(Line<'_>)) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let mut ahead = rest;
@@ -52,7 +52,7 @@ impl Lines {
     }
 
     /// Hands over a last line that has no end.
-    pub(super) fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         self.skipping = false;
         if !self.held.is_empty() {
             self.last(&mut each);

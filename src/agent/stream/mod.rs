@@ -23,6 +23,7 @@ mod tests;
 mod trouble;
 
 pub(crate) use event::Event;
+pub(crate) use lines::{Line, Lines};
 pub(crate) use price::{Price, Prices};
 pub(crate) use reader::{Dialect, Reader};
 pub(crate) use summary::{Class, Exit, Summary};
