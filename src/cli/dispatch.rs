@@ -3,9 +3,9 @@
 use clap::Args;
 
 use super::{Done, Session};
-use crate::event;
+use crate::event::{self, Current};
 use crate::explain::Exit;
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::note::Listener;
 
 /// Hands out events until none is due. Started by whoever wrote one.
@@ -16,7 +16,10 @@ pub(crate) struct Dispatch {}
 pub(super) fn run(session: &Session, _args: &Dispatch) -> Done {
     crate::process::leave_session();
     let project = Project::open(&session.dir, Listener::silent())?;
-    let done = event::dispatch(&project.repo, &project.store, &project.layers, &project.settings);
+    let done = event::dispatch(project.repo.common_dir(), &|| {
+        let Project { repo, layers, settings, .. } = Project::open(&session.dir, Listener::silent())?;
+        Ok::<_, lane::Error>(Current { repo, layers, settings })
+    });
     if let Err(e) = &done {
         event::log_hook(&project.store, "-", "events were not handed out", &e.to_string(), "");
     }

@@ -25,54 +25,76 @@ const MOMENT: Duration = Duration::from_millis(250);
 /// How often one who has nothing to do looks again while another is still at it.
 const GLANCE: Duration = Duration::from_millis(50);
 
+/// All that events are handed to, by their names in the cursor. Which of them want an event is said by the settings at the
+/// time when it is handed out.
+const WHOM: [&str; 4] = ["hooks", "notify", "webhook", "slack"];
+
 /// Somebody to hand events to.
-pub(super) trait Sink: Sync {
-    /// Its name in the cursor.
+pub(super) trait Sink {
+    /// Its name in the cursor, one of [`WHOM`].
     fn name(&self) -> &'static str;
 
     /// Hands it an event, if it wants that.
     fn take(&self, store: &Store, event: &Event);
 }
 
+/// A repository with its settings as they are now.
+pub(crate) struct Current {
+    /// The repository.
+    pub(crate) repo: Repo,
+    /// Its layers of settings.
+    pub(crate) layers: Layers,
+    /// What they come to.
+    pub(crate) settings: Settings,
+}
+
+impl Current {
+    /// The one of this name, if the settings want it.
+    fn sink(&self, store: &Store, whom: &str) -> Result<Option<Box<dyn Sink>>, Error> {
+        let (notify, home) = (&self.settings.notify, self.repo.home());
+        if whom == "hooks" {
+            let approvals = Approvals::read(&self.repo, store)?;
+            let hooks = Hooks::of(&self.repo, store, &approvals, &self.layers, &self.settings);
+            return Ok(Some(Box::new(hooks)));
+        }
+        if whom == "notify" {
+            let local = Local { notify: notify.clone(), home: home.to_owned() };
+            return Ok(Local::is_on(notify).then(|| Box::new(local) as Box<dyn Sink>));
+        }
+        let name = home.file_name().unwrap_or_default().to_string_lossy();
+        let post = Post::all(notify, &name).into_iter().find(|post| post.name() == whom);
+        Ok(post.map(|post| Box::new(post) as Box<dyn Sink>))
+    }
+}
+
+/// Opens the repository anew.
+pub(crate) type Open<'a, E> = &'a (dyn Fn() -> Result<Current, E> + Sync);
+
 /// Hands out all that is due. Returns at once when another process is at it.
 ///
 /// # Errors
-/// When cursor, log or approvals cannot be read or written; what is due stays due.
-pub(crate) fn dispatch(
-    repo: &Repo,
-    store: &Store,
-    layers: &Layers,
-    settings: &Settings,
-) -> Result<(), Error> {
+/// When the settings, the cursor, the log or approvals cannot be read or written; what is due stays due.
+pub(crate) fn dispatch<E: From<Error> + Send>(common_dir: &Path, open: Open<'_, E>) -> Result<(), E> {
+    let store = Store::at(common_dir, Listener::silent());
     let mut lock = match store.locks().take_within(&LockName::Dispatch, Limit::For(MOMENT)) {
         Ok(lock) => lock,
         Err(Error::Locked { .. }) => return Ok(()),
-        Err(e) => return Err(e),
+        Err(e) => return Err(e.into()),
     };
-    let approvals = Approvals::read(repo, store)?;
-    let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(Hooks::of(repo, store, &approvals, layers, settings))];
-    let (notify, home) = (&settings.notify, repo.home());
-    if Local::is_on(notify) {
-        sinks.push(Box::new(Local { notify: notify.clone(), home: home.to_owned() }));
-    }
-    let name = home.file_name().unwrap_or_default().to_string_lossy();
-    for post in Post::all(notify, &name) {
-        sinks.push(Box::new(post));
-    }
     loop {
-        let Some((held, last)) = end_if_over(store, &sinks, lock)? else { return Ok(()) };
+        let Some((held, last)) = end_if_over(&store, lock)? else { return Ok(()) };
         lock = held;
-        hand_out(repo.common_dir(), store, &sinks, last)?;
+        hand_out(common_dir, &store, open, last)?;
     }
 }
 
 /// Lets go of the lock when nothing is due; else returns it with the number of the last event there is. No event can be
 /// written meanwhile.
-fn end_if_over(store: &Store, sinks: &[Box<dyn Sink>], lock: Guard) -> Result<Option<(Guard, u64)>, Error> {
+fn end_if_over(store: &Store, lock: Guard) -> Result<Option<(Guard, u64)>, Error> {
     let _events = store.locks().take(&LockName::Events)?;
     if let Some(cursor) = Cursor::read(store)? {
         let last = last_number(store)?;
-        if sinks.iter().any(|sink| cursor.of(sink.name()) < last) {
+        if WHOM.iter().any(|whom| cursor.of(whom) < last) {
             return Ok(Some((lock, last)));
         }
         Cursor::end(store)?;
@@ -82,48 +104,70 @@ fn end_if_over(store: &Store, sinks: &[Box<dyn Sink>], lock: Guard) -> Result<Op
 }
 
 /// What those who are handed events share.
-struct Round<'a> {
+struct Round<'a, E> {
     common_dir: &'a Path,
+    open: Open<'a, E>,
     path: PathBuf,
     cursor: Mutex<Cursor>,
-    all: Vec<&'static str>,
     /// Who has nothing to do.
-    idle: Mutex<Vec<bool>>,
+    idle: Mutex<[bool; WHOM.len()]>,
 }
 
 /// Hands out until nobody has anything to do. Each is handed events by a thread of its own, so that nobody waits for one who
 /// is slow.
-fn hand_out(common_dir: &Path, store: &Store, sinks: &[Box<dyn Sink>], last: u64) -> Result<(), Error> {
+fn hand_out<E: From<Error> + Send>(
+    common_dir: &Path,
+    store: &Store,
+    open: Open<'_, E>,
+    last: u64,
+) -> Result<(), E> {
     let round = Round {
         common_dir,
+        open,
         path: store.layout().dispatch(),
         cursor: Mutex::new(Cursor::read(store)?.unwrap_or_default()),
-        all: sinks.iter().map(|sink| sink.name()).collect(),
-        idle: Mutex::new(vec![false; sinks.len()]),
+        idle: Mutex::default(),
     };
     std::thread::scope(|scope| {
-        let mut threads = Vec::new();
-        for (at, sink) in sinks.iter().enumerate() {
-            let (round, sink) = (&round, sink.as_ref());
-            threads.push(scope.spawn(move || {
-                let done = round.feed(at, sink);
-                round.is_over(at, true);
-                done
-            }));
-        }
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+        let round = &round;
+        let threads = WHOM.iter().enumerate().map(|(at, whom)| {
+            scope.spawn(move || {
+                let _over = Over { round, at };
+                round.feed(at, whom)
+            })
+        });
+        let threads: Vec<_> = threads.collect();
+        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| thread.join();
+        let ended: Vec<_> = threads.into_iter().map(join).collect();
+        // What one was doing that panicked is due still; nobody else was kept from theirs.
+        ended.into_iter().try_for_each(|ended| ended.unwrap_or_else(|why| std::panic::resume_unwind(why)))
     })?;
     // Numbers that nothing can be read of, since a later program wrote them or the disk lost them, are nobody's.
-    for sink in sinks {
-        round.note(sink.name(), last)?;
+    for whom in WHOM {
+        round.note(whom, last)?;
     }
     Ok(())
 }
 
-impl Round<'_> {
-    fn feed(&self, at: usize, sink: &dyn Sink) -> Result<(), Error> {
+/// Says at the end of one's work, however it ends, that one has nothing to do.
+struct Over<'a, 'b, E> {
+    round: &'a Round<'b, E>,
+    at: usize,
+}
+
+impl<E> Drop for Over<'_, '_, E> {
+    fn drop(&mut self) {
+        self.round.is_over(self.at, true);
+    }
+}
+
+impl<E> Round<'_, E> {
+    fn feed(&self, at: usize, whom: &str) -> Result<(), E>
+    where
+        E: From<Error>,
+    {
         let store = Store::at(self.common_dir, Listener::silent());
-        let begin = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).of(sink.name());
+        let begin = self.cursor.lock().unwrap_or_else(PoisonError::into_inner).of(whom);
         let mut reader = Reader::after(&store, begin);
         loop {
             let events = reader.poll()?;
@@ -136,12 +180,15 @@ impl Round<'_> {
             }
             self.is_over(at, false);
             for event in events {
-                if !event.no_hooks {
+                // Each by the settings of its time: whoever wrote it judged by them that it is due.
+                if !event.no_hooks
+                    && let Some(sink) = (self.open)()?.sink(&store, whom)?
+                {
                     fault::point("dispatch.before");
                     sink.take(&store, &event);
                     fault::point("dispatch.taken");
                 }
-                self.note(sink.name(), event.n)?;
+                self.note(whom, event.n)?;
             }
         }
     }
@@ -158,7 +205,7 @@ impl Round<'_> {
         if cursor.of(whom) >= number {
             return Ok(());
         }
-        cursor.advance(whom, number, &self.all);
+        cursor.advance(whom, number, &WHOM);
         cursor.save(&self.path)
     }
 }
@@ -211,7 +258,7 @@ impl Sink for Hooks {
                 continue;
             }
             let ran = hook::run(&hook, &About::event(event, &self.home), self.limit, &|| false);
-            hook::log(store, &at, &hook.called(), &ran.end(), &ran.words);
+            hook::log(store, &at, &hook.called(), &ran.end(), ran.words());
         }
     }
 }

@@ -14,7 +14,7 @@ mod trigger;
 
 pub(crate) use approval::{Approvals, Command};
 use cursor::Cursor;
-pub(crate) use dispatch::{Hooks, dispatch};
+pub(crate) use dispatch::{Current, Hooks, dispatch};
 pub(crate) use hook::{About, Hook, log as log_hook, run as run_hook};
 pub(crate) use log::{Event, Log, Name, last_number};
 pub(crate) use reader::Reader;

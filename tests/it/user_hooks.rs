@@ -297,3 +297,25 @@ fn a_hook_that_says_too_much_is_cut_and_its_log_is_put_aside() {
     assert!(log(&sandbox).len() < 100 * 1024);
     assert_eq!(std::fs::metadata(sandbox.repo.join(".git/proq/hooks.log.1")).unwrap().len(), 1_100_000);
 }
+
+#[test]
+fn a_hook_that_is_set_while_another_one_runs_is_run_at_what_comes_then() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("begun");
+    sandbox.pipe("go");
+    let root = sandbox.root();
+    let line = format!("echo > '{0}/begun'; read line < '{0}/go'", root.display());
+    sandbox.git(&["config", "proq.hook.run.ended", &line]);
+    let _ = sandbox.proq(&["spawn", "-n", "a", "--wait", "--", "true"]).ok();
+    let _ = sandbox.hear("begun");
+    let note = |file: &str| format!("echo \"$PROQ_EVENT $PROQ_LANE\" >> '{}'", root.join(file).display());
+    sandbox.git(&["config", "proq.hook.run.started", &note("started")]);
+    sandbox.git(&["config", "proq.notify.sound", &note("sound")]);
+    sandbox.git(&["config", "proq.hook.run.ended", "true"]);
+    let _ = sandbox.proq(&["spawn", "-n", "b", "--wait", "--", "true"]).ok();
+    sandbox.tell("go");
+    all_told(&sandbox);
+    let told = |file: &str| std::fs::read_to_string(root.join(file)).unwrap_or_default();
+    assert_eq!(told("started"), "run.started b\n");
+    assert!(told("sound").contains("run.ended b\n"), "{}", told("sound"));
+}
