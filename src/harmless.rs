@@ -1,7 +1,8 @@
-//! Owns showing text that an agent wrote: nothing in it may move the cursor, change colours, or turn a line around.
+//! Owns making text harmless that an agent or a stranger's repository wrote: nothing in it may move the cursor, change colours,
+//! or turn a line around.
 
 /// One line of it, with each character that a terminal would obey written out.
-pub(super) fn line(text: &str) -> String {
+pub(crate) fn line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -14,7 +15,7 @@ pub(super) fn line(text: &str) -> String {
 }
 
 /// All of its lines.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = String> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = String> {
     text.trim_end().split('\n').map(|text| line(text.strip_suffix('\r').unwrap_or(text)))
 }
 

@@ -21,6 +21,7 @@ mod explain;
 mod facade;
 mod fault;
 mod git;
+mod harmless;
 mod health;
 mod interrupt;
 mod lane;

@@ -23,7 +23,6 @@ mod everywhere;
 mod gc;
 mod grid;
 mod groups;
-mod harmless;
 mod hook;
 mod hooks;
 mod identity;

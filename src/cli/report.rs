@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::ui;
 use crate::explain::{Exit, Explain};
-use crate::{agent, config, git, interrupt, lane, merge, preview, process, store};
+use crate::{agent, config, git, harmless, interrupt, lane, merge, preview, process, store};
 
 /// A command that did not do what was asked, and why.
 #[derive(Debug)]
@@ -67,14 +67,19 @@ pub(crate) fn show(failure: &Failure, json: bool) -> Exit {
         ui::Ui { json, quiet: true }.object(shown);
         return exit;
     }
-    ui::error_line("error:", &said, true);
+    ui::error_line("error:", &shown(&said), true);
     for cause in causes {
-        ui::error_line("  caused by:", &cause, false);
+        ui::error_line("  caused by:", &shown(&cause), false);
     }
     for hint in hints {
-        ui::error_line(&style("hint:").cyan().for_stderr().to_string(), &hint, false);
+        ui::error_line(&style("hint:").cyan().for_stderr().to_string(), &shown(&hint), false);
     }
     exit
+}
+
+/// Names and settings in it may come from a repository that somebody else wrote.
+fn shown(text: &str) -> String {
+    harmless::lines(text).collect::<Vec<_>>().join("\n")
 }
 
 /// The chain of causes, without the ones that the line above has in it.

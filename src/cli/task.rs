@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session, harmless, identity, spawn, ui};
+use super::{Done, Failure, Mistake, Session, identity, spawn, ui};
 use crate::explain::Exit;
+use crate::harmless;
 use crate::lane::{self, Own, Project, Said};
 use crate::store::records::{ReportRecord, RunRecord};
 use crate::store::{Record, path_form};

@@ -10,6 +10,7 @@ use super::{Cursor, no_hooks};
 use crate::config::Room;
 use crate::fault;
 use crate::git::RepoPath;
+use crate::harmless;
 use crate::store::{Error, LockName, Moment, Store, now, rename_new, sync_dir};
 
 /// How much of the log's end is read to find the last number; one line is far shorter.
@@ -118,7 +119,7 @@ pub(crate) struct Event {
 impl Event {
     /// An event that happens now, about nobody. It gets its number in the log.
     pub(crate) fn now(name: Name, message: impl Into<String>) -> Event {
-        let message = message.into();
+        let message = harmless::line(&message.into());
         Event {
             n: 0,
             at: now(),

@@ -73,7 +73,9 @@ mod tests {
 
     #[test]
     fn a_terminal_is_told_as_it_understands_it() {
-        let mut event = Event::now(Name::RunEnded, "lane 'a;b': \x1b]0;evil\x07done");
+        let mut event = Event::now(Name::RunEnded, "");
+        // A log may hold what no event of today's program does.
+        event.message = "lane 'a;b': \x1b]0;evil\x07done".to_owned();
         event.lane = Some("a;b".to_owned());
         let said = |desktop, tmux| sequences(&all(), desktop, &event, tmux);
         let title = "\x1b]2;lane 'a;b': ]0;evildone\x07";

@@ -59,3 +59,13 @@ fn each_command_is_approved_and_taken_back_by_itself() {
     let _ = sandbox.proq(&["approve", "--revoke"]).ok();
     assert_eq!(approved(&sandbox), [""; 0]);
 }
+
+#[test]
+fn what_a_repository_says_cannot_move_the_cursor() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "verify.commands = [\"true \\u001b[2J\\u202ex\"]\n");
+    let out = sandbox.proq(&["list"]);
+    assert_ne!(out.code, 0);
+    let marks = ['\u{1b}', '\u{202e}'];
+    assert!(!out.stderr.contains(marks) && out.stderr.contains("\\u{1b}[2J"), "{}", out.stderr);
+}

@@ -6,6 +6,7 @@ use super::json::{LONGEST_MESSAGE, cut};
 use super::tally::Tally;
 use super::trouble::judge;
 use super::{Cost, Refusal, SessionTotals, Tokens, Trouble};
+use crate::harmless;
 
 /// How a process ended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,5 +179,5 @@ fn without_result(tally: &Tally, exit: Exit) -> End {
 /// A message as one line that fits in a list.
 pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    cut(&words.join(" "), 300)
+    cut(&harmless::line(&words.join(" ")), 300)
 }

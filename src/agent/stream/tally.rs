@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::json::{LONGEST_MESSAGE, LONGEST_NAME, LONGEST_OUTPUT, LONGEST_TEXT, cut};
 use super::summary::End;
 use super::{Cost, Event, Prices, SessionTotals, Tokens, Trouble};
+use crate::harmless;
 
 /// How many refusals are kept.
 const MOST_REFUSALS: usize = 50;
@@ -121,11 +122,15 @@ impl Tally {
 
     /// The session is this one from here on.
     pub(super) fn session(&mut self, id: &str, model: Option<&str>) {
-        let model = model.filter(|m| !m.is_empty()).map(|m| cut(m, LONGEST_NAME));
-        let id = cut(id, LONGEST_NAME);
+        let model = model.filter(|m| !m.is_empty()).map(name);
+        // It is going to stand on a command line.
+        if !is_session(id) {
+            return;
+        }
+        let id = id.to_owned();
         let news =
             self.progress.session.as_ref() != Some(&id) || model.is_some() && model != self.progress.model;
-        if id.is_empty() || !news {
+        if !news {
             return;
         }
         self.progress.session = Some(id.clone());
@@ -136,7 +141,7 @@ impl Tally {
     /// The agent names its model elsewhere.
     pub(super) fn model(&mut self, model: &str) {
         if !model.is_empty() {
-            self.progress.model = Some(cut(model, LONGEST_NAME));
+            self.progress.model = Some(name(model));
         }
     }
 
@@ -180,7 +185,7 @@ impl Tally {
 
     /// A tool was called.
     pub(super) fn tool(&mut self, id: &str, name: &str, input: Value, parent: Option<&str>) {
-        let name = cut(name, LONGEST_NAME);
+        let name = self::name(name);
         self.progress.tool_calls += 1;
         self.progress.last_tool = Some(name.clone());
         let parent = parent.map(|p| cut(p, LONGEST_NAME));
@@ -270,7 +275,7 @@ impl Tally {
 
     /// The agent waits for somebody to allow a tool.
     pub(super) fn asked(&mut self, id: &str, tool: &str, input: Value) {
-        let (id, tool) = (cut(id, LONGEST_NAME), cut(tool, LONGEST_NAME));
+        let (id, tool) = (cut(id, LONGEST_NAME), name(tool));
         self.push(Event::PermissionAsked { id, tool, input });
     }
 
@@ -280,7 +285,7 @@ impl Tally {
         if id.is_some() && self.refused.iter().any(|r| r.id == id) {
             return;
         }
-        let (tool, message) = (cut(tool, LONGEST_NAME), cut(message, LONGEST_MESSAGE));
+        let (tool, message) = (name(tool), cut(message, LONGEST_MESSAGE));
         if self.refused.len() < MOST_REFUSALS {
             self.refused.push(Refusal { id, tool: tool.clone(), message: message.clone() });
         }
@@ -379,6 +384,17 @@ impl Tally {
     }
 }
 
+/// A name that is shown to people.
+fn name(text: &str) -> String {
+    cut(&harmless::line(text), LONGEST_NAME)
+}
+
+/// Whether a text can be a session's id: no option, nothing that a shell or a path would take for more than a word.
+fn is_session(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/@".contains(&b);
+    (1..=LONGEST_NAME).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(plain)
+}
+
 /// The last few names that were seen: enough to tell a message or call that goes on from a new one.
 #[derive(Default)]
 pub(super) struct Recent {
@@ -391,7 +407,7 @@ impl Recent {
 
     /// Notes a name; whether it is a new one.
     pub(super) fn is_new(&mut self, name: &str) -> bool {
-        let name = cut(name, LONGEST_NAME);
+        let name = self::name(name);
         if self.names.contains(&name) {
             return false;
         }

@@ -1,6 +1,7 @@
 //! Owns what a supervising agent is told first: how the lanes stand, what it can do, and what it must not.
 
-use crate::cli::{Failure, harmless, list};
+use crate::cli::{Failure, list};
+use crate::harmless;
 use crate::lane::Project;
 use crate::store::Record;
 use crate::store::records::ReportRecord;

@@ -217,3 +217,37 @@ fn copilot_says_that_it_tries_again_in_lines_that_do_not_last() {
     let none = SessionTotals::default();
     assert_eq!(read(Dialect::Copilot, &none, b"{\"ephemeral\":true,\"type\":\"x\"}", exit(0)).0, []);
 }
+
+#[test]
+fn a_session_is_a_plain_word_or_none() {
+    let run = |id: &str| {
+        let line = json!({"type": "result", "subtype": "success", "is_error": false, "session_id": id});
+        lines(Dialect::Claude, &[&line.to_string()], exit(0)).1.session
+    };
+    assert_eq!(run("ses_e0-4.7:x/y").as_deref(), Some("ses_e0-4.7:x/y"));
+    for bad in [
+        "--dangerously-skip-permissions",
+        "-x",
+        "a b",
+        "a\nb",
+        "a;b",
+        "$(id)",
+        "\u{1b}[2J",
+        "",
+        &"x".repeat(300),
+    ] {
+        assert_eq!(run(bad), None, "{bad:?}");
+    }
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_in_no_name_and_no_detail() {
+    let text = [
+        json!({"type": "assistant", "message": {"id": "m", "content": [{"type": "tool_use", "id": "t", "name": "x\u{1b}[2J", "input": {}}]}}),
+        json!({"type": "result", "subtype": "success", "is_error": true, "result": "boom\nother: done\u{1b}]0;evil\u{7}", "session_id": "s"}),
+    ];
+    let text = text.map(|line| line.to_string());
+    let (_, summary) = lines(Dialect::Claude, &[&text[0], &text[1]], exit(1));
+    assert_eq!(summary.detail.as_deref(), Some("boom other: done\\u{1b}]0;evil\\u{7}"));
+    assert_eq!(summary.last_tool.as_deref(), Some("x\\u{1b}[2J"));
+}
