@@ -33,6 +33,8 @@ mod failing_calls;
 mod fence;
 mod fence_guard;
 mod forecast;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod gc;
 mod guard;
 mod histories;
