@@ -141,6 +141,7 @@ impl Tenant {
 
 async fn attend(watch: &Watch<'_>, tenant: &mut Tenant, wishes: &mut Wishes) -> (ExitStatus, Option<Cause>) {
     let limit = watch.limits.time.and_then(|time| Instant::now().checked_add(time));
+    process::let_go_of_code();
     let cause = tokio::select! {
         biased;
         () = wishes.any() => Cause::Asked,

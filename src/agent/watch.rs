@@ -143,6 +143,7 @@ impl Watch<'_> {
     }
 
     async fn attend(&self, child: &mut Spawned, hearing: &mut Hearing, wishes: &mut Wishes) -> Outcome {
+        process::let_go_of_code();
         loop {
             let more = self.hear(hearing);
             if let Some(cause) = self.is_too_much(hearing) {
@@ -162,6 +163,7 @@ impl Watch<'_> {
                 () = until(due) => {
                     hearing.live.write(hearing.reader.progress());
                     self.take_note(hearing);
+                    process::let_go_of_code();
                 }
                 () = until(limit) => {
                     if let Some((_, cause)) = next && !self.shows_signs(hearing, cause) {
@@ -220,6 +222,8 @@ impl Watch<'_> {
             Ok(()) => hearing.session = None,
             Err(_) => hearing.live.changed(),
         }
+        // Reading and writing a record takes more code than all the rest of a run.
+        process::let_go_of_code();
     }
 
     fn is_too_much(&self, hearing: &Hearing) -> Option<Cause> {

@@ -41,6 +41,8 @@ mod histories;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
+#[cfg(target_os = "linux")]
+mod lean;
 mod library;
 mod list;
 mod logs;
