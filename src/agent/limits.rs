@@ -35,6 +35,8 @@ pub(super) enum Cause {
     Context,
     /// The window that it was in is gone.
     Closed,
+    /// It could not be watched any more.
+    Lost,
 }
 
 /// The clock of one run.

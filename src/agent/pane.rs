@@ -15,7 +15,7 @@ use super::limits::Cause;
 use super::order::account;
 use super::stream::Exit;
 use super::tenant::{DOOR, Lease, Word};
-use super::watch::{Ended, Watch, until};
+use super::watch::{Ended, KILLED, Watch, until};
 use super::window;
 use super::wishes::Wishes;
 use crate::lane;
@@ -25,9 +25,6 @@ use crate::store::records::{RunRecord, Window};
 
 /// How long the first process of a window may take until it says something.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// How a process ended that was killed.
-const KILLED: i32 = 9;
 
 /// The first process of a window.
 struct Tenant {
@@ -46,32 +43,37 @@ pub(super) async fn run(
     wishes: &mut Wishes,
     started: impl FnOnce(u32) -> Result<(), Error>,
 ) -> Result<Ended, Error> {
-    let grace = watch.project.settings.stop_grace;
     let listener = listen(watch)?;
     let lease = lease(watch)?;
     let window = window::open(watch.project, watch.lane, watch.attempt, watch.exe)?;
     let moved = async { greet(&listener, &lease).await };
     let late = || Err(Error::Window { why: "nothing was heard of it".to_owned() });
-    let mut tenant = tokio::time::timeout(PATIENCE, moved).await.unwrap_or_else(|_| late())?;
+    let moved = tokio::time::timeout(PATIENCE, moved).await.unwrap_or_else(|_| late());
     drop(listener);
     // Nobody else is let in.
     drop(std::fs::remove_file(door(watch).join(DOOR)));
+    let mut tenant = match moved {
+        Ok(tenant) => tenant,
+        Err(e) => {
+            // It may have started the agent, and not been heard.
+            watch.end_all(0);
+            return Err(e);
+        }
+    };
     let group = tenant.pid;
     if let Err(e) = note(watch, &window).and_then(|()| started(group)) {
-        process::end_group(group, grace);
+        watch.end_all(group);
+        window::close(&window, group);
         return Err(e);
     }
     let (status, cause) = attend(watch, &mut tenant, wishes).await;
-    if process::group_lives(group) {
-        process::end_group(group, grace);
-    }
-    let strays = if watch.order.keeps_strays { 0 } else { process::end_strays(watch.mark, grace) };
+    let strays = watch.end_all(group);
     window::close(&window, group);
     let mut reader = watch.order.reader();
     let exit = Exit { code: status.code(), signal: status.signal() };
     let summary = reader.finish(exit, &mut Vec::new());
     let account = account(reader.progress(), &summary, None);
-    Ok(Ended { status, cause, strays, summary, account })
+    Ok(Ended { status, cause, strays, summary, account, lost: None })
 }
 
 /// Waits for the window's first process at a door in the run's own folder.
@@ -139,6 +141,7 @@ impl Tenant {
 
 async fn attend(watch: &Watch<'_>, tenant: &mut Tenant, wishes: &mut Wishes) -> (ExitStatus, Option<Cause>) {
     let limit = watch.limits.time.and_then(|time| Instant::now().checked_add(time));
+    process::let_go_of_code();
     let cause = tokio::select! {
         biased;
         () = wishes.any() => Cause::Asked,
@@ -151,8 +154,7 @@ async fn attend(watch: &Watch<'_>, tenant: &mut Tenant, wishes: &mut Wishes) -> 
     process::ask_group(tenant.pid);
     tokio::select! {
         status = tenant.end() => return (status, Some(cause)),
-        () = tokio::time::sleep(watch.project.settings.stop_grace) => {}
-        () = wishes.any() => {}
+        () = watch.patience(wishes) => {}
     }
     process::end_group(tenant.pid, Duration::ZERO);
     (tenant.end().await, Some(cause))

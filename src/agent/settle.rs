@@ -71,7 +71,8 @@ impl Settle<'_> {
         run.detail.clone_from(&verdict.detail);
         run.exit_code = self.ended.status.code();
         run.signal = self.ended.status.signal();
-        run.tip_after = self.project.repo.branch_tip(&self.lane.branch)?;
+        // Its result counts, also where that cannot be looked at any more.
+        run.tip_after = self.project.repo.branch_tip(&self.lane.branch).ok().flatten();
         run.strays = self.ended.strays;
         let session = run.account.session.take();
         run.account =
@@ -135,6 +136,13 @@ impl Settle<'_> {
                 (RunClass::ContextFull, Some("its context was as full as it may get".to_owned()))
             }
             Some(Cause::Closed) => (RunClass::Interrupted, Some("its window was closed".to_owned())),
+            Some(Cause::Lost) => {
+                let why = self.ended.lost.clone().unwrap_or_default();
+                (
+                    RunClass::Interrupted,
+                    Some(format!("it could not be watched any more, and was ended: {why}")),
+                )
+            }
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
         let state = match class {

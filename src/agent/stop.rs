@@ -55,7 +55,10 @@ fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Resul
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    Ok(project.lane(&lane.name)?)
+    // It may have been kept from writing its last word.
+    let lane = project.lane(&lane.name)?;
+    let (state, detail) = effective_state(project, &lane)?;
+    Ok(LaneRecord { state, detail, ..lane })
 }
 
 /// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
@@ -23,10 +23,19 @@ use super::pane;
 use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
-use crate::lane::{self, Project};
+use crate::lane::{self, Project, state_after};
 use crate::store::records::{LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, LockName, Record, new_id};
 use crate::{event, process};
+
+/// How long what came of a run is tried to be written: as long as somebody may need to make room.
+const INSISTENCE: Duration = Duration::from_mins(10);
+
+/// How long until the second try.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+
+/// How long between tries at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Supervises a lane's runs to their end, and starts what follows; `exe` is this program. Standard input carries the run lock; on
 /// standard output the starter waits for a word.
@@ -58,6 +67,7 @@ pub(crate) fn supervise(
         wishes,
         mark,
         answered: false,
+        hurries: false,
         former: Vec::new(),
         afresh: Afresh::default(),
         follow_up: FollowUp::default(),
@@ -88,6 +98,8 @@ struct Supervisor<'a> {
     answered: bool,
     /// How the runs before ended that are being tried again.
     former: Vec<RunClass>,
+    /// Whether somebody wants this process to end, whatever could not be written.
+    hurries: bool,
     /// Which of its runs went on in a new conversation.
     afresh: Afresh,
     /// What is to follow once the run lock is free.
@@ -110,17 +122,19 @@ impl Supervisor<'_> {
     /// Runs `order`, and whatever comes after it, until nothing does. The lock is free afterwards.
     fn work(&mut self, mut order: Order, mut lock: Guard) -> Result<(), Error> {
         loop {
-            let next = self.one(&order);
-            let next = match next {
-                Ok(Next::End) => None,
-                Ok(Next::Again(wait)) => self.again(&order, wait)?,
-                Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
-                Ok(Next::Message) => Some(launch::order_of_messages(self.project, &self.lane, self.exe)?),
-                Err(e) => return Err(e),
-            };
-            if let Some(next) = next {
-                order = next;
-                continue;
+            let next = self.one(&order).and_then(|next| match next {
+                Next::End => Ok(None),
+                Next::Again(wait) => self.again(&order, wait),
+                Next::Afresh(first) => self.go_on_afresh(first),
+                Next::Message => launch::order_of_messages(self.project, &self.lane, self.exe).map(Some),
+            });
+            match next {
+                Ok(Some(next)) => {
+                    order = next;
+                    continue;
+                }
+                Ok(None) => {}
+                Err(e) => return Err(self.give_up(e)),
             }
             drop(lock);
             // Whoever sent something while the lock was held has left it to this process.
@@ -143,11 +157,13 @@ impl Supervisor<'_> {
             self.look_whether_done_before(order, &mut verdict);
         }
         match &next {
-            Next::End => (self.lane, self.follow_up) = settle.write(&verdict)?,
+            Next::End => (self.lane, self.follow_up) = self.insist(|| settle.write(&verdict))?,
             Next::Again(_) | Next::Afresh(_) => {
-                self.lane = settle.write_and_go_on(&verdict, event::Name::AgentRetry)?;
+                self.lane = self.insist(|| settle.write_and_go_on(&verdict, event::Name::AgentRetry))?;
             }
-            Next::Message => self.lane = settle.write_and_go_on(&verdict, event::Name::AgentTold)?,
+            Next::Message => {
+                self.lane = self.insist(|| settle.write_and_go_on(&verdict, event::Name::AgentTold))?;
+            }
         }
         Ok(next)
     }
@@ -263,11 +279,48 @@ impl Supervisor<'_> {
         }
     }
 
+    /// Writes what must not get lost because a disk is full: it is tried until there is room, somebody wants the supervisor to
+    /// end, or too long has passed. What is not there any more is not waited for.
+    fn insist<T>(&mut self, mut write: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let since = Instant::now();
+        let mut wait = FIRST_WAIT;
+        loop {
+            let e = match write() {
+                Err(e) if !self.hurries && !is_of_nothing(&e) && since.elapsed() < INSISTENCE => e,
+                done => return done,
+            };
+            self.hurries = self.runtime.block_on(async {
+                tokio::select! {
+                    () = self.wishes.any() => true,
+                    () = tokio::time::sleep(wait) => false,
+                }
+            });
+            if self.hurries {
+                return Err(e);
+            }
+            wait = (wait * 2).min(LONGEST_WAIT);
+        }
+    }
+
+    /// Says in the lane why nothing runs there any more, where no run did. Returns why.
+    fn give_up(&mut self, why: Error) -> Error {
+        let is_over = self.project.lane(&self.lane.name).is_ok_and(|lane| !lane.state.is_claimed());
+        // Before the starter has its answer, that is why, and it writes so itself.
+        if self.answered && !is_over {
+            let state = state_after(self.project, &self.lane.name, LaneState::Failed);
+            drop(self.end(state, &with_causes(&why)));
+        }
+        why
+    }
+
     /// The lane has no run any more.
     fn end(&mut self, state: LaneState, why: &str) -> Result<(), Error> {
-        self.lane = self.project.update_lane(&self.lane.name, |record| {
-            record.state = state;
-            record.detail = Some(why.to_owned());
+        let (project, name) = (self.project, self.lane.name.clone());
+        self.lane = self.insist(|| {
+            Ok(project.update_lane(&name, |record| {
+                record.state = state;
+                record.detail = Some(why.to_owned());
+            })?)
         })?;
         let told = format!("lane '{}': {state} ({why})", self.lane.name);
         self.project.tell(event::Name::RunEnded, Some(&self.lane), told);
@@ -286,9 +339,19 @@ impl Supervisor<'_> {
             return Ok(None);
         };
         self.lane = self.project.lane(name)?;
-        let order = launch::order_of_messages(self.project, &self.lane, self.exe)?;
-        Ok(Some((lock, order)))
+        match launch::order_of_messages(self.project, &self.lane, self.exe) {
+            Ok(order) => Ok(Some((lock, order))),
+            Err(e) => Err(self.give_up(e)),
+        }
     }
+}
+
+/// Whether an error says that something is not there, such as a repository that was removed.
+fn is_of_nothing(e: &Error) -> bool {
+    let first: &(dyn std::error::Error + 'static) = e;
+    std::iter::successors(Some(first), |e| e.source())
+        .filter_map(|e| e.downcast_ref::<std::io::Error>())
+        .any(|e| e.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// Writes that the agent runs, as which process.

@@ -113,6 +113,7 @@ async fn attend(
     line: &mut UnixStream,
 ) -> std::io::Result<std::process::ExitStatus> {
     let mut told = false;
+    process::let_go_of_code();
     loop {
         tokio::select! {
             // The agent may end of it too; why it did is the terminal all the same.

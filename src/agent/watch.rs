@@ -24,6 +24,9 @@ use crate::store::{LockName, Record, write_atomically};
 /// How many parts of a log are read before anything else gets its turn.
 const PARTS: usize = 16;
 
+/// How a process ended that was killed.
+pub(super) const KILLED: i32 = 9;
+
 /// How a run ended.
 pub(super) struct Ended {
     /// The agent's process.
@@ -36,6 +39,8 @@ pub(super) struct Ended {
     pub(super) summary: Summary,
     /// The same, for its record.
     pub(super) account: Account,
+    /// Why it could not be watched any more, where that is what ended it.
+    pub(super) lost: Option<String>,
 }
 
 /// One run to be watched.
@@ -58,6 +63,10 @@ struct Hearing {
     clock: Clock,
     live: Live,
     events: Vec<Event>,
+    /// The session's id, until it is on record.
+    session: Option<String>,
+    /// Why the run cannot be watched any more.
+    lost: Option<String>,
     /// Whether the run has been asked to come to its end.
     asked_to_wrap_up: bool,
     /// The lane's tip, and when its notes were changed, when it was last looked.
@@ -73,38 +82,30 @@ struct Signs {
 impl Watch<'_> {
     /// Starts the agent, tells `started` its process, and waits for its end, or for a reason to end it. Whatever it left running is
     /// ended too.
+    ///
+    /// # Errors
+    /// When nothing runs: it could not be started, or was ended at once because `started` failed.
     pub(super) async fn run(
         &self,
         wishes: &mut Wishes,
         started: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<Ended, Error> {
-        let failed = |source| process::Error::Start { program: "the agent".into(), source };
-        let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
         let mut child = self.start()?;
         let group = child.id().unwrap_or_default();
-        let grace = self.project.settings.stop_grace;
-        if let Err(e) = started(group) {
-            process::end_group(group, grace);
-            return Err(e);
-        }
-        let mut hearing = Hearing {
-            tail: Tail::open(&log).map_err(lane::Error::io("read", &log))?,
-            reader: self.order.reader(),
-            clock: Clock::start(self.limits, Instant::now()),
-            live: Live::new(self.project.store.layout().run_live(&self.lane.name, self.attempt)),
-            events: Vec::new(),
-            asked_to_wrap_up: false,
-            signs: self.signs(),
+        let mut hearing = match started(group).and_then(|()| self.hearing()) {
+            Ok(hearing) => hearing,
+            Err(e) => {
+                self.end_all(group);
+                return Err(e);
+            }
         };
-        let (status, cause) = match self.attend(&mut child, &mut hearing, wishes).await? {
+        // From here on nothing that cannot be read or written leaves the agent alone.
+        let (status, cause) = match self.attend(&mut child, &mut hearing, wishes).await {
             Outcome::Ended(status) => (status, None),
-            Outcome::End(cause) => (self.stop(&mut child, group, wishes).await.map_err(failed)?, Some(cause)),
+            Outcome::End(cause) => (self.stop(&mut child, group, wishes).await, Some(cause)),
         };
-        if process::group_lives(group) {
-            process::end_group(group, grace);
-        }
-        let strays = if self.order.keeps_strays { 0 } else { process::end_strays(self.mark, grace) };
-        while self.hear(&mut hearing)? {}
+        let strays = self.end_all(group);
+        while self.hear(&mut hearing) {}
         let usage = self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
         if let Ok(bytes) = std::fs::read(usage) {
             hearing.reader.read_usage_file(&bytes, &mut hearing.events);
@@ -113,81 +114,122 @@ impl Watch<'_> {
         let summary = hearing.reader.finish(exit, &mut hearing.events);
         let account = order::account(hearing.reader.progress(), &summary, None);
         hearing.live.remove();
-        Ok(Ended { status, cause, strays, summary, account })
+        Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost })
     }
 
-    async fn attend(
-        &self,
-        child: &mut Spawned,
-        hearing: &mut Hearing,
-        wishes: &mut Wishes,
-    ) -> Result<Outcome, Error> {
+    fn hearing(&self) -> Result<Hearing, Error> {
+        let layout = self.project.store.layout();
+        let log = layout.run_log(&self.lane.name, self.attempt);
+        Ok(Hearing {
+            tail: Tail::open(&log).map_err(lane::Error::io("read", &log))?,
+            reader: self.order.reader(),
+            clock: Clock::start(self.limits, Instant::now()),
+            live: Live::new(layout.run_live(&self.lane.name, self.attempt)),
+            events: Vec::new(),
+            session: None,
+            lost: None,
+            asked_to_wrap_up: false,
+            signs: self.signs(),
+        })
+    }
+
+    /// Ends what is left of the agent's group, and what fled from it. Returns how many of the latter there were.
+    pub(super) fn end_all(&self, group: u32) -> usize {
+        let grace = self.project.settings.stop_grace;
+        if process::group_lives(group) {
+            process::end_group(group, grace);
+        }
+        if self.order.keeps_strays { 0 } else { process::end_strays(self.mark, grace) }
+    }
+
+    async fn attend(&self, child: &mut Spawned, hearing: &mut Hearing, wishes: &mut Wishes) -> Outcome {
+        process::let_go_of_code();
         loop {
-            let more = self.hear(hearing)?;
+            let more = self.hear(hearing);
             if let Some(cause) = self.is_too_much(hearing) {
-                return Ok(Outcome::End(cause));
+                return Outcome::End(cause);
             }
-            self.ask_to_wrap_up(hearing)?;
+            self.ask_to_wrap_up(hearing);
             let next = hearing.clock.next();
             let limit = next.map(|(at, _)| at);
             let due = hearing.live.due();
             tokio::select! {
                 biased;
-                () = wishes.any() => return Ok(Outcome::End(Cause::Asked)),
-                status = child.wait() => {
-                    let failed = |source| process::Error::Start { program: "the agent".into(), source };
-                    return Ok(Outcome::Ended(status.map_err(failed)?));
+                () = wishes.any() => return Outcome::End(Cause::Asked),
+                status = child.wait() => match status {
+                    Ok(status) => return Outcome::Ended(status),
+                    Err(e) => hearing.lost = Some(e.to_string()),
+                },
+                () = until(due) => {
+                    hearing.live.write(hearing.reader.progress());
+                    self.take_note(hearing);
+                    process::let_go_of_code();
                 }
-                () = until(due) => hearing.live.write(hearing.reader.progress()),
                 () = until(limit) => {
                     if let Some((_, cause)) = next && !self.shows_signs(hearing, cause) {
-                        return Ok(Outcome::End(cause));
+                        return Outcome::End(cause);
                     }
                 }
                 () = std::future::ready(()), if more => {}
-                grown = hearing.tail.grown(), if !more => {
-                    let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
-                    grown.map_err(lane::Error::io("watch", &log))?;
-                },
+                () = hearing.tail.grown(), if !more => {}
             }
         }
     }
 
     /// Reads on in the log, for a while. Whether there may be more.
-    fn hear(&self, hearing: &mut Hearing) -> Result<bool, Error> {
-        let path = || self.project.store.layout().run_log(&self.lane.name, self.attempt);
+    fn hear(&self, hearing: &mut Hearing) -> bool {
         for _ in 0..PARTS {
-            let part = hearing.tail.rest().map_err(|e| lane::Error::io("read", &path())(e))?;
+            let part = match hearing.tail.rest() {
+                Ok(part) => part,
+                Err(e) => {
+                    hearing.lost = Some(format!("its log could not be read: {e}"));
+                    return false;
+                }
+            };
             if part.is_empty() {
-                return Ok(false);
+                return false;
             }
             hearing.reader.feed(part, &mut hearing.events);
             let now = Instant::now();
             hearing.clock.alive(now);
             hearing.clock.set_over(hearing.reader.is_over(), now);
             hearing.live.changed();
-            self.take_note(hearing)?;
+            let session = hearing.events.drain(..).rev().find_map(|event| match event {
+                Event::Session { id, .. } => Some(id),
+                _ => None,
+            });
+            if session.is_some() {
+                hearing.session = session;
+                self.take_note(hearing);
+            }
         }
-        Ok(true)
+        true
     }
 
-    /// Keeps the session's id as soon as it is known: whatever happens, it can be gone on with.
-    fn take_note(&self, hearing: &mut Hearing) -> Result<(), Error> {
-        let session = hearing.events.drain(..).rev().find_map(|event| match event {
-            Event::Session { id, .. } => Some(id),
-            _ => None,
-        });
-        let Some(session) = session else { return Ok(()) };
+    /// Keeps the session's id as soon as it is known: whatever happens, it can be gone on with. What cannot be written now, on a
+    /// full disk, is tried again a second later, and is in the run's result in any case.
+    fn take_note(&self, hearing: &mut Hearing) {
+        let Some(session) = &hearing.session else { return };
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
-        let mut run = RunRecord::load(&path)?;
-        if run.account.session.as_ref() != Some(&session) {
-            run.account.session = Some(session);
-            run.save(&path)?;
+        let noted = RunRecord::load(&path).and_then(|mut run| {
+            if run.account.session.as_ref() != Some(session) {
+                run.account.session = Some(session.clone());
+                run.save(&path)?;
+            }
+            Ok(())
+        });
+        match noted {
+            Ok(()) => hearing.session = None,
+            Err(_) => hearing.live.changed(),
         }
-        Ok(())
+        // Reading and writing a record takes more code than all the rest of a run.
+        process::let_go_of_code();
     }
 
     fn is_too_much(&self, hearing: &Hearing) -> Option<Cause> {
+        if hearing.lost.is_some() {
+            return Some(Cause::Lost);
+        }
         if hearing.reader.runaway().is_some() {
             return Some(Cause::Runaway);
         }
@@ -206,14 +248,13 @@ impl Watch<'_> {
             && limit.zip(full).is_some_and(|(limit, full)| full >= limit)
     }
 
-    /// Makes the file once that tells the agent to come to its end.
-    fn ask_to_wrap_up(&self, hearing: &mut Hearing) -> Result<(), Error> {
+    /// Makes the file once that tells the agent to come to its end; on a full disk it is tried again.
+    fn ask_to_wrap_up(&self, hearing: &mut Hearing) {
         if !hearing.asked_to_wrap_up && self.is_as_full(hearing, self.project.settings.context_warn) {
             let file = self.project.store.layout().run_wrap_up(&self.lane.name, self.attempt);
-            write_atomically(&file, b"The context is nearly full. Finish, commit, and end.\n")?;
-            hearing.asked_to_wrap_up = true;
+            let text = b"The context is nearly full. Finish, commit, and end.\n";
+            hearing.asked_to_wrap_up = write_atomically(&file, text).is_ok();
         }
-        Ok(())
     }
 
     /// Whether something came of a silent run after all: a commit, or a change of its notes.
@@ -273,20 +314,25 @@ impl Watch<'_> {
     }
 
     /// TERM, a time of grace, KILL; a wish ends the grace.
-    async fn stop(
-        &self,
-        child: &mut Spawned,
-        group: u32,
-        wishes: &mut Wishes,
-    ) -> std::io::Result<ExitStatus> {
+    async fn stop(&self, child: &mut Spawned, group: u32, wishes: &mut Wishes) -> ExitStatus {
         process::ask_group(group);
+        let status = tokio::select! {
+            status = child.wait() => status,
+            () = self.patience(wishes) => {
+                process::end_group(group, Duration::ZERO);
+                child.wait().await
+            }
+        };
+        // Nobody knows how one ended that cannot be waited for.
+        status.unwrap_or_else(|_| ExitStatus::from_raw(KILLED))
+    }
+
+    /// Returns when one that was asked to end has had the time for it.
+    pub(super) async fn patience(&self, wishes: &mut Wishes) {
         tokio::select! {
-            status = child.wait() => return status,
             () = tokio::time::sleep(self.project.settings.stop_grace) => {}
             () = wishes.any() => {}
         }
-        process::end_group(group, Duration::ZERO);
-        child.wait().await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ pub(crate) struct Logs {
 /// How often a growing log is looked at. It is for a person's eyes.
 const GLANCE: Duration = Duration::from_millis(80);
 
+/// How much of a log is read at once.
+const PART: usize = 64 * 1024;
+
 #[derive(Serialize)]
 struct Answer<'a> {
     lane: &'a str,
@@ -87,13 +90,16 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
         return Err(Mistake::NoRun { lane: lane.name, run }.into());
     }
     if args.errors {
-        session.ui.raw(&read_from(&dir.join(format!("runs/{run}.err")), &mut 0).unwrap_or_default());
+        let errors = dir.join(format!("runs/{run}.err"));
+        if errors.exists() {
+            print_parts(session, &errors, &mut View::AsItIs)?;
+        }
         return Ok(Exit::Done);
     }
     let record = RunRecord::find(&dir.join(format!("runs/{run}.toml")))?;
     let mut view = View::of(record.as_ref(), args.raw || args.merge);
     if session.ui.json {
-        let bytes = read_from(&path, &mut 0)?;
+        let bytes = read_whole(&path)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let events = view.events(&bytes);
         session.ui.object(Answer { lane: &lane.name, run, path: &path, text, events });
@@ -101,7 +107,7 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     }
     let past = args.lane.contains('@');
     if !args.follow || past || run != lane.attempt {
-        session.ui.raw(&view.shown(&read_from(&path, &mut 0)?));
+        print_parts(session, &path, &mut view)?;
         session.ui.raw(&view.rest());
         return Ok(Exit::Done);
     }
@@ -177,12 +183,11 @@ fn print_check(session: &Session, lane: &LaneRecord, dir: &Path) -> Done {
         return Err(Mistake::NoCheck { lane: lane.name.clone() }.into());
     };
     let path = dir.join(&check.log);
-    let bytes = read_from(&path, &mut 0)?;
     if session.ui.json {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
         session.ui.object(CheckAnswer { check: &check, path: &path, text });
     } else {
-        session.ui.raw(&bytes);
+        print_parts(session, &path, &mut View::AsItIs)?;
     }
     Ok(Exit::Done)
 }
@@ -197,16 +202,30 @@ pub(super) fn find(project: &Project, asked: &str) -> Result<(LaneRecord, PathBu
     Ok((lane, dir))
 }
 
-fn read_from(path: &Path, from: &mut u64) -> Result<Vec<u8>, Failure> {
-    let unreadable = |source| Mistake::Unreadable { path: path.to_owned(), source };
-    Ok(read_on(&mut File::open(path).map_err(unreadable)?, from).map_err(unreadable)?)
+/// A file for an answer that holds all of it.
+fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
+    Ok(std::fs::read(path).map_err(|source| Mistake::Unreadable { path: path.to_owned(), source })?)
 }
 
-fn read_on(file: &mut File, from: &mut u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(*from))?;
-    *from += file.read_to_end(&mut bytes)? as u64;
-    Ok(bytes)
+/// Prints a file as `view` has it, however long it is.
+fn print_parts(session: &Session, path: &Path, view: &mut View) -> Result<(), Failure> {
+    let unreadable = |source| Mistake::Unreadable { path: path.to_owned(), source };
+    let mut file = File::open(path).map_err(unreadable)?;
+    read_on(&mut file, &mut |part| session.ui.raw(&view.shown(part))).map_err(unreadable)?;
+    Ok(())
+}
+
+/// Hands on what a file has beyond what was read of it, a part at a time.
+fn read_on(file: &mut File, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> {
+    let mut part = vec![0; PART];
+    loop {
+        match file.read(&mut part) {
+            Ok(0) => return Ok(()),
+            Ok(length) => take(&part[..length]),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
 }
 
 /// Hands a log over as it grows, until the lane's run has ended; those of further tries and turns come after it.
@@ -219,18 +238,15 @@ fn pour(
     let unreadable = |source| Mistake::Unreadable { path: log.to_owned(), source };
     // A lane that lands by itself may be gone right after its run, and the file be elsewhere.
     let mut file = File::open(log).map_err(unreadable)?;
-    let (mut at, mut run) = (0, lane.attempt);
+    let mut run = lane.attempt;
     loop {
         // The state first: what was written before the end is then read below.
         let (dir, lane) = lane::became(project, lane)?;
         let (state, detail) = effective_state(project, &lane)?;
-        let bytes = read_on(&mut file, &mut at).map_err(unreadable)?;
-        if !bytes.is_empty() {
-            take(&bytes);
-        }
+        read_on(&mut file, take).map_err(unreadable)?;
         let next = dir.join(format!("runs/{}.log", run + 1));
         if lane.attempt > run && next.exists() {
-            (file, at, run) = (File::open(&next).map_err(unreadable)?, 0, run + 1);
+            (file, run) = (File::open(&next).map_err(unreadable)?, run + 1);
             continue;
         }
         if !state.is_busy() {

@@ -29,6 +29,9 @@ pub(crate) struct View {
 /// What there is to say of a run that nobody has written the end of.
 pub(super) const DIED: &str = "its supervisor ended without a word";
 
+/// What there is to say of a run between its agent's end and its result, which a full disk may hold up.
+const ENDED: &str = "its agent has ended; what came of it is being written";
+
 /// The state of a lane, with what the locks say. `(state, detail)`.
 pub(crate) fn effective_state(
     project: &Project,
@@ -43,8 +46,13 @@ pub(crate) fn effective_state(
         }
         return Ok((lane.state, lane.detail.clone()));
     }
+    let alive = LockName::Alive(lane.name.clone());
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
-        return Ok((lane.state, super::activity::doing(project, lane).or_else(|| lane.detail.clone())));
+        let detail = match lane.state == LaneState::Running && !locks.is_held(&alive)? {
+            true => lane.detail.clone().or_else(|| Some(ENDED.to_owned())),
+            false => super::activity::doing(project, lane).or_else(|| lane.detail.clone()),
+        };
+        return Ok((lane.state, detail));
     }
     // The supervisor writes its last word before it lets go, so read that again.
     let path = project.store.layout().lane_record(&lane.name);
@@ -53,7 +61,7 @@ pub(crate) fn effective_state(
     {
         return Ok((now.state, now.detail));
     }
-    if locks.is_held(&LockName::Alive(lane.name.clone()))? {
+    if locks.is_held(&alive)? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
     Ok((state_after(project, &lane.name, LaneState::Failed), Some(DIED.into())))

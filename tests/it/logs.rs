@@ -1,6 +1,7 @@
 //! Owns the tests of `git proq logs` and `git proq wait`.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::process::Stdio;
 
 use super::support::Sandbox;
@@ -14,6 +15,29 @@ fn what_an_agent_wrote_is_printed_as_it_is() {
     let out = sandbox.proq(&["logs", "--json", "x"]).json();
     assert_eq!((&out["lane"], &out["run"]), (&"x".into(), &1.into()));
     assert_eq!(out["text"], "out\nerr\n\u{1b}[1mbold\u{1b}[0m no newline");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_log_of_a_gigabyte_is_printed_with_little_memory() {
+    let sandbox = super::runs::with_claude("begin; echo new > n; well");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
+    let log = sandbox.repo.join(".git/proq/lanes/x/runs/1.log");
+    // A hole takes no room on the disk. It is one line, far too long for an event.
+    let mut file = File::options().write(true).open(log).unwrap();
+    file.set_len(1 << 30).unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    let line =
+        r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"the last word"}]}}"#;
+    writeln!(file, "\n{line}").unwrap();
+    for how in ["", "--raw"] {
+        let mut command = sandbox.command("sh", &sandbox.repo);
+        // Less room than the log is long.
+        let script = format!("ulimit -v 786432; git-proq logs x {how} | tail -c 200");
+        command.args(["-ec", &script]);
+        let out = sandbox.output(command);
+        assert!(out.stdout.contains("the last word"), "{how}: {}", out.shown());
+    }
 }
 
 #[test]

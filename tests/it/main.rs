@@ -33,12 +33,16 @@ mod failing_calls;
 mod fence;
 mod fence_guard;
 mod forecast;
+#[cfg(target_os = "linux")]
+mod full_disk;
 mod gc;
 mod guard;
 mod histories;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
+#[cfg(target_os = "linux")]
+mod lean;
 mod library;
 mod list;
 mod logs;

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Owns the measuring of what supervisors keep in memory while their agents run, silent or talking.
+#
+#   benches/supervisors.sh [AGENTS] [LINES]
+#
+# Starts AGENTS scripted agents (20) at once, looks at each supervisor while they are silent, while each prints LINES lines (10,000),
+# and when they are silent again. Ends with 1 when any had more than 6 MB resident at any look. PROQ names another program than the
+# release build of this checkout; BENCH_DIR chooses the disk: a program on a memory-backed one counts as shared memory. Linux only.
+set -euo pipefail
+
+agents=${1:-20} lines=${2:-10000} most=6144
+work=$(mktemp -d "${BENCH_DIR:-/var/tmp}/proq-supervisors.XXXXXX")
+export HOME=$work/home XDG_CONFIG_HOME=$work/home/.config GIT_CONFIG_NOSYSTEM=1
+proq=${PROQ:-$(cd "$(dirname "$0")/.." && pwd)/target/release/git-proq}
+[ -x "$proq" ] || { echo "build first: cargo build --release --locked" >&2; exit 2; }
+mkdir -p "$HOME" "$work/bin" "$work/repo"
+# A copy of its own: pages that nobody else has count as this one's.
+cp "$proq" "$work/bin/git-proq"
+export PATH=$work/bin:$PATH
+cd "$work/repo"
+trap 'touch "$work/stop"; git proq stop --all >/dev/null 2>&1 || true; cd /; rm -rf "$work"' EXIT
+git config --global user.name Bench
+git config --global user.email bench@example.org
+git init -q -b main
+git commit -q --allow-empty -m first
+
+cat >"$work/bin/claude" <<EOF
+#!/bin/sh
+[ "\$1" = --version ] && { echo "9.9.9 (Claude Code)"; exit; }
+echo '{"type":"system","subtype":"init","session_id":"s","model":"claude-x","cwd":"/"}'
+touch "$work/up-\$PROQ_LANE"
+until [ -e "$work/go" ]; do sleep 0.1; done
+i=0
+while [ \$i -lt $lines ]; do
+  i=\$((i + 1))
+  echo '{"type":"assistant","message":{"id":"m'\$i'","content":[{"type":"text","text":"line '\$i'"}],"usage":{"input_tokens":10,"output_tokens":5}},"session_id":"s"}'
+done
+touch "$work/told-\$PROQ_LANE"
+until [ -e "$work/stop" ]; do sleep 0.1; done
+EOF
+chmod +x "$work/bin/claude"
+
+# The supervisors: each holds the run lock of its lane.
+supervisors() { sed -n 's/^pid = //p' "$work/repo/.git/proq/locks/lanes/"*.run.holder; }
+
+over=0
+look() {
+  local pid
+  for pid in $(supervisors); do
+    awk '/^(VmRSS|RssAnon|RssFile|VmHWM):/ { printf "%s ", $2 }' "/proc/$pid/status"
+    awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup"
+  done | awk -v what="$1" -v most="$most" '
+    # VmHWM, VmRSS, RssAnon, RssFile, Pss
+    { for (i = 1; i <= 5; i++) { if (NR == 1 || $i < min[i]) min[i] = $i; if ($i > max[i]) max[i] = $i }; sum += $5 }
+    END {
+      printf "%-22s resident %d-%d  anonymous %d-%d  of files %d-%d  proportional %d-%d, all %d  peak ever %d kB\n",
+        what, min[2], max[2], min[3], max[3], min[4], max[4], min[5], max[5], sum, max[1]
+      exit max[2] > most
+    }' || over=1
+}
+
+for i in $(seq "$agents"); do git proq spawn -q -n "l$i" claude "do $i" 2>/dev/null >&2 & done
+# How many files there are of a name.
+many() { find "$work" -maxdepth 1 -name "$1-*" | wc -l; }
+wait
+until [ "$(many up)" -ge "$agents" ]; do sleep 0.2; done
+sleep 2
+look "silent"
+touch "$work/go"
+while [ "$(many told)" -lt "$agents" ]; do
+  sleep 0.2
+  look "talking"
+done
+sleep 2
+look "silent again"
+[ "$over" = 0 ] || { echo "more than $most kB resident" >&2; exit 1; }
