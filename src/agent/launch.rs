@@ -227,6 +227,7 @@ fn record_of(
         tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
         started: now(),
         mark: None,
+        supervisor: None,
         pid: None,
         birth: None,
         ended: None,

@@ -20,16 +20,17 @@ const GOING: Duration = Duration::from_secs(2);
 /// # Errors
 /// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when it did not end.
 pub(crate) fn stop(project: &Project, name: &str) -> Result<LaneRecord, Error> {
-    let lane = project.lane(name)?;
     let until = Instant::now() + project.settings.stop_grace + MARGIN;
-    match settled_state(project, name, until)? {
+    let state = settled_state(project, name, until)?;
+    let lane = project.lane(name)?;
+    match state {
         LaneState::Running => ask_supervisor(project, &lane, until),
         LaneState::Orphaned => end_orphan(project, &lane),
         _ => Err(Error::NotRunning { lane: lane.name }),
     }
 }
 
-/// The state once it is not `starting` any more: only then is the noted holder of the run lock the supervisor.
+/// The state once it is not `starting` any more: only then is it on record who watches the run.
 fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneState, Error> {
     loop {
         let (state, _) = effective_state(project, &project.lane(name)?)?;
@@ -40,15 +41,19 @@ fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneSt
     }
 }
 
+/// Asks the process that watches the lane's run to end it, and no other one: the run may end meanwhile, and somebody else take
+/// its lock.
 fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Result<LaneRecord, Error> {
     let lock = LockName::Run(lane.name.clone());
     let locks = project.store.locks();
-    if let Some(holder) = locks.holder(&lock)?
-        && locks.is_held(&lock)?
-    {
-        process::signal_process(holder.pid)?;
-    }
+    let mut asked = false;
     while locks.is_held(&lock)? {
+        if !asked {
+            asked = ask_watcher(project, lane)?;
+        }
+        if !asked && let Some(over) = is_over(project, lane)? {
+            return Ok(over);
+        }
         if Instant::now() > until {
             let seconds = (project.settings.stop_grace + MARGIN).as_secs();
             return Err(Error::StillRunning { lane: lane.name.clone(), seconds });
@@ -59,6 +64,30 @@ fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Resul
     let lane = project.lane(&lane.name)?;
     let (state, detail) = effective_state(project, &lane)?;
     Ok(LaneRecord { state, detail, ..lane })
+}
+
+/// Sends the supervisor of the lane's run the wish that it end, if it lives. One that tries again has noted itself with the run
+/// before, too.
+fn ask_watcher(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+    for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
+        let run = RunRecord::find(&project.store.layout().run_record(&lane.name, attempt))?;
+        let watcher = run.and_then(|run| run.supervisor);
+        if let Some(watcher) = watcher.filter(|one| process::is_same(one.pid, one.birth.as_deref())) {
+            process::signal_process(watcher.pid)?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The lane as its run left it, when that has ended by itself and another one has begun.
+fn is_over(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
+    if project.lane(&lane.name)?.attempt == lane.attempt {
+        return Ok(None);
+    }
+    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let ended = run.and_then(|run| Some((run.outcome?, run.detail)));
+    Ok(ended.map(|(state, detail)| LaneRecord { state, detail, ..lane.clone() }))
 }
 
 /// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.

@@ -24,7 +24,7 @@ use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
 use crate::lane::{self, Project, state_after};
-use crate::store::records::{LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{self, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, LockName, Record, new_id};
 use crate::{event, process};
 
@@ -367,6 +367,8 @@ fn note_start(
     run.pid = Some(group);
     run.birth = process::birth_of(group);
     run.mark = Some(mark.to_owned());
+    let me = std::process::id();
+    run.supervisor = Some(records::Supervisor { pid: me, birth: process::birth_of(me) });
     run.save(&path)?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Running;

@@ -159,12 +159,6 @@ impl Locks {
         }
     }
 
-    /// The process noted as the last holder of a lock.
-    pub(crate) fn holder(&self, name: &LockName) -> Result<Option<Holder>, Error> {
-        use super::Record;
-        Holder::find(&Holder::file(&self.dir.join(name.file())))
-    }
-
     /// Takes over a lock that an open descriptor, handed down by the process that started this one, already holds.
     pub(crate) fn adopt(&self, name: &LockName, file: File) -> Guard {
         Guard::new(file, &self.dir.join(name.file()))

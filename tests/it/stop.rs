@@ -237,3 +237,22 @@ fn what_fled_from_an_agent_whose_supervisor_was_killed_is_ended_with_it() {
     assert!(!sandbox.lives(&agent) && !sandbox.lives(fled.trim()));
     assert_eq!(sandbox.row("x")["state"], "stopped");
 }
+
+#[test]
+fn only_the_process_that_watches_the_run_is_asked() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--", "sleep", "600"]).ok();
+    sandbox.started_row("x");
+    let mut stranger = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+    let note = sandbox.repo.join(".git/proq/locks/lanes/x.run.holder");
+    let text = std::fs::read_to_string(&note).unwrap();
+    let lines = text.lines().map(|line| {
+        if line.starts_with("pid = ") { format!("pid = {}", stranger.id()) } else { line.to_owned() }
+    });
+    std::fs::write(&note, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let _ = sandbox.proq(&["stop", "x"]).ok();
+    assert_eq!(sandbox.row("x")["state"], "stopped");
+    assert!(stranger.try_wait().unwrap().is_none(), "a stranger was ended");
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}

@@ -26,7 +26,9 @@ pub(crate) use overseer::OverseerRecord;
 pub(crate) use preview::PreviewRecord;
 pub(crate) use report::ReportRecord;
 pub(crate) use resolve::{ResolvePath, ResolveRecord};
-pub(crate) use run::{Account, Cost, RunClass, RunLimits, RunRecord, SessionTotals, Tokens, Window};
+pub(crate) use run::{
+    Account, Cost, RunClass, RunLimits, RunRecord, SessionTotals, Supervisor, Tokens, Window,
+};
 pub(crate) use snap::SnapRecord;
 pub(crate) use step::Step;
 pub(crate) use trash::TrashRecord;

@@ -129,6 +129,16 @@ pub(crate) struct RunLimits {
     pub(crate) budget: Option<u64>,
 }
 
+/// The process that watches a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Supervisor {
+    /// Its number.
+    pub(crate) pid: u32,
+    /// What tells it from a later process of the same number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) birth: Option<String>,
+}
+
 /// A window of tmux that a run is in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Window {
@@ -227,6 +237,9 @@ pub(crate) struct RunRecord {
     /// What tells that process from a later one of the same number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) birth: Option<String>,
+    /// Who watches it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) supervisor: Option<Supervisor>,
     /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended: Option<Moment>,
