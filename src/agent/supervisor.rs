@@ -23,7 +23,7 @@ use super::pane;
 use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
-use crate::lane::{self, Project, state_after};
+use crate::lane::{self, Project, Traces, state_after};
 use crate::store::records::{self, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, LockName, Record, new_id};
 use crate::{event, process};
@@ -239,6 +239,7 @@ impl Supervisor<'_> {
     /// Waits, brings the lane back to where it was before the run, and says what to run then. None when somebody stops it
     /// meanwhile, or nothing can be tried again.
     fn again(&mut self, order: &Order, wait: Duration) -> Result<Option<Order>, Error> {
+        let before = Traces::of(self.project, &self.lane);
         let stopped = self.runtime.block_on(async {
             tokio::select! {
                 () = self.wishes.any() => true,
@@ -249,12 +250,13 @@ impl Supervisor<'_> {
             self.end(LaneState::Stopped, "stopped before it was tried again")?;
             return Ok(None);
         }
-        let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, order.attempt))?;
-        let why = format!("what run {} of lane {} had done when it failed", order.attempt, self.lane.name);
-        if let Err(e) = lane::put_back(self.project, &self.lane, run.tip_before, &why) {
-            self.end(LaneState::Failed, &format!("it is not tried again: {e}"))?;
-            return Ok(None);
-        }
+        let run = match self.make_room(order.attempt, before) {
+            Ok(run) => run,
+            Err(why) => {
+                self.end(LaneState::Failed, &format!("it is not tried again: {why}"))?;
+                return Ok(None);
+            }
+        };
         match launch::order_again(self.project, &self.lane, &run, self.exe) {
             Ok(order) => Ok(Some(order)),
             Err(e) => {
@@ -262,6 +264,26 @@ impl Supervisor<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// Brings the lane back to where it was before a run, and notes in that run's record where its work is kept. What a person
+    /// did there since stays: then why not is returned.
+    fn make_room(&self, attempt: u32, before: Result<Traces, lane::Error>) -> Result<RunRecord, String> {
+        let (project, lane) = (self.project, &self.lane);
+        let now = Traces::of(project, lane).map_err(|e| e.to_string())?;
+        if before.map_err(|e| e.to_string())? != now {
+            return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
+        }
+        let path = project.store.layout().run_record(&lane.name, attempt);
+        let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;
+        let why = format!("what run {attempt} of lane {} had done when it failed", lane.name);
+        let kept = lane::put_back(project, lane, run.tip_before, &why).map_err(|e| e.to_string())?;
+        if let Some(kept) = kept.in_words() {
+            run.detail = Some(run.detail.take().map_or_else(|| kept.clone(), |why| format!("{why}; {kept}")));
+            // It is kept, whether that could be noted or not.
+            drop(run.save(&path));
+        }
+        Ok(run)
     }
 
     /// Leaves the lane as it is, and says how to go on with what its run of this number was asked.

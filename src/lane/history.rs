@@ -117,6 +117,8 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
     let mut gone = Vec::new();
     let mut back = Vec::new();
     let mut rest = Vec::new();
+    // What a person sees of a lane that was brought back to where it had been, when nothing else happened.
+    let mut quiet = Vec::new();
     let (mut laid_out, mut closed, mut taken) = (None, None, false);
     for step in steps {
         taken = taken || matches!(moved_branch(step), Some((branch, Some(_), Some(_))) if is_own(branch));
@@ -127,26 +129,18 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
                 closed = path.parent().and_then(Path::file_name).map(|n| n.to_string_lossy().into_owned());
             }
             Step::Move { from, to } => {
-                let name = |path: &std::path::Path| {
-                    path.file_name().map(|n| n.to_string_lossy().split('@').next().unwrap_or("").to_owned())
-                };
-                let below =
-                    |path: &std::path::Path, folder: &str| path.parent().is_some_and(|p| p.ends_with(folder));
-                if below(from, "proq/lanes") && below(to, "proq/history") {
-                    gone.extend(name(from));
-                } else if below(from, "proq/history") && below(to, "proq/lanes") {
-                    back.extend(name(to));
-                }
+                gone.extend(lane_moved((from, "proq/lanes"), (to, "proq/history")));
+                back.extend(lane_moved((to, "proq/lanes"), (from, "proq/history")));
             }
             Step::Tree { mv: RefMove::Switch { from, to }, .. } => {
                 rest.push(switched(from, to, prefix));
             }
             Step::Restore { .. } => rest.push("changes back".to_owned()),
+            Step::Clear { .. } => quiet.push("changes set aside".to_owned()),
             step => {
-                if let Some((branch, Some(old), Some(new))) = moved_branch(step)
-                    && !is_own(branch)
-                {
-                    rest.push(format!("{branch} {} -> {}", old.short(), new.short()));
+                if let Some((branch, Some(old), Some(new))) = moved_branch(step) {
+                    let moved = format!("{branch} {} -> {}", old.short(), new.short());
+                    if is_own(branch) { quiet.push(moved) } else { rest.push(moved) }
                 }
             }
         }
@@ -165,8 +159,18 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
     parts.extend(lanes("made", made));
     parts.extend(lanes("removed", gone));
     parts.extend(lanes("back", back));
+    if parts.is_empty() {
+        parts = quiet;
+    }
     parts.dedup();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The lane whose records these are, where they lie in these folders: those that it has, and those that it had.
+fn lane_moved(here: (&Path, &str), past: (&Path, &str)) -> Option<String> {
+    let below = |(path, folder): (&Path, &str)| path.parent().is_some_and(|parent| parent.ends_with(folder));
+    let name = here.0.file_name().filter(|_| below(here) && below(past))?;
+    Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
 }
 
 fn switched(from: &Head, to: &Head, prefix: &str) -> String {

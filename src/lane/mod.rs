@@ -62,7 +62,7 @@ pub(crate) use neighbours::{Met, Neighbour, neighbours};
 pub(crate) use operation::{Operation, operate};
 pub(crate) use place::{not_kept_out, prepare as keep_out};
 pub(crate) use project::Project;
-pub(crate) use put_back::put_back;
+pub(crate) use put_back::{Traces, put_back};
 pub(crate) use recover::{Stuck, recover, stuck};
 pub(crate) use remove::{Removed, Why, refuse, remove};
 pub(crate) use report::{Own, Said, check as check_report, keep_report, own_lane};

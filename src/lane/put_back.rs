@@ -1,8 +1,10 @@
 //! Owns bringing a lane back to where it was before a run, so that the run can be tried again. Nothing of what it did is lost.
 
+use std::os::unix::fs::MetadataExt;
+
 use super::operation::operate;
 use super::{Error, Project};
-use crate::git::{Oid, RefMove, WorktreeList};
+use crate::git::{Oid, RefMove, RepoPath, WorktreeList, status};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
@@ -13,6 +15,43 @@ pub(crate) struct PutBack {
     pub(crate) saved: Option<String>,
     /// The snapshot that keeps what was uncommitted; ignored files stay where they are.
     pub(crate) snap: Option<String>,
+}
+
+impl PutBack {
+    /// How to get at it, in a few words; none where there was nothing.
+    pub(crate) fn in_words(&self) -> Option<String> {
+        let saved = self.saved.as_ref().map(|name| format!("its commits are kept: git log {name}"));
+        let snap =
+            self.snap.as_ref().map(|id| format!("what was uncommitted is kept: git proq snap show {id}"));
+        let all: Vec<String> = saved.into_iter().chain(snap).collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+}
+
+/// A file's size, and when it changed.
+type Stamp = (u64, i64, i64);
+
+/// What a lane is like between two of its runs, to know whether somebody worked in it meanwhile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Traces {
+    tip: Option<Oid>,
+    /// What is uncommitted, each with what changes when it is written to.
+    files: Vec<(RepoPath, Option<Stamp>)>,
+}
+
+impl Traces {
+    /// Those of a lane now.
+    pub(crate) fn of(project: &Project, lane: &LaneRecord) -> Result<Traces, Error> {
+        let stamp = |path: &RepoPath| {
+            let meta = path.under(&lane.path).symlink_metadata().ok()?;
+            Some((meta.size(), meta.ctime(), meta.ctime_nsec()))
+        };
+        let paths = status(&project.repo, &lane.path, true)?.paths();
+        Ok(Traces {
+            tip: project.repo.branch_tip(&lane.branch)?,
+            files: paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect(),
+        })
+    }
 }
 
 /// Brings a lane's branch and files to `to`, as one operation. The caller holds the lane's run lock.

@@ -113,6 +113,11 @@ fn a_run_that_the_service_would_not_serve_is_tried_again_from_where_it_began() {
     assert_eq!(classes, ["rate-limited", "rate-limited", "done"]);
     assert_eq!(sandbox.note("prompt.1"), sandbox.note("prompt.3"));
     // What they had done is kept.
+    let detail = shown["runs"][0]["detail"].as_str().unwrap();
+    let kept = "its commits are kept: git log refs/proq/saved/x-";
+    assert!(detail.contains(kept) && detail.contains("kept: git proq snap show "), "{detail}");
+    let log = sandbox.proq(&["op", "log"]).ok();
+    assert!(log.contains("proq/x ") && !log.contains("records only"), "{log}");
     let saved = "git for-each-ref --format='%(refname):c' refs/proq/saved/ | xargs -n1 git show";
     assert_eq!(sandbox.sh(saved), "1\n2");
     let snaps = sandbox.proq(&["snap", "list", "--json"]).json();
@@ -142,6 +147,23 @@ fn a_lane_with_work_of_the_users_is_not_put_back() {
     let _ = sandbox.proq(&["run", "x", "claude", "do it", "--wait"]).fails(4);
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
     assert_eq!(std::fs::read_to_string(sandbox.lane("x").join("mine")).unwrap(), "mine");
+}
+
+#[test]
+fn what_somebody_does_before_another_try_stays() {
+    let sandbox = with_claude("begin; echo half > half; busy; exit 1");
+    sandbox.git(&["config", "proq.agent.backoff", "5"]);
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
+    sandbox.until("agent.retry", "x", 1);
+    let lane = sandbox.lane("x");
+    sandbox.git_in(&lane, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    assert_eq!(sandbox.row("x")["state"], "running");
+    let _ = sandbox.proq(&["wait", "x"]).fails(4);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
+    assert_eq!(std::fs::read_to_string(lane.join("half")).unwrap(), "half\n");
+    let row = sandbox.row("x");
+    assert!(row["detail"].as_str().unwrap().contains("somebody worked in the lane meanwhile"), "{row}");
+    assert_eq!(sandbox.last_run("x")["attempt"], 1);
 }
 
 #[test]
