@@ -92,6 +92,7 @@ mod task;
 mod task_checks;
 mod terminals;
 mod tmux;
+mod tmux_rest;
 mod undo;
 mod user_hooks;
 mod verify;
