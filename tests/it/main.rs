@@ -19,6 +19,7 @@ mod concurrency;
 mod config;
 mod conflict_agent;
 mod context;
+mod deaths;
 mod demo;
 mod discard;
 mod discovery;
