@@ -4,11 +4,12 @@
 #   benches/supervisors.sh [AGENTS] [LINES]
 #
 # Starts AGENTS scripted agents (20) at once, looks at each supervisor while they are silent, while each prints LINES lines (10,000),
-# and when they are silent again. Ends with 1 when any had more than 6 MB resident at any look. PROQ names another program than the
-# release build of this checkout; BENCH_DIR chooses the disk: a program on a memory-backed one counts as shared memory. Linux only.
+# and when they are silent again. Ends with 1 when any had more than 6 MB resident while its agent was silent, or 8 MB while it talked:
+# the system brings code back in pieces of 64 kB, of which reading takes about eighty. PROQ names another program than the release build of
+# this checkout; BENCH_DIR chooses the disk: a program on a memory-backed one counts as shared memory. Linux only.
 set -euo pipefail
 
-agents=${1:-20} lines=${2:-10000} most=6144
+agents=${1:-20} lines=${2:-10000} most=6144 most_talking=8192
 work=$(mktemp -d "${BENCH_DIR:-/var/tmp}/proq-supervisors.XXXXXX")
 export HOME=$work/home XDG_CONFIG_HOME=$work/home/.config GIT_CONFIG_NOSYSTEM=1
 proq=${PROQ:-$(cd "$(dirname "$0")/.." && pwd)/target/release/git-proq}
@@ -49,7 +50,7 @@ look() {
   for pid in $(supervisors); do
     awk '/^(VmRSS|RssAnon|RssFile|VmHWM):/ { printf "%s ", $2 }' "/proc/$pid/status"
     awk '/^Pss:/ { print $2 }' "/proc/$pid/smaps_rollup"
-  done | awk -v what="$1" -v most="$most" '
+  done | awk -v what="$1" -v most="$2" '
     # VmHWM, VmRSS, RssAnon, RssFile, Pss
     { for (i = 1; i <= 5; i++) { if (NR == 1 || $i < min[i]) min[i] = $i; if ($i > max[i]) max[i] = $i }; sum += $5 }
     END {
@@ -65,12 +66,12 @@ many() { find "$work" -maxdepth 1 -name "$1-*" | wc -l; }
 wait
 until [ "$(many up)" -ge "$agents" ]; do sleep 0.2; done
 sleep 2
-look "silent"
+look "silent" "$most"
 touch "$work/go"
 while [ "$(many told)" -lt "$agents" ]; do
   sleep 0.2
-  look "talking"
+  look "talking" "$most_talking"
 done
 sleep 2
-look "silent again"
-[ "$over" = 0 ] || { echo "more than $most kB resident" >&2; exit 1; }
+look "silent again" "$most"
+[ "$over" = 0 ] || { echo "more than $most kB resident, or $most_talking kB while talking" >&2; exit 1; }

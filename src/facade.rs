@@ -280,6 +280,7 @@ impl Proq {
             onto: None,
             force: false,
             stop: None,
+            ends: &[],
             by_itself: false,
             keep: false,
             dry_run: false,

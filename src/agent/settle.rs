@@ -170,6 +170,10 @@ impl Settle<'_> {
         if let Some(astray) = lane::follow_head(self.project, self.lane)? {
             return Ok(failed(verdict.class, astray));
         }
+        if let (false, true) = (well, self.was_at_rest()?) {
+            let detail = Some("its session was ended while it was idle".to_owned());
+            return Ok(Verdict { state: LaneState::Done, detail, ..verdict });
+        }
         let wanted = match self.project.settings.autocommit {
             Autocommit::Always => true,
             Autocommit::Success => well,
@@ -200,6 +204,13 @@ impl Settle<'_> {
             verdict.state = LaneState::NoChange;
         }
         Ok(verdict)
+    }
+
+    /// Whether a person's session came to its end after all was done in it.
+    fn was_at_rest(&self) -> Result<bool, Error> {
+        let ended = matches!(self.ended.cause, Some(Cause::Asked | Cause::Closed | Cause::Time));
+        let idle = ended && self.order.in_window && lane::is_idle(self.project, self.lane);
+        Ok(idle && lane::has_work(self.project, self.lane, None)?)
     }
 }
 

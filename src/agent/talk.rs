@@ -33,6 +33,8 @@ pub(crate) struct Addressee {
     pub(crate) agent: String,
     /// The conversation to go on with.
     pub(crate) session: String,
+    /// Whether it had a screen of its own, which it has no more.
+    pub(crate) left_window: bool,
 }
 
 /// Finds out who a message to a lane would go to; without `text`, what waits already.
@@ -60,7 +62,7 @@ pub(crate) fn addressee(
         return Err(Error::Attended { lane: lane.name.clone() });
     }
     let session = run.account.session.ok_or_else(|| Error::NoSession { lane: lane.name.clone() })?;
-    Ok(Addressee { agent: run.agent, session })
+    Ok(Addressee { agent: run.agent, session, left_window: run.interactive })
 }
 
 /// Refuses a lane whose conflict is laid out: whoever works at its task would be in the way of that.
@@ -108,7 +110,7 @@ pub(crate) fn send(
     if locks.is_held(&LockName::Alive(lane.name.clone()))? {
         return Err(Error::OrphanListens { lane: lane.name.clone() });
     }
-    let lane = project.lane(&lane.name)?;
+    let lane = project.settle_dead(project.lane(&lane.name)?)?;
     if !Inbox::of(project, &lane.name).is_waiting() {
         // The supervisor that held the lock a moment ago has taken it.
         return Ok(Sent::Waits);

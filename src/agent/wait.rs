@@ -3,9 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::Error;
-use crate::lane::{self, Project, effective_state};
+use crate::lane::{self, Project};
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{LockName, Several};
+
+/// How often agents on screens are looked at. A person waits.
+const GLANCE: Duration = Duration::from_millis(250);
 
 /// When enough has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +29,18 @@ pub(crate) struct Waited {
     pub(crate) state: LaneState,
     /// Whether nothing runs in it any more that is waited for.
     pub(crate) over: bool,
+    /// Whether its agent is at work on a screen, where it may end its turn without ending.
+    on_screen: bool,
 }
 
 /// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
 /// Returns at once when nothing runs.
 pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
     let asked = project.lane(name)?;
-    loop {
-        let (now, lock) = look(project, &asked)?;
-        let Some(lock) = lock else { return Ok((now.lane, now.state)) };
-        project.store.locks().wait_until_free(&lock)?;
-    }
+    let all = wait_for(project, std::slice::from_ref(&asked), Until::All, None, &mut |_| {})?;
+    let gone = || lane::Error::Unknown { name: name.to_owned(), similar: None };
+    let waited = all.into_iter().next().ok_or_else(gone)?;
+    Ok((waited.lane, waited.state))
 }
 
 /// Waits for lanes, asleep, for `limit` at most, and returns all of them as they are then, in the same order. `tell` hears of
@@ -78,7 +82,21 @@ pub(crate) fn wait_for(
         if all.iter().all(|waited| waited.over) {
             return Ok(all);
         }
-        let Some(number) = several.next(left)? else { return Ok(all) };
+        // No lock tells that an agent on a screen has ended its turn.
+        let glance = all.iter().any(|waited| waited.on_screen).then_some(GLANCE);
+        let Some(number) = several.next(left.into_iter().chain(glance).min())? else {
+            if left.is_some_and(|left| glance.is_none_or(|glance| left <= glance)) {
+                return Ok(all);
+            }
+            for (waited, lane) in all.iter_mut().zip(asked).filter(|(waited, _)| waited.on_screen) {
+                *waited = look(project, lane)?.0;
+                if until == Until::Any && waited.over {
+                    tell(waited);
+                    return Ok(all);
+                }
+            }
+            continue;
+        };
         let (now, lock) = look(project, &asked[number])?;
         all[number] = now;
         match lock {
@@ -97,7 +115,8 @@ pub(crate) fn wait_for(
 fn look(project: &Project, asked: &LaneRecord) -> Result<(Waited, Option<LockName>), Error> {
     // One that lands by itself may be gone right after its run.
     let (_, lane) = lane::became(project, asked)?;
-    let (state, detail) = effective_state(project, &lane)?;
+    let (state, detail) = lane::told_state(project, &lane)?;
+    let on_screen = state == LaneState::Running && lane::is_on_screen(project, &lane);
     let name = || lane.name.clone();
     let lock = match state {
         LaneState::Starting | LaneState::Running => Some(LockName::Run(name())),
@@ -105,11 +124,11 @@ fn look(project: &Project, asked: &LaneRecord) -> Result<(Waited, Option<LockNam
         // The run is over; what it left in the background may go on for ever.
         LaneState::Orphaned => {
             let state = lane.state;
-            return Ok((Waited { lane, state, over: true }, None));
+            return Ok((Waited { lane, state, over: true, on_screen }, None));
         }
         _ => None,
     };
     // The record read here may be older than the supervisor's last word.
     let lane = LaneRecord { detail, ..lane };
-    Ok((Waited { lane, state, over: lock.is_none() }, lock))
+    Ok((Waited { lane, state, over: lock.is_none(), on_screen }, lock))
 }

@@ -213,7 +213,7 @@ fn show(session: &Session, commands: &[Command]) {
     }
 }
 
-fn nobody_to_ask(session: &Session) -> bool {
+pub(super) fn nobody_to_ask(session: &Session) -> bool {
     !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json
 }
 

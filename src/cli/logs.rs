@@ -15,7 +15,7 @@ use super::render::Render;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::agent::{self, Dialect, Event, Reader};
 use crate::explain::Exit;
-use crate::lane::{self, Project, effective_state};
+use crate::lane::{self, Project};
 use crate::store::records::{CheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
 use crate::store::{Layout, Record, path_form};
 
@@ -242,7 +242,7 @@ fn pour(
     loop {
         // The state first: what was written before the end is then read below.
         let (dir, lane) = lane::became(project, lane)?;
-        let (state, detail) = effective_state(project, &lane)?;
+        let (state, detail) = lane::told_state(project, &lane)?;
         read_on(&mut file, take).map_err(unreadable)?;
         let next = dir.join(format!("runs/{}.log", run + 1));
         if lane.attempt > run && next.exists() {

@@ -1,6 +1,6 @@
 //! Owns `git proq merge`: its arguments, and how its answer looks.
 
-use std::io::IsTerminal;
+use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use super::landing::Landing;
 use super::{Done, Failure, Mistake, Session, approve, auto_merge, table, ui};
 use crate::agent;
 use crate::config::{Key, Origin};
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
@@ -30,6 +30,9 @@ use crate::store::records::{LaneRecord, Strategy};
 /// A lane whose agent runs is refused. With --stop its agent is stopped first, as `git proq stop` does it, when the landing's
 /// turn has come, and the lane's commits land; what is left uncommitted counts as in any other lane (merge.uncommitted). A
 /// lane that was stopped before lands with --stop too when it is named; --all takes those that this landing stops.
+///
+/// An agent in a window of tmux whose turn has ended may leave a lane that is done: there are commits, and nothing is uncommitted. On a
+/// terminal you are asked whether to end its session; elsewhere --stop does.
 ///
 /// Of several attempts at one task --all takes none; `git proq pick` lands one.
 ///
@@ -131,6 +134,7 @@ pub(super) fn carry_out<'a>(
     let exe = super::resolve::this_program()?;
     let leave = merge::Leave::default();
     let asked = agent::Asked::default();
+    let ends = if by_itself.is_some() { Vec::new() } else { sessions_to_end(session, project, args)? };
     let request = Request {
         resolver: agent.map(|agent| merge::Resolver {
             agent,
@@ -145,6 +149,7 @@ pub(super) fn carry_out<'a>(
         onto: args.onto.as_deref(),
         force: args.force,
         stop: args.stop.then_some(&[]),
+        ends: &ends,
         by_itself: by_itself.is_some(),
         keep: args.how.no_cleanup,
         strategy: args.how.strategy.as_deref().and_then(Strategy::named),
@@ -160,6 +165,31 @@ pub(super) fn carry_out<'a>(
         patience: patience(args.how.lock_timeout),
     };
     Ok((merge::run(project, &request)?, agent))
+}
+
+/// Asks, where there is somebody to ask, about lanes that are done though their agents' sessions go on.
+fn sessions_to_end(session: &Session, project: &Project, args: &Merge) -> Result<Vec<String>, Failure> {
+    if args.stop || args.dry_run || approve::nobody_to_ask(session) {
+        return Ok(Vec::new());
+    }
+    let lanes = match args.all {
+        true => project.lanes()?,
+        false => args.lanes.iter().map(|name| project.lane(name)).collect::<Result<_, _>>()?,
+    };
+    let mut out = Vec::new();
+    for lane in lanes {
+        if lane::rests(project, &lane)? {
+            let name = lane.name;
+            super::undo::eprint_question(&format!(
+                "lane '{name}' is done, and {}: end its session and land it? [y/N] ",
+                lane::RESTS
+            ));
+            let mut answer = String::new();
+            drop(std::io::stdin().lock().read_line(&mut answer));
+            out.extend(matches!(answer.trim(), "y" | "Y" | "yes").then_some(name));
+        }
+    }
+    Ok(out)
 }
 
 /// Says what became of lanes.

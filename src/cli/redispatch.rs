@@ -37,6 +37,9 @@ pub(crate) struct Redispatch {
     /// What its run is to be like
     #[command(flatten)]
     pub(crate) wishes: Wishes,
+    /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
+    #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
+    pub(crate) tmux: bool,
     /// Say what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -125,10 +128,8 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
     say(session, &plan, &made, Some(&removed));
     if !session.ui.json {
         discard::say_way_back(session, &project, &removed, Why::Discard);
-        session.ui.hint(format!(
-            "follow it: git proq logs -f {}   bring the old one back: git proq undo",
-            made.name
-        ));
+        let look = if args.tmux { "go there: git proq attach" } else { "follow it: git proq logs -f" };
+        session.ui.hint(format!("{look} {}   bring the old one back: git proq undo", made.name));
     }
     Ok(Exit::Done)
 }
@@ -156,7 +157,7 @@ impl Plan {
         // What a command of the user's own was is not on record in full.
         let own = lane.agent.as_deref().filter(|agent| *agent != "command");
         let agent = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
-        let job = Job::agent(project, agent, &task, &session.dir, &args.wishes.asked())?;
+        let job = Job::agent(project, agent, &task, &session.dir, &args.wishes.asked_in(args.tmux))?;
         let base = lane::resolve_base(project, Some(&lane.base), None)?;
         Ok(Plan { task, base, job })
     }

@@ -17,6 +17,8 @@ use crate::explain::Exit;
 /// waits until its turn has ended. What is sent is not lost when something dies meanwhile: `git proq send LANE` without TEXT
 /// passes on what waits.
 ///
+/// An agent that is in a window of tmux is talked to there. Once its session has ended, it goes on with TEXT without a window.
+///
 /// Examples:
 ///     git proq send payments "also handle refunds"
 ///     git proq send payments -f review.md --wait
@@ -87,7 +89,10 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
     }
     let would = if args.dry_run { "would be " } else { "" };
     session.ui.answer(match sent {
-        Sent::Started => format!("{would}sent to '{}'; {} goes on", lane.name, to.agent),
+        Sent::Started => {
+            let how = if to.left_window { ", without a window" } else { "" };
+            format!("{would}sent to '{}'; {} goes on{how}", lane.name, to.agent)
+        }
         Sent::Waits => format!("{would}kept for '{}' until its agent's turn has ended", lane.name),
     });
     if !args.dry_run {

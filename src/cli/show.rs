@@ -10,7 +10,7 @@ use super::complete::lane_names;
 use super::{Done, Failure, Session, account, logs, show_prompt, task, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
-use crate::lane::{self, Project, View};
+use crate::lane::{self, Project, RESTS, View};
 use crate::store::records::{
     CheckRecord, ConflictRecord, LaneRecord, LaneState, ReportRecord, ResolveRecord, RunClass, RunRecord,
 };
@@ -190,7 +190,7 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if about.by_hand {
         line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
     }
-    print_runs(&line, about);
+    print_runs(&line, about, state.is_busy() || detail == Some(RESTS));
     if let Some(run) = about.runs.last() {
         line("log", &about.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
         if run.resolves {
@@ -209,9 +209,9 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
 }
 
 /// How each run ended, why, and what it used.
-fn print_runs(line: &dyn Fn(&str, &str), about: &About) {
+fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool) {
     for run in &about.runs {
-        let how = describe(run);
+        let how = describe(run, busy && Some(run) == about.runs.last());
         line(&format!("run {}", run.attempt), &how);
         let account = account::of(&about.dir, run);
         let why = run.detail.iter().filter(|why| !how.contains(why.as_str())).cloned();
@@ -272,8 +272,9 @@ fn says_more(run: &RunRecord, state: LaneState) -> bool {
         && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))
 }
 
-fn describe(run: &RunRecord) -> String {
+fn describe(run: &RunRecord, lasts: bool) -> String {
     let how = match (run.outcome, run.exit_code, run.signal) {
+        (None, ..) if !lasts => "nobody has written how it ended".to_owned(),
         (None, ..) if run.window.is_some() => "at work, in a window of tmux".to_owned(),
         (None, ..) => "at work".to_owned(),
         // How an agent that was ended for a reason ended says nothing more.

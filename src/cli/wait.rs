@@ -17,6 +17,8 @@ use crate::store::records::{LaneRecord, LaneState};
 
 /// Wait for lanes' agents to end
 ///
+/// An agent in a window of tmux may also end its turn and leave a lane that is done: that is waited for.
+///
 /// Without LANE, for every one that runs. GROUP, the name that attempts at one task were made with (`git proq spawn --count`),
 /// stands for all of them.
 ///
@@ -142,7 +144,11 @@ const LAST_WORD: Duration = Duration::from_secs(1);
 pub(super) fn settle(project: &Project, lane: &LaneRecord) -> Result<(), Failure> {
     let since = Instant::now();
     let lock = LockName::Run(lane.name.clone());
-    while since.elapsed() < LAST_WORD && project.store.locks().is_held(&lock)? {
+    // The session of one that rests goes on.
+    while since.elapsed() < LAST_WORD
+        && !lane::is_idle(project, lane)
+        && project.store.locks().is_held(&lock)?
+    {
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())

@@ -46,7 +46,7 @@ pub(crate) struct Evidence {
 
 impl Evidence {
     /// Whether the worktree is there and is the lane's.
-    fn stands(&self) -> bool {
+    pub(super) fn stands(&self) -> bool {
         !self.folder_gone && self.broken.is_none() && self.mismatch.is_none()
     }
 

@@ -79,7 +79,19 @@ pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<Vie
     let others = || lanes.into_iter().map(|lane| view(project, lane)).collect::<Vec<_>>();
     let (dirt, views) = statuses(&project.repo, &folders, others);
     let known = views.into_iter().zip(dirt);
-    known.map(|(view, dirt)| view.map(|view| View { dirt, ..view })).collect()
+    known.map(|(view, dirt)| tell_rest(project, View { dirt, ..view? })).collect()
+}
+
+/// A lane that rests is told to be done.
+fn tell_rest(project: &Project, view: View) -> Result<View, Error> {
+    let rests = view.state == LaneState::Running
+        && view.dirt.is_some()
+        && super::is_idle(project, &view.lane)
+        && super::has_work(project, &view.lane, view.dirt.clone())?;
+    Ok(match rests {
+        true => View { state: LaneState::Done, detail: Some(super::RESTS.to_owned()), ..view },
+        false => view,
+    })
 }
 
 /// A lane without a look into its worktree.

@@ -184,7 +184,7 @@ impl Project {
 
     /// Writes down the end of a run that nobody did who could. The caller holds the run lock: whoever looks at the lane from
     /// now on would take that for a supervisor's.
-    fn settle_dead(&self, lane: LaneRecord) -> Result<LaneRecord, Error> {
+    pub(crate) fn settle_dead(&self, lane: LaneRecord) -> Result<LaneRecord, Error> {
         if !lane.state.is_claimed() {
             return Ok(lane);
         }

@@ -223,14 +223,14 @@ impl TakeBack<'_, '_> {
     fn remove_lane(&self, name: &str) -> Result<(), Error> {
         let project = self.op.project;
         let path = project.store.layout().lane_record(name);
-        let Some(lane) = LaneRecord::find(&path)? else {
+        if LaneRecord::find(&path)?.is_none() {
             return Err(Error::Unknown { name: name.to_owned(), similar: None });
-        };
+        }
         let open = PreviewRecord::find(&project.store.layout().preview())?;
         if open.is_some_and(|open| open.lane == name) {
             return Err(UndoError::Shown { name: name.to_owned() }.into());
         }
-        let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
+        let (lane, lock) = project.hold_idle(name)?;
         drop(remove(self.op, &lane, lock, Why::Discard, self.force)?);
         Ok(())
     }

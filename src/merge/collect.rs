@@ -8,7 +8,9 @@ use super::request::{Candidate, Request};
 use crate::config::Uncommitted;
 use crate::explain::Explain;
 use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
-use crate::lane::{Evidence, Operation, Project, commit_leftovers, effective_state, holds_conflict, look_at};
+use crate::lane::{
+    Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict, look_at, rests,
+};
 use crate::store::Record;
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState};
 
@@ -141,6 +143,11 @@ impl Look<'_, '_> {
         Ok(match state {
             // As it would be found now; its agent goes on.
             state if state.is_busy() && self.request.would_stop() => None,
+            LaneState::Running if rests(self.project, lane)? => {
+                let how = format!("; git proq merge {} --stop ends its session and lands it", lane.name);
+                let how = if self.request.all { how.as_str() } else { "" };
+                Some(format!("it is done, and {RESTS}{how}"))
+            }
             LaneState::Starting | LaneState::Running => Some("its agent is running".into()),
             LaneState::Orphaned => {
                 Some(format!("its agent lives on without a supervisor; git proq stop {} ends it", lane.name))
@@ -173,8 +180,11 @@ impl Look<'_, '_> {
     /// What helps a lane that its state keeps from landing.
     fn hints(&self) -> Result<Vec<String>, Error> {
         let (state, _) = effective_state(self.project, &self.lane)?;
-        let stop =
-            format!("stop it and land what it has committed: git proq merge {} --stop", self.lane.name);
+        let what = match rests(self.project, &self.lane)? {
+            true => "end its session and land it",
+            false => "stop it and land what it has committed",
+        };
+        let stop = format!("{what}: git proq merge {} --stop", self.lane.name);
         Ok(state.is_busy().then_some(stop).into_iter().collect())
     }
 

@@ -83,6 +83,7 @@ fn request<'a>(lanes: &'a [String], verify: &'a [String], jobs: Option<usize>) -
         onto: None,
         force: false,
         stop: None,
+        ends: &[],
         by_itself: false,
         keep: true,
         strategy: None,

@@ -24,6 +24,8 @@ pub(crate) struct Request<'a> {
     /// End the agents that still run in these lanes first; those of these have been. A lane that was stopped lands then, of
     /// all lanes only one that was stopped for this.
     pub(crate) stop: Option<&'a [String]>,
+    /// Lanes whose sessions may be ended, if their agents are idle by then and all is done in them.
+    pub(crate) ends: &'a [String],
     /// Nobody asks for it just now: nothing that the main checkout shows is changed for it.
     pub(crate) by_itself: bool,
     /// Keep landed lanes.

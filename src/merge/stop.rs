@@ -5,7 +5,7 @@ use super::outcome::Outcome;
 use super::request::Request;
 use crate::agent;
 use crate::explain::Explain;
-use crate::lane::{Project, effective_state};
+use crate::lane::{self, Project, effective_state};
 use crate::store::records::LaneRecord;
 
 /// What became of the agents.
@@ -25,7 +25,7 @@ pub(super) struct Stopped {
 /// When the lanes cannot be read, or a signal ended it. An agent that cannot be ended is no error: its lane is refused.
 pub(super) fn stop_agents(project: &Project, request: &Request<'_>) -> Result<Stopped, Error> {
     let mut out = Stopped::default();
-    if request.stop.is_none() {
+    if request.stop.is_none() && request.ends.is_empty() {
         return Ok(out);
     }
     let lanes: Vec<LaneRecord> = if request.all {
@@ -35,6 +35,11 @@ pub(super) fn stop_agents(project: &Project, request: &Request<'_>) -> Result<St
     };
     for lane in lanes {
         if !effective_state(project, &lane)?.0.is_busy() || out.lanes.contains(&lane.name) {
+            continue;
+        }
+        // It may have been told more since it was asked about.
+        let may_end = || request.ends.contains(&lane.name);
+        if request.stop.is_none() && !(may_end() && lane::rests(project, &lane)?) {
             continue;
         }
         if request.dry_run {

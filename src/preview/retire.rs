@@ -4,7 +4,6 @@ use super::desk;
 use super::{Back, Error, leave_for};
 use crate::git::WorktreeList;
 use crate::lane::{self, Operation, Removed, Why};
-use crate::store::LockName;
 
 /// What removing a lane did.
 #[derive(Debug)]
@@ -31,9 +30,8 @@ pub(crate) fn retire(op: &Operation<'_>, name: &str, why: Why, force: bool) -> R
         return Err(lane::Error::Kept { name, why: why_not, busy: false, force_helps: true }.into());
     }
     let back = leave_for(op, name)?;
-    let lock = project.store.locks().take(&LockName::Run(name.to_owned()))?;
     // As it is under the lock: leaving the preview may have brought commits or edits to it.
-    let lane = project.lane(name)?;
+    let (lane, lock) = project.hold_idle(name)?;
     let removed = lane::remove(op, &lane, lock, why, force)?;
     Ok(Retired { removed, back })
 }

@@ -6,7 +6,7 @@ use super::stop::kill_supervisor;
 use super::support::{Output, Sandbox};
 
 /// A sandbox with a tmux server of its own, which ends with it.
-struct Screen(Sandbox);
+pub struct Screen(pub Sandbox);
 
 impl Drop for Screen {
     fn drop(&mut self) {
@@ -16,7 +16,7 @@ impl Drop for Screen {
 
 impl Screen {
     /// One with an agent that says `up` when it has told what it is, and then does what it is told on its terminal.
-    fn new() -> Screen {
+    pub fn new() -> Screen {
         let found = std::process::Command::new("tmux").arg("-V").output();
         assert!(found.is_ok_and(|out| out.status.success()), "these tests need tmux; .ci/run installs it");
         let sandbox = Sandbox::new();
@@ -33,26 +33,32 @@ impl Screen {
     }
 
     /// The program, where tmux's server is this sandbox's own.
-    fn proq(&self, args: &[&str]) -> Output {
+    pub fn command(&self, args: &[&str]) -> std::process::Command {
         let mut command = self.0.proq_command(&self.0.repo, args);
         command.env("TMUX_TMPDIR", self.0.root().join("tm")).env("SECRET", "a b;$(c)");
-        self.0.output(command)
+        command
     }
 
-    fn tmux(&self, args: &[&str]) -> Output {
+    /// The same, run to its end.
+    pub fn proq(&self, args: &[&str]) -> Output {
+        self.0.output(self.command(args))
+    }
+
+    /// A call of that server.
+    pub fn tmux(&self, args: &[&str]) -> Output {
         let mut command = self.0.command("tmux", &self.0.root());
         command.env("TMUX_TMPDIR", self.0.root().join("tm")).args(args);
         self.0.output(command)
     }
 
     /// Starts the agent in a lane, and returns its process when it reads.
-    fn start(&self, prompt: &str) -> String {
+    pub fn start(&self, prompt: &str) -> String {
         let _ = self.proq(&["spawn", "--tmux", "-n", "x", "claude", prompt]).ok();
         self.0.hear("up").trim().to_owned()
     }
 
     /// Types a line, which the agent has carried out afterwards.
-    fn types(&self, line: &str) {
+    pub fn types(&self, line: &str) {
         let _ = self.tmux(&["send-keys", "-t", "=proq-repo:x", "-l", line]).ok();
         let _ = self.tmux(&["send-keys", "-t", "=proq-repo:x", "Enter"]).ok();
         assert_eq!(self.0.hear("up"), "heard\n");
@@ -167,6 +173,23 @@ fn a_server_that_is_killed_ends_the_run_and_the_lane_can_be_run_again() {
     drop(screen.0.hear("up"));
     screen.types_last("exit 0");
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
+}
+
+#[test]
+fn a_task_can_start_afresh_in_a_window() {
+    let screen = Screen::new();
+    let _ = screen.start("do it");
+    screen.types("echo one > one.txt; git add one.txt; git commit -qm one");
+    screen.types_last("exit 0");
+    assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
+    let out = screen.proq(&["redispatch", "x", "--tmux"]);
+    assert!(out.stderr.contains("hint: go there: git proq attach x"), "{}", out.shown());
+    drop(screen.0.hear("up"));
+    screen.types("ls > seen.txt; git add seen.txt; git commit -qm seen");
+    screen.types_last("exit 0");
+    assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");
+    assert_eq!(screen.0.git(&["show", "proq/x:seen.txt"]), "a.txt\nseen.txt");
+    let _ = screen.proq(&["redispatch", "x", "--tmux", "--budget", "1"]).fails(2);
 }
 
 #[test]

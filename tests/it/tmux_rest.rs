@@ -1,0 +1,139 @@
+//! Owns the tests of agents in windows whose turn has ended: when their lane is done, how it lands, and that nothing lands under one that
+//! works.
+
+use super::tmux::Screen;
+
+/// What a hook of the agent's says.
+fn says(what: &str) -> String {
+    format!("echo '{{}}' | \"$PROQ_PROGRAM\" _agent-event {what}")
+}
+
+/// A lane `x` whose agent has committed `one.txt` and ended its turn. Its process.
+fn at_rest(screen: &Screen) -> String {
+    let agent = screen.start("do it");
+    assert_eq!(screen.0.started_row("x")["state"], "running");
+    screen.types("echo one > one.txt; git add one.txt; git commit -qm one");
+    screen.types(&says("stop"));
+    agent
+}
+
+fn is(screen: &Screen, state: &str, detail: &str) {
+    let row = screen.0.row("x");
+    assert_eq!((&row["state"], row["detail"].as_str().unwrap_or_default()), (&state.into(), detail));
+}
+
+#[test]
+fn a_lane_is_done_while_its_agent_is_idle_with_all_committed_and_at_no_other_time() {
+    let screen = Screen::new();
+    let _ = screen.start("do it");
+    screen.types(&says("stop"));
+    is(&screen, "running", "idle");
+    screen.types("echo one > one.txt");
+    is(&screen, "running", "idle");
+    screen.types("git add one.txt; git commit -qm one");
+    is(&screen, "done", "its agent is idle in its window");
+    assert_eq!(screen.proq(&["show", "x", "--json"]).json()["current_state"], "done");
+    assert!(screen.proq(&["show", "x"]).ok().contains("at work, in a window of tmux"));
+    assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done (its agent is idle in its window)\n");
+    screen.types(&says("prompt"));
+    is(&screen, "running", "");
+    assert_eq!(screen.proq(&["wait", "x", "--timeout", "0"]).code, 5);
+    screen.types(&says("stop"));
+    is(&screen, "done", "its agent is idle in its window");
+    screen.types("echo left > left.txt");
+    is(&screen, "running", "idle");
+    screen.types("rm left.txt; git checkout -q --detach; echo more > two.txt; git add two.txt; git commit -qm two");
+    is(&screen, "running", "idle");
+}
+
+#[test]
+fn waiting_ends_when_the_agent_has_ended_its_turn() {
+    let screen = Screen::new();
+    let _ = screen.start("do it");
+    let mut wait = screen.command(&["wait", "x"]);
+    let wait = wait.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    screen.types("echo one > one.txt; git add one.txt; git commit -qm one");
+    screen.types(&says("stop"));
+    let out = wait.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(out.stdout).unwrap(), "x: done (its agent is idle in its window)\n");
+}
+
+#[test]
+fn it_lands_when_its_session_may_be_ended() {
+    let screen = Screen::new();
+    let agent = at_rest(&screen);
+    insta::assert_snapshot!(screen.proq(&["merge", "x"]).shown(), @r"
+    refused x: it is done, and its agent is idle in its window
+    --- stderr
+    hint: end its session and land it: git proq merge x --stop
+    --- code 1
+    ");
+    insta::assert_snapshot!(screen.proq(&["merge", "--all"]).shown(), @r"
+    nothing to land
+    --- stderr
+    left out x: it is done, and its agent is idle in its window; git proq merge x --stop ends its session and lands it
+    --- code 0
+    ");
+    let _ = screen.proq(&["discard", "x"]).fails(1);
+    assert!(screen.0.lives(&agent));
+    let out = screen.proq(&["merge", "x", "--stop"]);
+    assert!(out.stdout.starts_with("landed x on main ("), "{}", out.shown());
+    assert!(!screen.0.lives(&agent));
+    let _ = screen.tmux(&["has-session", "-t", "=proq-repo"]).fails(1);
+    assert_eq!(screen.0.git(&["show", "main:one.txt"]), "one");
+    screen.0.assert_healthy();
+}
+
+#[test]
+fn a_session_that_is_ended_at_rest_leaves_a_lane_that_is_done() {
+    for end in ["stop", "close"] {
+        let screen = Screen::new();
+        let agent = at_rest(&screen);
+        match end {
+            "stop" => drop(screen.proq(&["stop", "x"]).ok()),
+            _ => drop(screen.tmux(&["kill-window", "-t", "=proq-repo:x"]).ok()),
+        }
+        assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done (its session was ended while it was idle)\n");
+        assert!(!screen.0.lives(&agent));
+        let _ = screen.proq(&["merge", "x"]).ok();
+        assert_eq!(screen.0.git(&["show", "main:one.txt"]), "one");
+    }
+}
+
+#[test]
+fn one_that_was_at_work_when_it_was_stopped_is_not_done() {
+    let screen = Screen::new();
+    let _ = at_rest(&screen);
+    screen.types(&says("prompt"));
+    assert_eq!(screen.proq(&["stop", "x"]).code, 0);
+    assert_eq!(screen.0.row("x")["state"], "stopped");
+    let _ = screen.proq(&["merge", "x"]).fails(1);
+}
+
+#[test]
+fn on_a_terminal_it_is_asked_about_and_left_alone_when_it_works_again() {
+    for (answer, works, lands) in [("y", false, true), ("n", false, false), ("y", true, false)] {
+        let screen = Screen::new();
+        let agent = at_rest(&screen);
+        screen.0.pipe("over");
+        let repo = screen.0.repo.to_str().unwrap();
+        let command = "TERM=screen git-proq merge x > \"$ROOT/said\"; echo $? > \"$ROOT/over\"";
+        let _ = screen.tmux(&["new-window", "-d", "-n", "me", "-c", repo, "-t", "=proq-repo:", command]).ok();
+        let begin = std::time::Instant::now();
+        while !screen
+            .tmux(&["capture-pane", "-p", "-J", "-t", "=proq-repo:me"])
+            .stdout
+            .contains("land it? [y/N]")
+        {
+            let said = std::fs::read_to_string(screen.0.root().join("said")).unwrap_or_default();
+            assert!(begin.elapsed().as_secs() < 30, "{said}");
+        }
+        if works {
+            screen.types(&says("prompt"));
+        }
+        let _ = screen.tmux(&["send-keys", "-t", "=proq-repo:me", answer, "Enter"]).ok();
+        assert_eq!(screen.0.hear("over").trim(), if lands { "0" } else { "1" }, "{answer} {works}");
+        assert_eq!(screen.0.lives(&agent), !lands);
+        assert_eq!(screen.0.repo.join("one.txt").exists(), lands);
+    }
+}
