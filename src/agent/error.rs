@@ -99,6 +99,16 @@ pub enum Error {
         /// The lane.
         lane: String,
     },
+    /// What waits is for another conversation than the one that goes on.
+    #[error(
+        "what waits is for another conversation of lane '{lane}' ({agent}) than the one that goes on there; nothing was sent"
+    )]
+    OthersTurn {
+        /// The lane.
+        lane: String,
+        /// Whom it is for.
+        agent: String,
+    },
     /// Its conflict is laid out.
     #[error("the conflict of lane '{lane}' is being resolved; nothing was sent")]
     Resolving {
@@ -272,6 +282,9 @@ impl Explain for Error {
             }
             Error::NothingWaits { lane } => {
                 vec![format!("say what: git proq send {lane} \"also handle refunds\"").into()]
+            }
+            Error::OthersTurn { lane, .. } => {
+                vec![format!("when that run has ended: git proq wait {lane} && git proq send {lane}").into()]
             }
             Error::Resolving { lane } => {
                 vec![format!("finish it first, or give it up: git proq resolve {lane} --abort").into()]

@@ -35,7 +35,7 @@ impl FollowUp {
     /// in which the lane is done, its lock says that it is being landed.
     pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState, moved: bool) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
-            return FollowUp { landing: None, moved };
+            return FollowUp { moved, ..FollowUp::default() };
         }
         // Where it is held already, somebody is landing it. Where it cannot be taken, the run has its result all the same.
         let landing = project.store.locks().try_take(&LockName::Landing(lane.name.clone()));
@@ -50,6 +50,10 @@ impl FollowUp {
             }
             return;
         };
+        if let Some(why) = lane::waits_to_be_told(project, &lane.name) {
+            drop(lock);
+            return lane::refuse_landing(project, lane, &why, Exit::Refused);
+        }
         let names = std::slice::from_ref(&lane.name);
         if let Err(e) = land_by_itself(project, exe, Because::RunEnded(lock), names) {
             lane::refuse_landing(project, lane, &e.to_string(), Exit::Refused);

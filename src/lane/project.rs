@@ -184,7 +184,7 @@ impl Project {
 
     /// Writes down the end of a run that nobody did who could. The caller holds the run lock: whoever looks at the lane from
     /// now on would take that for a supervisor's.
-    fn settle_dead(&self, lane: LaneRecord) -> Result<LaneRecord, Error> {
+    pub(crate) fn settle_dead(&self, lane: LaneRecord) -> Result<LaneRecord, Error> {
         if !lane.state.is_claimed() {
             return Ok(lane);
         }
@@ -237,7 +237,17 @@ impl Project {
         name: &str,
         change: impl FnOnce(&mut LaneRecord),
     ) -> Result<LaneRecord, Error> {
-        let _lock = self.store.locks().take(&LockName::Store)?;
+        let store = self.store.locks().take(&LockName::Store)?;
+        self.update_lane_held(name, &store, change)
+    }
+
+    /// The same for a caller that holds the store's lock: what it has found out under it is true still.
+    pub(crate) fn update_lane_held(
+        &self,
+        name: &str,
+        _store: &Guard,
+        change: impl FnOnce(&mut LaneRecord),
+    ) -> Result<LaneRecord, Error> {
         let path = self.store.layout().lane_record(name);
         let mut record = LaneRecord::load(&path)?;
         let state = record.state;

@@ -39,6 +39,7 @@ mod histories;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
+mod letters;
 mod library;
 mod list;
 mod logs;
