@@ -71,6 +71,14 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// A further run could not be started; the lane is as it was.
+    #[error("the agent could not be started: {why}; lane '{lane}' is as it was before")]
+    NotBegun {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
     /// The agent that was to resolve a conflict could not be started.
     #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {why}")]
     NotStartedThere {
@@ -273,6 +281,7 @@ impl Explain for Error {
             Error::NotStarted { lane, .. } => {
                 vec![format!("take the lane away again: git proq discard {lane}").into()]
             }
+            Error::NotBegun { .. } => vec!["see which agents can be started: git proq agents".into()],
             Error::NotStartedThere { lane, .. } => {
                 vec![format!("give it up, or try another agent: git proq resolve {lane} --abort").into()]
             }
@@ -306,7 +315,7 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::Prompt { .. } | Error::NoCommand => Exit::Usage,
-            Error::NotStarted { .. } | Error::NotStartedThere { .. } => Exit::Agent,
+            Error::NotStarted { .. } | Error::NotBegun { .. } | Error::NotStartedThere { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),

@@ -24,7 +24,8 @@ pub(super) const STARTED: &str = "started";
 /// is the lane's run lock; it goes to the supervisor, without a gap.
 ///
 /// # Errors
-/// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then.
+/// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then. [`Error::NotBegun`] when it had runs
+/// before; it is as it was then.
 pub(crate) fn launch(
     project: &Project,
     lane: &LaneRecord,
@@ -299,20 +300,36 @@ fn hear(start: Start) -> Option<String> {
     }
 }
 
-/// Writes down that a run could not be started.
+/// Writes down that a run could not be started in a lane that was as in `before`. The first one leaves it failed; any other
+/// leaves it as it was.
 fn not_started(project: &Project, before: &LaneRecord, attempt: u32, why: String) -> Result<Error, Error> {
     // The lane's own record counts.
     drop(note_not_started(project, &before.name, attempt, &why));
     let state = state_after(project, &before.name, LaneState::Failed);
-    let failed = project.update_lane(&before.name, |record| {
-        record.state = state;
-        record.detail = Some(why.clone());
+    let resolves = state == LaneState::Conflict;
+    let first = before.attempt == 0 && !resolves;
+    let lane = project.update_lane(&before.name, |record| {
+        // Nobody holds it any more: another run may have begun.
+        if record.attempt != attempt || !record.state.is_claimed() {
+            return;
+        }
+        if first || resolves {
+            record.state = state;
+            record.detail = Some(why.clone());
+        } else {
+            record.state = before.state;
+            record.detail.clone_from(&before.detail);
+            record.agent.clone_from(&before.agent);
+        }
     })?;
-    project.tell(event::Name::RunEnded, Some(&failed), format!("lane '{}': {why}", before.name));
-    let lane = before.name.clone();
-    Ok(match state {
-        LaneState::Conflict => Error::NotStartedThere { lane, why },
-        _ => Error::NotStarted { lane, why },
+    let name = lane.name.clone();
+    if !first && !resolves {
+        return Ok(Error::NotBegun { lane: name, why });
+    }
+    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{name}': {why}"));
+    Ok(match first {
+        true => Error::NotStarted { lane: name, why },
+        false => Error::NotStartedThere { lane: name, why },
     })
 }
 
