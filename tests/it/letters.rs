@@ -68,6 +68,24 @@ fn what_comes_while_a_run_is_judged_is_told_before_the_lane_lands() {
 }
 
 #[test]
+fn what_is_sent_while_a_lane_lands_by_itself_lands_too() {
+    let sandbox = with_claude("begin; echo $n >> work; well");
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    // The landing of the first run is going on until the second is over.
+    let check = r#"test $(wc -l < work) = 2 || { echo > "$ROOT/up"; read go < "$ROOT/go"; }"#;
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "--check", check, "claude", "do it"]).ok();
+    sandbox.hear("up");
+    let _ = sandbox.proq(&["send", "x", "more"]).ok();
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    sandbox.tell("go");
+    while std::fs::read_to_string(sandbox.repo.join("work")).ok().as_deref() != Some("1\n2\n") {
+        std::thread::yield_now();
+    }
+    assert_eq!(told(&sandbox), ["more"]);
+}
+
+#[test]
 fn a_good_run_stays_good_when_what_was_sent_cannot_be_told() {
     let sandbox = with_mine(FIRST_WAITS, &["--auto-merge"]);
     let _ = sandbox.proq(&["send", "x", "more"]).ok();
@@ -290,6 +308,65 @@ fn the_same_holds_at_the_end_of_a_turn() {
         let last = if left == 1 { "more\n\nagain" } else { "again" };
         assert_eq!(told(&sandbox).last().map(String::as_str), Some(last), "{point}");
     }
+}
+
+#[test]
+fn a_send_that_fails_keeps_nothing_and_the_same_again_tells_it_once() {
+    let sandbox = with_claude("begin; echo $n >> work; well");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "do it"]).ok();
+    let before = sandbox.row("x");
+    let put = |first: &str| {
+        sandbox.sh(&format!(r#"cd "$ROOT/bin"; mv claude old; {{ echo '{first}'; tail -n +2 old; }} > claude; chmod +x claude"#))
+    };
+    // It is there, and cannot be started; then it is not there.
+    put("#!/nowhere/sh");
+    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).shown(), @r"
+    --- stderr
+    error: the agent could not be started: '[ROOT]/bin/claude' could not be started: No such file or directory (os error 2); lane 'x' is as it was before
+    hint: see which agents can be started: git proq agents
+    --- code 4
+    ");
+    assert_eq!((waiting(&sandbox, "x"), sandbox.row("x")["state"].clone()), (0, before["state"].clone()));
+    configure(&sandbox, "[agents.claude]\nprogram = 'not-there'\n");
+    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more"]).shown(), @r"
+    --- stderr
+    error: there is no program 'not-there' on PATH; nothing was made
+    hint: see which agents are installed: git proq agents
+    hint: or give a command of your own: git proq spawn -n NAME -- CMD ARGS…
+    --- code 1
+    ");
+    assert_eq!(waiting(&sandbox, "x"), 0);
+    configure(&sandbox, "");
+    put("#!/bin/sh");
+    let _ = sandbox.proq(&["send", "x", "more", "--wait"]).ok();
+    assert_eq!(told(&sandbox), ["more"]);
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_leaves_the_lane_as_it_was() {
+    let sandbox = with_claude("begin; echo $n >> work; well");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "do it"]).ok();
+    sandbox.program("broken", "true");
+    sandbox.sh(r#"echo '#!/nowhere/sh' > "$ROOT/bin/broken""#);
+    let before = sandbox.row("x");
+    insta::assert_snapshot!(sandbox.proq(&["run", "x", "broken", "review"]).shown(), @r"
+    --- stderr
+    error: the agent could not be started: '[ROOT]/bin/broken' could not be started: No such file or directory (os error 2); lane 'x' is as it was before
+    hint: see which agents can be started: git proq agents
+    --- code 4
+    ");
+    let after = sandbox.row("x");
+    for what in ["state", "detail", "agent"] {
+        assert_eq!(after[what], before[what], "{what}");
+    }
+    let run = sandbox.last_run("x");
+    assert_eq!((&run["agent"], &run["outcome"]), (&"broken".into(), &"failed".into()), "{run}");
+    // Whom a message goes to has not changed either.
+    let _ = sandbox.proq(&["send", "x", "more", "--wait"]).ok();
+    assert_eq!(told(&sandbox), ["more"]);
+    // A lane that was made for it has nothing else.
+    let said = sandbox.proq(&["spawn", "-n", "y", "broken", "do it"]).fails(4);
+    assert!(said.contains("hint: take the lane away again: git proq discard y\n"), "{said}");
 }
 
 #[test]
