@@ -68,21 +68,30 @@ fn what_comes_while_a_run_is_judged_is_told_before_the_lane_lands() {
 }
 
 #[test]
-fn what_is_sent_while_a_lane_lands_by_itself_lands_too() {
-    let sandbox = with_claude("begin; echo $n >> work; well");
-    sandbox.pipe("up");
-    sandbox.pipe("go");
-    // The landing of the first run is going on until the second is over.
-    let check = r#"test $(wc -l < work) = 2 || { echo > "$ROOT/up"; read go < "$ROOT/go"; }"#;
-    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "--check", check, "claude", "do it"]).ok();
+fn what_a_run_adds_while_a_lane_lands_by_itself_lands_too() {
+    let sandbox = with_claude(
+        r#"begin; if [ $n = 1 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi; echo $n >> work; well"#,
+    );
+    for pipe in ["up", "go", "landed", "end"] {
+        sandbox.pipe(pipe);
+    }
+    // The landing of the first run has moved the base, and is going on until the second run is over.
+    let hook =
+        r#"test -e "$ROOT/once" || { echo > "$ROOT/once"; echo > "$ROOT/landed"; read go < "$ROOT/end"; }"#;
+    sandbox.sh(&format!(
+        "printf '#!/bin/sh\n%s\n' '{hook}' > .git/hooks/post-merge; chmod +x .git/hooks/post-merge"
+    ));
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
     sandbox.hear("up");
+    // So the lane stays when it has landed.
+    sandbox.git(&["worktree", "lock", ".proq-worktrees/x"]);
+    sandbox.tell("go");
+    sandbox.hear("landed");
     let _ = sandbox.proq(&["send", "x", "more"]).ok();
     let _ = sandbox.proq(&["wait", "x"]).ok();
-    sandbox.tell("go");
-    while std::fs::read_to_string(sandbox.repo.join("work")).ok().as_deref() != Some("1\n2\n") {
-        std::thread::yield_now();
-    }
-    assert_eq!(told(&sandbox), ["more"]);
+    sandbox.tell("end");
+    sandbox.until("merge.landed", "x", 2);
+    assert_eq!(sandbox.read("work"), "1\n2\n");
 }
 
 #[test]
@@ -387,6 +396,7 @@ fn what_is_sent_to_a_lane_that_goes_makes_nothing() {
     assert!(rest.iter().any(|line| line.contains("no lane 'x'")), "{rest:?}");
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(!proq.join("lanes/x").exists());
+    assert_eq!(std::fs::read_dir(proq.join("history/x@1/inbox")).unwrap().count(), 1);
     // As it was, for the sandbox's own end.
     std::fs::rename(proq.join("history/x@1"), proq.join("lanes/x")).unwrap();
 }
