@@ -71,6 +71,14 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// A further run could not be started; the lane is as it was.
+    #[error("the agent could not be started: {why}; lane '{lane}' is as it was before")]
+    NotBegun {
+        /// The lane.
+        lane: String,
+        /// Why.
+        why: String,
+    },
     /// The agent that was to resolve a conflict could not be started.
     #[error("the agent that was to resolve the conflict of lane '{lane}' could not be started: {why}")]
     NotStartedThere {
@@ -98,6 +106,16 @@ pub enum Error {
     NothingWaits {
         /// The lane.
         lane: String,
+    },
+    /// What waits is for another conversation than the one that goes on.
+    #[error(
+        "what waits is for another conversation of lane '{lane}' ({agent}) than the one that goes on there; nothing was sent"
+    )]
+    OthersTurn {
+        /// The lane.
+        lane: String,
+        /// Whom it is for.
+        agent: String,
     },
     /// Its conflict is laid out.
     #[error("the conflict of lane '{lane}' is being resolved; nothing was sent")]
@@ -263,6 +281,7 @@ impl Explain for Error {
             Error::NotStarted { lane, .. } => {
                 vec![format!("take the lane away again: git proq discard {lane}").into()]
             }
+            Error::NotBegun { .. } => vec!["see which agents can be started: git proq agents".into()],
             Error::NotStartedThere { lane, .. } => {
                 vec![format!("give it up, or try another agent: git proq resolve {lane} --abort").into()]
             }
@@ -272,6 +291,9 @@ impl Explain for Error {
             }
             Error::NothingWaits { lane } => {
                 vec![format!("say what: git proq send {lane} \"also handle refunds\"").into()]
+            }
+            Error::OthersTurn { lane, .. } => {
+                vec![format!("when that run has ended: git proq wait {lane} && git proq send {lane}").into()]
             }
             Error::Resolving { lane } => {
                 vec![format!("finish it first, or give it up: git proq resolve {lane} --abort").into()]
@@ -293,7 +315,7 @@ impl Explain for Error {
     fn exit(&self) -> Exit {
         match self {
             Error::Prompt { .. } | Error::NoCommand => Exit::Usage,
-            Error::NotStarted { .. } | Error::NotStartedThere { .. } => Exit::Agent,
+            Error::NotStarted { .. } | Error::NotBegun { .. } | Error::NotStartedThere { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),

@@ -26,6 +26,8 @@ pub(crate) enum Because {
 #[must_use]
 pub(super) struct FollowUp {
     landing: Option<Guard>,
+    /// Whether somebody was landing the lane when its run ended, who may not have seen what came of that.
+    again: bool,
     /// Whether the lane has new commits, with which it may be in the way of others.
     moved: bool,
 }
@@ -35,26 +37,42 @@ impl FollowUp {
     /// in which the lane is done, its lock says that it is being landed.
     pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState, moved: bool) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
-            return FollowUp { landing: None, moved };
+            return FollowUp { moved, ..FollowUp::default() };
         }
         // Where it is held already, somebody is landing it. Where it cannot be taken, the run has its result all the same.
         let landing = project.store.locks().try_take(&LockName::Landing(lane.name.clone()));
-        FollowUp { landing: landing.ok().flatten(), moved }
+        let again = matches!(landing, Ok(None));
+        FollowUp { landing: landing.ok().flatten(), again, moved }
     }
 
     /// Starts it. The run lock is free by now, or the lane would look busy.
     pub(super) fn begin(self, project: &Project, lane: &LaneRecord, exe: &Path) {
-        let Some(lock) = self.landing else {
+        let landing = if self.again { wait_for_landing(project, lane) } else { self.landing };
+        let Some(lock) = landing else {
             if self.moved {
                 look_for_overlaps(project, lane, exe);
             }
             return;
         };
+        if let Some(why) = lane::waits_to_be_told(project, &lane.name) {
+            drop(lock);
+            return lane::refuse_landing(project, lane, &why, Exit::Refused);
+        }
         let names = std::slice::from_ref(&lane.name);
         if let Err(e) = land_by_itself(project, exe, Because::RunEnded(lock), names) {
             lane::refuse_landing(project, lane, &e.to_string(), Exit::Refused);
         }
     }
+}
+
+/// Waits until the landing is over that was going on when the run ended. Its lock, if the lane is to land still.
+fn wait_for_landing(project: &Project, lane: &LaneRecord) -> Option<Guard> {
+    let lock = LockName::Landing(lane.name.clone());
+    project.store.locks().wait_until_free(&lock).ok()?;
+    let now = project.lane(&lane.name).ok().filter(|now| now.is_same_lane(lane))?;
+    let (state, _) = lane::effective_state(project, &now).ok()?;
+    // Who has taken it meanwhile has seen all of the lane.
+    if state == LaneState::Done { project.store.locks().try_take(&lock).ok().flatten() } else { None }
 }
 
 /// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.

@@ -59,6 +59,10 @@ pub(crate) struct Job {
     /// Whether it is in a window, in front of a person.
     pub(crate) in_window: bool,
     pub(super) max_turns: Option<u32>,
+    /// The conversation that it goes on with or takes up again, by the run that began it.
+    pub(super) talk: Option<u32>,
+    /// The messages of the lane's inbox that are in what it is told.
+    pub(super) tells: Vec<String>,
     program: PathBuf,
     profile: Profile,
     /// The user's own arguments, in place of the profile's.
@@ -110,6 +114,8 @@ impl Job {
             in_window: asked.in_window,
             // A limit of nobody's asking that cannot be told is none; the run's record would else ask the next run for it.
             max_turns: max_turns.filter(|_| profile.takes("max_turns")),
+            talk: None,
+            tells: Vec::new(),
             program,
             profile,
             own: None,
@@ -141,10 +147,22 @@ impl Job {
             limits: limits(project, asked),
             in_window: asked.in_window,
             max_turns: None,
+            talk: None,
+            tells: Vec::new(),
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
             own: Some(args.to_vec()),
         })
+    }
+
+    /// The same as a part of the conversation that the run of this number began.
+    pub(super) fn in_talk(self, talk: u32) -> Job {
+        Job { talk: Some(talk), ..self }
+    }
+
+    /// The same with these messages of the lane's inbox in what it is told.
+    pub(super) fn telling(self, tells: Vec<String>) -> Job {
+        Job { tells, ..self }
     }
 
     /// The agent as a sentence names it.

@@ -6,16 +6,15 @@ use std::path::Path;
 use super::Error;
 use super::afresh;
 use super::catalogue::profile_of;
-use super::inbox::Inbox;
 use super::job::{self, Asked, Job};
 use super::order::Order;
 use super::outfit::{self, Errand, Outfit};
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
-use crate::lane::{self, Project, state_after};
+use crate::lane::{self, Inbox, Project, Taken, state_after};
 use crate::process::{MARK, Start};
-use crate::store::records::{Account, LaneRecord, LaneState, RunRecord};
+use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, Record, new_id, now};
 
 /// What a supervisor says when its agent runs.
@@ -25,7 +24,8 @@ pub(super) const STARTED: &str = "started";
 /// is the lane's run lock; it goes to the supervisor, without a gap.
 ///
 /// # Errors
-/// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then.
+/// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then. [`Error::NotBegun`] when it had runs
+/// before; it is as it was then.
 pub(crate) fn launch(
     project: &Project,
     lane: &LaneRecord,
@@ -66,27 +66,71 @@ pub(crate) fn launch_again(
     start(project, lane, lock, job, exe, text.map_or(Errand::Task, Errand::Said))
 }
 
-/// The same for what waits in the lane's inbox, in the conversation that there was.
+/// The same for messages that were taken from the lane's inbox, in the conversation that they are for. They are told once the
+/// agent has started, and wait as before when it cannot be.
 pub(super) fn launch_message(
     project: &Project,
     lane: &LaneRecord,
     lock: Guard,
+    (job, taken): (Job, &Taken),
     exe: &Path,
 ) -> Result<LaneRecord, Error> {
-    let waiting = Inbox::of(project, &lane.name).read()?;
-    let job = job_for_message(project, lane, &waiting.text)?;
-    let lane = start(project, lane, lock, &job, exe, Errand::Said(&waiting.text))?;
-    waiting.done();
-    Ok(lane)
+    let job = job.telling(taken.ids());
+    start(project, lane, lock, &job, exe, Errand::Said(&joined(taken.texts())))
 }
 
-/// What waits in the lane's inbox, for a supervisor that is there.
-pub(super) fn order_of_messages(project: &Project, lane: &LaneRecord, exe: &Path) -> Result<Order, Error> {
-    let waiting = Inbox::of(project, &lane.name).read()?;
-    let job = job_for_message(project, lane, &waiting.text)?;
-    let order = order(project, lane, &job, exe, Errand::Said(&waiting.text))?;
-    waiting.done();
+/// What waits for a conversation, for a supervisor that is there.
+pub(super) fn order_of_messages(
+    project: &Project,
+    lane: &LaneRecord,
+    talk: u32,
+    exe: &Path,
+) -> Result<Order, Error> {
+    let mut taken = Inbox::of(project, &lane.name).take(talk)?;
+    let (job, fit) = job_for_messages(project, lane, talk, &taken.texts().collect::<Vec<_>>())?;
+    taken.letters.truncate(fit);
+    let job = job.telling(taken.ids());
+    let order = order(project, lane, &job, exe, Errand::Said(&joined(taken.texts())))?;
+    order.taken.set(Some(taken));
     Ok(order)
+}
+
+/// Whether what waits for a conversation could be told there.
+///
+/// # Errors
+/// Why not.
+pub(super) fn try_messages(project: &Project, lane: &LaneRecord, talk: u32) -> Result<(), Error> {
+    let taken = Inbox::of(project, &lane.name).take(talk)?;
+    job_for_messages(project, lane, talk, &taken.texts().collect::<Vec<_>>()).map(drop)
+}
+
+/// The job that tells messages in the conversation that they are for, and how many of them: as many as can be handed over at
+/// once, the others have to wait for the next turn.
+///
+/// # Errors
+/// When not even the first can be told.
+pub(super) fn job_for_messages(
+    project: &Project,
+    lane: &LaneRecord,
+    talk: u32,
+    texts: &[&str],
+) -> Result<(Job, usize), Error> {
+    let none = || Error::NoSession { lane: lane.name.clone() };
+    let run = talk::last_talk(project, lane, Some(talk))?.ok_or_else(none)?;
+    let session = run.account.session.clone().ok_or_else(none)?;
+    let mut fit = texts.len();
+    loop {
+        let text = joined(texts[..fit].iter().copied());
+        match job_like(project, &run, &text, Some(session.clone())) {
+            Err(Error::Prompt { .. }) if fit > 1 => fit -= 1,
+            job => return Ok((job?, fit)),
+        }
+    }
+}
+
+/// Messages as one.
+fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    texts.map(str::trim_end).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What `run` was asked, once more, for a supervisor that is there.
@@ -129,14 +173,6 @@ fn order(
     Order::of(project, &lane, lane.attempt, outfit.words, outfit.env)
 }
 
-/// The job that goes on with a lane's last conversation.
-fn job_for_message(project: &Project, lane: &LaneRecord, text: &str) -> Result<Job, Error> {
-    let none = || Error::NoSession { lane: lane.name.clone() };
-    let run = talk::last_talk(project, lane)?.ok_or_else(none)?;
-    let session = run.account.session.clone().ok_or_else(none)?;
-    job_like(project, &run, text, Some(session))
-}
-
 /// A job as that of `run` was.
 fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<String>) -> Result<Job, Error> {
     let asked = Asked {
@@ -147,18 +183,19 @@ fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<Strin
         limits: run.limits,
         ..Asked::default()
     };
-    Job::agent(project, &run.agent, text, project.repo.home(), &asked)
+    let job = Job::agent(project, &run.agent, text, project.repo.home(), &asked)?;
+    Ok(job.in_talk(run.talk()))
 }
 
 fn start(
     project: &Project,
-    lane: &LaneRecord,
+    before: &LaneRecord,
     lock: Guard,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
 ) -> Result<LaneRecord, Error> {
-    let (lane, outfit) = prepare(project, lane, job, exe, errand)?;
+    let (lane, outfit) = prepare(project, before, job, exe, errand)?;
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
         .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])
@@ -169,8 +206,10 @@ fn start(
     for (key, value) in &outfit.env {
         start = start.env(key, value);
     }
-    hear(project, &lane, start)?;
-    Ok(project.lane(&lane.name)?)
+    match hear(start) {
+        None => Ok(project.lane(&lane.name)?),
+        Some(why) => Err(not_started(project, before, lane.attempt, why)?),
+    }
 }
 
 /// Writes the next run's record and what it is given, and that it is being started.
@@ -223,6 +262,8 @@ fn record_of(
         keeps_strays: job.strays() == Strays::None,
         max_turns: job.max_turns,
         said: false,
+        talk: job.talk,
+        tells: job.tells.clone(),
         resolves,
         tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
         started: now(),
@@ -244,30 +285,65 @@ fn record_of(
     })
 }
 
-/// Starts the supervisor and listens for its first line.
-fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error> {
+/// Starts the supervisor and listens for its first line. Why the agent does not run, if it does not.
+fn hear(start: Start) -> Option<String> {
     let mut line = String::new();
     let heard = start.spawn_talking().map(|mut child| {
         if let Some(stdout) = child.stdout.take() {
             drop(BufReader::new(stdout).read_line(&mut line));
         }
     });
-    let why = match (heard, line.trim()) {
-        (Ok(()), STARTED) => return Ok(()),
-        (Ok(()), "") => "its supervisor ended early".to_owned(),
-        (Ok(()), said) => said.to_owned(),
-        (Err(e), _) => e.to_string(),
-    };
-    let state = state_after(project, &lane.name, LaneState::Failed);
-    let failed = project.update_lane(&lane.name, |record| {
-        record.state = state;
-        record.detail = Some(why.clone());
+    match (heard, line.trim()) {
+        (Ok(()), STARTED) => None,
+        (Ok(()), "") => Some("its supervisor ended early".to_owned()),
+        (Ok(()), said) => Some(said.to_owned()),
+        (Err(e), _) => Some(e.to_string()),
+    }
+}
+
+/// Writes down that a run could not be started in a lane that was as in `before`. The first one leaves it failed; any other
+/// leaves it as it was.
+fn not_started(project: &Project, before: &LaneRecord, attempt: u32, why: String) -> Result<Error, Error> {
+    // The lane's own record counts.
+    drop(note_not_started(project, &before.name, attempt, &why));
+    let state = state_after(project, &before.name, LaneState::Failed);
+    let resolves = state == LaneState::Conflict;
+    let first = before.attempt == 0 && !resolves;
+    let lane = project.update_lane(&before.name, |record| {
+        // Nobody holds it any more: another run may have begun.
+        if record.attempt != attempt || !record.state.is_claimed() {
+            return;
+        }
+        if first || resolves {
+            record.state = state;
+            record.detail = Some(why.clone());
+        } else {
+            record.state = before.state;
+            record.detail.clone_from(&before.detail);
+            record.agent.clone_from(&before.agent);
+        }
     })?;
-    project.tell(event::Name::RunEnded, Some(&failed), format!("lane '{}': {why}", lane.name));
-    Err(match state {
-        LaneState::Conflict => Error::NotStartedThere { lane: lane.name.clone(), why },
-        _ => Error::NotStarted { lane: lane.name.clone(), why },
+    let name = lane.name.clone();
+    if !first && !resolves {
+        return Ok(Error::NotBegun { lane: name, why });
+    }
+    project.tell(event::Name::RunEnded, Some(&lane), format!("lane '{name}': {why}"));
+    Ok(match first {
+        true => Error::NotStarted { lane: name, why },
+        false => Error::NotStartedThere { lane: name, why },
     })
+}
+
+/// Writes into a run's record that it never started, if it did not.
+pub(super) fn note_not_started(project: &Project, lane: &str, attempt: u32, why: &str) -> Result<(), Error> {
+    let path = project.store.layout().run_record(lane, attempt);
+    let run = RunRecord::load(&path)?;
+    if run.pid.is_some() || run.ended.is_some() {
+        return Ok(());
+    }
+    let (outcome, class) = (Some(LaneState::Failed), Some(RunClass::Failed));
+    let detail = Some(format!("it could not be started: {why}"));
+    Ok(RunRecord { ended: Some(now()), outcome, class, detail, ..run }.save(&path)?)
 }
 
 /// Refuses an agent that is not installed, before anything is begun for it.

@@ -9,7 +9,6 @@ mod error;
 mod fence;
 mod follow_up;
 mod gate;
-mod inbox;
 mod installed;
 mod job;
 mod launch;

@@ -1,5 +1,6 @@
 //! Owns what a supervisor is to run: one command line, where it runs, how its output is read, and what it may take.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::limits::Limits;
 use super::outfit::desk;
 use super::stream::{Cost, Dialect, Prices, Progress, SessionTotals, Summary};
 use crate::git;
-use crate::lane::Project;
+use crate::lane::{Project, Taken};
 use crate::store::Record;
 use crate::store::records::{Account, LaneRecord, RunRecord};
 
@@ -40,6 +41,10 @@ pub(super) struct Order {
     pub(super) may_try_again: bool,
     /// Whether it is in a window, in front of a person.
     pub(super) in_window: bool,
+    /// The conversation that it belongs to.
+    pub(super) talk: u32,
+    /// The messages that it tells: nobody else may until it has started.
+    pub(super) taken: Cell<Option<Taken>>,
     /// What its session had counted before.
     pub(super) before: SessionTotals,
     model: Option<String>,
@@ -83,6 +88,8 @@ impl Order {
             can_be_sent_to,
             may_try_again,
             in_window: run.interactive,
+            talk: run.talk(),
+            taken: Cell::default(),
             before: counted_before(project, lane, &run)?,
             model: run.model.clone(),
             prices: catalogue::prices(&project.layers)?,

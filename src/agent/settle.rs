@@ -12,10 +12,11 @@ use super::watch::Ended;
 use crate::config::Autocommit;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
-use crate::store::{Record, now};
+use crate::store::{LockName, Record, now};
 use crate::{event, git};
 
 /// What a run came to.
+#[derive(Debug, Clone)]
 pub(super) struct Verdict {
     pub(super) state: LaneState,
     pub(super) class: RunClass,
@@ -84,21 +85,33 @@ impl Settle<'_> {
 
     /// Writes the run's record, then the lane's. What is to follow is found out in between: from the moment in which the lane is
     /// done, its landing lock says that it is being landed.
-    pub(super) fn write(&self, verdict: &Verdict) -> Result<(LaneRecord, FollowUp), Error> {
+    ///
+    /// None when there is something that the agent `is_to_hear`: then its lane is not over. That is looked at under the store's
+    /// lock, and whoever sends something looks under it whether the lane is over: so either is seen by the other.
+    pub(super) fn write(
+        &self,
+        verdict: &Verdict,
+        is_to_hear: impl FnOnce() -> bool,
+    ) -> Result<Option<(LaneRecord, FollowUp)>, Error> {
         let run = self.write_run(verdict)?;
         let resolves = self.order.resolves;
         let then = if resolves { LaneState::Conflict } else { verdict.state };
         let moved = !resolves && run.tip_after.is_some_and(|tip| tip != run.tip_before);
         let follow_up = FollowUp::prepare(self.project, self.lane, then, moved);
-        let lane = self.project.update_lane(&self.lane.name, |record| {
+        let store = self.project.store.locks().take(&LockName::Store)?;
+        if is_to_hear() {
+            return Ok(None);
+        }
+        let lane = self.project.update_lane_held(&self.lane.name, &store, |record| {
             record.state = then;
             record.detail.clone_from(&verdict.detail);
             record.already = verdict.already;
         })?;
+        drop(store);
         let more = verdict.detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
         let told = format!("lane '{}': {}{more}", lane.name, verdict.state);
         self.project.tell(event::Name::RunEnded, Some(&lane), told);
-        Ok((lane, follow_up))
+        Ok(Some((lane, follow_up)))
     }
 
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.

@@ -16,17 +16,16 @@ use super::already::{self, Found};
 use super::error::with_causes;
 use super::fence::Fence;
 use super::follow_up::FollowUp;
-use super::inbox::Inbox;
 use super::launch::{self, STARTED};
 use super::order::Order;
 use super::pane;
 use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
-use crate::lane::{self, Project, Traces, state_after};
+use crate::lane::{self, Inbox, Project, Traces};
 use crate::store::records::{self, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, LockName, Record, new_id};
-use crate::{event, process};
+use crate::{event, fault, process};
 
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
 const INSISTENCE: Duration = Duration::from_mins(10);
@@ -70,10 +69,13 @@ pub(crate) fn supervise(
         hurries: false,
         former: Vec::new(),
         afresh: Afresh::default(),
+        ended_as: None,
         follow_up: FollowUp::default(),
     };
     let first = Order::of(project, &supervisor.lane, attempt, words, Vec::new());
-    let done = first.and_then(|order| supervisor.work(order, lock));
+    let done = first.and_then(|order| supervisor.work(order));
+    // Whoever wants the lane from now on finds it as its record says, and nothing in its inbox that it was left to tell.
+    drop(lock);
     if let Err(e) = &done
         && !supervisor.answered
     {
@@ -102,6 +104,8 @@ struct Supervisor<'a> {
     hurries: bool,
     /// Which of its runs went on in a new conversation.
     afresh: Afresh,
+    /// How the last run ended, by its number, until what was sent has reached its agent: so its lane ends if that cannot be told.
+    ended_as: Option<(u32, Verdict)>,
     /// What is to follow once the run lock is free.
     follow_up: FollowUp,
 }
@@ -119,27 +123,18 @@ enum Next {
 }
 
 impl Supervisor<'_> {
-    /// Runs `order`, and whatever comes after it, until nothing does. The lock is free afterwards.
-    fn work(&mut self, mut order: Order, mut lock: Guard) -> Result<(), Error> {
+    /// Runs `order`, and whatever comes after it, until nothing does.
+    fn work(&mut self, mut order: Order) -> Result<(), Error> {
         loop {
-            let next = self.one(&order).and_then(|next| match next {
-                Next::End => Ok(None),
-                Next::Again(wait) => self.again(&order, wait),
-                Next::Afresh(first) => self.go_on_afresh(first),
-                Next::Message => launch::order_of_messages(self.project, &self.lane, self.exe).map(Some),
-            });
+            let next = match self.one(&order) {
+                Ok(Next::End) => None,
+                Ok(Next::Again(wait)) => self.again(&order, wait)?,
+                Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
+                Ok(Next::Message) => self.order_of_letters(&order)?,
+                Err(e) => return Err(self.give_up(&order, e)),
+            };
             match next {
-                Ok(Some(next)) => {
-                    order = next;
-                    continue;
-                }
-                Ok(None) => {}
-                Err(e) => return Err(self.give_up(e)),
-            }
-            drop(lock);
-            // Whoever sent something while the lock was held has left it to this process.
-            match self.late_message()? {
-                Some((free, next)) => (lock, order) = (free, next),
+                Some(next) => order = next,
                 None => return Ok(()),
             }
         }
@@ -152,20 +147,73 @@ impl Supervisor<'_> {
         let (project, lane) = (self.project, self.lane.clone());
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
         let mut verdict = settle.judge();
+        self.ended_as = Some((order.attempt, verdict.clone()));
+        let mut hears = hears(order, &verdict);
+        let mut untold = None;
+        if hears && self.has_letters(order) {
+            untold = self.go_on_with_letters(&settle, &verdict)?;
+            if untold.is_none() {
+                return Ok(Next::Message);
+            }
+            hears = false;
+        }
         let next = self.next(order, &mut verdict);
-        if matches!(next, Next::End) && verdict.state == LaneState::NoChange {
+        if !matches!(next, Next::End) {
+            self.lane = self.insist(|| settle.write_and_go_on(&verdict, event::Name::AgentRetry))?;
+            self.ended_as = None;
+            return Ok(next);
+        }
+        if verdict.state == LaneState::NoChange {
             self.look_whether_done_before(order, &mut verdict);
         }
-        match &next {
-            Next::End => (self.lane, self.follow_up) = self.insist(|| settle.write(&verdict))?,
-            Next::Again(_) | Next::Afresh(_) => {
-                self.lane = self.insist(|| settle.write_and_go_on(&verdict, event::Name::AgentRetry))?;
+        loop {
+            verdict.detail = with_remark(verdict.detail, untold.take());
+            self.ended_as = Some((order.attempt, verdict.clone()));
+            let inbox = Inbox::of(project, &lane.name);
+            if let Some(end) =
+                self.insist(|| settle.write(&verdict, || hears && inbox.has_for(order.talk)))?
+            {
+                (self.lane, self.follow_up) = end;
+                return Ok(Next::End);
             }
-            Next::Message => {
-                self.lane = self.insist(|| settle.write_and_go_on(&verdict, event::Name::AgentTold))?;
+            // It was sent while this was looked at.
+            untold = self.go_on_with_letters(&settle, &verdict)?;
+            if untold.is_none() {
+                return Ok(Next::Message);
+            }
+            hears = false;
+        }
+    }
+
+    /// Whether anything waits for the conversation of a run.
+    fn has_letters(&self, order: &Order) -> bool {
+        Inbox::of(self.project, &self.lane.name).has_for(order.talk)
+    }
+
+    /// Writes how a run ended, and that it goes on with what was sent; why not, if that cannot be told.
+    fn go_on_with_letters(
+        &mut self,
+        settle: &Settle<'_>,
+        verdict: &Verdict,
+    ) -> Result<Option<String>, Error> {
+        if let Err(e) = launch::try_messages(self.project, &self.lane, settle.order.talk) {
+            return Ok(Some(untold(&e)));
+        }
+        self.former.clear();
+        self.afresh = Afresh::default();
+        self.lane = self.insist(|| settle.write_and_go_on(verdict, event::Name::AgentTold))?;
+        Ok(None)
+    }
+
+    /// What goes on with what was sent. None when it cannot: the lane is as its run has left it then.
+    fn order_of_letters(&mut self, order: &Order) -> Result<Option<Order>, Error> {
+        match launch::order_of_messages(self.project, &self.lane, order.talk, self.exe) {
+            Ok(order) => Ok(Some(order)),
+            Err(e) => {
+                self.end_as_before(&untold(&e))?;
+                Ok(None)
             }
         }
-        Ok(next)
     }
 
     fn watch(&mut self, order: &Order) -> Result<Ended, Error> {
@@ -174,8 +222,12 @@ impl Supervisor<'_> {
         let (attempt, mark, exe) = (order.attempt, &self.mark, self.exe);
         let watch = Watch { project, lane: &lane, attempt, order, limits, mark, exe };
         let (answered, mark, now) = (&mut self.answered, &self.mark, &mut self.lane);
+        let before = &mut self.ended_as;
         let started = |group: u32| {
             *now = note_start(project, &lane, order.attempt, group, mark)?;
+            // What it tells is gone from the inbox by now.
+            drop(order.taken.take());
+            *before = None;
             if !*answered {
                 say(STARTED);
                 *answered = true;
@@ -191,14 +243,6 @@ impl Supervisor<'_> {
 
     /// What comes after a run, by what came of it. The verdict says so too.
     fn next(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
-        let waits = || Inbox::of(self.project, &self.lane.name).is_waiting();
-        let heard = matches!(verdict.state, LaneState::Done | LaneState::NoChange)
-            || matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
-        if heard && !order.resolves && order.can_be_sent_to && waits() {
-            self.former.clear();
-            self.afresh = Afresh::default();
-            return Next::Message;
-        }
         if verdict.class == RunClass::ContextFull {
             let first = self.afresh.after(order.attempt, self.project.settings.iterations);
             let add =
@@ -324,48 +368,68 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Says in the lane why nothing runs there any more, where no run did. Returns why.
-    fn give_up(&mut self, why: Error) -> Error {
-        let is_over = self.project.lane(&self.lane.name).is_ok_and(|lane| !lane.state.is_claimed());
-        // Before the starter has its answer, that is why, and it writes so itself.
-        if self.answered && !is_over {
-            let state = state_after(self.project, &self.lane.name, LaneState::Failed);
-            drop(self.end(state, &with_causes(&why)));
-        }
-        why
-    }
-
     /// The lane has no run any more.
     fn end(&mut self, state: LaneState, why: &str) -> Result<(), Error> {
+        self.end_with(state, Some(why.to_owned()), false)
+    }
+
+    fn end_with(&mut self, state: LaneState, detail: Option<String>, already: bool) -> Result<(), Error> {
         let (project, name) = (self.project, self.lane.name.clone());
         self.lane = self.insist(|| {
             Ok(project.update_lane(&name, |record| {
                 record.state = state;
-                record.detail = Some(why.to_owned());
+                record.detail.clone_from(&detail);
+                record.already = already;
             })?)
         })?;
-        let told = format!("lane '{}': {state} ({why})", self.lane.name);
+        let told = format!("lane '{}': {state} ({})", self.lane.name, detail.unwrap_or_default());
         self.project.tell(event::Name::RunEnded, Some(&self.lane), told);
         Ok(())
     }
 
-    /// What was sent after this process had looked for the last time, if nobody else has the lane by now.
-    fn late_message(&mut self) -> Result<Option<(Guard, Order)>, Error> {
-        let name = &self.lane.name;
-        if matches!(self.lane.state, LaneState::Stopped | LaneState::Conflict)
-            || !Inbox::of(self.project, name).is_waiting()
-        {
-            return Ok(None);
-        }
-        let Some(lock) = self.project.store.locks().try_take(&LockName::Run(name.clone()))? else {
-            return Ok(None);
-        };
-        self.lane = self.project.lane(name)?;
-        match launch::order_of_messages(self.project, &self.lane, self.exe) {
-            Ok(order) => Ok(Some((lock, order))),
-            Err(e) => Err(self.give_up(e)),
-        }
+    /// The lane has no run any more, and is as the last one left it, with this remark.
+    fn end_as_before(&mut self, why: &str) -> Result<(), Error> {
+        let Some((_, verdict)) = self.ended_as.take() else { return self.end(LaneState::Failed, why) };
+        let detail = with_remark(verdict.detail, Some(why.to_owned()));
+        self.follow_up = FollowUp::prepare(self.project, &self.lane, verdict.state, true);
+        self.end_with(verdict.state, detail, verdict.already)
     }
+
+    /// Ends the lane after an error that left nobody to do so; the error.
+    fn give_up(&mut self, order: &Order, e: Error) -> Error {
+        // The starter listens still, and puts the lane back.
+        if !self.answered {
+            return e;
+        }
+        let why = with_causes(&e);
+        drop(launch::note_not_started(self.project, &self.lane.name, order.attempt, &why));
+        let ended = match self.ended_as.as_ref().map(|(attempt, _)| *attempt == order.attempt) {
+            Some(true) if order.resolves => self.end(LaneState::Conflict, &why),
+            Some(true) => self.end_as_before(&format!("not all of that could be written down: {why}")),
+            Some(false) => self.end_as_before(&untold(&e)),
+            None => self.end(lane::state_after(self.project, &self.lane.name, LaneState::Failed), &why),
+        };
+        // Where nothing can be written, the next command finds it as that of a dead supervisor.
+        drop(ended);
+        e
+    }
+}
+
+/// Whether the agent of a run that ended so is there to be told more.
+fn hears(order: &Order, verdict: &Verdict) -> bool {
+    let ended_well = matches!(verdict.state, LaneState::Done | LaneState::NoChange);
+    let by_itself = matches!(verdict.class, RunClass::Failed | RunClass::Refused | RunClass::MaxTurns);
+    (ended_well || by_itself) && !order.resolves && order.can_be_sent_to
+}
+
+fn untold(e: &Error) -> String {
+    let why = with_causes(e);
+    format!("what was sent could not be told: {}", why.strip_suffix("; nothing was made").unwrap_or(&why))
+}
+
+fn with_remark(detail: Option<String>, remark: Option<String>) -> Option<String> {
+    let parts: Vec<String> = detail.into_iter().chain(remark).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Whether an error says that something is not there, such as a repository that was removed.
@@ -384,8 +448,11 @@ fn note_start(
     group: u32,
     mark: &str,
 ) -> Result<LaneRecord, Error> {
+    fault::point("run.begun");
     let path = project.store.layout().run_record(&lane.name, attempt);
     let mut run = RunRecord::load(&path)?;
+    // It has them now. Before its process: killed in between, nothing is told twice.
+    Inbox::of(project, &lane.name).told(&run.tells)?;
     run.pid = Some(group);
     run.birth = process::birth_of(group);
     run.mark = Some(mark.to_owned());

@@ -1,14 +1,14 @@
-//! Owns telling a lane's agent more: in the session that it had, at once or when its turn has ended.
+//! Owns telling a lane's agent more: in the conversation that there is, at once or when its turn has ended.
 
 use std::path::Path;
 
 use super::Error;
-use super::inbox::Inbox;
+use super::catalogue::profile_of;
 use super::launch;
 use super::profile::check_text;
-use crate::lane::{Project, effective_state};
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
-use crate::store::{LockName, Record};
+use crate::lane::{self, Inbox, Project, effective_state};
+use crate::store::records::{LaneRecord, LaneState, MessageRecord, RunRecord};
+use crate::store::{self, Guard, LockName, Record, now};
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +31,15 @@ impl Sent {
 pub(crate) struct Addressee {
     /// The agent.
     pub(crate) agent: String,
-    /// The conversation to go on with.
-    pub(crate) session: String,
+    /// The session to go on with; an agent that has just begun may not have named it yet.
+    pub(crate) session: Option<String>,
+    /// The conversation, by the run that began it.
+    talk: u32,
     /// Whether it had a screen of its own, which it has no more.
     pub(crate) left_window: bool,
 }
 
-/// Finds out who a message to a lane would go to; without `text`, what waits already.
+/// Finds out who a message to a lane would go to; without `text`, the oldest of what waits already.
 ///
 /// # Errors
 /// [`Error::NoSession`] when there is no conversation to go on with, [`Error::NothingWaits`] when there is nothing to tell.
@@ -46,23 +48,50 @@ pub(crate) fn addressee(
     lane: &LaneRecord,
     text: Option<&str>,
 ) -> Result<Addressee, Error> {
-    match text {
-        Some(text) => check_text(text)?,
-        None if !Inbox::of(project, &lane.name).is_waiting() => {
-            return Err(Error::NothingWaits { lane: lane.name.clone() });
-        }
-        None => {}
+    if let Some(text) = text {
+        check_text(text)?;
+    }
+    let waits = match text {
+        Some(_) => None,
+        None => Inbox::of(project, &lane.name).read()?.into_iter().next().map(|letter| letter.message),
+    };
+    if text.is_none() && waits.is_none() {
+        return Err(Error::NothingWaits { lane: lane.name.clone() });
     }
     require_at_task(project, lane)?;
-    if effective_state(project, lane)?.0 == LaneState::Orphaned {
+    let state = effective_state(project, lane)?.0;
+    if state == LaneState::Orphaned {
         return Err(Error::OrphanListens { lane: lane.name.clone() });
     }
-    let run = last_talk(project, lane)?.ok_or_else(|| Error::NoSession { lane: lane.name.clone() })?;
-    if run.interactive && run.ended.is_none() && effective_state(project, lane)?.0.is_busy() {
+    let none = || Error::NoSession { lane: lane.name.clone() };
+    let last = last_talk(project, lane, None)?;
+    if let (Some(waits), Some(last)) = (&waits, &last)
+        && state.is_busy()
+        && last.talk() != waits.talk
+    {
+        return Err(Error::OthersTurn { lane: lane.name.clone(), agent: waits.agent.clone() });
+    }
+    let run = match &waits {
+        Some(waits) => last_talk(project, lane, Some(waits.talk))?,
+        None => last,
+    };
+    let run = run.ok_or_else(none)?;
+    if run.interactive && run.ended.is_none() && state.is_busy() {
         return Err(Error::Attended { lane: lane.name.clone() });
     }
-    let session = run.account.session.ok_or_else(|| Error::NoSession { lane: lane.name.clone() })?;
-    Ok(Addressee { agent: run.agent, session, left_window: run.interactive })
+    let profile = profile_of(&project.layers, &run.agent)?;
+    if profile.args.resume.is_empty() {
+        return Err(none());
+    }
+    if let Some(text) = text {
+        profile.check_prompt(text)?;
+    }
+    Ok(Addressee {
+        talk: run.talk(),
+        left_window: run.interactive,
+        agent: run.agent,
+        session: run.account.session,
+    })
 }
 
 /// Refuses a lane whose conflict is laid out: whoever works at its task would be in the way of that.
@@ -73,48 +102,103 @@ pub(crate) fn require_at_task(project: &Project, lane: &LaneRecord) -> Result<()
     }
 }
 
-/// The last run of a lane that worked at its task and has told its session. One that has just started may not have yet.
-pub(super) fn last_talk(project: &Project, lane: &LaneRecord) -> Result<Option<RunRecord>, Error> {
+/// The last run of a lane that worked at its task and can be gone on with: it has told its session, or is about to. Of one
+/// conversation, if that is given.
+pub(super) fn last_talk(
+    project: &Project,
+    lane: &LaneRecord,
+    talk: Option<u32>,
+) -> Result<Option<RunRecord>, Error> {
     let layout = project.store.layout();
     for attempt in (1..=lane.attempt).rev() {
         let Some(run) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
-        if !run.resolves && (run.account.session.is_some() || run.ended.is_none()) {
+        // One that ended before it had started has nobody to go on with, though its session was chosen.
+        let is_there = run.ended.is_none() || (run.account.session.is_some() && run.pid.is_some());
+        if !run.resolves && is_there && talk.is_none_or(|talk| run.talk() == talk) {
             return Ok(Some(run));
         }
     }
     Ok(None)
 }
 
-/// Sends `text` to a lane's agent, or only what waits.
+/// Sends `text` to a lane's agent, or only what waits. Nothing is kept of what is refused.
 ///
 /// # Errors
-/// As [`addressee`], which is to be asked first, and [`Error::NotStarted`].
+/// As [`addressee`], and when the agent cannot be started.
 pub(crate) fn send(
     project: &Project,
     lane: &LaneRecord,
     text: Option<&str>,
     exe: &Path,
 ) -> Result<Sent, Error> {
-    if let Some(text) = text {
-        Inbox::of(project, &lane.name).put(text)?;
-    }
-    // Whoever holds the lock looks into the inbox again after having let go of it: what was put there before is told.
     let locks = project.store.locks();
     let name = LockName::Run(lane.name.clone());
-    let lock = match locks.try_take(&name)? {
-        Some(lock) => lock,
-        None if effective_state(project, lane)?.0.is_busy() => return Ok(Sent::Waits),
-        // A landing or a removal, which knows nothing of messages.
-        None => locks.take(&name)?,
+    if leave(project, &lane.name, text)? {
+        return Ok(Sent::Waits);
+    }
+    // Held by a supervisor that has looked for the last time, or by a landing or a removal, none of which tells anything.
+    let lock = match locks.take(&name) {
+        // Another run was faster.
+        Err(store::Error::Locked { .. }) if leave(project, &lane.name, text)? => return Ok(Sent::Waits),
+        lock => lock?,
     };
     if locks.is_held(&LockName::Alive(lane.name.clone()))? {
         return Err(Error::OrphanListens { lane: lane.name.clone() });
     }
     let lane = project.settle_dead(project.lane(&lane.name)?)?;
-    if !Inbox::of(project, &lane.name).is_waiting() {
-        // The supervisor that held the lock a moment ago has taken it.
-        return Ok(Sent::Waits);
+    let to = addressee(project, &lane, text)?;
+    let mut taken = Inbox::of(project, &lane.name).take(to.talk)?;
+    let texts: Vec<&str> = taken.texts().chain(text).collect();
+    let (job, fit) = launch::job_for_messages(project, &lane, to.talk, &texts)?;
+    let all = fit == texts.len();
+    // Only now nothing can refuse it any more but the agent's own start.
+    let put = match text {
+        Some(text) => Some(put(project, &lane, &to, text)?),
+        None => None,
+    };
+    let id = put.as_ref().map(|letter| letter.id.clone());
+    taken.letters.extend(put);
+    taken.letters.truncate(fit);
+    if let Err(e) = launch::launch_message(project, &lane, lock, (job, &taken), exe) {
+        if let Some(id) = id {
+            Inbox::of(project, &lane.name).take_back(&id)?;
+        }
+        return Err(e);
     }
-    launch::launch_message(project, &lane, lock, exe)?;
-    Ok(Sent::Started)
+    Ok(if all { Sent::Started } else { Sent::Waits })
+}
+
+/// Leaves a message to the supervisor of a lane's run, if there is one that will look for it. A supervisor looks for the last
+/// time under the store's lock, and with what it finds there it writes that the run is over: as long as the lane's record has
+/// a run in it while that lock is held here, it has not looked for the last time.
+fn leave(project: &Project, name: &str, text: Option<&str>) -> Result<bool, Error> {
+    let locks = project.store.locks();
+    let store = locks.take(&LockName::Store)?;
+    let lane = project.lane(name)?;
+    if !lane.state.is_claimed() || !locks.is_held(&LockName::Run(lane.name.clone()))? {
+        return Ok(false);
+    }
+    let to = addressee(project, &lane, text)?;
+    if let Some(text) = text {
+        Inbox::of(project, &lane.name).put(message(&lane, &to, text), &store)?;
+    }
+    Ok(true)
+}
+
+fn put(project: &Project, lane: &LaneRecord, to: &Addressee, text: &str) -> Result<lane::Letter, Error> {
+    let store: Guard = project.store.locks().take(&LockName::Store)?;
+    // Under this lock, once more: see `Inbox::put`.
+    let lane = project.lane(&lane.name)?;
+    Ok(Inbox::of(project, &lane.name).put(message(&lane, to, text), &store)?)
+}
+
+fn message(lane: &LaneRecord, to: &Addressee, text: &str) -> MessageRecord {
+    MessageRecord {
+        at: now(),
+        agent: to.agent.clone(),
+        run: lane.attempt,
+        talk: to.talk,
+        session: to.session.clone(),
+        text: text.to_owned(),
+    }
 }

@@ -47,6 +47,9 @@ pub(super) struct Gone {
     uncommitted: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trash: Option<String>,
+    /// How many messages its agent was never told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    untold: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     why: Vec<String>,
 }
@@ -112,6 +115,7 @@ pub(super) fn kept(lane: &str, failure: &Failure) -> Gone {
         saved: None,
         uncommitted: None,
         trash: None,
+        untold: None,
         why,
     }
 }
@@ -157,6 +161,7 @@ pub(super) fn take_away(
         saved: removed.saved.clone(),
         uncommitted: removed.uncommitted.map(|id| id.to_string()),
         trash: Some(removed.trash.display().to_string()),
+        untold: Some(removed.untold).filter(|n| *n > 0),
         why: Vec::new(),
     })
 }
@@ -209,6 +214,7 @@ pub(super) fn foresee(
         saved: None,
         uncommitted: None,
         trash: None,
+        untold: None,
         why: saved,
     })
 }

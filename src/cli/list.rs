@@ -20,7 +20,7 @@ use crate::store::{now, path_form};
 ///
 /// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. CONFLICTS, if there are any:
 /// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
-/// lane that the main checkout shows. Attempts at one task stand together, in the order of their numbers.
+/// lane that the main checkout shows. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
 ///
 /// Examples:
 ///     git proq list
@@ -86,6 +86,9 @@ struct Row {
     /// What its last run used, when that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<Account>,
+    /// How many messages wait to be told to its agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<usize>,
     previewed: bool,
     missing: Vec<&'static str>,
     created: String,
@@ -148,13 +151,14 @@ pub(super) fn table_of(project: &Project, all: bool) -> Result<Option<String>, s
 pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
     let board = look(project, false, false)?;
     let brief = |view: &View| {
-        let View { lane, state, detail, distance, dirt, .. } = view;
+        let View { lane, state, detail, distance, dirt, waiting, .. } = view;
         let mut parts = vec![state.to_string()];
         parts.extend(detail.clone());
         parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
         parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
         let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
         parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::count(dirty, "file"))));
+        parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::count(*waiting, "message"))));
         if let Some(found) = conflicts(&board, &lane.name) {
             parts.extend((found.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
             parts.extend(
@@ -252,6 +256,7 @@ fn row(board: &Board, view: &View) -> Row {
         behind: view.distance.map(|d| d.behind),
         uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
         conflicts: conflicts(board, &view.lane.name),
+        waiting: Some(view.waiting).filter(|n| *n > 0),
         account: board.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_shown(board, &view.lane.name),
         missing: missing(view),
@@ -276,6 +281,7 @@ fn bare_row(lane: &LaneRecord) -> Row {
         uncommitted: None,
         conflicts: None,
         account: None,
+        waiting: None,
         previewed: false,
         missing: Vec::new(),
         created: lane.created.to_string(),
@@ -291,7 +297,7 @@ fn render(board: &Board) -> String {
         let mark = if is_shown(board, &view.lane.name) { "*" } else { "" };
         rows.push(vec![
             format!("{}{mark}", view.lane.name),
-            ui::state(view.state),
+            state(view),
             view.lane.agent.clone().unwrap_or_else(|| "-".into()),
             commits(view),
             changes(view),
@@ -348,6 +354,12 @@ fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Acc
         };
         row.splice(at..at, account.map_or_else(|| [(); 4].map(|()| none()), known));
     }
+}
+
+/// A state, and how much of what was sent the agent has not been told.
+fn state(view: &View) -> String {
+    let state = ui::state(view.state);
+    if view.waiting == 0 { state } else { format!("{state}, {} to tell", view.waiting) }
 }
 
 fn changes(view: &View) -> String {
@@ -422,6 +434,9 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
                 showing.lane
             ));
         }
+    }
+    for view in board.views.iter().filter(|v| v.waiting > 0 && !v.state.is_busy()) {
+        session.ui.say(lane::messages_wait(&view.lane.name, view.waiting));
     }
     for view in board.views.iter().filter(|v| !missing(v).is_empty()) {
         session.ui.warn(format!(

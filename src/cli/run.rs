@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
+use super::send::say_what_waits;
 use super::wishes::{Wishes, warn_of_power};
 use super::{Done, Session, resolve, spawn};
 use crate::agent::{self, Job};
@@ -97,6 +98,8 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
         return Ok(Exit::Done);
     }
     session.ui.answer(format!("{} is at work in lane '{}'", job.called(), now.name));
+    // They are for a conversation before this one.
+    say_what_waits(session, &project, &now.name);
     session.ui.hint(spawn::hint(&job, &now.name));
     Ok(Exit::Done)
 }

@@ -10,12 +10,14 @@ use super::complete::lane_names;
 use super::{Done, Mistake, Session, resolve, spawn};
 use crate::agent::{self, Sent};
 use crate::explain::Exit;
+use crate::lane::{self, Inbox, Project};
 
 /// Tell a lane's agent more
 ///
 /// The agent goes on in the same conversation, in the lane as it is, with TEXT as what is asked next. While it is at work, TEXT
-/// waits until its turn has ended. What is sent is not lost when something dies meanwhile: `git proq send LANE` without TEXT
-/// passes on what waits.
+/// waits until its turn has ended, and is told to that agent in that conversation only. Where the turn ends in a way after
+/// which nobody goes on, by `git proq stop` for one, TEXT waits on: `git proq list` and `git proq show` say so, and
+/// `git proq send LANE` without TEXT passes on what waits. A command that fails has sent nothing.
 ///
 /// An agent that is in a window of tmux is talked to there. Once its session has ended, it goes on with TEXT without a window.
 ///
@@ -46,7 +48,8 @@ pub(crate) struct Send {
 struct Answer<'a> {
     lane: &'a str,
     agent: &'a str,
-    session: &'a str,
+    /// Null as long as its agent has not named it.
+    session: Option<&'a str>,
     /// Whether it waits for the end of the agent's turn.
     queued: bool,
     state: String,
@@ -80,7 +83,7 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
         session.ui.object(Answer {
             lane: &lane.name,
             agent: &to.agent,
-            session: &to.session,
+            session: to.session.as_deref(),
             queued: sent == Sent::Waits,
             state: lane.state.to_string(),
             dry_run: args.dry_run,
@@ -96,7 +99,19 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
         Sent::Waits => format!("{would}kept for '{}' until its agent's turn has ended", lane.name),
     });
     if !args.dry_run {
+        if sent == Sent::Started {
+            // What is for another conversation.
+            say_what_waits(session, &project, &lane.name);
+        }
         session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }
     Ok(Exit::Done)
+}
+
+/// Says what waits in a lane, if anything does.
+pub(super) fn say_what_waits(session: &Session, project: &Project, name: &str) {
+    let count = Inbox::of(project, name).count();
+    if count > 0 {
+        session.ui.say(lane::messages_wait(name, count));
+    }
 }

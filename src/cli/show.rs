@@ -12,7 +12,8 @@ use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, RESTS, View};
 use crate::store::records::{
-    CheckRecord, ConflictRecord, LaneRecord, LaneState, ReportRecord, ResolveRecord, RunClass, RunRecord,
+    CheckRecord, ConflictRecord, LaneRecord, LaneState, MessageRecord, ReportRecord, ResolveRecord, RunClass,
+    RunRecord,
 };
 use crate::store::{Layout, Record, path_form};
 
@@ -52,6 +53,9 @@ struct Answer {
     uncommitted: Vec<RepoPath>,
     task: String,
     runs: Vec<RunRecord>,
+    /// What was sent to its agent and that it has not been told.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waiting: Vec<MessageRecord>,
     /// What its agent reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ReportRecord>,
@@ -79,6 +83,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
     let about = About {
         task: std::fs::read_to_string(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
+        waiting: lane::waiting_in(&dir)?.into_iter().map(|letter| letter.message).collect(),
         report: ReportRecord::find(&dir.join(Layout::REPORT))?,
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
         check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
@@ -97,6 +102,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
 struct About {
     task: String,
     runs: Vec<RunRecord>,
+    waiting: Vec<MessageRecord>,
     report: Option<ReportRecord>,
     conflict: Option<ConflictRecord>,
     check: Option<CheckRecord>,
@@ -137,6 +143,7 @@ fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
         uncommitted: view.and_then(|v| v.dirt.as_ref()).map(crate::git::Dirt::paths).unwrap_or_default(),
         task: about.task,
         runs: about.runs,
+        waiting: about.waiting,
         report: about.report,
         conflict: about.conflict,
         check: about.check,
@@ -208,7 +215,7 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     }
 }
 
-/// How each run ended, why, and what it used.
+/// How each run ended, why, and what it used; then what is still to be told.
 fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool) {
     for run in &about.runs {
         let how = describe(run, busy && Some(run) == about.runs.last());
@@ -217,6 +224,18 @@ fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool) {
         let why = run.detail.iter().filter(|why| !how.contains(why.as_str())).cloned();
         for more in why.chain(account::phrases(&account)) {
             line("", &more);
+        }
+    }
+    print_waiting(line, about);
+}
+
+/// What its agent has not been told, in full: nobody has read it yet.
+fn print_waiting(line: &dyn Fn(&str, &str), about: &About) {
+    for message in &about.waiting {
+        let MessageRecord { agent, talk, at, text, .. } = message;
+        line("waits", &format!("to be told to {agent}, in the conversation of run {talk}; sent at {at}"));
+        for part in text.trim_end().lines() {
+            line("", &format!("  {}", ui::printable(part)));
         }
     }
 }
@@ -254,6 +273,9 @@ fn by_itself(lane: &LaneRecord, state: LaneState, about: &About, past: Option<&s
     if lane.auto_merge {
         out.push(match (&lane.refused, state) {
             (_, LaneState::Landed) => "it landed".to_owned(),
+            (Some(refused), LaneState::Done) if !about.waiting.is_empty() => {
+                format!("refused: {}", refused.message)
+            }
             (Some(refused), LaneState::Done) => {
                 format!("refused: {}; tried again after the next landing on {}", refused.message, lane.base)
             }

@@ -438,6 +438,7 @@ pub(super) fn follow(session: &Session, project: &Project, lane: &LaneRecord, jo
         say_json(session, &lane, job, state);
     } else {
         session.ui.answer(super::wait::line(&lane, state));
+        super::send::say_what_waits(session, project, &lane.name);
     }
     Ok(super::wait::exit_of(state))
 }

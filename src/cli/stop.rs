@@ -1,14 +1,17 @@
 //! Owns `git proq stop`.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
+use super::send::say_what_waits;
 use super::{Done, Failure, Session, report, wait};
 use crate::agent;
 use crate::explain::Exit;
-use crate::lane::effective_state;
+use crate::lane::{Inbox, effective_state};
 
 /// Stop lanes' agents
 ///
@@ -34,6 +37,9 @@ pub(crate) struct Stop {
 #[derive(Serialize)]
 struct Answer {
     stopped: Vec<String>,
+    /// How many messages wait for the agents of those lanes, where any do.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    waiting: BTreeMap<String, usize>,
     dry_run: bool,
 }
 
@@ -65,13 +71,16 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
         match agent::stop(&project, &name) {
             Ok(lane) => {
                 session.ui.say(wait::line(&lane, lane.state));
+                say_what_waits(session, &project, &name);
                 stopped.push(name);
             }
             Err(e) => exit = report::show(&Failure::from(e), false),
         }
     }
     if session.ui.json {
-        session.ui.object(Answer { stopped, dry_run: args.dry_run });
+        let count = |name: &String| (name.clone(), Inbox::of(&project, name).count());
+        let waiting = stopped.iter().map(count).filter(|(_, count)| *count > 0).collect();
+        session.ui.object(Answer { stopped, waiting, dry_run: args.dry_run });
     }
     Ok(exit)
 }

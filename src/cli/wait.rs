@@ -7,6 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_and_group_names;
+use super::send::say_what_waits;
 use super::{Done, Failure, Session, ui};
 use crate::agent::{self, Until, Waited};
 use crate::event::{Event, Name};
@@ -82,6 +83,7 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
         signal(session, &project, &waited.lane, waited.state);
         if !session.ui.json {
             session.ui.answer(line(&waited.lane, waited.state));
+            say_what_waits(session, &project, &waited.lane.name);
         }
     })?;
     let open = all.iter().filter(|waited| !waited.over).count();

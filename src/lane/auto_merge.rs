@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Operation, Project, effective_state};
+use super::{Error, Inbox, Operation, Project, effective_state, messages_wait};
 use crate::event;
 use crate::explain::Exit;
 use crate::store::records::{LaneRecord, LaneState, Refusal, Step};
@@ -50,12 +50,19 @@ impl LaneRecord {
     }
 }
 
-/// Whether a lane is to land by itself, and can.
+/// Whether a lane is to land by itself, and can. What was sent to its agent has to be told first.
 ///
 /// # Errors
 /// When its locks cannot be looked at.
 pub(crate) fn is_due(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
-    Ok(lane.auto_merge && effective_state(project, lane)?.0 == LaneState::Done)
+    let done = lane.auto_merge && effective_state(project, lane)?.0 == LaneState::Done;
+    Ok(done && Inbox::of(project, &lane.name).count() == 0)
+}
+
+/// Why a lane does not land by itself whose agent has not been told all that was sent to it; none when nothing waits.
+pub(crate) fn waits_to_be_told(project: &Project, lane: &str) -> Option<String> {
+    let count = Inbox::of(project, lane).count();
+    (count > 0).then(|| messages_wait(lane, count))
 }
 
 /// Writes down that a lane did not land by itself. It stays as it is, and is tried again after the next landing on its base.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Project};
+use super::{Error, Inbox, Project};
 use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
 use crate::store::LockName;
 use crate::store::records::{LaneRecord, LaneState};
@@ -22,6 +22,8 @@ pub(crate) struct View {
     pub(crate) folder_gone: bool,
     /// How its branch and its base relate; none when one of them is gone.
     pub(crate) distance: Option<Distance>,
+    /// How many messages wait to be told to its agent.
+    pub(crate) waiting: usize,
     /// What is uncommitted in it; none when that could not be found out.
     pub(crate) dirt: Option<Dirt>,
 }
@@ -103,7 +105,8 @@ fn view(project: &Project, lane: LaneRecord) -> Result<View, Error> {
         _ => None,
     };
     let folder_gone = !lane.path.exists();
-    Ok(View { lane, state, detail, tip, folder_gone, distance, dirt: None })
+    let waiting = Inbox::of(project, &lane.name).count();
+    Ok(View { lane, state, detail, tip, folder_gone, distance, waiting, dirt: None })
 }
 
 /// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.

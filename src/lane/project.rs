@@ -237,7 +237,17 @@ impl Project {
         name: &str,
         change: impl FnOnce(&mut LaneRecord),
     ) -> Result<LaneRecord, Error> {
-        let _lock = self.store.locks().take(&LockName::Store)?;
+        let store = self.store.locks().take(&LockName::Store)?;
+        self.update_lane_held(name, &store, change)
+    }
+
+    /// The same for a caller that holds the store's lock: what it has found out under it is true still.
+    pub(crate) fn update_lane_held(
+        &self,
+        name: &str,
+        _store: &Guard,
+        change: impl FnOnce(&mut LaneRecord),
+    ) -> Result<LaneRecord, Error> {
         let path = self.store.layout().lane_record(name);
         let mut record = LaneRecord::load(&path)?;
         let state = record.state;

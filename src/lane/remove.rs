@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Evidence, Operation, close_resolve, gather_evidence, trash};
+use super::{Error, Evidence, Inbox, Operation, close_resolve, gather_evidence, trash};
 use crate::event;
 use crate::git::{Oid, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
@@ -33,6 +33,8 @@ pub(crate) struct Removed {
     pub(crate) saved: Option<String>,
     /// The snapshot of what was uncommitted, readable by `git stash apply`.
     pub(crate) uncommitted: Option<Oid>,
+    /// How many messages its agent was never told. They are in the history with it.
+    pub(crate) untold: usize,
     /// Where its folder lies now.
     pub(crate) trash: PathBuf,
 }
@@ -69,11 +71,22 @@ pub(super) fn remove_held(
     let (tips, uncommitted) = keep_everything(op, lane, &found)?;
     let saved = anchor(op, lane, &tips)?;
     let trash = take_away(op, lane, &found, saved.clone())?;
+    let untold = Inbox::of(project, &lane.name).count();
     let past = file_away(op, lane, why)?;
+    if untold > 0 {
+        let (name, past) = (lane.name.clone(), past.clone());
+        let what = if untold == 1 { "1 message was".to_owned() } else { format!("{untold} messages were") };
+        op.after(move |project| {
+            let told = format!(
+                "{what} never told to the agent of '{name}'; git proq show {past} shows what was sent"
+            );
+            project.listener.step(told);
+        });
+    }
     let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
     op.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
     let (tip, unlanded, elsewhere) = (found.tip, found.unlanded > 0, found.elsewhere);
-    Ok(Removed { past, tip, unlanded, elsewhere, saved, uncommitted, trash })
+    Ok(Removed { past, tip, unlanded, elsewhere, saved, uncommitted, untold, trash })
 }
 
 /// Refuses with everything that stands in the way, by name.

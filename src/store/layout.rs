@@ -42,10 +42,11 @@ impl Layout {
         self.lane(name).join("task.md")
     }
 
-    /// What was sent to a lane and that its agent has not been told yet.
-    pub(crate) fn inbox(&self, name: &str) -> PathBuf {
-        self.lane(name).join("inbox")
-    }
+    /// The folder, in a lane's, of what was sent to it and that its agent has not been told yet.
+    pub(crate) const INBOX: &str = "inbox";
+
+    /// The record beside it of what was told and may be there still.
+    pub(crate) const TOLD: &str = "told.toml";
 
     /// The record of a lane's `attempt`-th run.
     pub(crate) fn run_record(&self, name: &str, attempt: u32) -> PathBuf {

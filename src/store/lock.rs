@@ -42,6 +42,8 @@ pub(crate) enum LockName {
     Moved(String),
     /// The one agent that supervises, for as long as it runs. Nothing waits for it.
     Overseer,
+    /// Telling a lane's agent what was sent, from reading it until it is told.
+    Inbox(String),
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -61,6 +63,7 @@ impl LockName {
             LockName::Overseer => "supervisor/agent.lock".into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
+            LockName::Inbox(lane) => format!("lanes/{lane}.inbox.lock").into(),
             LockName::Landing(lane) => format!("lanes/{lane}{LANDING}").into(),
             LockName::Moved(lane) => format!("lanes/{lane}.moved.lock").into(),
         }
@@ -80,6 +83,7 @@ impl LockName {
             LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) | LockName::Moved(lane) => {
                 format!("lane '{lane}'")
             }
+            LockName::Inbox(lane) => format!("what was sent to lane '{lane}'"),
         }
     }
 }

@@ -44,6 +44,7 @@ mod hooks;
 mod hooks_by_hand;
 #[cfg(target_os = "linux")]
 mod lean;
+mod letters;
 mod library;
 mod list;
 mod logs;

@@ -21,7 +21,8 @@ fn variable(sandbox: &Sandbox, name: &str) -> Option<String> {
     read(sandbox, "env").lines().find_map(|line| line.strip_prefix(&start).map(ToOwned::to_owned))
 }
 
-fn configure(sandbox: &Sandbox, text: &str) {
+/// Writes the user's own configuration.
+pub fn configure(sandbox: &Sandbox, text: &str) {
     let dir = sandbox.root().join("home/.config/git-proq");
     std::fs::create_dir_all(&dir).unwrap();
     std::fs::write(dir.join("config.toml"), text).unwrap();

@@ -12,7 +12,7 @@ fn well_at(usd: &str) -> String {
 }
 
 /// A lane `x` whose agent waits for a word in its first run. It has named its session by then.
-fn at_work() -> Sandbox {
+pub fn at_work() -> Sandbox {
     let sandbox = with_claude(
         "begin; if [ $n = 1 ]; then echo > \"$ROOT/up\"; read go < \"$ROOT/go\"; fi; echo $n >> work; well",
     );
@@ -24,7 +24,7 @@ fn at_work() -> Sandbox {
 }
 
 /// The same, once its session is on record.
-fn in_session() -> Sandbox {
+pub fn in_session() -> Sandbox {
     let sandbox = at_work();
     while sandbox.last_run("x")["account"]["session"] != "s-1" {
         std::thread::yield_now();

@@ -221,6 +221,13 @@ pub(crate) struct RunRecord {
     /// Whether it was told something of its own in place of the lane's task; that is in a file beside this record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) said: bool,
+    /// The run that began the conversation that this one goes on with, or the task that it takes up again in a new one. None
+    /// when it begins one itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) talk: Option<u32>,
+    /// The messages of the lane's inbox that are in what it is told. They are told once it has started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tells: Vec<String>,
     /// Whether it resolves a conflict, in a worktree of its own and with a prompt of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resolves: bool,
@@ -273,6 +280,14 @@ pub(crate) struct RunRecord {
     /// What it may take.
     #[serde(default)]
     pub(crate) limits: RunLimits,
+}
+
+impl RunRecord {
+    /// The conversation that it belongs to, by the run that began it. Further tries, and what goes on because a context was
+    /// full, belong to the one that they are for: whoever sent something there means them too.
+    pub(crate) fn talk(&self) -> u32 {
+        self.talk.unwrap_or(self.attempt)
+    }
 }
 
 impl Record for RunRecord {
