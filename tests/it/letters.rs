@@ -1,7 +1,7 @@
 //! Owns the tests of what waits to be told to a lane's agent: that it is told once, to whom it was sent, and seen until then.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use super::profiles::configure;
 use super::runs::with_claude;
@@ -45,6 +45,15 @@ fn told(sandbox: &Sandbox) -> Vec<String> {
     (2..).map_while(|n| prompt(n).ok()).collect()
 }
 
+/// The program at work, and what it says.
+fn started(sandbox: &Sandbox, args: &[&str]) -> (Child, impl Iterator<Item = String>) {
+    let mut command = sandbox.proq_command(&sandbox.repo, args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    (child, said)
+}
+
+/// How often a run was told to be over.
 fn ends(sandbox: &Sandbox) -> usize {
     sandbox.events("run.ended").len()
 }
@@ -384,9 +393,7 @@ fn what_is_sent_to_a_lane_that_goes_makes_nothing() {
     let proq = sandbox.repo.join(".git/proq");
     let lock = std::fs::File::open(proq.join("locks/store.lock")).unwrap();
     lock.lock().unwrap();
-    let mut command = sandbox.proq_command(&sandbox.repo, &["send", "x", "too late"]);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let (mut child, mut said) = started(&sandbox, &["send", "x", "too late"]);
     // It has found the lane, and waits for the lock under which a removal files it away.
     assert!(said.next().unwrap().contains("waiting for the store"));
     std::fs::create_dir_all(proq.join("history")).unwrap();
@@ -412,4 +419,20 @@ fn what_a_dead_supervisor_was_left_with_waits() {
         said.contains("1 message in 'x' waits to be told: git proq send x passes on what waits\n"),
         "{said}"
     );
+}
+
+#[test]
+fn what_somebody_else_is_telling_is_not_told_meanwhile() {
+    let sandbox = stopped_with_a_letter();
+    // As a process of the run does that tells its agent while it lives.
+    let other = std::fs::File::create(sandbox.lock("x", "inbox.lock")).unwrap();
+    other.lock().unwrap();
+    let (mut child, mut said) = started(&sandbox, &["send", "x", "again"]);
+    assert!(said.next().unwrap().contains("waiting for what was sent to lane 'x'"));
+    assert_eq!((waiting(&sandbox, "x"), told(&sandbox).len()), (1, 0));
+    other.unlock().unwrap();
+    said.for_each(drop);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(told(&sandbox), ["more\n\nagain"]);
 }
