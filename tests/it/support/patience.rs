@@ -1,11 +1,14 @@
 //! Owns waiting for what is certain to come, with an end: what never comes makes a test red, and does not hang it.
 
 use std::fs::{File, TryLockError};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
+use std::process::Child;
+use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 /// More than anything takes on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks until something is there.
 #[track_caller]
@@ -35,4 +38,47 @@ pub fn wait_until_free(lock: &Path) {
         Err(TryLockError::WouldBlock) => false,
         Err(TryLockError::Error(e)) => panic!("{e}"),
     });
+}
+
+/// A program that is ended with its test, also where that fails.
+pub struct Beside(pub Child);
+
+impl Beside {
+    /// Its exit code, once it has ended.
+    #[track_caller]
+    pub fn code(&mut self) -> Option<i32> {
+        wait_for("its end", || self.0.try_wait().unwrap()).code()
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        // It may have ended.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// The lines that a program writes, as they come.
+pub struct Lines(Receiver<String>);
+
+impl Lines {
+    /// Those of its output.
+    pub fn of(output: impl Read + Send + 'static) -> Lines {
+        let (tell, hear) = mpsc::channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Lines(hear)
+    }
+
+    /// The next one.
+    #[track_caller]
+    pub fn next(&self) -> String {
+        self.0.recv_timeout(PATIENCE).unwrap()
+    }
 }
