@@ -183,6 +183,12 @@ pub enum Error {
         /// The folder.
         folder: std::path::PathBuf,
     },
+    /// Hooks are in a folder that other repositories may have, too.
+    #[error("hooks are in {}, outside of this repository, where others may have theirs too; nothing was written", folder.display())]
+    HooksOfOthers {
+        /// The folder.
+        folder: std::path::PathBuf,
+    },
     /// What would be kept there has no place.
     #[error("{} is there already, and is where the present hook would be kept; nothing was written", path.display())]
     HookInTheWay {
@@ -219,6 +225,13 @@ impl Error {
                 format!(
                     "have a post-commit hook of your own there run this (with husky in {}): git proq hooks run",
                     folder.parent().unwrap_or(folder).join("post-commit").display()
+                )
+                .into(),
+            ],
+            Error::HooksOfOthers { folder } => vec![
+                format!(
+                    "have a hook of your own there ({}) run this, which does nothing outside of lanes: git proq hooks run",
+                    folder.join("post-commit").display()
                 )
                 .into(),
             ],

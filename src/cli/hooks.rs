@@ -16,8 +16,8 @@ use crate::explain::Exit;
 /// an event then, a preview of the lane keeps up, and overlaps are looked for. What was there runs after it (as
 /// post-commit.before-git-proq). This is no operation that `undo` takes back; `uninstall` is.
 ///
-/// Where hooks are files of the project, as with husky, nothing is written: have your own post-commit hook run `git proq
-/// hooks run`.
+/// Where hooks are files of the project, as with husky, or lie outside of the repository, nothing is written: have your own
+/// post-commit hook run `git proq hooks run`.
 ///
 /// Examples:
 ///     git proq hooks install
@@ -51,6 +51,9 @@ pub(crate) enum HooksCommand {
     /// Do what the hook does: in a lane, tell of the commit that was just made; elsewhere nothing
     Run,
 }
+
+/// Where a second name of somebody's hook comes from.
+const CUT_OFF: &str = "which an install that was cut off had left";
 
 #[derive(Serialize)]
 struct Answer {
@@ -116,7 +119,14 @@ fn uninstall(session: &Session, dry_run: bool) -> Done {
         (Found::OursBefore, false) => (Found::Other, format!("{path} is what was there before")),
         (Found::Ours, true) => (Found::Nothing, format!("would take {path} away")),
         (Found::Ours, false) => (Found::Nothing, format!("took {path} away")),
-        (found, _) => (found, format!("{path} is {}; nothing was changed", said(found))),
+        (found, _) => {
+            let line = match (hook.half_installed(), dry_run) {
+                (None, _) => format!("{path} is {}; nothing was changed", said(found)),
+                (Some(kept), true) => format!("would take {} away, {CUT_OFF}", kept.display()),
+                (Some(kept), false) => format!("took {} away, {CUT_OFF}", kept.display()),
+            };
+            (found, line)
+        }
     };
     match dry_run {
         true => hook.check_unchanged(&project)?,

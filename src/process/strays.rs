@@ -133,6 +133,14 @@ mod tests {
         start.spawn_in_group().unwrap()
     }
 
+    fn wait_until(is_so: impl Fn() -> bool) {
+        let begin = Instant::now();
+        while !is_so() {
+            assert!(begin.elapsed() < Duration::from_mins(1));
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn lanes_that_an_agent_started_are_not_its_strays() {
         let at = |parent, marked| Seen { parent, marked };
@@ -161,16 +169,12 @@ mod tests {
             file.display()
         );
         start(&script, &mark).wait().unwrap();
-        while !file.exists() {
-            std::thread::yield_now();
-        }
+        wait_until(|| file.exists());
         let number: u32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
         assert_eq!((is_marked(number, &mark), is_marked(number, "another")), (Some(true), Some(false)));
         assert!(parent_of(number).is_some());
         let id = pid(number).unwrap();
         kill_process(id, Signal::KILL).unwrap();
-        while parent_of(number).is_some() {
-            std::thread::yield_now();
-        }
+        wait_until(|| parent_of(number).is_none());
     }
 }

@@ -1,8 +1,8 @@
 //! Owns the tests of `git proq events`.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
+use super::support::patience::{Beside, Lines};
 use super::support::{Sandbox, names};
 
 #[test]
@@ -79,9 +79,9 @@ fn following_tells_of_what_comes() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "old"]).ok();
     let mut follow = sandbox.proq_command(&sandbox.repo, &["events", "-f", "--json", "--last", "1"]);
-    let mut follow = follow.stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines();
-    let mut next = || -> serde_json::Value { serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap() };
+    let mut follow = Beside(follow.stdout(Stdio::piped()).spawn().unwrap());
+    let lines = Lines::of(follow.0.stdout.take().unwrap());
+    let next = || -> serde_json::Value { serde_json::from_str(&lines.next()).unwrap() };
     assert_eq!(next()["lane"], "old");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
     let event = next();
@@ -90,8 +90,6 @@ fn following_tells_of_what_comes() {
         (&2.into(), &"lane.created".into(), &"new".into())
     );
     assert_eq!(event["schema"], 1);
-    follow.kill().unwrap();
-    follow.wait().unwrap();
 }
 
 #[test]
@@ -127,28 +125,21 @@ fn full_files(sandbox: &Sandbox) -> Vec<String> {
 }
 
 /// `events --follow` at work.
-struct Follow(Child, std::io::Lines<BufReader<std::process::ChildStdout>>);
+struct Follow {
+    lines: Lines,
+    _at_work: Beside,
+}
 
 impl Follow {
     fn start(sandbox: &Sandbox, since: &str) -> Follow {
         let mut command = sandbox.proq_command(&sandbox.repo, &["events", "-f", "--json", "--since", since]);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Follow(child, lines)
+        let mut child = Beside(command.stdout(Stdio::piped()).spawn().unwrap());
+        Follow { lines: Lines::of(child.0.stdout.take().unwrap()), _at_work: child }
     }
 
     fn numbers(&mut self, count: usize) -> Vec<u64> {
-        let number = |line: std::io::Result<String>| -> u64 {
-            serde_json::from_str::<serde_json::Value>(&line.unwrap()).unwrap()["n"].as_u64().unwrap()
-        };
-        self.1.by_ref().take(count).map(number).collect()
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
+        let number = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap()["n"].as_u64();
+        (0..count).map(|_| number(&self.lines.next()).unwrap()).collect()
     }
 }
 

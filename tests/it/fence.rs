@@ -25,10 +25,16 @@ fn log(sandbox: &Sandbox, lane: &str) -> String {
     sandbox.proq(&["logs", lane]).ok()
 }
 
+/// Puts a hook of the repository's own into its usual place.
+fn own_hook(sandbox: &Sandbox, name: &str, text: &str) {
+    sandbox.program("hook", text);
+    sandbox.sh(&format!("mkdir -p .git/hooks; mv \"$ROOT/bin/hook\" .git/hooks/{name}"));
+}
+
 /// What an agent does to see all of these hooks.
 const ALL_HOOKS: &str = r#"
     ls "$(git config core.hooksPath)"; echo 1 > one; git add one; git commit -qm one; git log -1 --format=%B
-    touch refuse; ! git commit -q --allow-empty -m two; rm refuse; git init -q --bare "$ROOT/far"
+    touch refuse; if git commit -q --allow-empty -m two; then echo not refused; fi; rm refuse; git init -q --bare "$ROOT/far"
     git push -q "$ROOT/far" HEAD:refs/heads/there; git -C "$ROOT/far" rev-parse there > /dev/null"#;
 
 #[track_caller]
@@ -46,6 +52,7 @@ fn all_hooks_ran(sandbox: &Sandbox, first: &str) {
     }
     let plain = |name: &str| sandbox.plain(&std::fs::read(sandbox.root().join(name)).unwrap());
     assert_eq!(plain("ran"), format!("{first} []\n"));
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "one trailer");
     let pushed = plain("pushed");
     assert!(pushed.starts_with("[ROOT]/far HEAD ") && pushed.contains("refs/heads/there"), "{pushed}");
 }
@@ -56,6 +63,50 @@ fn the_repositorys_hooks_run_with_their_arguments_and_input() {
     hooks_in(&sandbox, &sandbox.repo.join(".git/hooks"));
     sandbox.lane_with("x", ALL_HOOKS);
     all_hooks_ran(&sandbox, "[ROOT]/repo/.git/hooks/pre-commit");
+}
+
+#[test]
+fn a_hook_of_its_own_on_refs_runs_behind_ours_with_each_step_and_can_refuse() {
+    let sandbox = Sandbox::new();
+    own_hook(
+        &sandbox,
+        "reference-transaction",
+        "echo \"$1 $(cut -d' ' -f3)\" >> \"$ROOT/refs\"; test \"$1\" != prepared || test ! -e \"$ROOT/refuse\"",
+    );
+    let script = r#"git commit -q --allow-empty -m mine; rm "$ROOT/refs"; git update-ref refs/heads/feature HEAD; mv "$ROOT/refs" "$ROOT/seen"
+        touch "$ROOT/refuse"; if git update-ref refs/heads/refused HEAD; then echo not refused; fi; rm "$ROOT/refuse" "$ROOT/refs"
+        if git update-ref refs/heads/main HEAD; then echo not refused; fi; mv "$ROOT/refs" "$ROOT/ours-refused""#;
+    sandbox.lane_with("x", script);
+    let steps = |name: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(sandbox.root().join(name)).unwrap();
+        // A later git has a step before this one.
+        text.lines().filter(|line| !line.starts_with("preparing ")).map(ToOwned::to_owned).collect()
+    };
+    assert_eq!(steps("seen"), ["prepared refs/heads/feature", "committed refs/heads/feature"]);
+    // What is ours to refuse is nobody's to judge after us.
+    assert_eq!(steps("ours-refused"), ["aborted refs/heads/main"]);
+    assert!(!log(&sandbox, "x").contains("not refused"), "{}", log(&sandbox, "x"));
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/refused"]), "");
+}
+
+#[test]
+fn a_hook_of_its_own_that_cannot_be_started_refuses_as_it_would_without_us() {
+    for (name, command) in [
+        ("pre-commit", "git commit -q --allow-empty -m never"),
+        ("reference-transaction", "git update-ref refs/heads/never HEAD"),
+    ] {
+        let sandbox = Sandbox::new();
+        own_hook(&sandbox, name, "true");
+        let script = format!(
+            "echo '#!/no/such/program' > \"$ROOT/repo/.git/hooks/{name}\"; if {command}; then echo not refused; fi"
+        );
+        let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", &script]).ok();
+        let said = log(&sandbox, "x");
+        assert!(said.contains("git-proq: the repository's own hook could not be run: "), "{said}");
+        assert!(!said.contains("not refused"), "{name}: {said}");
+        assert_eq!(sandbox.git(&["log", "--format=%s", "proq/x"]), "first");
+        assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/never"]), "");
+    }
 }
 
 #[test]

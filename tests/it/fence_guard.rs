@@ -72,18 +72,30 @@ fn its_own_branch_new_branches_tags_and_remotes_are_an_agents_own() {
 #[test]
 fn what_the_main_checkout_is_on_is_refused_whatever_lands_there() {
     let sandbox = Sandbox::new();
-    sandbox.lane_of("old", "echo o > o.txt");
     sandbox.git(&["switch", "-q", "-c", "topic"]);
-    let said = agent(
-        &sandbox,
-        "x",
-        "git update-ref refs/heads/topic HEAD~0^{tree} 2>/dev/null; git -C ../.. commit -q --allow-empty -m y",
-    );
-    assert!(said.contains("branch topic is"), "{said}");
+    let said = agent(&sandbox, "x", "git -C ../.. commit -q --allow-empty -m y");
+    assert!(said.contains("branch topic is what lanes land on"), "{said}");
+    // Nothing lands on the next one.
     sandbox.git(&["switch", "-q", "-c", "unrelated"]);
-    let said =
-        agent(&sandbox, "y", "git commit -q --allow-empty -m z; git update-ref refs/heads/unrelated HEAD");
-    assert!(said.contains("branch unrelated is "), "{said}");
+    let script = "git commit -q --allow-empty -m z; git update-ref refs/heads/unrelated HEAD
+        git -C ../.. commit -q --allow-empty -m y; exit 0";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "y", "--base", "main", "--", "sh", "-c", script]).ok();
+    let said = sandbox.proq(&["logs", "y"]).ok();
+    let why = "git-proq: refused: branch unrelated is checked out in the main checkout; the agent of lane 'y' may not";
+    assert_eq!(said.matches(why).count(), 2, "{said}");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "unrelated"]), "first");
+}
+
+#[test]
+fn where_settings_cannot_be_read_nothing_of_others_is_written() {
+    let sandbox = Sandbox::new();
+    let script = "git commit -q --allow-empty -m mine; echo '[broken' > \"$ROOT/repo/proq.toml\"
+        git update-ref refs/heads/main HEAD && echo written; rm \"$ROOT/repo/proq.toml\"";
+    let said = agent(&sandbox, "x", script);
+    assert!(said.contains("git-proq: refused: it cannot be known whose this is: "), "{said}");
+    assert!(!said.contains("written"), "{said}");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "first");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Owns the tests of the scripts of `hooks/` that are set as hooks, or ring a terminal.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::Sandbox;
+use super::support::patience::Lines;
 use super::user_hooks::{log, told};
 
 fn script(name: &str) -> PathBuf {
@@ -83,16 +83,25 @@ fn a_message_is_posted_as_slack_expects_it() {
     assert!(told(&sandbox).contains("|{\"text\": \"repo: lane 'pay': done\"}|"), "{}", told(&sandbox));
 }
 
+/// A script that follows events, and what it has started.
+struct Bell(Child);
+
+impl Drop for Bell {
+    fn drop(&mut self) {
+        kill_process_group(Pid::from_raw(self.0.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
 fn the_bell_is_rung_for_what_is_wanted() {
     let sandbox = Sandbox::new();
     sandbox.lane_with("pay", "echo pay > pay.txt");
     let mut command = sandbox.command(script("bell.sh"), &sandbox.repo);
-    let mut child = command.arg("--since").arg("0").process_group(0).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "\x07lane 'pay': done");
+    let child = command.arg("--since").arg("0").process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut bell = Bell(child);
+    let lines = Lines::of(bell.0.stdout.take().unwrap());
+    assert_eq!(lines.next(), "\x07lane 'pay': done");
     let _ = sandbox.proq(&["merge", "pay"]).ok();
-    assert_eq!(lines.next().unwrap().unwrap(), "\x07lane 'pay' landed on main");
-    kill_process_group(Pid::from_raw(child.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
-    child.wait().unwrap();
+    assert_eq!(lines.next(), "\x07lane 'pay' landed on main");
 }

@@ -83,9 +83,43 @@ fn a_link_comes_back_as_a_link_and_an_empty_place_empty() {
     symlink("../nowhere", folder.join("post-commit")).unwrap();
     let before = image(&folder);
     let _ = sandbox.proq(&["hooks", "install"]).ok();
-    sandbox.commit_all("still works");
+    // Git passes over a hook that fails after a commit.
+    assert_eq!(
+        sandbox.output(sandbox.command(folder.join("post-commit"), &sandbox.repo)).shown(),
+        "--- code 0\n"
+    );
     let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
     assert_eq!(image(&folder), before);
+}
+
+#[test]
+fn an_install_that_was_cut_off_is_gone_on_with_or_taken_back() {
+    for link in [false, true] {
+        let (sandbox, hook) = with_hook("#!/bin/sh\necho ran >> \"$ROOT/ran\"\n", 0o755);
+        if link {
+            std::fs::rename(&hook, sandbox.root().join("mine")).unwrap();
+            symlink(sandbox.root().join("mine"), &hook).unwrap();
+        }
+        let folder = hook.parent().unwrap();
+        let before = image(folder);
+        let cut_off =
+            || std::fs::hard_link(&hook, hook.with_file_name("post-commit.before-git-proq")).unwrap();
+        cut_off();
+        let halfway = image(folder);
+        let said = sandbox.proq(&["hooks", "uninstall", "--dry-run"]).ok();
+        let what = "[ROOT]/repo/.git/hooks/post-commit.before-git-proq away, which an install that was cut off had left\n";
+        assert_eq!(said, format!("would take {what}"));
+        assert_eq!(image(folder), halfway);
+        assert_eq!(sandbox.proq(&["hooks", "uninstall"]).ok(), format!("took {what}"));
+        assert_eq!(image(folder), before);
+        cut_off();
+        let _ = sandbox.proq(&["hooks", "install"]).ok();
+        sandbox.commit_in_lane("x", "echo 1 > one");
+        assert_eq!(sandbox.events("lane.committed").len(), 1);
+        assert_eq!(std::fs::read_to_string(sandbox.root().join("ran")).unwrap(), "ran\n");
+        let _ = sandbox.proq(&["hooks", "uninstall"]).ok();
+        assert_eq!(image(folder), before);
+    }
 }
 
 #[test]
@@ -114,7 +148,7 @@ fn what_somebody_changed_meanwhile_is_not_written_over() {
 }
 
 #[test]
-fn files_of_the_project_are_refused_and_another_folder_is_not() {
+fn files_of_the_project_are_refused() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "core.hooksPath", ".husky/_"]);
     insta::assert_snapshot!(sandbox.proq(&["hooks", "install"]).shown(), @r"
@@ -124,13 +158,41 @@ fn files_of_the_project_are_refused_and_another_folder_is_not() {
     --- code 1
     ");
     assert!(!sandbox.repo.join(".husky").exists());
-    let elsewhere = sandbox.root().join("it's elsewhere");
-    sandbox.git(&["config", "core.hooksPath", elsewhere.to_str().unwrap()]);
+    // The folder that git has for them, named in another way, is the repository's own.
+    sandbox.git(&["config", "core.hooksPath", ".git/../.git/hooks"]);
     let _ = sandbox.proq(&["hooks", "install"]).ok();
+    assert!(sandbox.repo.join(".git/hooks/post-commit").exists());
+}
+
+#[test]
+fn a_folder_that_others_may_share_is_refused() {
+    let sandbox = Sandbox::new();
+    let shared = sandbox.root().join("it's shared");
+    std::fs::create_dir(&shared).unwrap();
+    sandbox.git(&["config", "--global", "core.hooksPath", shared.to_str().unwrap()]);
+    for args in [&["hooks", "install"][..], &["hooks", "install", "--dry-run"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(sandbox.proq(args).shown(), @r"
+            --- stderr
+            error: hooks are in [ROOT]/it's shared, outside of this repository, where others may have theirs too; nothing was written
+            hint: have a hook of your own there ([ROOT]/it's shared/post-commit) run this, which does nothing outside of lanes: git proq hooks run
+            --- code 1
+            ");
+        }
+    }
+    assert_eq!(image(&shared), [""; 0]);
+    // What is named there does it, and says nothing elsewhere.
+    sandbox.program("hook", "exec git proq hooks run");
+    sandbox.sh("mv \"$ROOT/bin/hook\" \"$ROOT/it's shared/post-commit\"");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     sandbox.commit_in_lane("x", "echo 1 > one");
     assert_eq!(sandbox.events("lane.committed").len(), 1);
-    // The other's hooks are this one's too, and it has no lanes.
     sandbox.git(&["init", "-q", "../other"]);
-    sandbox.git_in(&sandbox.root().join("other"), &["commit", "-q", "--allow-empty", "-m", "fine"]);
+    assert_eq!(sandbox.proq_in(&sandbox.root().join("other"), &["hooks", "run"]).shown(), "--- code 0\n");
+    // A link out of the repository leads there as well.
+    sandbox.git(&["config", "--global", "--unset", "core.hooksPath"]);
+    sandbox.sh("rm -rf .git/hooks; ln -s \"$ROOT/it's shared\" .git/hooks; rm .git/hooks/post-commit");
+    let said = sandbox.proq(&["hooks", "install"]).fails(1);
+    assert!(said.contains("outside of this repository"), "{said}");
+    assert_eq!(image(&shared), [""; 0]);
 }

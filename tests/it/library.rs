@@ -41,3 +41,19 @@ fn lanes_that_are_named_land_in_that_order() {
     ");
     assert_eq!(sandbox.read("one"), "large\n");
 }
+
+#[test]
+fn a_hook_is_asked_before_a_lane_is_thrown_away() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("keep", "echo keep > one");
+    sandbox.lane_of("drop", "echo drop > one");
+    sandbox.git(&["config", "proq.hook.pre-remove", "test $PROQ_LANE = drop || { echo not this; exit 1; }"]);
+    let mut command = example(&sandbox, "throw_away");
+    command.args(["keep", "drop"]);
+    insta::assert_snapshot!(sandbox.output(command).shown(), @r"
+    keep: kept, pre-remove said no: not this; nothing was changed
+    drop: gone
+    --- code 0
+    ");
+    assert!(sandbox.lane("keep").join("one").exists() && !sandbox.lane("drop").exists());
+}

@@ -9,7 +9,14 @@ use rmcp::transport::TokioChildProcess;
 use rmcp::{RoleClient, ServiceError};
 use serde_json::{Value, json};
 
+use super::runs::with_claude;
 use super::support::Sandbox;
+use super::support::patience::PATIENCE;
+
+/// What comes of something, which has to come.
+async fn in_time<T>(answer: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, answer).await.unwrap()
+}
 
 /// An agent's end of the line.
 struct Agent {
@@ -32,7 +39,7 @@ impl Agent {
         let line = runtime.block_on(async {
             let command = tokio::process::Command::from(command);
             let (transport, _) = TokioChildProcess::builder(command).stderr(Stdio::null()).spawn().unwrap();
-            ().serve_with_lifecycle(transport, mode).await.unwrap()
+            in_time(().serve_with_lifecycle(transport, mode)).await.unwrap()
         });
         Agent { runtime, line }
     }
@@ -46,7 +53,7 @@ impl Agent {
     }
 
     fn tools(&self) -> Vec<rmcp::model::Tool> {
-        self.runtime.block_on(self.line.list_all_tools()).unwrap()
+        self.runtime.block_on(in_time(self.line.list_all_tools())).unwrap()
     }
 
     fn names(&self) -> Vec<String> {
@@ -56,7 +63,7 @@ impl Agent {
     fn try_call(&self, tool: &str, arguments: Value) -> Result<CallToolResult, ServiceError> {
         let Value::Object(arguments) = arguments else { panic!("{arguments}") };
         let call = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
-        self.runtime.block_on(self.line.call_tool(call))
+        self.runtime.block_on(in_time(self.line.call_tool(call)))
     }
 
     /// Whether a call went wrong, and what was said.
@@ -281,7 +288,12 @@ fn a_merge_lands_only_what_its_plan_said() {
     // Not with a made-up token, not for other arguments, not with the token of another server.
     assert!(with("0123456789abcdef", &[])["plan"].is_object());
     assert!(with(&token, &["x"])["plan"].is_object());
-    assert!(agent.json("merge", json!({ "token": token, "atomic": true }))["plan"].is_object());
+    for other in [json!({ "atomic": true }), json!({ "strategy": "squash" }), json!({ "verify": ["true"] })] {
+        let mut arguments = json!({ "token": token });
+        arguments.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
+        assert!(agent.json("merge", arguments)["plan"].is_object(), "{other}");
+        assert_eq!(main(), begin);
+    }
     let other = Agent::supervisor(&sandbox);
     assert!(other.json("merge", json!({ "token": token }))["plan"].is_object());
     assert_eq!(main(), begin);
@@ -302,6 +314,84 @@ fn a_merge_lands_only_what_its_plan_said() {
     let nothing = with(moved["token"].as_str().unwrap(), &[]);
     assert_eq!((&nothing["token"], nothing["plan"].is_object()), (&Value::Null, true));
     sandbox.assert_healthy();
+}
+
+#[test]
+fn what_becomes_done_after_the_plan_does_not_land_with_it() {
+    let sandbox = with_lane();
+    sandbox.git(&[
+        "config",
+        "proq.hook.pre-merge",
+        "git proq spawn --wait -n late -- sh -c 'echo late > late.txt'",
+    ]);
+    let agent = Agent::supervisor(&sandbox);
+    let plan = agent.json("merge", json!({}));
+    let done = agent.json("merge", json!({ "token": plan["token"] }));
+    assert_eq!((done["lanes"].as_array().unwrap().len(), &done["lanes"][0]["result"]), (1, &"landed".into()));
+    assert_eq!(sandbox.row("late")["state"], "done");
+    assert!(sandbox.repo.join("work.txt").exists() && !sandbox.repo.join("late.txt").exists());
+}
+
+/// A merge of lane `x` with main takes a program of the user's, and while that runs somebody makes a commit in lane `y`, for as
+/// long as there is a file `moving`.
+fn with_a_lane_that_moves() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitattributes", "a.txt merge=own\n");
+    sandbox.commit_all("attributes");
+    sandbox.lane_of("x", "echo lane > a.txt");
+    sandbox.lane_of("y", "echo y > y.txt");
+    sandbox.write("a.txt", "main\n");
+    sandbox.commit_all("main");
+    let commit = "\"$ROOT/repo/.proq-worktrees/y\" commit -q --allow-empty -m more";
+    sandbox.program(
+        "own-merge",
+        &format!(
+            "test ! -e \"$ROOT/moving\" || env -i PATH=\"$PATH\" git -c user.name=u -c user.email=u@example.org -C {commit}"
+        ),
+    );
+    sandbox.git(&["config", "merge.own.driver", "own-merge"]);
+    sandbox
+}
+
+#[test]
+fn a_plan_that_something_moved_under_is_never_landed() {
+    let sandbox = with_a_lane_that_moves();
+    let agent = Agent::supervisor(&sandbox);
+    let main = sandbox.git(&["rev-parse", "main"]);
+    let merge = |token: &Value| agent.json("merge", json!({ "lanes": ["x", "y"], "token": token }));
+    let moved = || sandbox.git(&["rev-list", "--count", "proq/y"]);
+    let begin = moved();
+    sandbox.write_in(&sandbox.root(), "moving", "");
+    let first = merge(&Value::Null);
+    assert_ne!(moved(), begin, "somebody has made a commit meanwhile");
+    // One that moves each time is another one each time.
+    let second = merge(&first["token"]);
+    assert!(second["plan"].is_object(), "{second}");
+    std::fs::remove_file(sandbox.root().join("moving")).unwrap();
+    let third = merge(&second["token"]);
+    assert!(third["plan"].is_object(), "{third}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    let done = merge(&third["token"]);
+    assert_eq!(done["lanes"][1]["result"], "landed", "{done}");
+}
+
+#[test]
+fn a_supervisor_tells_an_agent_more_and_stops_another() {
+    let sandbox = with_claude("begin; if [ $n = 1 ]; then echo $n > work; fi; well");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "claude", "do it", "--wait"]).ok();
+    let agent = Agent::supervisor(&sandbox);
+    let _ = agent.ok("send", json!({ "lane": "x", "text": "--wait" }));
+    let _ = sandbox.proq(&["wait", "x"]);
+    assert_eq!(sandbox.note("prompt.2"), "--wait");
+    for name in ["y", "z"] {
+        sandbox.start_lane(name, "exec sleep 600");
+        let _ = sandbox.started_row(name);
+    }
+    let _ = agent.ok("stop", json!({ "lanes": ["y"] }));
+    assert_eq!(
+        (&sandbox.row("y")["state"], &sandbox.row("z")["state"]),
+        (&"stopped".into(), &"running".into())
+    );
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Owns the tests of `git proq stop`: the agent's whole group, agents that will not go, supervisors that are gone.
 
-use std::fs::File;
 use std::path::Path;
 
 use super::support::Sandbox;
+use super::support::patience::wait_until_free;
 
 /// Waits until the supervisor of a lane has ended: its lock is free then.
 fn supervisor_gone(sandbox: &Sandbox, lane: &str) {
-    File::open(sandbox.lock(lane, "run.lock")).unwrap().lock_shared().unwrap();
+    wait_until_free(&sandbox.lock(lane, "run.lock"));
 }
 
 /// Kills the supervisor of a lane, as a crash would.
@@ -179,7 +179,7 @@ fn when_supervisor_and_agent_were_killed_the_run_has_failed() {
     kill_supervisor(&sandbox, "x");
     kill(&sandbox, &agent);
     kill(&sandbox, &child);
-    File::open(sandbox.lock("x", "alive.lock")).unwrap().lock_shared().unwrap();
+    wait_until_free(&sandbox.lock("x", "alive.lock"));
     insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
     LANE  STATE   AGENT    COMMITS  CHANGES  AGE  TITLE
     x     failed  command  -        1 file   0s   sh -ec  sleep 600 & echo 1 > work; echo $$ $! > "$ROOT/up"; wait

@@ -11,6 +11,7 @@ const AGENT: &str = r#"
 n=$(ls "$ROOT" | grep -c '^args-'); out="$ROOT/args-$n"
 for a in "$@"; do printf '%s\n--8<--\n' "$a"; done > "$out"
 { pwd; env | grep -c '^GIT_DIR=' ; echo "${PROQ_LANE-none}"; } > "$ROOT/place-$n"
+cp "$ROOT/repo/.git/proq/supervisor/session.toml" "$ROOT/session-$n"
 server=$(printf '%s\n' "$@" | sed -n 's/.*"proq":{.*"command":"\([^"]*\)".*/\1/p')
 ask='{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"0"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -48,14 +49,38 @@ fn an_agent_is_started_here_with_the_tools_and_told_how_the_lanes_stand() {
     sandbox.lane_with("tax", "echo tax > a.txt");
     let below = sandbox.repo.join("below");
     std::fs::create_dir(&below).unwrap();
-    let _ = sandbox.output(supervise(&sandbox, &below, &[])).ok();
+    let mut command = supervise(&sandbox, &below, &[]);
+    command.env("GIT_DIR", sandbox.repo.join(".git")).env("GIT_WORK_TREE", &sandbox.repo);
+    let _ = sandbox.output(command).ok();
 
     let args = args(&sandbox, 0);
-    assert_eq!((args[0].as_str(), args[2].as_str()), ("--session-id", "--mcp-config"));
-    let (options, prompt) = (&args[5..args.len() - 1], args.last().unwrap());
-    assert_eq!((options[0].as_str(), options.last().unwrap().as_str()), ("--allowedTools", "--"));
-    let allowed = |tool: &str| options.contains(&format!("mcp__proq__{tool}"));
-    assert!(allowed("list") && allowed("send") && !allowed("merge") && !allowed("stop"), "{options:?}");
+    let (session, prompt) = (&args[1], args.last().unwrap());
+    let exe = Path::new(env!("CARGO_BIN_EXE_git-proq")).canonicalize().unwrap();
+    let server = serde_json::json!({ "type": "stdio", "command": exe, "args": ["mcp", "--supervisor"], "alwaysLoad": true });
+    assert_eq!(
+        serde_json::from_str::<Value>(&args[3]).unwrap(),
+        serde_json::json!({ "mcpServers": { "proq": server } })
+    );
+    let expected = [
+        "--session-id",
+        session,
+        "--mcp-config",
+        &args[3],
+        "--permission-mode=default",
+        "--allowedTools",
+        "mcp__proq__list",
+        "mcp__proq__show",
+        "mcp__proq__diff",
+        "mcp__proq__matrix",
+        "mcp__proq__spawn",
+        "mcp__proq__send",
+        "--",
+        prompt,
+    ];
+    assert_eq!(args, expected);
+    // It is known before the agent starts: the terminal may end first.
+    let known = std::fs::read_to_string(sandbox.root().join("session-0")).unwrap();
+    assert!(known.contains(&format!("session = \"{session}\"")), "{known}");
     assert!(prompt.contains("merge: land lanes. The first call answers with a plan"), "{prompt}");
     assert!(prompt.contains("- pay \"sh -ec"), "{prompt}");
     assert!(prompt.contains("conflicts with tax"), "{prompt}");

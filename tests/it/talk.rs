@@ -3,6 +3,7 @@
 use super::runs::with_claude;
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
+use super::support::patience::wait_until;
 
 /// The agent says at its end that all of its session has cost this much.
 fn well_at(usd: &str) -> String {
@@ -26,9 +27,7 @@ pub fn at_work() -> Sandbox {
 /// The same, once its session is on record.
 pub fn in_session() -> Sandbox {
     let sandbox = at_work();
-    while sandbox.last_run("x")["account"]["session"] != "s-1" {
-        std::thread::yield_now();
-    }
+    wait_until("its session is on record", || sandbox.last_run("x")["account"]["session"] == "s-1");
     sandbox
 }
 
@@ -138,9 +137,7 @@ fn after_a_reboot_nothing_pretends_to_run() {
         let pid = sandbox.last_run("x")["pid"].to_string();
         kill_supervisor(&sandbox, "x");
         sandbox.sh(&format!("kill -9 {pid}"));
-        while sandbox.lives(&pid) {
-            std::thread::yield_now();
-        }
+        wait_until("the agent is gone", || !sandbox.lives(&pid));
         let row = sandbox.row("x");
         assert_eq!(row["state"], "failed", "{row}");
         if next == "send" {

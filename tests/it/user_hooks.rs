@@ -1,25 +1,19 @@
 //! Owns the tests of hooks: what they are told, in which order, how they refuse, and that none misses an event.
 
-use std::fs::File;
-use std::time::Instant;
-
+use super::redispatch::old_lane;
 use super::support::Sandbox;
+use super::support::patience::{wait_until, wait_until_free};
 
 /// Waits until all events that are due were handed out.
 pub fn all_told(sandbox: &Sandbox) {
-    let proq = sandbox.repo.join(".git/proq");
-    let begin = Instant::now();
-    while proq.join("dispatch.toml").exists() {
-        wait_for_dispatcher(sandbox);
-        assert!(begin.elapsed().as_secs() < 60, "{}", log(sandbox));
-    }
+    let due = sandbox.repo.join(".git/proq/dispatch.toml");
+    wait_until(&format!("all was told: {}", log(sandbox)), || !due.exists());
+    wait_for_dispatcher(sandbox);
 }
 
 /// Waits until no process hands out events.
 fn wait_for_dispatcher(sandbox: &Sandbox) {
-    if let Ok(file) = File::open(sandbox.repo.join(".git/proq/locks/dispatch.lock")) {
-        file.lock_shared().unwrap();
-    }
+    wait_until_free(&sandbox.repo.join(".git/proq/locks/dispatch.lock"));
 }
 
 pub fn log(sandbox: &Sandbox) -> String {
@@ -122,13 +116,42 @@ fn a_hook_that_says_no_is_obeyed_and_quoted() {
     hint: or do it without asking pre-remove: --no-hooks
     --- code 1
     "#);
-    let _ = sandbox.proq(&["redispatch", "good", "--agent", "true"]).fails(1);
     assert!(sandbox.lane("good").join("good.txt").exists());
     let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "good"]);
     command.env("PROQ_NO_HOOKS", "1");
     let _ = sandbox.output(command).ok();
     assert_ne!(sandbox.git(&["rev-parse", "main"]), before);
     let _ = sandbox.proq(&["spawn", "--no-hooks", "--empty", "-n", "bad"]).ok();
+}
+
+#[test]
+fn starting_afresh_asks_whether_the_old_lane_may_go_and_a_new_one_come() {
+    let sandbox = old_lane();
+    let before = sandbox.traces();
+    executable(&sandbox, "pre-remove", "echo \"keep $PROQ_LANE\"; exit 1");
+    insta::assert_snapshot!(sandbox.proq(&["redispatch", "old"]).shown(), @r"
+    --- stderr
+    error: pre-remove said no: keep old; nothing was changed
+    hint: all that it wrote is in proq/hooks.log below the git directory
+    hint: or do it without asking pre-remove: --no-hooks
+    --- code 1
+    ");
+    executable(&sandbox, "pre-remove", "exit 0");
+    executable(&sandbox, "pre-spawn", "echo \"no new $PROQ_LANE\"; exit 1");
+    let said = sandbox.proq(&["redispatch", "old"]).fails(1);
+    assert!(said.contains("pre-spawn said no: no new old; nothing was changed"), "{said}");
+    assert_eq!(sandbox.traces(), before);
+    assert_eq!(sandbox.row("old")["state"], "done");
+}
+
+#[test]
+fn each_of_several_attempts_is_asked_about_before_the_first_is_made() {
+    let sandbox = Sandbox::new();
+    executable(&sandbox, "pre-spawn", "test $PROQ_LANE != pay-2 || { echo two are enough; exit 1; }");
+    let said = sandbox.proq(&["spawn", "--count", "2", "-n", "pay", "--", "true"]).fails(1);
+    assert!(said.contains("pre-spawn said no: two are enough; nothing was changed"), "{said}");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    assert_eq!(sandbox.row("pay-1"), serde_json::Value::Null);
 }
 
 #[test]
@@ -202,10 +225,8 @@ fn what_a_killed_process_did_not_hand_out_the_next_one_does() {
     command.env("PROQ_TEST_DIE_AT", "dispatch.before");
     let _ = sandbox.output(command).ok();
     // So does the next event.
-    let begin = Instant::now();
-    while !sandbox.repo.join(".git/proq/dispatch.toml").exists() {
-        assert!(begin.elapsed().as_secs() < 60);
-    }
+    let due = sandbox.repo.join(".git/proq/dispatch.toml");
+    wait_until("something is due", || due.exists());
     wait_for_dispatcher(&sandbox);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "c"]).ok();
     let mut heard = sandbox.hear("heard");
@@ -216,6 +237,40 @@ fn what_a_killed_process_did_not_hand_out_the_next_one_does() {
     assert_eq!(heard, "2\n3\n");
     assert_eq!(told(&sandbox), "1\n1\n2\n3\n");
     sandbox.assert_healthy();
+}
+
+#[test]
+fn an_event_whose_writer_was_killed_right_after_it_is_handed_out_once() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.hook.task.updated", "echo $PROQ_EVENT_N $PROQ_LANE >> $ROOT/told"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
+    let mut command = sandbox.proq_command(&sandbox.lane("a"), &["task", "update", "--finding", "one"]);
+    command.env("PROQ_LANE", "a").env("PROQ_TEST_DIE_AT", "events.written");
+    assert_eq!(sandbox.output(command).code, 137);
+    assert!(!sandbox.root().join("told").exists());
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(told(&sandbox), "2 a\n");
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(told(&sandbox), "2 a\n");
+}
+
+#[test]
+fn an_event_that_only_a_later_program_knows_is_nobodys() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.hook.lane.created", "echo $PROQ_EVENT_N >> $ROOT/told"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "a"]);
+    command.env("PROQ_TEST_DIE_AT", "dispatch.before");
+    let _ = sandbox.output(command).ok();
+    // It has held the lock, and died.
+    let taken = sandbox.repo.join(".git/proq/locks/dispatch.lock");
+    wait_until("the first dispatcher", || taken.exists());
+    wait_for_dispatcher(&sandbox);
+    sandbox.sh("echo '{\"n\":2,\"event\":\"moon.rose\"}' >> .git/proq/events.jsonl");
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(told(&sandbox), "1\n");
+    // Where it is nobody's the one who hands out has an end.
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
+    assert_eq!(told(&sandbox), "1\n3\n");
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::process::Stdio;
 
+use super::stop::kill_supervisor;
 use super::support::Sandbox;
+use super::support::patience::{Beside, Lines, wait_until};
 
 #[test]
 fn the_first_that_ends_is_enough_and_says_how_it_went() {
@@ -83,15 +85,30 @@ fn an_agent_that_outlives_its_supervisor_is_waited_for_among_others() {
     sandbox.start_lane("x", "read line < \"$ROOT/go\"");
     let _ = sandbox.started_row("x");
     let mut wait = sandbox.proq_command(&sandbox.repo, &["wait", "past", "x"]);
-    let wait = wait.stdout(Stdio::piped()).spawn().unwrap();
-    let holder = std::fs::read_to_string(sandbox.lock("x", "run.holder")).unwrap();
-    let pid = holder.lines().find_map(|l| l.strip_prefix("pid = ")).unwrap();
-    sandbox.sh(&format!("kill -9 {pid}"));
+    let mut wait = Beside(wait.stdout(Stdio::piped()).spawn().unwrap());
+    let said = Lines::of(wait.0.stdout.take().unwrap());
+    assert_eq!(said.next(), "past: done");
+    sleeps_on(&sandbox, wait.0.id(), "run.lock");
+    kill_supervisor(&sandbox, "x");
+    assert_eq!(sandbox.row("x")["state"], "orphaned");
+    sleeps_on(&sandbox, wait.0.id(), "alive.lock");
     sandbox.tell("go");
-    let out = wait.wait_with_output().unwrap();
-    assert_eq!(
-        String::from_utf8_lossy(&out.stdout),
-        "past: done\nx: failed (its supervisor ended without a word)\n"
-    );
-    assert_eq!(out.status.code(), Some(4));
+    assert_eq!(said.next(), "x: failed (its supervisor ended without a word)");
+    assert_eq!(wait.code(), Some(4));
+}
+
+/// Waits until a process waits for a lock of lane `x`, where processes can be asked for that.
+#[track_caller]
+fn sleeps_on(sandbox: &Sandbox, pid: u32, lock: &str) {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(_) = std::fs::metadata("/proc/locks") else { return };
+    let inode = format!(":{}", std::fs::metadata(sandbox.lock("x", lock)).unwrap().ino());
+    wait_until(&format!("{pid} sleeps on {lock}"), || {
+        let all = std::fs::read_to_string("/proc/locks").unwrap();
+        // `1: -> FLOCK ADVISORY READ PID DEVICE:INODE 0 EOF` waits.
+        let words = |line: &str| line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>();
+        all.lines().map(words).any(|line| {
+            line.get(1).is_some_and(|w| w == "->") && line[5] == pid.to_string() && line[6].ends_with(&inode)
+        })
+    });
 }

@@ -69,16 +69,16 @@ impl HookByHand {
         Ok(HookByHand { path, found, kept, text })
     }
 
-    /// Refuses a folder of the project's own files: what is written there goes into everybody's commits, or is written anew by
-    /// the tool that made it.
+    /// Refuses any folder but the repository's own. What is written among the project's files goes into everybody's commits, or is
+    /// written anew by the tool that made it; one outside may be that of every repository of the user's.
     fn require_private(&self, project: &Project) -> Result<(), Error> {
-        let common = project.repo.common_dir();
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let folder = real(self.path.parent().unwrap_or(&self.path));
-        let shared = project.repo.main_worktree().is_some_and(|top| folder.starts_with(top));
-        match shared && !folder.starts_with(common) {
-            true => Err(Error::HooksOfTheProject { folder }),
-            false => Ok(()),
+        if folder.starts_with(real(project.repo.common_dir())) {
+            return Ok(());
+        }
+        match project.repo.main_worktree() {
+            Some(top) if folder.starts_with(real(top)) => Err(Error::HooksOfTheProject { folder }),
+            _ => Err(Error::HooksOfOthers { folder }),
         }
     }
 
@@ -95,7 +95,11 @@ impl HookByHand {
         }
     }
 
-    /// Whether the hook that is there has its second name already: somebody was killed while he installed ours.
+    /// The second name of the hook that is there, where somebody was killed between giving it one and putting ours in its place.
+    pub(crate) fn half_installed(&self) -> Option<&Path> {
+        (self.found == Found::Other && self.is_second_name()).then_some(self.kept.as_path())
+    }
+
     fn is_second_name(&self) -> bool {
         let id = |path: &Path| path.symlink_metadata().map(|meta| (meta.dev(), meta.ino())).ok();
         id(&self.path).is_some() && id(&self.path) == id(&self.kept)
@@ -141,6 +145,7 @@ impl HookByHand {
     pub(crate) fn check_unchanged(&self, project: &Project) -> Result<(), Error> {
         let changed = |what| Err(Error::HookChanged { path: self.path.clone(), what });
         let rest = match (self.found, self.text.strip_prefix(MARK)) {
+            (Found::Other, _) if self.is_second_name() => return Ok(()),
             (Found::Nothing | Found::Other, _) if self.kept.symlink_metadata().is_err() => return Ok(()),
             (Found::Ours | Found::OursBefore, Some(rest)) => rest,
             _ => return changed("it is not git-proq's any more"),
@@ -171,9 +176,18 @@ impl HookByHand {
         let done = match self.found {
             Found::OursBefore => std::fs::rename(&self.kept, &self.path),
             Found::Ours => std::fs::remove_file(&self.path),
-            Found::Nothing | Found::Other => Ok(()),
+            Found::Nothing | Found::Other => self.half_installed().map_or(Ok(()), std::fs::remove_file),
         };
         Ok(done.map_err(lane::Error::io("write", &self.path))?)
+    }
+}
+
+/// A folder as it really is, by the part of it that is there.
+fn real(folder: &Path) -> PathBuf {
+    match (folder.canonicalize(), folder.parent(), folder.file_name()) {
+        (Ok(real), ..) => real,
+        (Err(_), Some(above), Some(name)) => real(above).join(name),
+        _ => folder.to_owned(),
     }
 }
 

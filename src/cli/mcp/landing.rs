@@ -87,9 +87,10 @@ impl Server {
         let mut rests_on = String::new();
         for row in rows() {
             let lane = text(row, "lane");
-            let place = after.get(&lane).filter(|place| before.get(&lane) == Some(place));
+            // Where both are the same the plan is of that place. Where they are not, no plan that is made later rests on both.
+            let places = (before.get(&lane), after.get(&lane));
             rests_on.push_str(&format!(
-                "{lane:?} {place:?} {:?} {:?} {:?}\n",
+                "{lane:?} {places:?} {:?} {:?} {:?}\n",
                 text(row, "onto"),
                 text(row, "result"),
                 row["message"].as_str(),

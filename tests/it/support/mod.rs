@@ -3,6 +3,7 @@
 mod happenings;
 mod image;
 mod output;
+pub mod patience;
 mod sandbox;
 pub mod scenes;
 mod state;
