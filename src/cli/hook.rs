@@ -17,6 +17,8 @@ pub(super) fn answer_git() -> Option<ExitCode> {
     }
     let shim = words.next().unwrap_or_default();
     let args: Vec<OsString> = words.collect();
+    // What it tells of is handed out now, and not with the next command.
+    crate::event::set_program(std::env::current_exe().ok(), false);
     let answer = std::env::current_dir().map(|dir| agent::answer(&dir, Path::new(&shim), &args));
     match answer {
         Ok(Ok(answer)) => {

@@ -128,7 +128,8 @@ fn by_hand(project: &Project, view: &View) -> Result<bool, Failure> {
 fn runs(dir: &Path, last: u32) -> Result<Vec<RunRecord>, Failure> {
     let mut out = Vec::new();
     for n in 1..=last {
-        out.extend(RunRecord::find(&dir.join(format!("runs/{n}.toml")))?);
+        let run = RunRecord::find(&dir.join(format!("runs/{n}.toml")))?;
+        out.extend(run.map(|run| RunRecord { account: account::of(dir, &run), ..run }));
     }
     Ok(out)
 }
@@ -220,9 +221,8 @@ fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool) {
     for run in &about.runs {
         let how = describe(run, busy && Some(run) == about.runs.last());
         line(&format!("run {}", run.attempt), &how);
-        let account = account::of(&about.dir, run);
         let why = run.detail.iter().filter(|why| !how.contains(why.as_str())).cloned();
-        for more in why.chain(account::phrases(&account)) {
+        for more in why.chain(account::phrases(&run.account)) {
             line("", &more);
         }
     }

@@ -273,9 +273,8 @@ impl Project {
         if let Err(e) = Log::of(&self.store, self.settings.events).add(event, due) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
-        if due {
-            self.hand_out();
-        }
+        // What an earlier one left due, too: whoever was to hand that out may have ended with the agent.
+        self.hand_out();
     }
 
     /// Whether somebody wants to be handed an event of this name.

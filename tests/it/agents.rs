@@ -32,7 +32,9 @@ fn agents_are_listed_with_their_versions() {
     install(&sandbox, "codex", "codex-cli 99.0.1");
     install(&sandbox, "amp", "0.0.1790142911-abc");
     sandbox.program("pi", "exit 3");
-    insta::assert_snapshot!(squeezed(&sandbox.proq(&["agents"]).shown()), @r"
+    let mut command = sandbox.proq_command(&sandbox.repo, &["agents"]);
+    command.env("PATH", sandbox.path_without_agents(&[]));
+    insta::assert_snapshot!(squeezed(&sandbox.output(command).shown()), @r"
     AGENT  VERSION  TRIED  FOUND  WHAT IT IS
     aider  not installed  Aider
     amp  0.0.1790142911-abc  never: as documented  [ROOT]/bin/amp  Amp

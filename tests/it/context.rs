@@ -21,11 +21,12 @@ fn with_limit(key: &str, script: &str) -> Sandbox {
 
 #[test]
 fn a_run_is_asked_to_wrap_up() {
-    let script = r#"begin; full 899; test ! -e "$PROQ_WRAP_UP"; full 900
+    let script = r#"begin; full 899; test ! -e "$PROQ_WRAP_UP" || echo early > early; full 900
         timeout 60 sh -c 'until [ -e "$PROQ_WRAP_UP" ]; do :; done' && echo 1 > wrapped; well; exit 0"#;
     let sandbox = with_limit("contextWarn", script);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     assert_eq!(sandbox.git(&["show", "proq/x:wrapped"]), "1");
+    assert!(!sandbox.lane("x").join("early").exists());
     assert_eq!(sandbox.last_run("x")["attempt"], 1);
     assert!(sandbox.proq(&["show", "x", "--prompt"]).ok().contains("`PROQ_WRAP_UP`"));
 }

@@ -195,3 +195,16 @@ fn whatever_a_kill_leaves_of_a_change_of_files_the_numbers_go_on() {
         sandbox.assert_healthy();
     }
 }
+
+#[test]
+fn as_many_full_files_are_kept_as_is_set() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.event.rotate", "1"]);
+    sandbox.git(&["config", "proq.event.keep", "1"]);
+    for n in 0..40 {
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", &format!("lane-{n}")]).ok();
+    }
+    assert_eq!(full_files(&sandbox).len(), 1, "{:?}", full_files(&sandbox));
+    let left = numbers(&sandbox, &[]);
+    assert_eq!((left.len() < 30, left.last()), (true, Some(&40)), "{left:?}");
+}

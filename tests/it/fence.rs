@@ -218,3 +218,19 @@ fn in_another_repository_only_its_own_hooks_count() {
     assert_eq!(sandbox.git_in(&sandbox.root().join("other"), &["log", "-1", "--format=%B"]), "there");
     assert_eq!(sandbox.events("lane.committed").len(), 0);
 }
+
+#[test]
+fn a_fence_outlives_the_program_that_put_it_up() {
+    let sandbox = Sandbox::new();
+    sandbox.sh(&format!(
+        "mkdir -p \"$ROOT/bin\"; cp '{}' \"$ROOT/bin/git-proq\"",
+        env!("CARGO_BIN_EXE_git-proq")
+    ));
+    let script = "rm \"$ROOT/bin/git-proq\"; git commit -q --allow-empty -m mine; git update-ref refs/heads/main HEAD; exit 0";
+    let mut command = sandbox.command(sandbox.root().join("bin/git-proq"), &sandbox.repo);
+    command.args(["spawn", "--wait", "-n", "x", "--", "sh", "-c", script]);
+    let _ = sandbox.output(command).ok();
+    assert!(log(&sandbox, "x").contains("branch main is what lanes land on"), "{}", log(&sandbox, "x"));
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "first");
+}

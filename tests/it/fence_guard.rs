@@ -227,6 +227,40 @@ fn what_git_does_in_another_worktree_is_told_once() {
 }
 
 #[test]
+fn what_git_does_in_the_main_checkout_is_told_too() {
+    let sandbox = Sandbox::new();
+    let _ = agent(
+        &sandbox,
+        "x",
+        "cd \"$ROOT/repo\"; git switch -q --detach; git commit -q --allow-empty -m astray",
+    );
+    let all = sandbox.events("lane.escape");
+    let told: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
+    assert_eq!(told, ["the agent of lane 'x' ran git in the main checkout, which wrote HEAD there"]);
+    assert_eq!((&all[0]["lane"], &all[0]["other"]), (&"x".into(), &serde_json::Value::Null));
+}
+
+#[test]
+fn what_changes_in_a_lane_whose_own_agent_is_at_work_says_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.start_lane("busy", "read line < \"$ROOT/go\"");
+    let _ = sandbox.started_row("busy");
+    sandbox.lane_with(
+        "x",
+        "file=\"$ROOT/repo/.proq-worktrees/busy/a.txt\"; echo 2 > \"$file\"; echo \"wrote $file\"",
+    );
+    assert_eq!(sandbox.events("lane.escape"), [serde_json::Value::Null; 0]);
+    sandbox.tell("go");
+    let _ = sandbox.proq(&["wait", "busy"]).ok();
+    sandbox.lane_with(
+        "y",
+        "file=\"$ROOT/repo/.proq-worktrees/busy/a.txt\"; echo 3 > \"$file\"; echo \"wrote $file\"",
+    );
+    assert_eq!(sandbox.events("lane.escape").len(), 1);
+}
+
+#[test]
 fn a_file_that_an_agent_names_and_that_changed_is_told_and_no_other() {
     let sandbox = Sandbox::new();
     sandbox.sh("for f in named users old gone; do echo 1 > $f; done; echo ignored > .gitignore");

@@ -77,6 +77,7 @@ mod recovery;
 mod redispatch;
 mod resolve;
 mod resolve_ways;
+mod run_limits;
 mod runs;
 mod scope;
 mod show;

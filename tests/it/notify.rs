@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
 use super::support::Sandbox;
+use super::support::patience::wait_until;
 use super::user_hooks::{all_told, log, told};
 
 /// An address on this machine.
@@ -41,7 +42,8 @@ impl Server {
     fn answer(&self, status: &str) -> (String, String, serde_json::Value) {
         let mut stream = self.accept();
         let (head, body) = request(&mut stream);
-        write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+        // One that was given up does not listen.
+        drop(write!(stream, "HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
         let kind = head.to_lowercase().lines().find(|l| l.starts_with("content-type:")).unwrap().to_owned();
         (head.lines().next().unwrap().to_owned(), kind, serde_json::from_slice(&body).unwrap())
     }
@@ -137,9 +139,90 @@ fn an_address_that_does_not_answer_holds_up_no_hook() {
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
     assert_eq!(sandbox.hear("heard"), "b\n");
     assert!(!log(&sandbox).contains("webhook"));
-    drop((silent, server));
+    // It is given up by itself, in spite of a line that stays open; then the next one goes out.
+    let given_up = "/…: given up: no answer within 10 s (try 3)\n";
+    wait_until("it is given up", || log(&sandbox).contains(given_up));
+    while server.answer("200 OK").2["lane"] != "b" {}
     all_told(&sandbox);
-    assert_eq!(log(&sandbox).matches("webhook http://127.0.0.1:").count(), 2, "{}", log(&sandbox));
+    assert!(log(&sandbox).contains(": delivered"), "{}", log(&sandbox));
+    drop(silent);
+}
+
+#[test]
+fn nobody_is_followed_to_another_address() {
+    let sandbox = Sandbox::new();
+    let (server, elsewhere) = (Server::start(), Server::start());
+    sandbox.git(&["config", "proq.notify.webhook", &server.url]);
+    sandbox.git(&["config", "proq.notify.events", "lane.created"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
+    let _ = server.answer(&format!("302 Found\r\nLocation: {}", elsewhere.url));
+    all_told(&sandbox);
+    assert!(log(&sandbox).contains("given up: status 302\n"), "{}", log(&sandbox));
+    elsewhere.listener.set_nonblocking(true).unwrap();
+    assert_eq!(elsewhere.listener.accept().unwrap_err().kind(), ErrorKind::WouldBlock);
+}
+
+#[test]
+fn an_address_that_is_none_is_not_in_the_words_about_it() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.notify.webhook", "http://a<b>/secret"]);
+    sandbox.git(&["config", "proq.notify.events", "lane.created"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
+    all_told(&sandbox);
+    let log = log(&sandbox);
+    assert!(log.ends_with("webhook http://a<b>/…: given up: it could not be sent (try 3)\n"), "{log}");
+}
+
+#[test]
+fn what_looks_like_markup_is_text() {
+    let sandbox = Sandbox::new();
+    let server = Server::start();
+    sandbox.program("notify-send", "printf '%s\\n' \"$3\" >> $ROOT/told");
+    sandbox.git(&["config", "proq.notify.desktop", "notify-send"]);
+    sandbox.git(&["config", "proq.notify.slack", &server.url]);
+    sandbox.git(&["config", "proq.notify.events", "lane.committed"]);
+    sandbox.lane_with("x", "git commit -q --allow-empty -m '<!channel> & <b>'");
+    let text = server.answer("200 OK").2["text"].as_str().unwrap().to_owned();
+    assert!(text.ends_with(" &lt;!channel&gt; &amp; &lt;b&gt;"), "{text}");
+    assert!(told(&sandbox).ends_with(" &lt;!channel> &amp; &lt;b>\n"), "{}", told(&sandbox));
+}
+
+/// Runs a command on a terminal and prints what it wrote there.
+#[cfg(target_os = "linux")]
+const TERMINAL: &str = "import os, pty, sys
+pid, fd = pty.fork()
+if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
+while True:
+    try: part = os.read(fd, 1000)
+    except OSError: break
+    if not part: break
+    os.write(1, part)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_terminal_of_who_waits_is_rung_and_told() {
+    let sandbox = Sandbox::new();
+    for (key, value) in [("bell", "true"), ("title", "true"), ("desktop", "osc9")] {
+        sandbox.git(&["config", &format!("proq.notify.{key}"), value]);
+    }
+    let mut terminal = sandbox.command("python3", &sandbox.repo);
+    terminal.args([
+        "-c",
+        TERMINAL,
+        "git-proq",
+        "spawn",
+        "--wait",
+        "-n",
+        "a",
+        "--",
+        "sh",
+        "-c",
+        "echo 1 > one",
+    ]);
+    let said = sandbox.output(terminal).ok();
+    let all = "\x1b]2;lane 'a': done\x07\x1b]9;lane 'a': done\x07\x07";
+    assert_eq!(said.matches(all).count(), 1, "{said:?}");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Owns the tests with real command lines of agents, against a model server on this machine. They are left out unless
 //! `PROQ_REAL_AGENTS` and `PROQ_MODEL_SERVER` say where both are; nothing is installed or downloaded here.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::Once;
 
 use serde_json::{Value, json};
 
@@ -43,6 +44,9 @@ while b'launched' not in seen: seen += os.read(fd, 1000)
 os.close(fd)
 print(os.WTERMSIG(os.waitpid(pid, 0)[1]))";
 
+/// That nothing is tried is said once.
+static SAID: Once = Once::new();
+
 /// A sandbox in which the real command lines talk to a model server.
 struct Real {
     sandbox: Sandbox,
@@ -51,21 +55,18 @@ struct Real {
 }
 
 impl Real {
-    /// The sandbox, unless the machine has no such agent; why is printed then.
+    /// The sandbox; none where nobody has said where agents are.
     fn with(agent: &'static str) -> Option<Real> {
-        let (Some(agents), Some(server)) =
-            (std::env::var_os("PROQ_REAL_AGENTS"), std::env::var_os("PROQ_MODEL_SERVER"))
-        else {
-            eprintln!(
-                "skipped: PROQ_REAL_AGENTS and PROQ_MODEL_SERVER do not say where agents and model are"
-            );
+        let named = ["PROQ_REAL_AGENTS", "PROQ_MODEL_SERVER"].map(std::env::var_os);
+        let [Some(agents), Some(server)] = named else {
+            assert_eq!(named, [None, None], "PROQ_REAL_AGENTS and PROQ_MODEL_SERVER are needed both");
+            // Not by `eprintln`, which nobody sees of a test that goes well.
+            let skipped = b"skipped: real agents, since PROQ_REAL_AGENTS and PROQ_MODEL_SERVER do not say where they are\n";
+            SAID.call_once(|| drop(std::io::stderr().write_all(skipped)));
             return None;
         };
         let program = Path::new(&agents).join(agent);
-        if !program.exists() {
-            eprintln!("skipped: no {agent} in PROQ_REAL_AGENTS");
-            return None;
-        }
+        assert!(program.exists(), "there is no {agent} in PROQ_REAL_AGENTS");
         let sandbox = Sandbox::new();
         std::fs::create_dir(sandbox.root().join("bin")).unwrap();
         std::os::unix::fs::symlink(program, sandbox.root().join("bin").join(agent)).unwrap();

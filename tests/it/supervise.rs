@@ -35,9 +35,7 @@ fn args(sandbox: &Sandbox, n: u32) -> Vec<String> {
 /// The program where no real agent can be found.
 fn supervise(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> std::process::Command {
     let mut command = sandbox.proq_command(dir, &[&["supervise"][..], args].concat());
-    let own = Path::new(env!("CARGO_BIN_EXE_git-proq")).parent().unwrap();
-    let path = [sandbox.root().join("bin"), own.to_owned(), "/usr/bin".into(), "/bin".into()];
-    command.env("PATH", std::env::join_paths(path).unwrap());
+    command.env("PATH", sandbox.path_without_agents(&["ls", "grep", "sed", "env", "cp"]));
     command
 }
 

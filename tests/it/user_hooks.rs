@@ -2,7 +2,7 @@
 
 use super::redispatch::old_lane;
 use super::support::Sandbox;
-use super::support::patience::{wait_until, wait_until_free};
+use super::support::patience::{Beside, wait_until, wait_until_free};
 
 /// Waits until all events that are due were handed out.
 pub fn all_told(sandbox: &Sandbox) {
@@ -155,6 +155,30 @@ fn each_of_several_attempts_is_asked_about_before_the_first_is_made() {
 }
 
 #[test]
+fn ctrl_c_ends_a_hook_that_is_asked_and_nothing_is_made() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("up");
+    executable(&sandbox, "pre-spawn", "echo $$ > $ROOT/up; exec sleep 600");
+    let mut spawn =
+        Beside(sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "a"]).spawn().unwrap());
+    let hook = sandbox.hear("up");
+    sandbox.sh(&format!("kill -INT {}", spawn.0.id()));
+    assert_eq!(spawn.code(), Some(130));
+    assert!(!sandbox.lives(hook.trim()));
+    assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn a_hook_is_told_the_other_lane_of_two() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.hook.lane.overlap", "echo $PROQ_LANE $PROQ_OTHER >> $ROOT/told"]);
+    sandbox.lane_of("one", "echo one > a.txt");
+    sandbox.lane_of("two", "echo two > a.txt");
+    let _ = sandbox.proq(&["_overlaps", "--lane", "two"]).ok();
+    assert_eq!(told(&sandbox), "two one\n");
+}
+
+#[test]
 fn hooks_of_the_repository_run_only_as_they_were_approved() {
     let sandbox = Sandbox::new();
     let settings = |text: &str| {
@@ -194,12 +218,12 @@ fn hooks_of_the_repository_run_only_as_they_were_approved() {
 #[test]
 fn a_hook_that_takes_too_long_ends_with_all_that_it_started() {
     let sandbox = Sandbox::new();
-    sandbox.git(&["config", "proq.hook.timeout", "1"]);
+    sandbox.git(&["config", "proq.hook.timeout", "5"]);
     sandbox.git(&["config", "proq.hook.lane.created", "sleep 600 & echo $! > $ROOT/pid; sleep 600"]);
     sandbox.git(&["config", "--add", "proq.hook.lane.created", "echo after >> $ROOT/told"]);
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "a"]).ok();
     assert_eq!(told(&sandbox), "after\n");
-    assert!(log(&sandbox).contains("timed out after 1 s"), "{}", log(&sandbox));
+    assert!(log(&sandbox).contains("timed out after 5 s"), "{}", log(&sandbox));
     assert!(!sandbox.lives(std::fs::read_to_string(sandbox.root().join("pid")).unwrap().trim()));
 }
 
@@ -252,6 +276,27 @@ fn an_event_whose_writer_was_killed_right_after_it_is_handed_out_once() {
     assert_eq!(told(&sandbox), "2 a\n");
     let _ = sandbox.proq(&["list"]).ok();
     assert_eq!(told(&sandbox), "2 a\n");
+}
+
+#[test]
+fn what_an_agents_git_tells_of_is_handed_out_while_the_agent_is_at_work() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("heard");
+    sandbox.pipe("go");
+    sandbox.git(&["config", "proq.hook.lane.committed", "echo $PROQ_LANE > $ROOT/heard"]);
+    sandbox.start_lane("x", "git commit -q --allow-empty -m one; read line < $ROOT/go");
+    assert_eq!(sandbox.hear("heard"), "x\n");
+    sandbox.tell("go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+}
+
+#[test]
+fn what_was_not_handed_out_in_a_run_is_when_it_ends() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.hook.task.updated", "echo $PROQ_EVENT_N >> $ROOT/told"]);
+    let report = "PROQ_TEST_DIE_AT=events.written git-proq task update --finding one || echo 1 > one";
+    sandbox.lane_with("x", report);
+    assert_eq!(told(&sandbox), "3\n");
 }
 
 #[test]

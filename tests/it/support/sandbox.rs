@@ -94,6 +94,22 @@ impl Sandbox {
         path
     }
 
+    /// A `PATH` on which there is nothing but the programs of this sandbox, `git-proq`, git, a shell and `tools`: whatever agents the
+    /// machine has are not found.
+    pub fn path_without_agents(&self, tools: &[&str]) -> OsString {
+        let folder = self.root().join("tools");
+        std::fs::create_dir_all(&folder).unwrap();
+        for tool in ["git", "sh"].iter().chain(tools) {
+            let mut places =
+                std::env::split_paths(&search_path()).map(|dir| dir.join(tool)).collect::<Vec<_>>();
+            places.retain(|place| place.is_file());
+            // It may be there already.
+            drop(std::os::unix::fs::symlink(&places[0], folder.join(tool)));
+        }
+        let own = Path::new(env!("CARGO_BIN_EXE_git-proq")).parent().unwrap();
+        std::env::join_paths([&self.root().join("bin"), own, &folder]).unwrap()
+    }
+
     /// Puts a shell script on `PATH`. A child writes it: a descriptor of this process, open for writing while another
     /// test starts something, would make the script "busy".
     pub fn program(&self, name: &str, script: &str) {
