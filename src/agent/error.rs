@@ -49,6 +49,14 @@ pub enum Error {
         /// The agent.
         agent: String,
     },
+    /// A run that only looks cannot be like that.
+    #[error("mode {purpose} {why}; nothing was made")]
+    OnlyLooks {
+        /// What it is for.
+        purpose: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// The agent has no such option.
     #[error("'{agent}' cannot be told {flag}; nothing was made")]
     NotTaken {
@@ -250,6 +258,9 @@ impl Explain for Error {
             Error::Incomplete { agent } => {
                 vec![format!("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program").into()]
             }
+            Error::OnlyLooks { .. } => {
+                vec!["as in: git proq spawn claude --mode answer \"where is the tax computed?\"".into()]
+            }
             Error::NotLimited { .. } => {
                 vec!["see which agents have permissions: git proq agents --wide".into()]
             }
@@ -292,7 +303,7 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Prompt { .. } | Error::NoCommand => Exit::Usage,
+            Error::Prompt { .. } | Error::NoCommand | Error::OnlyLooks { .. } => Exit::Usage,
             Error::NotStarted { .. } | Error::NotStartedThere { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),

@@ -9,7 +9,7 @@ use super::outfit::OF_THE_RUN;
 use crate::explain::Exit;
 use crate::lane::{self, Project};
 use crate::process::Start;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneRecord, LaneState};
 use crate::store::{Guard, LockName};
 
 /// What a landing that nobody asks for just now follows from.
@@ -33,7 +33,7 @@ pub(super) struct FollowUp {
 impl FollowUp {
     /// Finds out what is to follow a run that ended in `state`, before anybody can know that it has ended: from the moment
     /// in which the lane is done, its lock says that it is being landed.
-    pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState, moved: bool) -> FollowUp {
+    pub(super) fn prepare(project: &Project, lane: &AnyLane, state: LaneState, moved: bool) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
             return FollowUp { landing: None, moved };
         }
@@ -43,7 +43,7 @@ impl FollowUp {
     }
 
     /// Starts it. The run lock is free by now, or the lane would look busy.
-    pub(super) fn begin(self, project: &Project, lane: &LaneRecord, exe: &Path) {
+    pub(super) fn begin(self, project: &Project, lane: &AnyLane, exe: &Path) {
         let Some(lock) = self.landing else {
             if self.moved {
                 look_for_overlaps(project, lane, exe);
@@ -58,7 +58,7 @@ impl FollowUp {
 }
 
 /// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.
-fn look_for_overlaps(project: &Project, lane: &LaneRecord, exe: &Path) {
+fn look_for_overlaps(project: &Project, lane: &AnyLane, exe: &Path) {
     let beside =
         |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !other.state.is_over();
     if project.lanes().is_ok_and(|lanes| lanes.iter().any(beside)) {

@@ -13,9 +13,10 @@ use super::outfit::{self, Errand, Outfit};
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
+use crate::git::Oid;
 use crate::lane::{self, Project, state_after};
 use crate::process::{MARK, Start};
-use crate::store::records::{Account, LaneRecord, LaneState, RunRecord};
+use crate::store::records::{Account, AnyLane, LaneState, Purpose, RunRecord};
 use crate::store::{Guard, Record, new_id, now};
 
 /// What a supervisor says when its agent runs.
@@ -28,11 +29,11 @@ pub(super) const STARTED: &str = "started";
 /// [`Error::NotStarted`] when the agent could not be started; the lane is `failed` then.
 pub(crate) fn launch(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     start(project, lane, lock, job, exe, Errand::Task)
 }
 
@@ -42,12 +43,12 @@ pub(crate) fn launch(
 /// [`Error::NotStarted`] when the agent could not be started; the lane is in `conflict` as before then.
 pub(crate) fn launch_to_resolve(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
     prompt: &str,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     start(project, lane, lock, job, exe, Errand::Conflict(prompt))
 }
 
@@ -57,22 +58,22 @@ pub(crate) fn launch_to_resolve(
 /// As [`launch`].
 pub(crate) fn launch_again(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
     text: Option<&str>,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     start(project, lane, lock, job, exe, text.map_or(Errand::Task, Errand::Said))
 }
 
 /// The same for what waits in the lane's inbox, in the conversation that there was.
 pub(super) fn launch_message(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     exe: &Path,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     let waiting = Inbox::of(project, &lane.name).read()?;
     let job = job_for_message(project, lane, &waiting.text)?;
     let lane = start(project, lane, lock, &job, exe, Errand::Said(&waiting.text))?;
@@ -81,7 +82,7 @@ pub(super) fn launch_message(
 }
 
 /// What waits in the lane's inbox, for a supervisor that is there.
-pub(super) fn order_of_messages(project: &Project, lane: &LaneRecord, exe: &Path) -> Result<Order, Error> {
+pub(super) fn order_of_messages(project: &Project, lane: &AnyLane, exe: &Path) -> Result<Order, Error> {
     let waiting = Inbox::of(project, &lane.name).read()?;
     let job = job_for_message(project, lane, &waiting.text)?;
     let order = order(project, lane, &job, exe, Errand::Said(&waiting.text))?;
@@ -92,7 +93,7 @@ pub(super) fn order_of_messages(project: &Project, lane: &LaneRecord, exe: &Path
 /// What `run` was asked, once more, for a supervisor that is there.
 pub(super) fn order_again(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     run: &RunRecord,
     exe: &Path,
 ) -> Result<Order, Error> {
@@ -102,25 +103,25 @@ pub(super) fn order_again(
     };
     let text = std::fs::read_to_string(&file).map_err(lane::Error::io("read", &file))?;
     // One that went on in a conversation does so again; else it begins another one.
-    let job = job_like(project, run, &text, run.session.clone().filter(|_| run.resumed))?;
+    let job = job_like(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
     order(project, lane, &job, exe, if run.said { Errand::Said(&text) } else { Errand::Task })
 }
 
 /// What `first` was asked, in a new conversation, with what has come of it since.
 pub(super) fn order_afresh(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     first: &RunRecord,
     exe: &Path,
 ) -> Result<Order, Error> {
-    let text = afresh::text(project, lane, first)?;
-    let job = job_like(project, first, &text, None)?;
+    let text = afresh::text(project, &project.lane(&lane.name)?, first)?;
+    let job = job_like(project, lane.purpose(), first, &text, None)?;
     order(project, lane, &job, exe, Errand::Said(&text))
 }
 
 fn order(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
@@ -130,20 +131,27 @@ fn order(
 }
 
 /// The job that goes on with a lane's last conversation.
-fn job_for_message(project: &Project, lane: &LaneRecord, text: &str) -> Result<Job, Error> {
+fn job_for_message(project: &Project, lane: &AnyLane, text: &str) -> Result<Job, Error> {
     let none = || Error::NoSession { lane: lane.name.clone() };
     let run = talk::last_talk(project, lane)?.ok_or_else(none)?;
     let session = run.account.session.clone().ok_or_else(none)?;
-    job_like(project, &run, text, Some(session))
+    job_like(project, lane.purpose(), &run, text, Some(session))
 }
 
 /// A job as that of `run` was.
-fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<String>) -> Result<Job, Error> {
+fn job_like(
+    project: &Project,
+    purpose: Option<Purpose>,
+    run: &RunRecord,
+    text: &str,
+    resume: Option<String>,
+) -> Result<Job, Error> {
     let asked = Asked {
         permission: run.permission.as_deref().and_then(Permission::named),
         model: run.model.clone(),
         max_turns: run.max_turns,
         resume,
+        purpose,
         limits: run.limits,
         ..Asked::default()
     };
@@ -152,12 +160,12 @@ fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<Strin
 
 fn start(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     let (lane, outfit) = prepare(project, lane, job, exe, errand)?;
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
@@ -170,17 +178,25 @@ fn start(
         start = start.env(key, value);
     }
     hear(project, &lane, start)?;
-    Ok(project.lane(&lane.name)?)
+    Ok(project.any_lane(&lane.name)?)
 }
 
 /// Writes the next run's record and what it is given, and that it is being started.
 fn prepare(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
-) -> Result<(LaneRecord, Outfit), Error> {
+) -> Result<(AnyLane, Outfit), Error> {
+    if let Some(purpose) = lane.purpose()
+        && job.purpose != Some(purpose)
+    {
+        return Err(Error::OnlyLooks { purpose: purpose.to_string(), why: "does nothing but look" });
+    }
+    if lane.looks_apart() {
+        lane::open_apart(project, lane)?;
+    }
     let attempt = lane.attempt + 1;
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
@@ -200,10 +216,18 @@ fn prepare(
     Ok((lane, outfit))
 }
 
+/// Where the lane is before a run; for one that only looks, what it looks at.
+fn tip_before(project: &Project, lane: &AnyLane) -> Result<Oid, Error> {
+    Ok(match lane.branch() {
+        Some(branch) => project.repo.require_commit(&format!("refs/heads/{branch}"))?,
+        None => project.repo.head_of(&lane.path)?.unwrap_or(lane.start),
+    })
+}
+
 /// The record of a run that is about to start.
 fn record_of(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     outfit: &Outfit,
     (attempt, resolves): (u32, bool),
@@ -224,7 +248,7 @@ fn record_of(
         max_turns: job.max_turns,
         said: false,
         resolves,
-        tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
+        tip_before: tip_before(project, lane)?,
         started: now(),
         mark: None,
         pid: None,
@@ -244,7 +268,7 @@ fn record_of(
 }
 
 /// Starts the supervisor and listens for its first line.
-fn hear(project: &Project, lane: &LaneRecord, start: Start) -> Result<(), Error> {
+fn hear(project: &Project, lane: &AnyLane, start: Start) -> Result<(), Error> {
     let mut line = String::new();
     let heard = start.spawn_talking().map(|mut child| {
         if let Some(stdout) = child.stdout.take() {

@@ -4,6 +4,7 @@ mod activity;
 mod afresh;
 mod again;
 mod already;
+mod answer;
 mod catalogue;
 mod error;
 mod fence;

@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use super::Error;
+use super::answer::{self, Kept};
 use super::follow_up::FollowUp;
 use super::limits::Cause;
 use super::order::Order;
@@ -12,7 +13,7 @@ use super::watch::Ended;
 use crate::config::Autocommit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
-use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose, RunClass, RunRecord};
 use crate::store::{Record, now};
 use crate::{event, git};
 
@@ -29,7 +30,7 @@ pub(super) struct Verdict {
 /// A run that has ended.
 pub(super) struct Settle<'a> {
     pub(super) project: &'a Project,
-    pub(super) lane: &'a LaneRecord,
+    pub(super) lane: &'a AnyLane,
     pub(super) attempt: u32,
     pub(super) order: &'a Order,
     pub(super) ended: &'a Ended,
@@ -53,7 +54,7 @@ impl Settle<'_> {
     }
 
     /// Writes how the run ended, while the lane goes on being run.
-    pub(super) fn write_and_go_on(&self, verdict: &Verdict, then: event::Name) -> Result<LaneRecord, Error> {
+    pub(super) fn write_and_go_on(&self, verdict: &Verdict, then: event::Name) -> Result<AnyLane, Error> {
         drop(self.write_run(verdict)?);
         let lane = self.project.update_lane(&self.lane.name, |record| {
             record.detail.clone_from(&verdict.detail);
@@ -72,7 +73,10 @@ impl Settle<'_> {
         run.detail.clone_from(&verdict.detail);
         run.exit_code = self.ended.status.code();
         run.signal = self.ended.status.signal();
-        run.tip_after = self.project.repo.branch_tip(&self.lane.branch)?;
+        run.tip_after = match self.lane.branch() {
+            Some(branch) => self.project.repo.branch_tip(branch)?,
+            None => self.project.repo.head_of(&self.lane.path).ok().flatten(),
+        };
         run.strays = self.ended.strays;
         let session = run.account.session.take();
         run.account =
@@ -84,11 +88,12 @@ impl Settle<'_> {
 
     /// Writes the run's record, then the lane's. What is to follow is found out in between: from the moment in which the lane is
     /// done, its landing lock says that it is being landed.
-    pub(super) fn write(&self, verdict: &Verdict) -> Result<(LaneRecord, FollowUp), Error> {
+    pub(super) fn write(&self, verdict: &Verdict) -> Result<(AnyLane, FollowUp), Error> {
         let run = self.write_run(verdict)?;
         let resolves = self.order.resolves;
         let then = if resolves { LaneState::Conflict } else { verdict.state };
-        let moved = !resolves && run.tip_after.is_some_and(|tip| tip != run.tip_before);
+        let can_move = !resolves && self.lane.branch().is_some();
+        let moved = can_move && run.tip_after.is_some_and(|tip| tip != run.tip_before);
         let follow_up = FollowUp::prepare(self.project, self.lane, then, moved);
         let lane = self.project.update_lane(&self.lane.name, |record| {
             record.state = then;
@@ -103,11 +108,12 @@ impl Settle<'_> {
 
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
     fn keep_leftovers(&self) -> Option<Error> {
-        if self.order.resolves || !self.project.repo.is_own_worktree(&self.lane.path) {
+        let lane = self.lane.clone().with_tree().ok()?;
+        if self.order.resolves || !self.project.repo.is_own_worktree(&lane.path) {
             return None;
         }
         let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
-        match copy_leftovers(self.project, self.lane, &why) {
+        match copy_leftovers(self.project, &lane, &why) {
             Ok(_) | Err(lane::Error::Git(git::Error::Unmerged { .. })) => None,
             Err(e) => Some(e.into()),
         }
@@ -149,6 +155,41 @@ impl Settle<'_> {
 
     /// `done` needs evidence: the agent ended well and there is something to show.
     fn by_evidence(&self) -> Result<Verdict, Error> {
+        match self.lane.clone().with_tree() {
+            Ok(lane) => self.by_commits(&lane),
+            Err(purpose) => self.by_answer(purpose),
+        }
+    }
+
+    /// What a run that only looked has to show is what it said.
+    fn by_answer(&self, purpose: Purpose) -> Result<Verdict, Error> {
+        let mut verdict = self.how_it_ended();
+        if verdict.state != LaneState::Done {
+            return Ok(verdict);
+        }
+        let for_machines = self.order.dialect.is_for_machines();
+        let kept = answer::keep(self.project, self.lane, self.attempt, &self.ended.summary, for_machines)?;
+        match kept {
+            Kept::Whole => {}
+            Kept::Part => verdict.detail = Some(format!("its {purpose} is long; the log has all of it")),
+            Kept::Nothing => {
+                let why = match purpose {
+                    Purpose::Answer => "it ended without an answer",
+                    Purpose::Plan => "it ended without a plan",
+                };
+                return Ok(Verdict {
+                    state: LaneState::Failed,
+                    class: RunClass::Failed,
+                    detail: Some(why.to_owned()),
+                    already: false,
+                });
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// What a run in a lane with a branch has to show is commits there.
+    fn by_commits(&self, lane: &LaneRecord) -> Result<Verdict, Error> {
         let mut verdict = self.how_it_ended();
         let well = verdict.state == LaneState::Done;
         let failed = |class, why: String| Verdict {
@@ -157,10 +198,10 @@ impl Settle<'_> {
             detail: Some(why),
             already: false,
         };
-        if !self.project.repo.is_own_worktree(&self.lane.path) {
+        if !self.project.repo.is_own_worktree(&lane.path) {
             return Ok(failed(verdict.class, "its folder is no worktree any more".to_owned()));
         }
-        if let Some(astray) = self.follow_head()? {
+        if let Some(astray) = self.follow_head(lane)? {
             return Ok(failed(verdict.class, astray));
         }
         let wanted = match self.project.settings.autocommit {
@@ -170,13 +211,13 @@ impl Settle<'_> {
         };
         let mut uncommitted = false;
         if wanted {
-            let left = format!("Left uncommitted by the agent of lane {}.", self.lane.name);
-            let message = format!("{}\n\n{left}\n", self.lane.title);
-            match commit_leftovers(self.project, self.lane, &message) {
+            let left = format!("Left uncommitted by the agent of lane {}.", lane.name);
+            let message = format!("{}\n\n{left}\n", lane.title);
+            match commit_leftovers(self.project, lane, &message) {
                 Ok(Leftovers::Nothing) => {}
                 // HEAD may have left the branch before.
                 Ok(Leftovers::Committed(_)) => {
-                    self.follow_head()?;
+                    self.follow_head(lane)?;
                 }
                 Err(e) => {
                     uncommitted = true;
@@ -184,12 +225,12 @@ impl Settle<'_> {
                 }
             }
         } else {
-            uncommitted = !git::status(&self.project.repo, &self.lane.path, true)?.is_clean();
+            uncommitted = !git::status(&self.project.repo, &lane.path, true)?.is_clean();
         }
-        let Some(tip) = self.project.repo.branch_tip(&self.lane.branch)? else {
-            return Ok(failed(verdict.class, format!("branch {} is gone", self.lane.branch)));
+        let Some(tip) = self.project.repo.branch_tip(&lane.place.branch)? else {
+            return Ok(failed(verdict.class, format!("branch {} is gone", lane.place.branch)));
         };
-        if well && tip == self.lane.start && !uncommitted {
+        if well && tip == lane.start && !uncommitted {
             verdict.state = LaneState::NoChange;
         }
         Ok(verdict)
@@ -197,25 +238,25 @@ impl Settle<'_> {
 
     /// What a lane did is its worktree's HEAD. Where HEAD left the lane's branch and descends from it, the branch
     /// follows; else the commits elsewhere are named.
-    fn follow_head(&self) -> Result<Option<String>, Error> {
+    fn follow_head(&self, lane: &LaneRecord) -> Result<Option<String>, Error> {
         let repo = &self.project.repo;
         let worktrees = WorktreeList::read(repo)?;
-        let Some(worktree) = worktrees.at(&self.lane.path).filter(|_| self.lane.path.exists()) else {
+        let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
             return Ok(Some("its worktree is gone".to_owned()));
         };
-        let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&self.lane.branch)?) else {
+        let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.place.branch)?) else {
             return Ok(None);
         };
-        if worktree.branch.as_deref() == Some(self.lane.branch.as_str()) || repo.is_ancestor(head, tip)? {
+        if worktree.branch.as_deref() == Some(lane.place.branch.as_str()) || repo.is_ancestor(head, tip)? {
             return Ok(None);
         }
         if repo.is_ancestor(tip, head)? {
-            let name = format!("refs/heads/{}", self.lane.branch);
+            let name = format!("refs/heads/{}", lane.place.branch);
             repo.swap_ref(&name, head, tip, "git-proq: follow HEAD")?;
             return Ok(None);
         }
         let place = worktree.branch.clone().unwrap_or_else(|| format!("a detached HEAD ({})", head.short()));
-        Ok(Some(format!("commits on {place}, not on {}", self.lane.branch)))
+        Ok(Some(format!("commits on {place}, not on {}", lane.place.branch)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::Error;
 use crate::event;
 use crate::lane::{Project, effective_state, state_after};
 use crate::process;
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::records::{AnyLane, LaneState, RunRecord};
 use crate::store::{LockName, Record};
 
 /// How much longer than the grace time a supervisor may take: it commits what was left.
@@ -19,8 +19,8 @@ const GOING: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when it did not end.
-pub(crate) fn stop(project: &Project, name: &str) -> Result<LaneRecord, Error> {
-    let lane = project.lane(name)?;
+pub(crate) fn stop(project: &Project, name: &str) -> Result<AnyLane, Error> {
+    let lane = project.any_lane(name)?;
     let until = Instant::now() + project.settings.stop_grace + MARGIN;
     match settled_state(project, name, until)? {
         LaneState::Running => ask_supervisor(project, &lane, until),
@@ -32,7 +32,7 @@ pub(crate) fn stop(project: &Project, name: &str) -> Result<LaneRecord, Error> {
 /// The state once it is not `starting` any more: only then is the noted holder of the run lock the supervisor.
 fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneState, Error> {
     loop {
-        let (state, _) = effective_state(project, &project.lane(name)?)?;
+        let (state, _) = effective_state(project, &project.any_lane(name)?)?;
         if state != LaneState::Starting || Instant::now() > until {
             return Ok(state);
         }
@@ -40,7 +40,7 @@ fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneSt
     }
 }
 
-fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Result<LaneRecord, Error> {
+fn ask_supervisor(project: &Project, lane: &AnyLane, until: Instant) -> Result<AnyLane, Error> {
     let lock = LockName::Run(lane.name.clone());
     let locks = project.store.locks();
     if let Some(holder) = locks.holder(&lock)?
@@ -55,11 +55,11 @@ fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Resul
         }
         std::thread::sleep(Duration::from_millis(5));
     }
-    Ok(project.lane(&lane.name)?)
+    Ok(project.any_lane(&lane.name)?)
 }
 
 /// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.
-fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error> {
+fn end_orphan(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let mut lives_on = false;
     if let Some(pid) = run.pid

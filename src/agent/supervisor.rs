@@ -24,7 +24,7 @@ use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
 use crate::lane::{self, Project};
-use crate::store::records::{LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, LockName, Record, new_id};
 use crate::{event, process};
 
@@ -53,7 +53,7 @@ pub(crate) fn supervise(
     let mut supervisor = Supervisor {
         project,
         exe,
-        lane: project.lane(name)?,
+        lane: project.any_lane(name)?,
         runtime,
         wishes,
         mark,
@@ -79,7 +79,7 @@ struct Supervisor<'a> {
     project: &'a Project,
     /// This program.
     exe: &'a Path,
-    lane: LaneRecord,
+    lane: AnyLane,
     runtime: Runtime,
     wishes: Wishes,
     /// What marks the processes of its runs.
@@ -138,6 +138,11 @@ impl Supervisor<'_> {
         let (project, lane) = (self.project, self.lane.clone());
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
         let mut verdict = settle.judge();
+        if lane.looks_apart()
+            && let Err(e) = lane::close_apart(project, &lane)
+        {
+            project.listener.warn(e.to_string());
+        }
         let next = self.next(order, &mut verdict);
         if matches!(next, Next::End) && verdict.state == LaneState::NoChange {
             self.look_whether_done_before(order, &mut verdict);
@@ -183,6 +188,10 @@ impl Supervisor<'_> {
             self.afresh = Afresh::default();
             return Next::Message;
         }
+        // What was only looked at is nowhere but in the context that was full.
+        if verdict.class == RunClass::ContextFull && self.lane.purpose().is_some() {
+            return Next::End;
+        }
         if verdict.class == RunClass::ContextFull {
             let first = self.afresh.after(order.attempt, self.project.settings.iterations);
             let add =
@@ -207,7 +216,8 @@ impl Supervisor<'_> {
 
     /// A run that changed nothing is done all the same when there was nothing to do.
     fn look_whether_done_before(&mut self, order: &Order, verdict: &mut Verdict) {
-        let looking = already::look(self.project, &self.lane, order.attempt, &mut self.wishes);
+        let Ok(lane) = self.lane.clone().with_tree() else { return };
+        let looking = already::look(self.project, &lane, order.attempt, &mut self.wishes);
         let found = self.runtime.block_on(looking).unwrap_or_else(|e| {
             Found::Open(Some(format!("whether its task had been done before could not be found out: {e}")))
         });
@@ -235,7 +245,10 @@ impl Supervisor<'_> {
         }
         let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, order.attempt))?;
         let why = format!("what run {} of lane {} had done when it failed", order.attempt, self.lane.name);
-        if let Err(e) = lane::put_back(self.project, &self.lane, run.tip_before, &why) {
+        // One that only looks has left nothing.
+        let back = self.lane.clone().with_tree().ok();
+        let back = back.map(|lane| lane::put_back(self.project, &lane, run.tip_before, &why));
+        if let Some(Err(e)) = back {
             self.end(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
         }
@@ -285,7 +298,7 @@ impl Supervisor<'_> {
         let Some(lock) = self.project.store.locks().try_take(&LockName::Run(name.clone()))? else {
             return Ok(None);
         };
-        self.lane = self.project.lane(name)?;
+        self.lane = self.project.any_lane(name)?;
         let order = launch::order_of_messages(self.project, &self.lane, self.exe)?;
         Ok(Some((lock, order)))
     }
@@ -294,11 +307,11 @@ impl Supervisor<'_> {
 /// Writes that the agent runs, as which process.
 fn note_start(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     attempt: u32,
     group: u32,
     mark: &str,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     let path = project.store.layout().run_record(&lane.name, attempt);
     let mut run = RunRecord::load(&path)?;
     run.pid = Some(group);

@@ -7,7 +7,7 @@ use super::inbox::Inbox;
 use super::launch;
 use super::profile::check_text;
 use crate::lane::{Project, effective_state};
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::records::{AnyLane, LaneState, RunRecord};
 use crate::store::{LockName, Record};
 
 /// What became of a message.
@@ -21,7 +21,7 @@ pub(crate) enum Sent {
 
 impl Sent {
     /// What would become of one now.
-    pub(crate) fn would(project: &Project, lane: &LaneRecord) -> Result<Sent, Error> {
+    pub(crate) fn would(project: &Project, lane: &AnyLane) -> Result<Sent, Error> {
         Ok(if effective_state(project, lane)?.0.is_busy() { Sent::Waits } else { Sent::Started })
     }
 }
@@ -39,11 +39,7 @@ pub(crate) struct Addressee {
 ///
 /// # Errors
 /// [`Error::NoSession`] when there is no conversation to go on with, [`Error::NothingWaits`] when there is nothing to tell.
-pub(crate) fn addressee(
-    project: &Project,
-    lane: &LaneRecord,
-    text: Option<&str>,
-) -> Result<Addressee, Error> {
+pub(crate) fn addressee(project: &Project, lane: &AnyLane, text: Option<&str>) -> Result<Addressee, Error> {
     match text {
         Some(text) => check_text(text)?,
         None if !Inbox::of(project, &lane.name).is_waiting() => {
@@ -64,7 +60,7 @@ pub(crate) fn addressee(
 }
 
 /// Refuses a lane whose conflict is laid out: whoever works at its task would be in the way of that.
-pub(crate) fn require_at_task(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+pub(crate) fn require_at_task(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     match project.resolving(&lane.name)? {
         Some(_) => Err(Error::Resolving { lane: lane.name.clone() }),
         None => Ok(()),
@@ -72,7 +68,7 @@ pub(crate) fn require_at_task(project: &Project, lane: &LaneRecord) -> Result<()
 }
 
 /// The last run of a lane that worked at its task and has told its session. One that has just started may not have yet.
-pub(super) fn last_talk(project: &Project, lane: &LaneRecord) -> Result<Option<RunRecord>, Error> {
+pub(super) fn last_talk(project: &Project, lane: &AnyLane) -> Result<Option<RunRecord>, Error> {
     let layout = project.store.layout();
     for attempt in (1..=lane.attempt).rev() {
         let Some(run) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
@@ -87,12 +83,7 @@ pub(super) fn last_talk(project: &Project, lane: &LaneRecord) -> Result<Option<R
 ///
 /// # Errors
 /// As [`addressee`], which is to be asked first, and [`Error::NotStarted`].
-pub(crate) fn send(
-    project: &Project,
-    lane: &LaneRecord,
-    text: Option<&str>,
-    exe: &Path,
-) -> Result<Sent, Error> {
+pub(crate) fn send(project: &Project, lane: &AnyLane, text: Option<&str>, exe: &Path) -> Result<Sent, Error> {
     if let Some(text) = text {
         Inbox::of(project, &lane.name).put(text)?;
     }
@@ -108,7 +99,7 @@ pub(crate) fn send(
     if locks.is_held(&LockName::Alive(lane.name.clone()))? {
         return Err(Error::OrphanListens { lane: lane.name.clone() });
     }
-    let lane = project.lane(&lane.name)?;
+    let lane = project.any_lane(&lane.name)?;
     if !Inbox::of(project, &lane.name).is_waiting() {
         // The supervisor that held the lock a moment ago has taken it.
         return Ok(Sent::Waits);

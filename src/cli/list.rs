@@ -13,12 +13,12 @@ use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
-use crate::store::records::{Account, LaneRecord, LaneState};
+use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose};
 use crate::store::{now, path_form};
 
 /// List the lanes
 ///
-/// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. CONFLICTS, if there are any:
+/// COMMITS: + what the lane has that its base lacks, - the reverse; `answer` or `plan` where there is nothing to land. CHANGES: uncommitted files. CONFLICTS, if there are any:
 /// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
 /// lane that the main checkout shows. Attempts at one task stand together, in the order of their numbers.
 ///
@@ -65,7 +65,11 @@ struct Row {
     state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    branch: String,
+    /// What it is for, where it has nothing to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<Purpose>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
     #[serde(with = "path_form")]
     path: PathBuf,
     base: String,
@@ -103,7 +107,7 @@ struct Answer {
 /// Everything a list shows.
 struct Board {
     views: Vec<View>,
-    past: Vec<(String, LaneRecord)>,
+    past: Vec<(String, AnyLane)>,
     showing: Option<Showing>,
     strays: Vec<PathBuf>,
     /// None when it could not be made.
@@ -152,6 +156,9 @@ pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::
         let mut parts = vec![state.to_string()];
         parts.extend(detail.clone());
         parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
+        parts.extend(
+            lane.purpose().map(|purpose| format!("{}, nothing to land", lane::with_article(purpose))),
+        );
         parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
         let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
         parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::count(dirty, "file"))));
@@ -196,21 +203,21 @@ pub(super) fn overview(session: &Session) -> Done {
 }
 
 fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failure> {
-    let mut lanes = project.lanes()?;
+    let mut lanes = project.every_lane()?;
     lanes.sort_by_cached_key(lane::in_groups);
-    let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
+    let own: Vec<LaneRecord> = lanes.iter().filter_map(|lane| lane.clone().with_tree().ok()).collect();
+    let strays = lane::stray_worktrees(project, &own, &WorktreeList::read(&project.repo)?)?;
     // A list without it is a list still.
-    let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE), about: None };
+    let ask = Ask { lanes: own, uncommitted: false, within: Some(PATIENCE), about: None };
     let forecast = merge::forecast(project, ask).ok();
     let layout = project.store.layout();
-    let accounts = |lane: &LaneRecord| {
-        Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?))
-    };
+    let accounts =
+        |lane: &AnyLane| Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?));
     Ok(Board {
         forecast,
         accounts: wide.then(|| lanes.iter().filter_map(accounts).collect()),
         views: lane::views(project, lanes)?,
-        past: if all { project.past_lanes() } else { Vec::new() },
+        past: if all { project.every_past_lane() } else { Vec::new() },
         showing: preview::showing(project)?,
         strays,
     })
@@ -221,7 +228,7 @@ fn missing(view: &View) -> Vec<&'static str> {
     if view.folder_gone {
         out.push("worktree");
     }
-    if view.tip.is_none() {
+    if view.tip.is_none() && view.lane.branch().is_some() {
         out.push("branch");
     }
     out
@@ -259,13 +266,14 @@ fn row(board: &Board, view: &View) -> Row {
     }
 }
 
-fn bare_row(lane: &LaneRecord) -> Row {
+fn bare_row(lane: &AnyLane) -> Row {
     Row {
         name: lane.name.clone(),
         title: lane.title.clone(),
         state: lane.state,
         detail: lane.detail.clone(),
-        branch: lane.branch.clone(),
+        mode: lane.purpose(),
+        branch: lane.branch().map(str::to_owned),
         path: lane.path.clone(),
         base: lane.base.clone(),
         agent: lane.agent.clone(),
@@ -309,7 +317,7 @@ fn render(board: &Board) -> String {
             name.clone(),
             ui::state(lane.state),
             lane.agent.clone().unwrap_or_else(|| "-".into()),
-            "-".into(),
+            lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
             "-".into(),
             String::new(),
             ui::span(now.since(lane.updated)),
@@ -352,6 +360,7 @@ fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Acc
 
 fn changes(view: &View) -> String {
     match (missing(view).as_slice(), &view.dirt) {
+        ([], None) if view.lane.purpose().is_some() => "-".to_owned(),
         ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
         ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
         ([], None) => "?".to_owned(),
@@ -391,15 +400,19 @@ fn conflict_words(board: &Board, lane: &str) -> String {
 }
 
 /// Whether both are attempts of one group, called the same.
-fn is_same_task(a: &LaneRecord, b: &LaneRecord) -> bool {
+fn is_same_task(a: &AnyLane, b: &AnyLane) -> bool {
     a.group.is_some() && a.group == b.group && a.title == b.title
 }
 
-fn title(lane: &LaneRecord) -> String {
+fn title(lane: &AnyLane) -> String {
     if lane.title == lane.name { String::new() } else { lane.title.clone() }
 }
 
+/// How it and its base relate; for one that has nothing to land, what it is for.
 fn commits(view: &View) -> String {
+    if let Some(purpose) = view.lane.purpose() {
+        return purpose.to_string();
+    }
     match view.distance {
         None => "?".to_owned(),
         Some(d) if d.ahead == 0 && d.behind == 0 => "-".to_owned(),
@@ -450,8 +463,13 @@ fn next_steps(board: &Board) -> Vec<String> {
             && board.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
     let rivals: Vec<&View> = board.views.iter().filter(is_rival).collect();
+    let said = |v: &&View| v.state == LaneState::Done && v.lane.purpose().is_some();
+    if let Some(view) = board.views.iter().find(said) {
+        out.push(format!("git proq show {} prints what it came to", view.lane.name));
+    }
+    let lands = |name: &&str| board.views.iter().any(|v| v.lane.name == **name && v.lane.branch().is_some());
     let mut done = named(&[LaneState::Done]);
-    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name));
+    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name) && lands(name));
     if let Some(first) = done.first() {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));

@@ -42,6 +42,8 @@ mod hooks_by_hand;
 mod library;
 mod list;
 mod logs;
+mod looking;
+mod looking_apart;
 mod losses;
 mod made_up_merges;
 mod manual;
