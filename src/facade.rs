@@ -12,7 +12,7 @@ use crate::merge::{self, Request};
 use crate::note::Listener;
 use crate::preview;
 use crate::store::Limit;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneRecord, LaneState};
 
 /// Something that could not be done.
 #[derive(Debug)]
@@ -137,9 +137,9 @@ impl From<View> for Lane {
             ahead: view.distance.map(|d| d.ahead),
             behind: view.distance.map(|d| d.behind),
             uncommitted: view.dirt.map(|d| d.entries.len()),
+            branch: view.lane.branch().unwrap_or_default().to_owned(),
             name: view.lane.name,
             title: view.lane.title,
-            branch: view.lane.branch,
             path: view.lane.path,
             base: view.lane.base,
             agent: view.lane.agent,
@@ -209,26 +209,27 @@ impl Proq {
         )?;
         let created = lane::create(project, &plan)?;
         let record = match job {
-            None => created.lane,
-            Some(job) => agent::launch(project, &created.lane, created.lock, &job, &self.program)?,
+            None => created.lane.any(),
+            Some(job) => agent::launch(project, &created.lane.any(), created.lock, &job, &self.program)?,
         };
         self.view(record)
     }
 
-    /// Every lane, by name.
+    /// Every lane that can be landed, by name.
     pub fn list(&self) -> Result<Vec<Lane>, Error> {
-        let views = lane::views(&self.project, self.project.lanes()?)?;
+        let lanes = self.project.lanes()?.into_iter().map(LaneRecord::any).collect();
+        let views = lane::views(&self.project, lanes)?;
         Ok(views.into_iter().map(Lane::from).collect())
     }
 
     /// One lane.
     pub fn show(&self, name: &str) -> Result<Lane, Error> {
-        self.view(self.project.lane(name)?)
+        self.view(self.project.lane(name)?.any())
     }
 
     /// Waits for a lane's agent to end.
     pub fn wait(&self, name: &str) -> Result<Lane, Error> {
-        let (record, _) = agent::wait(&self.project, name)?;
+        let (record, _) = agent::wait(&self.project, &self.project.lane(name)?.name)?;
         self.view(record)
     }
 
@@ -298,7 +299,7 @@ impl Proq {
         Ok(merge::run(&self.project, &request)?)
     }
 
-    fn view(&self, record: LaneRecord) -> Result<Lane, Error> {
+    fn view(&self, record: AnyLane) -> Result<Lane, Error> {
         let name = record.name.clone();
         let view = lane::views(&self.project, vec![record])?.pop();
         view.map(Lane::from).ok_or_else(|| lane::Error::Unknown { name, similar: None }.into())

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use super::gate;
 use crate::event::{self, Event};
 use crate::lane::Project;
-use crate::store::records::{Activity, ActivityRecord, LaneRecord, RunRecord};
+use crate::store::records::{Activity, ActivityRecord, AnyLane, RunRecord};
 use crate::store::{Record, now};
 
 /// How much of an agent's own words is kept.
@@ -65,7 +65,7 @@ pub(crate) fn hear(
     kind: &str,
     input: &HookInput,
 ) -> Result<Option<String>, super::Error> {
-    let lane = project.lane(lane)?;
+    let lane = project.any_lane(lane)?;
     // A process that an earlier run has left behind speaks for nobody.
     if lane.attempt != attempt {
         return Ok(None);
@@ -103,7 +103,7 @@ pub(crate) fn hear(
     Ok(refusal)
 }
 
-fn tell(project: &Project, lane: &LaneRecord, activity: Activity, message: Option<&str>) {
+fn tell(project: &Project, lane: &AnyLane, activity: Activity, message: Option<&str>) {
     let more = message.map(|text| format!(" ({text})")).unwrap_or_default();
     let mut event = Event::now(event::Name::AgentState, format!("lane '{}': {activity}{more}", lane.name));
     event.lane = Some(lane.name.clone());

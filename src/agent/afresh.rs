@@ -33,7 +33,7 @@ pub(super) fn text(project: &Project, lane: &LaneRecord, first: &RunRecord) -> R
         std::fs::read_to_string(&path).map_err(|e| lane::Error::io("read", &path)(e))
     };
     let mut out = read(layout.task(&lane.name))?.trim_end().to_owned();
-    out.push_str(&attachments(project, lane)?);
+    out.push_str(&attachments(project, &lane.name)?);
     if first.said {
         let said = read(layout.run_said(&lane.name, first.attempt))?;
         // A run that was asked anew has the task in its words already.
@@ -43,7 +43,7 @@ pub(super) fn text(project: &Project, lane: &LaneRecord, first: &RunRecord) -> R
         "\n\n# What has been done\n\nThis was begun in another conversation, which became too long. What it came to is in this \
          worktree. Go on from there, and do nothing twice.\n",
     );
-    let tip = project.repo.branch_tip(&lane.branch)?.unwrap_or(lane.start);
+    let tip = project.repo.branch_tip(&lane.place.branch)?.unwrap_or(lane.start);
     let mut commits = project.repo.commits_on(tip, lane.start, &[], COMMITS)?;
     commits.reverse();
     if !commits.is_empty() {

@@ -43,7 +43,7 @@ pub(super) async fn look(
         }
     }
     // What they left is nobody's work, and they have looked at something else than what would land.
-    let moved = project.repo.branch_tip(&lane.branch)? != Some(lane.start);
+    let moved = project.repo.branch_tip(&lane.place.branch)? != Some(lane.start);
     if moved || !git::status(&project.repo, &lane.path, true)?.is_clean() {
         return open("its checks changed the lane, so they do not say whether its task was done".to_owned());
     }

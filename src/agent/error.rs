@@ -49,6 +49,14 @@ pub enum Error {
         /// The agent.
         agent: String,
     },
+    /// A run that only looks cannot be like that.
+    #[error("mode {purpose} {why}; nothing was made")]
+    OnlyLooks {
+        /// What it is for.
+        purpose: String,
+        /// Why not.
+        why: &'static str,
+    },
     /// The agent has no such option.
     #[error("'{agent}' cannot be told {flag}; nothing was made")]
     NotTaken {
@@ -244,6 +252,17 @@ impl Error {
         }
     }
 
+    /// What helps where it is not clear with which command an agent is started.
+    fn hints_on_commands(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::NoCommand => vec!["give one: git proq spawn -n NAME -- CMD ARGS…".into()],
+            Error::Incomplete { agent } => {
+                vec![format!("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program").into()]
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// What helps where an agent is, or was to be, in a window.
     fn hints_on_windows(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -267,7 +286,6 @@ impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Prompt { helps, .. } => vec![(*helps).into()],
-            Error::NoCommand => vec!["give one: git proq spawn -n NAME -- CMD ARGS…".into()],
             Error::NotInstalled { .. } => vec![
                 "see which agents are installed: git proq agents".into(),
                 "or give a command of your own: git proq spawn -n NAME -- CMD ARGS…".into(),
@@ -278,8 +296,8 @@ impl Explain for Error {
                     "see what is known: git proq agents --json".into(),
                 ]
             }
-            Error::Incomplete { agent } => {
-                vec![format!("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program").into()]
+            Error::OnlyLooks { .. } => {
+                vec!["as in: git proq spawn claude --mode answer \"where is the tax computed?\"".into()]
             }
             Error::NotLimited { .. } => {
                 vec!["see which agents have permissions: git proq agents --wide".into()]
@@ -321,13 +339,13 @@ impl Explain for Error {
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Process(e) => e.hints(),
-            _ => [self.hints_on_hooks(), self.hints_on_windows()].concat(),
+            _ => [self.hints_on_commands(), self.hints_on_hooks(), self.hints_on_windows()].concat(),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Prompt { .. } | Error::NoCommand => Exit::Usage,
+            Error::Prompt { .. } | Error::NoCommand | Error::OnlyLooks { .. } => Exit::Usage,
             Error::NotStarted { .. } | Error::NotBegun { .. } | Error::NotStartedThere { .. } => Exit::Agent,
             Error::Lane(e) => e.exit(),
             Error::Git(e) => e.exit(),

@@ -9,7 +9,7 @@ use super::outfit::OF_THE_RUN;
 use crate::explain::Exit;
 use crate::lane::{self, Project};
 use crate::process::Start;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneRecord, LaneState};
 use crate::store::{Guard, LockName};
 
 /// What a landing that nobody asks for just now follows from.
@@ -35,7 +35,7 @@ pub(super) struct FollowUp {
 impl FollowUp {
     /// Finds out what is to follow a run that ended in `state`, before anybody can know that it has ended: from the moment
     /// in which the lane is done, its lock says that it is being landed.
-    pub(super) fn prepare(project: &Project, lane: &LaneRecord, state: LaneState, moved: bool) -> FollowUp {
+    pub(super) fn prepare(project: &Project, lane: &AnyLane, state: LaneState, moved: bool) -> FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
             return FollowUp { moved, ..FollowUp::default() };
         }
@@ -46,7 +46,7 @@ impl FollowUp {
     }
 
     /// Starts it. The run lock is free by now, or the lane would look busy.
-    pub(super) fn begin(self, project: &Project, lane: &LaneRecord, exe: &Path) {
+    pub(super) fn begin(self, project: &Project, lane: &AnyLane, exe: &Path) {
         let landing = if self.again { wait_for_landing(project, lane) } else { self.landing };
         let Some(lock) = landing else {
             if self.moved {
@@ -66,17 +66,17 @@ impl FollowUp {
 }
 
 /// Waits until the landing is over that was going on when the run ended. Its lock, if the lane is to land still.
-fn wait_for_landing(project: &Project, lane: &LaneRecord) -> Option<Guard> {
+fn wait_for_landing(project: &Project, lane: &AnyLane) -> Option<Guard> {
     let lock = LockName::Landing(lane.name.clone());
     project.store.locks().wait_until_free(&lock).ok()?;
-    let now = project.lane(&lane.name).ok().filter(|now| now.is_same_lane(lane))?;
+    let now = project.any_lane(&lane.name).ok().filter(|now| now.is_same_lane(lane))?;
     let (state, _) = lane::effective_state(project, &now).ok()?;
     // Who has taken it meanwhile has seen all of the lane.
     if state == LaneState::Done { project.store.locks().try_take(&lock).ok().flatten() } else { None }
 }
 
 /// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.
-fn look_for_overlaps(project: &Project, lane: &LaneRecord, exe: &Path) {
+fn look_for_overlaps(project: &Project, lane: &AnyLane, exe: &Path) {
     let beside =
         |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !other.state.is_over();
     if project.lanes().is_ok_and(|lanes| lanes.iter().any(beside)) {

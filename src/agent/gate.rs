@@ -11,7 +11,7 @@ use crate::event::Approvals;
 use crate::lane::{self, Project};
 use crate::process::{Ended, Start, Watched};
 use crate::store::Record;
-use crate::store::records::{LaneRecord, RunRecord};
+use crate::store::records::{AnyLane, LaneRecord, RunRecord};
 
 /// How long a hook of an agent's may take that only notes something.
 const QUICK: Duration = Duration::from_secs(10);
@@ -20,8 +20,12 @@ pub(super) const GLANCE: Duration = Duration::from_millis(10);
 /// How much of what a failed command wrote an agent is told: its end.
 const SHOWN: u64 = 6_000;
 
-/// The commands that a landing of the lane will ask: those of the settings, as far as they may run, and those of its task.
-pub(crate) fn checks_of(project: &Project, lane: &LaneRecord) -> Result<Vec<String>, Error> {
+/// The commands that a landing of the lane will ask: those of the settings, as far as they may run, and those of its task. None
+/// when there is nothing to land.
+pub(crate) fn checks_of(project: &Project, lane: &AnyLane) -> Result<Vec<String>, Error> {
+    if lane.purpose().is_some() {
+        return Ok(Vec::new());
+    }
     let approvals = Approvals::read(&project.repo, &project.store)?;
     let by_settings = approvals.of_settings(&project.layers, &project.settings.verify_commands);
     let mut out: Vec<String> = by_settings.into_iter().filter(|c| c.approved).map(|c| c.line).collect();
@@ -41,11 +45,7 @@ pub(super) fn hook_limit(project: &Project, checks: &[String]) -> Duration {
 
 /// Runs the lane's checks where the agent works, one after the other. Returns what the agent is told when one fails. A run
 /// that resolves a conflict is judged by who sent it.
-pub(super) fn refuse_end(
-    project: &Project,
-    lane: &LaneRecord,
-    attempt: u32,
-) -> Result<Option<String>, Error> {
+pub(super) fn refuse_end(project: &Project, lane: &AnyLane, attempt: u32) -> Result<Option<String>, Error> {
     let layout = project.store.layout();
     if RunRecord::load(&layout.run_record(&lane.name, attempt))?.resolves {
         return Ok(None);
@@ -67,7 +67,7 @@ pub(super) fn refuse_end(
     Ok(None)
 }
 
-fn run(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<Ended, Error> {
+fn run(project: &Project, lane: &AnyLane, check: &str, log: &Path) -> Result<Ended, Error> {
     let mut watched = begin(project, lane, check, log)?;
     loop {
         if let Some(ended) = watched.poll()? {
@@ -78,7 +78,12 @@ fn run(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<
 }
 
 /// Starts a check where the agent works, for as long as `verify.timeout` allows. What it writes goes to `log`.
-pub(super) fn begin(project: &Project, lane: &LaneRecord, check: &str, log: &Path) -> Result<Watched, Error> {
+pub(super) fn begin<P>(
+    project: &Project,
+    lane: &LaneRecord<P>,
+    check: &str,
+    log: &Path,
+) -> Result<Watched, Error> {
     let out = File::create(log).map_err(lane::Error::io("write", log))?;
     let second = out.try_clone().map_err(lane::Error::io("write", log))?;
     let start = Start::new(Path::new("sh"), &lane.path)

@@ -10,9 +10,10 @@ use super::profile::{Delivery, Permission, Profile, Strays, check_text};
 use super::stream::Dialect;
 use super::template::Values;
 use super::window;
+use crate::config::Settings;
 use crate::lane::Project;
 use crate::process;
-use crate::store::records::RunLimits;
+use crate::store::records::{Purpose, RunLimits};
 
 /// What a run is to be like, as far as somebody has said so.
 #[derive(Debug, Clone, Default)]
@@ -25,20 +26,12 @@ pub(crate) struct Asked {
     pub(crate) max_turns: Option<u32>,
     /// The session to go on in, by the id that the agent itself gave it.
     pub(crate) resume: Option<String>,
-    /// What the run is for.
-    pub(crate) mode: Mode,
+    /// What it only looks for; none when it is to do something.
+    pub(crate) purpose: Option<Purpose>,
     /// What it may take.
     pub(crate) limits: RunLimits,
     /// Whether it is to be in a window, in front of a person.
     pub(crate) in_window: bool,
-}
-
-/// What a run is for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// To do the lane's task and commit it.
-    #[default]
-    Build,
 }
 
 /// A command for a lane, its placeholders not filled in yet.
@@ -52,8 +45,8 @@ pub(crate) struct Job {
     pub(crate) model: Option<String>,
     /// The session to go on in.
     pub(crate) resume: Option<String>,
-    /// What the run is for.
-    pub(crate) mode: Mode,
+    /// What it only looks for; none when it is to do something.
+    pub(crate) purpose: Option<Purpose>,
     /// What it may take.
     pub(super) limits: RunLimits,
     /// Whether it is in a window, in front of a person.
@@ -81,14 +74,14 @@ impl Job {
         dir: &Path,
         asked: &Asked,
     ) -> Result<Job, Error> {
+        let settings = &project.settings;
+        let permission = permission(settings, asked)?;
         let profile = profile_of(&project.layers, agent)?;
         let program = require(&profile, agent, dir)?;
         match asked.in_window {
             true => window::require(&profile, agent, prompt)?,
             false => profile.check_prompt(prompt)?,
         }
-        let settings = &project.settings;
-        let permission = asked.permission.or(Permission::named(&settings.permission)).unwrap_or_default();
         if permission == Permission::Read && profile.permission.read.is_none() {
             return Err(Error::NotLimited { agent: agent.to_owned() });
         }
@@ -109,7 +102,7 @@ impl Job {
             permission,
             model: model.filter(|_| profile.takes("model")).cloned(),
             resume: asked.resume.clone(),
-            mode: asked.mode,
+            purpose: asked.purpose,
             limits: limits(project, asked),
             in_window: asked.in_window,
             // A limit of nobody's asking that cannot be told is none; the run's record would else ask the next run for it.
@@ -132,6 +125,10 @@ impl Job {
         asked: &Asked,
     ) -> Result<Job, Error> {
         let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
+        if let Some(purpose) = asked.purpose {
+            let why = "takes an agent: nothing keeps a command of yours from changing things";
+            return Err(Error::OnlyLooks { purpose: purpose.to_string(), why });
+        }
         check_text(prompt)?;
         if asked.in_window {
             window::find_tmux()?;
@@ -143,7 +140,7 @@ impl Job {
             permission: Permission::default(),
             model: None,
             resume: None,
-            mode: Mode::default(),
+            purpose: None,
             limits: limits(project, asked),
             in_window: asked.in_window,
             max_turns: None,
@@ -252,6 +249,19 @@ impl Job {
             (false, false) => &args.start,
         }
     }
+}
+
+/// What the agent may do. One that only looks may do no more than that, whatever the settings say.
+fn permission(settings: &Settings, asked: &Asked) -> Result<Permission, Error> {
+    let Some(purpose) = asked.purpose else {
+        return Ok(asked.permission.or(Permission::named(&settings.permission)).unwrap_or_default());
+    };
+    let why = match asked.permission {
+        _ if asked.in_window => "takes no window: what is said there is not kept",
+        None | Some(Permission::Read) => return Ok(Permission::Read),
+        Some(_) => "only looks, so there is no other permission than read",
+    };
+    Err(Error::OnlyLooks { purpose: purpose.to_string(), why })
 }
 
 /// What was asked for, and what the settings have where nothing was. Nought is no limit.

@@ -12,9 +12,10 @@ use super::outfit::{self, Errand, Outfit};
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
+use crate::git::Oid;
 use crate::lane::{self, Inbox, Project, Taken, state_after};
 use crate::process::{MARK, Start};
-use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{Account, AnyLane, LaneState, Purpose, RunClass, RunRecord};
 use crate::store::{Guard, Record, new_id, now};
 
 /// What a supervisor says when its agent runs.
@@ -28,11 +29,11 @@ pub(super) const STARTED: &str = "started";
 /// before; it is as it was then.
 pub(crate) fn launch(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     start(project, lane, lock, job, exe, Errand::Task)
 }
 
@@ -42,12 +43,12 @@ pub(crate) fn launch(
 /// [`Error::NotStarted`] when the agent could not be started; the lane is in `conflict` as before then.
 pub(crate) fn launch_to_resolve(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
     prompt: &str,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     start(project, lane, lock, job, exe, Errand::Conflict(prompt))
 }
 
@@ -57,12 +58,12 @@ pub(crate) fn launch_to_resolve(
 /// As [`launch`].
 pub(crate) fn launch_again(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
     text: Option<&str>,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     start(project, lane, lock, job, exe, text.map_or(Errand::Task, Errand::Said))
 }
 
@@ -70,11 +71,11 @@ pub(crate) fn launch_again(
 /// agent has started, and wait as before when it cannot be.
 pub(super) fn launch_message(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     lock: Guard,
     (job, taken): (Job, &Taken),
     exe: &Path,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     let job = job.telling(taken.ids());
     start(project, lane, lock, &job, exe, Errand::Said(&joined(taken.texts())))
 }
@@ -82,7 +83,7 @@ pub(super) fn launch_message(
 /// What waits for a conversation, for a supervisor that is there.
 pub(super) fn order_of_messages(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     talk: u32,
     exe: &Path,
 ) -> Result<Order, Error> {
@@ -99,7 +100,7 @@ pub(super) fn order_of_messages(
 ///
 /// # Errors
 /// Why not.
-pub(super) fn try_messages(project: &Project, lane: &LaneRecord, talk: u32) -> Result<(), Error> {
+pub(super) fn try_messages(project: &Project, lane: &AnyLane, talk: u32) -> Result<(), Error> {
     let taken = Inbox::of(project, &lane.name).take(talk)?;
     job_for_messages(project, lane, talk, &taken.texts().collect::<Vec<_>>()).map(drop)
 }
@@ -111,7 +112,7 @@ pub(super) fn try_messages(project: &Project, lane: &LaneRecord, talk: u32) -> R
 /// When not even the first can be told.
 pub(super) fn job_for_messages(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     talk: u32,
     texts: &[&str],
 ) -> Result<(Job, usize), Error> {
@@ -121,7 +122,7 @@ pub(super) fn job_for_messages(
     let mut fit = texts.len();
     loop {
         let text = joined(texts[..fit].iter().copied());
-        match job_like(project, &run, &text, Some(session.clone())) {
+        match job_like(project, lane.purpose(), &run, &text, Some(session.clone())) {
             Err(Error::Prompt { .. }) if fit > 1 => fit -= 1,
             job => return Ok((job?, fit)),
         }
@@ -136,7 +137,7 @@ fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
 /// What `run` was asked, once more, for a supervisor that is there.
 pub(super) fn order_again(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     run: &RunRecord,
     exe: &Path,
 ) -> Result<Order, Error> {
@@ -146,25 +147,25 @@ pub(super) fn order_again(
     };
     let text = std::fs::read_to_string(&file).map_err(lane::Error::io("read", &file))?;
     // One that went on in a conversation does so again; else it begins another one.
-    let job = job_like(project, run, &text, run.session.clone().filter(|_| run.resumed))?;
+    let job = job_like(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
     order(project, lane, &job, exe, if run.said { Errand::Said(&text) } else { Errand::Task })
 }
 
 /// What `first` was asked, in a new conversation, with what has come of it since.
 pub(super) fn order_afresh(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     first: &RunRecord,
     exe: &Path,
 ) -> Result<Order, Error> {
-    let text = afresh::text(project, lane, first)?;
-    let job = job_like(project, first, &text, None)?;
+    let text = afresh::text(project, &project.lane(&lane.name)?, first)?;
+    let job = job_like(project, lane.purpose(), first, &text, None)?;
     order(project, lane, &job, exe, Errand::Said(&text))
 }
 
 fn order(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
@@ -174,12 +175,19 @@ fn order(
 }
 
 /// A job as that of `run` was.
-fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<String>) -> Result<Job, Error> {
+fn job_like(
+    project: &Project,
+    purpose: Option<Purpose>,
+    run: &RunRecord,
+    text: &str,
+    resume: Option<String>,
+) -> Result<Job, Error> {
     let asked = Asked {
         permission: run.permission.as_deref().and_then(Permission::named),
         model: run.model.clone(),
         max_turns: run.max_turns,
         resume,
+        purpose,
         limits: run.limits,
         ..Asked::default()
     };
@@ -189,12 +197,12 @@ fn job_like(project: &Project, run: &RunRecord, text: &str, resume: Option<Strin
 
 fn start(
     project: &Project,
-    before: &LaneRecord,
+    before: &AnyLane,
     lock: Guard,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
-) -> Result<LaneRecord, Error> {
+) -> Result<AnyLane, Error> {
     let (lane, outfit) = prepare(project, before, job, exe, errand)?;
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
@@ -207,7 +215,7 @@ fn start(
         start = start.env(key, value);
     }
     match hear(start) {
-        None => Ok(project.lane(&lane.name)?),
+        None => Ok(project.any_lane(&lane.name)?),
         Some(why) => Err(not_started(project, before, lane.attempt, why)?),
     }
 }
@@ -215,11 +223,19 @@ fn start(
 /// Writes the next run's record and what it is given, and that it is being started.
 fn prepare(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     exe: &Path,
     errand: Errand<'_>,
-) -> Result<(LaneRecord, Outfit), Error> {
+) -> Result<(AnyLane, Outfit), Error> {
+    if let Some(purpose) = lane.purpose()
+        && job.purpose != Some(purpose)
+    {
+        return Err(Error::OnlyLooks { purpose: purpose.to_string(), why: "does nothing but look" });
+    }
+    if lane.looks_apart() {
+        lane::open_apart(project, lane)?;
+    }
     let attempt = lane.attempt + 1;
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
@@ -239,10 +255,18 @@ fn prepare(
     Ok((lane, outfit))
 }
 
+/// Where the lane is before a run; for one that only looks, what it looks at.
+fn tip_before(project: &Project, lane: &AnyLane) -> Result<Oid, Error> {
+    Ok(match lane.branch() {
+        Some(branch) => project.repo.require_commit(&format!("refs/heads/{branch}"))?,
+        None => project.repo.head_of(&lane.path)?.unwrap_or(lane.start),
+    })
+}
+
 /// The record of a run that is about to start.
 fn record_of(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     outfit: &Outfit,
     (attempt, resolves): (u32, bool),
@@ -265,7 +289,7 @@ fn record_of(
         talk: job.talk,
         tells: job.tells.clone(),
         resolves,
-        tip_before: project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?,
+        tip_before: tip_before(project, lane)?,
         started: now(),
         mark: None,
         supervisor: None,
@@ -303,7 +327,7 @@ fn hear(start: Start) -> Option<String> {
 
 /// Writes down that a run could not be started in a lane that was as in `before`. The first one leaves it failed; any other
 /// leaves it as it was.
-fn not_started(project: &Project, before: &LaneRecord, attempt: u32, why: String) -> Result<Error, Error> {
+fn not_started(project: &Project, before: &AnyLane, attempt: u32, why: String) -> Result<Error, Error> {
     // The lane's own record counts.
     drop(note_not_started(project, &before.name, attempt, &why));
     let state = state_after(project, &before.name, LaneState::Failed);

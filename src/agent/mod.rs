@@ -4,6 +4,8 @@ mod activity;
 mod afresh;
 mod again;
 mod already;
+mod answer;
+mod begin;
 mod catalogue;
 mod error;
 mod fence;

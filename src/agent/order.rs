@@ -13,7 +13,7 @@ use super::stream::{Cost, Dialect, Prices, Progress, SessionTotals, Summary};
 use crate::git;
 use crate::lane::{Project, Taken};
 use crate::store::Record;
-use crate::store::records::{Account, LaneRecord, RunRecord};
+use crate::store::records::{Account, AnyLane, RunRecord};
 
 /// One run, ready to start. Its record is on disk.
 pub(super) struct Order {
@@ -55,7 +55,7 @@ impl Order {
     /// The run of this number, whose record says how it is to be.
     pub(super) fn of(
         project: &Project,
-        lane: &LaneRecord,
+        lane: &AnyLane,
         attempt: u32,
         words: Vec<OsString>,
         env: Vec<(String, OsString)>,
@@ -63,10 +63,11 @@ impl Order {
         let run = RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?;
         let (dir, prompt) = desk(project, lane, attempt, run.resolves);
         let dialect = run.dialect.as_deref().and_then(Dialect::named).unwrap_or_default();
-        // What was there before the run is not the run's to lose.
+        // What was there before the run is not the run's to lose. One that only looks leaves it alone.
         let may_try_again = dialect.is_for_machines()
             && !run.resolves
-            && git::status(&project.repo, &dir, true).is_ok_and(|dirt| dirt.is_clean());
+            && (lane.purpose().is_some()
+                || git::status(&project.repo, &dir, true).is_ok_and(|dirt| dirt.is_clean()));
         let profile = catalogue::profile_of(&project.layers, &run.agent);
         let can_be_sent_to = profile.is_ok_and(|profile| !profile.args.resume.is_empty());
         let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
@@ -104,7 +105,7 @@ impl Order {
 }
 
 /// What the session of a run had counted when its last run ended.
-fn counted_before(project: &Project, lane: &LaneRecord, run: &RunRecord) -> Result<SessionTotals, Error> {
+fn counted_before(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<SessionTotals, Error> {
     let layout = project.store.layout();
     for attempt in (1..run.attempt).rev().filter(|_| run.resumed) {
         let Some(former) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };

@@ -13,7 +13,7 @@ use super::prompt::{Told, tell};
 use super::template::Values;
 use super::variables;
 use crate::lane::{self, Project};
-use crate::store::records::LaneRecord;
+use crate::store::records::AnyLane;
 use crate::store::{make_private, write_atomically};
 
 /// Variables of every run. They are not for its checks, nor for what follows it.
@@ -52,7 +52,7 @@ pub(super) struct Outfit {
 /// Writes what the `attempt`-th run of a lane is told, and its files, and fills in its command line. `exe` is this program.
 pub(super) fn prepare(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     attempt: u32,
     exe: &Path,
@@ -109,7 +109,7 @@ pub(super) fn prepare(
 /// What a run is told. What was said in place of the lane's task is kept as it was said.
 fn told(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     attempt: u32,
     checks: &[String],
@@ -127,7 +127,7 @@ fn told(
 }
 
 /// Where a run works, and the file that tells it what to do.
-pub(super) fn desk(project: &Project, lane: &LaneRecord, attempt: u32, resolves: bool) -> (PathBuf, PathBuf) {
+pub(super) fn desk(project: &Project, lane: &AnyLane, attempt: u32, resolves: bool) -> (PathBuf, PathBuf) {
     let dir = if resolves { project.resolve_dir(&lane.name) } else { lane.path.clone() };
     (dir, project.store.layout().run_prompt(&lane.name, attempt))
 }

@@ -1,11 +1,11 @@
 //! Owns what a run of a lane's task is told: the user's own words, what is attached to them, and the lane's rules.
 
 use super::Error;
-use super::job::{Job, Mode};
+use super::job::Job;
 use super::profile::Permission;
 use crate::config::Autocommit;
 use crate::lane::{self, Project};
-use crate::store::records::LaneRecord;
+use crate::store::records::{AnyLane, Purpose};
 
 /// What a run is told.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(super) struct Told {
 /// landing will ask.
 pub(super) fn tell(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     job: &Job,
     checks: &[String],
     said: Option<&str>,
@@ -30,12 +30,15 @@ pub(super) fn tell(
     } else {
         let path = project.store.layout().task(&lane.name);
         let task = std::fs::read_to_string(&path).map_err(lane::Error::io("read", &path))?;
-        task + &attachments(project, lane)?
+        task + &attachments(project, &lane.name)?
     };
     if job.profile().bare {
         return Ok(Told { rules: None, prompt });
     }
-    let rules = rules(project, lane, job, checks);
+    let rules = match (lane.purpose(), lane.branch()) {
+        (Some(purpose), _) => rules_of_looking(project, lane, job, purpose),
+        (None, branch) => rules(project, lane, job, checks, branch.unwrap_or_default()),
+    };
     if job.profile().capabilities.reads_system_prompt {
         return Ok(Told { rules: Some(rules), prompt });
     }
@@ -47,8 +50,8 @@ pub(super) fn tell(
 }
 
 /// The files that were given along, by name.
-pub(super) fn attachments(project: &Project, lane: &LaneRecord) -> Result<String, Error> {
-    let names = lane::attachments(project, &lane.name)?;
+pub(super) fn attachments(project: &Project, lane: &str) -> Result<String, Error> {
+    let names = lane::attachments(project, lane)?;
     if names.is_empty() {
         return Ok(String::new());
     }
@@ -56,9 +59,9 @@ pub(super) fn attachments(project: &Project, lane: &LaneRecord) -> Result<String
     Ok(format!("\n\nThese files belong to the task; read them where they are:\n\n{}", lines.concat()))
 }
 
-fn rules(project: &Project, lane: &LaneRecord, job: &Job, checks: &[String]) -> String {
+fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch: &str) -> String {
     let settings = &project.settings;
-    let (name, branch, base, dir) = (&lane.name, &lane.branch, &lane.base, lane.path.display());
+    let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
     let mut out = format!(
         "# Rules of this lane\n\nYou work in lane `{name}`: a git worktree of its own at {dir}, on branch `{branch}`, \
          which is to land on `{base}`. Others work in other worktrees of this repository at the same time. Nobody can \
@@ -77,9 +80,9 @@ fn rules(project: &Project, lane: &LaneRecord, job: &Job, checks: &[String]) -> 
             globs.join(", ")
         ));
     }
-    match (job.mode, job.permission) {
-        (Mode::Build, Permission::Read) => rule("Look only. Change no file and commit nothing.".to_owned()),
-        (Mode::Build, _) => {
+    match job.permission {
+        Permission::Read => rule("Look only. Change no file and commit nothing.".to_owned()),
+        Permission::Edit | Permission::Full => {
             let left = match settings.autocommit {
                 Autocommit::Never => "What is not committed will not land.",
                 _ => "What you cannot commit yourself is committed for you when you are done.",
@@ -112,6 +115,41 @@ fn rules(project: &Project, lane: &LaneRecord, job: &Job, checks: &[String]) -> 
     }
     if !settings.prompt_append.trim().is_empty() {
         out.push_str(&format!("\n{}\n", settings.prompt_append.trim()));
+    }
+    out
+}
+
+/// What a run is told that comes to what it says.
+fn rules_of_looking(project: &Project, lane: &AnyLane, job: &Job, purpose: Purpose) -> String {
+    let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
+    let last = match purpose {
+        Purpose::Answer => {
+            "Your last message is the answer, and the only thing that is kept. Make it complete and plain; name the files \
+             and lines that show it."
+        }
+        Purpose::Plan => {
+            "Your last message is the plan, and the only thing that is kept: write it into no file. Name the steps in their \
+             order, the files that each changes, how one sees that it is done, and what is not clear yet."
+        }
+    };
+    let place = if lane.looks_apart() {
+        format!(
+            "in a worktree that is there for you alone and goes when you end: {dir}, at `{base}` ({})",
+            lane.start.short()
+        )
+    } else {
+        format!(
+            "where it is checked out: {dir}, on `{base}` when this was asked. People work there at the same time"
+        )
+    };
+    let mut out = format!(
+        "# Rules of this run\n\nYou look at a git repository (mode `{purpose}`, called `{name}`), {place}. Nobody can \
+         answer questions: decide, and say at the end what you assumed.\n\n- Look only. Change no file, commit nothing, and leave \
+         branches, the stash and git's settings alone.\n- {last}\n- {}\n",
+        report_by(job)
+    );
+    if !project.settings.prompt_append.trim().is_empty() {
+        out.push_str(&format!("\n{}\n", project.settings.prompt_append.trim()));
     }
     out
 }

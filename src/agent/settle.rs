@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use super::Error;
+use super::answer::{self, Kept};
 use super::follow_up::FollowUp;
 use super::limits::Cause;
 use super::order::Order;
@@ -11,7 +12,7 @@ use super::stream::Class;
 use super::watch::Ended;
 use crate::config::Autocommit;
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
-use crate::store::records::{Account, LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose, RunClass, RunRecord};
 use crate::store::{LockName, Record, now};
 use crate::{event, git};
 
@@ -29,7 +30,7 @@ pub(super) struct Verdict {
 /// A run that has ended.
 pub(super) struct Settle<'a> {
     pub(super) project: &'a Project,
-    pub(super) lane: &'a LaneRecord,
+    pub(super) lane: &'a AnyLane,
     pub(super) attempt: u32,
     pub(super) order: &'a Order,
     pub(super) ended: &'a Ended,
@@ -53,7 +54,7 @@ impl Settle<'_> {
     }
 
     /// Writes how the run ended, while the lane goes on being run.
-    pub(super) fn write_and_go_on(&self, verdict: &Verdict, then: event::Name) -> Result<LaneRecord, Error> {
+    pub(super) fn write_and_go_on(&self, verdict: &Verdict, then: event::Name) -> Result<AnyLane, Error> {
         drop(self.write_run(verdict)?);
         let lane = self.project.update_lane(&self.lane.name, |record| {
             record.detail.clone_from(&verdict.detail);
@@ -73,7 +74,10 @@ impl Settle<'_> {
         run.exit_code = self.ended.status.code();
         run.signal = self.ended.status.signal();
         // Its result counts, also where that cannot be looked at any more.
-        run.tip_after = self.project.repo.branch_tip(&self.lane.branch).ok().flatten();
+        run.tip_after = match self.lane.branch() {
+            Some(branch) => self.project.repo.branch_tip(branch).ok().flatten(),
+            None => self.project.repo.head_of(&self.lane.path).ok().flatten(),
+        };
         run.strays = self.ended.strays;
         let session = run.account.session.take();
         run.account =
@@ -92,11 +96,12 @@ impl Settle<'_> {
         &self,
         verdict: &Verdict,
         is_to_hear: impl FnOnce() -> bool,
-    ) -> Result<Option<(LaneRecord, FollowUp)>, Error> {
+    ) -> Result<Option<(AnyLane, FollowUp)>, Error> {
         let run = self.write_run(verdict)?;
         let resolves = self.order.resolves;
         let then = if resolves { LaneState::Conflict } else { verdict.state };
-        let moved = !resolves && run.tip_after.is_some_and(|tip| tip != run.tip_before);
+        let can_move = !resolves && self.lane.branch().is_some();
+        let moved = can_move && run.tip_after.is_some_and(|tip| tip != run.tip_before);
         let follow_up = FollowUp::prepare(self.project, self.lane, then, moved);
         let store = self.project.store.locks().take(&LockName::Store)?;
         if is_to_hear() {
@@ -116,11 +121,12 @@ impl Settle<'_> {
 
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
     fn keep_leftovers(&self) -> Option<Error> {
-        if self.order.resolves || !self.project.repo.is_own_worktree(&self.lane.path) {
+        let lane = self.lane.clone().with_tree().ok()?;
+        if self.order.resolves || !self.project.repo.is_own_worktree(&lane.path) {
             return None;
         }
         let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
-        match copy_leftovers(self.project, self.lane, &why) {
+        match copy_leftovers(self.project, &lane, &why) {
             Ok(_) | Err(lane::Error::Git(git::Error::Unmerged { .. })) => None,
             Err(e) => Some(e.into()),
         }
@@ -169,6 +175,41 @@ impl Settle<'_> {
 
     /// `done` needs evidence: the agent ended well and there is something to show.
     fn by_evidence(&self) -> Result<Verdict, Error> {
+        match self.lane.clone().with_tree() {
+            Ok(lane) => self.by_commits(&lane),
+            Err(purpose) => self.by_answer(purpose),
+        }
+    }
+
+    /// What a run that only looked has to show is what it said.
+    fn by_answer(&self, purpose: Purpose) -> Result<Verdict, Error> {
+        let mut verdict = self.how_it_ended();
+        if verdict.state != LaneState::Done {
+            return Ok(verdict);
+        }
+        let for_machines = self.order.dialect.is_for_machines();
+        let kept = answer::keep(self.project, self.lane, self.attempt, &self.ended.summary, for_machines)?;
+        match kept {
+            Kept::Whole => {}
+            Kept::Part => verdict.detail = Some(format!("its {purpose} is long; the log has all of it")),
+            Kept::Nothing => {
+                let why = match purpose {
+                    Purpose::Answer => "it ended without an answer",
+                    Purpose::Plan => "it ended without a plan",
+                };
+                return Ok(Verdict {
+                    state: LaneState::Failed,
+                    class: RunClass::Failed,
+                    detail: Some(why.to_owned()),
+                    already: false,
+                });
+            }
+        }
+        Ok(verdict)
+    }
+
+    /// What a run in a lane with a branch has to show is commits there.
+    fn by_commits(&self, lane: &LaneRecord) -> Result<Verdict, Error> {
         let mut verdict = self.how_it_ended();
         let well = verdict.state == LaneState::Done;
         let failed = |class, why: String| Verdict {
@@ -177,13 +218,13 @@ impl Settle<'_> {
             detail: Some(why),
             already: false,
         };
-        if !self.project.repo.is_own_worktree(&self.lane.path) {
+        if !self.project.repo.is_own_worktree(&lane.path) {
             return Ok(failed(verdict.class, "its folder is no worktree any more".to_owned()));
         }
-        if let Some(astray) = lane::follow_head(self.project, self.lane)? {
+        if let Some(astray) = lane::follow_head(self.project, lane)? {
             return Ok(failed(verdict.class, astray));
         }
-        if let (false, true) = (well, self.was_at_rest()?) {
+        if let (false, true) = (well, self.was_at_rest(lane)?) {
             let detail = Some("its session was ended while it was idle".to_owned());
             return Ok(Verdict { state: LaneState::Done, detail, ..verdict });
         }
@@ -194,13 +235,13 @@ impl Settle<'_> {
         };
         let mut uncommitted = false;
         if wanted {
-            let left = format!("Left uncommitted by the agent of lane {}.", self.lane.name);
-            let message = format!("{}\n\n{left}\n", self.lane.title);
-            match commit_leftovers(self.project, self.lane, &message) {
+            let left = format!("Left uncommitted by the agent of lane {}.", lane.name);
+            let message = format!("{}\n\n{left}\n", lane.title);
+            match commit_leftovers(self.project, lane, &message) {
                 Ok(Leftovers::Nothing) => {}
                 // HEAD may have left the branch before.
                 Ok(Leftovers::Committed(_)) => {
-                    lane::follow_head(self.project, self.lane)?;
+                    lane::follow_head(self.project, lane)?;
                 }
                 Err(e) => {
                     uncommitted = true;
@@ -208,22 +249,22 @@ impl Settle<'_> {
                 }
             }
         } else {
-            uncommitted = !git::status(&self.project.repo, &self.lane.path, true)?.is_clean();
+            uncommitted = !git::status(&self.project.repo, &lane.path, true)?.is_clean();
         }
-        let Some(tip) = self.project.repo.branch_tip(&self.lane.branch)? else {
-            return Ok(failed(verdict.class, format!("branch {} is gone", self.lane.branch)));
+        let Some(tip) = self.project.repo.branch_tip(&lane.place.branch)? else {
+            return Ok(failed(verdict.class, format!("branch {} is gone", lane.place.branch)));
         };
-        if well && tip == self.lane.start && !uncommitted {
+        if well && tip == lane.start && !uncommitted {
             verdict.state = LaneState::NoChange;
         }
         Ok(verdict)
     }
 
     /// Whether a person's session came to its end after all was done in it.
-    fn was_at_rest(&self) -> Result<bool, Error> {
+    fn was_at_rest(&self, lane: &LaneRecord) -> Result<bool, Error> {
         let ended = matches!(self.ended.cause, Some(Cause::Asked | Cause::Closed | Cause::Time));
-        let idle = ended && self.order.in_window && lane::is_idle(self.project, self.lane);
-        Ok(idle && lane::has_work(self.project, self.lane, None)?)
+        let idle = ended && self.order.in_window && lane::is_idle(self.project, lane);
+        Ok(idle && lane::has_work(self.project, lane, None)?)
     }
 }
 

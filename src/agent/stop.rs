@@ -6,7 +6,7 @@ use super::Error;
 use crate::event;
 use crate::lane::{Project, effective_state, state_after};
 use crate::process;
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::records::{AnyLane, LaneState, RunRecord};
 use crate::store::{LockName, Record};
 
 /// How much longer than the grace time a supervisor may take: it commits what was left.
@@ -19,10 +19,10 @@ const GOING: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// [`Error::NotRunning`] when nothing runs, [`Error::StillRunning`] when it did not end.
-pub(crate) fn stop(project: &Project, name: &str) -> Result<LaneRecord, Error> {
+pub(crate) fn stop(project: &Project, name: &str) -> Result<AnyLane, Error> {
     let until = Instant::now() + project.settings.stop_grace + MARGIN;
     let state = settled_state(project, name, until)?;
-    let lane = project.lane(name)?;
+    let lane = project.any_lane(name)?;
     match state {
         LaneState::Running => ask_supervisor(project, &lane, until),
         LaneState::Orphaned => end_orphan(project, &lane),
@@ -33,7 +33,7 @@ pub(crate) fn stop(project: &Project, name: &str) -> Result<LaneRecord, Error> {
 /// The state once it is not `starting` any more: only then is it on record who watches the run.
 fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneState, Error> {
     loop {
-        let (state, _) = effective_state(project, &project.lane(name)?)?;
+        let (state, _) = effective_state(project, &project.any_lane(name)?)?;
         if state != LaneState::Starting || Instant::now() > until {
             return Ok(state);
         }
@@ -43,7 +43,7 @@ fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneSt
 
 /// Asks the process that watches the lane's run to end it, and no other one: the run may end meanwhile, and somebody else take
 /// its lock.
-fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Result<LaneRecord, Error> {
+fn ask_supervisor(project: &Project, lane: &AnyLane, until: Instant) -> Result<AnyLane, Error> {
     let lock = LockName::Run(lane.name.clone());
     let locks = project.store.locks();
     let mut asked = false;
@@ -61,14 +61,14 @@ fn ask_supervisor(project: &Project, lane: &LaneRecord, until: Instant) -> Resul
         std::thread::sleep(Duration::from_millis(5));
     }
     // It may have been kept from writing its last word.
-    let lane = project.lane(&lane.name)?;
+    let lane = project.any_lane(&lane.name)?;
     let (state, detail) = effective_state(project, &lane)?;
-    Ok(LaneRecord { state, detail, ..lane })
+    Ok(AnyLane { state, detail, ..lane })
 }
 
 /// Sends the supervisor of the lane's run the wish that it end, if it lives. One that tries again has noted itself with the run
 /// before, too.
-fn ask_watcher(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+fn ask_watcher(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
     for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
         let run = RunRecord::find(&project.store.layout().run_record(&lane.name, attempt))?;
         let watcher = run.and_then(|run| run.supervisor);
@@ -81,17 +81,17 @@ fn ask_watcher(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
 }
 
 /// The lane as its run left it, when that has ended by itself and another one has begun.
-fn is_over(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
-    if project.lane(&lane.name)?.attempt == lane.attempt {
+fn is_over(project: &Project, lane: &AnyLane) -> Result<Option<AnyLane>, Error> {
+    if project.any_lane(&lane.name)?.attempt == lane.attempt {
         return Ok(None);
     }
     let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let ended = run.and_then(|run| Some((run.outcome?, run.detail)));
-    Ok(ended.map(|(state, detail)| LaneRecord { state, detail, ..lane.clone() }))
+    Ok(ended.map(|(state, detail)| AnyLane { state, detail, ..lane.clone() }))
 }
 
 /// Ends an agent whose supervisor is gone: by the group on record, if that is still the same process.
-fn end_orphan(project: &Project, lane: &LaneRecord) -> Result<LaneRecord, Error> {
+fn end_orphan(project: &Project, lane: &AnyLane) -> Result<AnyLane, Error> {
     let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let mut lives_on = false;
     if let Some(pid) = run.pid

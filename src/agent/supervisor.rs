@@ -1,9 +1,6 @@
 //! Owns the process that watches a lane's runs: it holds the run lock for as long as one lasts or is to be tried again.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -13,6 +10,7 @@ use super::Error;
 use super::afresh::Afresh;
 use super::again::Patience;
 use super::already::{self, Found};
+use super::begin::{adopt_lock, note_start, say};
 use super::error::with_causes;
 use super::fence::Fence;
 use super::follow_up::FollowUp;
@@ -23,9 +21,9 @@ use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
 use crate::lane::{self, Inbox, Project, Traces};
-use crate::store::records::{self, LaneRecord, LaneState, RunClass, RunRecord};
-use crate::store::{Guard, LockName, Record, new_id};
-use crate::{event, fault, process};
+use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
+use crate::store::{Record, new_id};
+use crate::{event, process};
 
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
 const INSISTENCE: Duration = Duration::from_mins(10);
@@ -61,7 +59,7 @@ pub(crate) fn supervise(
     let mut supervisor = Supervisor {
         project,
         exe,
-        lane: project.lane(name)?,
+        lane: project.any_lane(name)?,
         runtime,
         wishes,
         mark,
@@ -91,7 +89,7 @@ struct Supervisor<'a> {
     project: &'a Project,
     /// This program.
     exe: &'a Path,
-    lane: LaneRecord,
+    lane: AnyLane,
     runtime: Runtime,
     wishes: Wishes,
     /// What marks the processes of its runs.
@@ -147,6 +145,11 @@ impl Supervisor<'_> {
         let (project, lane) = (self.project, self.lane.clone());
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
         let mut verdict = settle.judge();
+        if lane.looks_apart()
+            && let Err(e) = lane::close_apart(project, &lane)
+        {
+            project.listener.warn(e.to_string());
+        }
         self.ended_as = Some((order.attempt, verdict.clone()));
         let mut hears = hears(order, &verdict);
         let mut untold = None;
@@ -243,6 +246,10 @@ impl Supervisor<'_> {
 
     /// What comes after a run, by what came of it. The verdict says so too.
     fn next(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
+        // What was only looked at is nowhere but in the context that was full.
+        if verdict.class == RunClass::ContextFull && self.lane.purpose().is_some() {
+            return Next::End;
+        }
         if verdict.class == RunClass::ContextFull {
             let first = self.afresh.after(order.attempt, self.project.settings.iterations);
             let add =
@@ -267,7 +274,8 @@ impl Supervisor<'_> {
 
     /// A run that changed nothing is done all the same when there was nothing to do.
     fn look_whether_done_before(&mut self, order: &Order, verdict: &mut Verdict) {
-        let looking = already::look(self.project, &self.lane, order.attempt, &mut self.wishes);
+        let Ok(lane) = self.lane.clone().with_tree() else { return };
+        let looking = already::look(self.project, &lane, order.attempt, &mut self.wishes);
         let found = self.runtime.block_on(looking).unwrap_or_else(|e| {
             Found::Open(Some(format!("whether its task had been done before could not be found out: {e}")))
         });
@@ -283,7 +291,7 @@ impl Supervisor<'_> {
     /// Waits, brings the lane back to where it was before the run, and says what to run then. None when somebody stops it
     /// meanwhile, or nothing can be tried again.
     fn again(&mut self, order: &Order, wait: Duration) -> Result<Option<Order>, Error> {
-        let before = Traces::of(self.project, &self.lane);
+        let before = self.traces();
         let stopped = self.runtime.block_on(async {
             tokio::select! {
                 () = self.wishes.any() => true,
@@ -310,18 +318,28 @@ impl Supervisor<'_> {
         }
     }
 
+    /// What the lane is like; one that only looks has nothing of its own.
+    fn traces(&self) -> Result<Option<Traces>, lane::Error> {
+        self.lane.clone().with_tree().ok().map(|lane| Traces::of(self.project, &lane)).transpose()
+    }
+
     /// Brings the lane back to where it was before a run, and notes in that run's record where its work is kept. What a person
     /// did there since stays: then why not is returned.
-    fn make_room(&self, attempt: u32, before: Result<Traces, lane::Error>) -> Result<RunRecord, String> {
-        let (project, lane) = (self.project, &self.lane);
-        let now = Traces::of(project, lane).map_err(|e| e.to_string())?;
+    fn make_room(
+        &self,
+        attempt: u32,
+        before: Result<Option<Traces>, lane::Error>,
+    ) -> Result<RunRecord, String> {
+        let project = self.project;
+        let now = self.traces().map_err(|e| e.to_string())?;
         if before.map_err(|e| e.to_string())? != now {
             return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
         }
-        let path = project.store.layout().run_record(&lane.name, attempt);
+        let path = project.store.layout().run_record(&self.lane.name, attempt);
         let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;
+        let Ok(lane) = self.lane.clone().with_tree() else { return Ok(run) };
         let why = format!("what run {attempt} of lane {} had done when it failed", lane.name);
-        let kept = lane::put_back(project, lane, run.tip_before, &why).map_err(|e| e.to_string())?;
+        let kept = lane::put_back(project, &lane, run.tip_before, &why).map_err(|e| e.to_string())?;
         if let Some(kept) = kept.in_words() {
             run.detail = Some(run.detail.take().map_or_else(|| kept.clone(), |why| format!("{why}; {kept}")));
             // It is kept, whether that could be noted or not.
@@ -438,50 +456,4 @@ fn is_of_nothing(e: &Error) -> bool {
     std::iter::successors(Some(first), |e| e.source())
         .filter_map(|e| e.downcast_ref::<std::io::Error>())
         .any(|e| e.kind() == std::io::ErrorKind::NotFound)
-}
-
-/// Writes that the agent runs, as which process.
-fn note_start(
-    project: &Project,
-    lane: &LaneRecord,
-    attempt: u32,
-    group: u32,
-    mark: &str,
-) -> Result<LaneRecord, Error> {
-    fault::point("run.begun");
-    let path = project.store.layout().run_record(&lane.name, attempt);
-    let mut run = RunRecord::load(&path)?;
-    // It has them now. Before its process: killed in between, nothing is told twice.
-    Inbox::of(project, &lane.name).told(&run.tells)?;
-    run.pid = Some(group);
-    run.birth = process::birth_of(group);
-    run.mark = Some(mark.to_owned());
-    let me = std::process::id();
-    run.supervisor = Some(records::Supervisor { pid: me, birth: process::birth_of(me) });
-    run.save(&path)?;
-    let lane = project.update_lane(&lane.name, |record| {
-        record.state = LaneState::Running;
-    })?;
-    let told = format!("lane '{}': {} started", lane.name, run.agent);
-    project.tell(event::Name::RunStarted, Some(&lane), told);
-    Ok(lane)
-}
-
-/// Takes the lock over from standard input, which becomes empty: the agent must not inherit it.
-fn adopt_lock(project: &Project, name: &str) -> Result<Guard, Error> {
-    let failed = |source| process::Error::Start { program: "the supervisor".into(), source };
-    let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
-    let null = File::open("/dev/null").map_err(failed)?;
-    rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
-    Ok(project.store.locks().adopt(&LockName::Run(name.to_owned()), File::from(stdin)))
-}
-
-/// Answers the starter and lets go of the pipe, so that it does not wait for the agent's end.
-fn say(line: &str) {
-    let line = line.replace('\n', " ");
-    let mut out = std::io::stdout();
-    drop(writeln!(out, "{line}").and_then(|()| out.flush()));
-    if let Ok(null) = File::options().write(true).open("/dev/null") {
-        let _stays_open = rustix::stdio::dup2_stdout(&null);
-    }
 }

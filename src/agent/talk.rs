@@ -7,7 +7,7 @@ use super::catalogue::profile_of;
 use super::launch;
 use super::profile::check_text;
 use crate::lane::{self, Inbox, Project, effective_state};
-use crate::store::records::{LaneRecord, LaneState, MessageRecord, RunRecord};
+use crate::store::records::{AnyLane, LaneState, MessageRecord, RunRecord};
 use crate::store::{self, Guard, LockName, Record, now};
 
 /// What became of a message.
@@ -21,7 +21,7 @@ pub(crate) enum Sent {
 
 impl Sent {
     /// What would become of one now.
-    pub(crate) fn would(project: &Project, lane: &LaneRecord) -> Result<Sent, Error> {
+    pub(crate) fn would(project: &Project, lane: &AnyLane) -> Result<Sent, Error> {
         Ok(if effective_state(project, lane)?.0.is_busy() { Sent::Waits } else { Sent::Started })
     }
 }
@@ -43,11 +43,7 @@ pub(crate) struct Addressee {
 ///
 /// # Errors
 /// [`Error::NoSession`] when there is no conversation to go on with, [`Error::NothingWaits`] when there is nothing to tell.
-pub(crate) fn addressee(
-    project: &Project,
-    lane: &LaneRecord,
-    text: Option<&str>,
-) -> Result<Addressee, Error> {
+pub(crate) fn addressee(project: &Project, lane: &AnyLane, text: Option<&str>) -> Result<Addressee, Error> {
     if let Some(text) = text {
         check_text(text)?;
     }
@@ -95,7 +91,7 @@ pub(crate) fn addressee(
 }
 
 /// Refuses a lane whose conflict is laid out: whoever works at its task would be in the way of that.
-pub(crate) fn require_at_task(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+pub(crate) fn require_at_task(project: &Project, lane: &AnyLane) -> Result<(), Error> {
     match project.resolving(&lane.name)? {
         Some(_) => Err(Error::Resolving { lane: lane.name.clone() }),
         None => Ok(()),
@@ -106,7 +102,7 @@ pub(crate) fn require_at_task(project: &Project, lane: &LaneRecord) -> Result<()
 /// conversation, if that is given.
 pub(super) fn last_talk(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     talk: Option<u32>,
 ) -> Result<Option<RunRecord>, Error> {
     let layout = project.store.layout();
@@ -125,12 +121,7 @@ pub(super) fn last_talk(
 ///
 /// # Errors
 /// As [`addressee`], and when the agent cannot be started.
-pub(crate) fn send(
-    project: &Project,
-    lane: &LaneRecord,
-    text: Option<&str>,
-    exe: &Path,
-) -> Result<Sent, Error> {
+pub(crate) fn send(project: &Project, lane: &AnyLane, text: Option<&str>, exe: &Path) -> Result<Sent, Error> {
     let locks = project.store.locks();
     let name = LockName::Run(lane.name.clone());
     if leave(project, &lane.name, text)? {
@@ -145,7 +136,7 @@ pub(crate) fn send(
     if locks.is_held(&LockName::Alive(lane.name.clone()))? {
         return Err(Error::OrphanListens { lane: lane.name.clone() });
     }
-    let lane = project.settle_dead(project.lane(&lane.name)?)?;
+    let lane = project.settle_dead(project.any_lane(&lane.name)?)?;
     let to = addressee(project, &lane, text)?;
     let mut taken = Inbox::of(project, &lane.name).take(to.talk)?;
     let texts: Vec<&str> = taken.texts().chain(text).collect();
@@ -174,7 +165,7 @@ pub(crate) fn send(
 fn leave(project: &Project, name: &str, text: Option<&str>) -> Result<bool, Error> {
     let locks = project.store.locks();
     let store = locks.take(&LockName::Store)?;
-    let lane = project.lane(name)?;
+    let lane = project.any_lane(name)?;
     if !lane.state.is_claimed() || !locks.is_held(&LockName::Run(lane.name.clone()))? {
         return Ok(false);
     }
@@ -185,14 +176,14 @@ fn leave(project: &Project, name: &str, text: Option<&str>) -> Result<bool, Erro
     Ok(true)
 }
 
-fn put(project: &Project, lane: &LaneRecord, to: &Addressee, text: &str) -> Result<lane::Letter, Error> {
+fn put(project: &Project, lane: &AnyLane, to: &Addressee, text: &str) -> Result<lane::Letter, Error> {
     let store: Guard = project.store.locks().take(&LockName::Store)?;
     // Under this lock, once more: see `Inbox::put`.
-    let lane = project.lane(&lane.name)?;
+    let lane = project.any_lane(&lane.name)?;
     Ok(Inbox::of(project, &lane.name).put(message(&lane, to, text), &store)?)
 }
 
-fn message(lane: &LaneRecord, to: &Addressee, text: &str) -> MessageRecord {
+fn message(lane: &AnyLane, to: &Addressee, text: &str) -> MessageRecord {
     MessageRecord {
         at: now(),
         agent: to.agent.clone(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use crate::lane::{self, Project};
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneState};
 use crate::store::{LockName, Several};
 
 /// How often agents on screens are looked at. A person waits.
@@ -24,7 +24,7 @@ pub(crate) enum Until {
 #[must_use]
 pub(crate) struct Waited {
     /// Its record, with what there is to say of its state.
-    pub(crate) lane: LaneRecord,
+    pub(crate) lane: AnyLane,
     /// Its state.
     pub(crate) state: LaneState,
     /// Whether nothing runs in it any more that is waited for.
@@ -35,8 +35,8 @@ pub(crate) struct Waited {
 
 /// Waits until a lane's run has ended and returns the state it ended in, and the lane with what there is to say of that.
 /// Returns at once when nothing runs.
-pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneState), Error> {
-    let asked = project.lane(name)?;
+pub(crate) fn wait(project: &Project, name: &str) -> Result<(AnyLane, LaneState), Error> {
+    let asked = project.any_lane(name)?;
     let all = wait_for(project, std::slice::from_ref(&asked), Until::All, None, &mut |_| {})?;
     let gone = || lane::Error::Unknown { name: name.to_owned(), similar: None };
     let waited = all.into_iter().next().ok_or_else(gone)?;
@@ -50,7 +50,7 @@ pub(crate) fn wait(project: &Project, name: &str) -> Result<(LaneRecord, LaneSta
 /// When nothing is known any more of one of them.
 pub(crate) fn wait_for(
     project: &Project,
-    asked: &[LaneRecord],
+    asked: &[AnyLane],
     until: Until,
     limit: Option<Duration>,
     tell: &mut dyn FnMut(&Waited),
@@ -112,7 +112,7 @@ pub(crate) fn wait_for(
 }
 
 /// A lane as it is now, and the lock that is held for as long as its run lasts; none when that is over.
-fn look(project: &Project, asked: &LaneRecord) -> Result<(Waited, Option<LockName>), Error> {
+fn look(project: &Project, asked: &AnyLane) -> Result<(Waited, Option<LockName>), Error> {
     // One that lands by itself may be gone right after its run.
     let (_, lane) = lane::became(project, asked)?;
     let (state, detail) = lane::told_state(project, &lane)?;
@@ -129,6 +129,6 @@ fn look(project: &Project, asked: &LaneRecord) -> Result<(Waited, Option<LockNam
         _ => None,
     };
     // The record read here may be older than the supervisor's last word.
-    let lane = LaneRecord { detail, ..lane };
+    let lane = AnyLane { detail, ..lane };
     Ok((Waited { lane, state, over: lock.is_none(), on_screen }, lock))
 }

@@ -18,7 +18,7 @@ use super::tail::Tail;
 use super::wishes::Wishes;
 use crate::lane::{self, Project};
 use crate::process::{self, Spawned, Start};
-use crate::store::records::{Account, LaneRecord, RunRecord};
+use crate::store::records::{Account, AnyLane, RunRecord};
 use crate::store::{LockName, Record, write_atomically};
 
 /// How many parts of a log are read before anything else gets its turn.
@@ -46,7 +46,7 @@ pub(super) struct Ended {
 /// One run to be watched.
 pub(super) struct Watch<'a> {
     pub(super) project: &'a Project,
-    pub(super) lane: &'a LaneRecord,
+    pub(super) lane: &'a AnyLane,
     pub(super) attempt: u32,
     pub(super) order: &'a Order,
     pub(super) limits: Limits,
@@ -274,7 +274,7 @@ impl Watch<'_> {
     fn signs(&self) -> Signs {
         let notes = std::fs::metadata(self.order.dir.join("STATUS.md"));
         Signs {
-            tip: self.project.repo.branch_tip(&self.lane.branch).ok().flatten(),
+            tip: self.lane.branch().and_then(|branch| self.project.repo.branch_tip(branch).ok().flatten()),
             notes: notes.and_then(|meta| meta.modified()).ok(),
         }
     }

@@ -10,7 +10,7 @@ use super::profile::Profile;
 use crate::lane::{Project, effective_state};
 use crate::process::{self, MARK, Start};
 use crate::store::Record;
-use crate::store::records::{LaneRecord, RunRecord, Window};
+use crate::store::records::{AnyLane, RunRecord, Window};
 
 /// How large a window is that nobody looks at yet.
 const SIZE: [&str; 4] = ["-x", "120", "-y", "40"];
@@ -36,7 +36,7 @@ pub(super) fn require(profile: &Profile, agent: &str, prompt: &str) -> Result<()
 }
 
 /// Makes a window in the background, in which this program, `exe`, starts what the run is to be.
-pub(super) fn open(project: &Project, lane: &LaneRecord, attempt: u32, exe: &Path) -> Result<Window, Error> {
+pub(super) fn open(project: &Project, lane: &AnyLane, attempt: u32, exe: &Path) -> Result<Window, Error> {
     let home = project.repo.home();
     let session = session_of(home);
     let into = format!("={session}:");
@@ -82,7 +82,7 @@ pub(crate) struct Way(Vec<Start>);
 ///
 /// # Errors
 /// [`Error::NoWindow`] when there is none.
-pub(crate) fn way_in(project: &Project, lane: &LaneRecord) -> Result<Way, Error> {
+pub(crate) fn way_in(project: &Project, lane: &AnyLane) -> Result<Way, Error> {
     let none = || Error::NoWindow { lane: lane.name.clone() };
     let (state, _) = effective_state(project, lane)?;
     if !state.is_claimed() && state != crate::store::records::LaneState::Orphaned {

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::lane_names;
+use super::complete::any_lane_names;
 use super::{Done, Session};
 use crate::agent;
 use crate::explain::Exit;
@@ -21,13 +21,13 @@ use crate::explain::Exit;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Attach {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
 }
 
 pub(super) fn run(session: &Session, args: &Attach) -> Done {
     let project = session.project()?;
-    let lane = project.lane(&args.lane)?;
+    let lane = project.any_lane(&args.lane)?;
     let has_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     agent::way_in(&project, &lane)?.go(has_terminal)?;
     Ok(Exit::Done)

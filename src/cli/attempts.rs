@@ -11,7 +11,7 @@ use crate::agent::{self, Job, Until};
 use crate::explain::Exit;
 use crate::lane::{self, Created, NewLane, Plan, Project};
 use crate::store::path_form;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneRecord, LaneState};
 
 /// How many attempts there may be.
 const MOST: usize = 99;
@@ -97,7 +97,7 @@ impl Attempts {
         for (Created { lane, lock }, job) in created.into_iter().zip(&jobs) {
             let begun = job.as_ref().map(|job| {
                 lane::attach(project, &lane.name, &attached)?;
-                agent::launch(project, &lane, lock, job, &exe)
+                agent::launch(project, &lane.clone().any(), lock, job, &exe)
             });
             started.push(Started::new(project, lane, job.as_ref(), begun.transpose().err()));
         }
@@ -199,7 +199,7 @@ fn tell(session: &Session, project: &Project, wait: bool, mut started: Vec<Start
     if wait {
         // From here on Ctrl-C leaves; the agents go on under their supervisors.
         crate::interrupt::disarm();
-        let lanes: Vec<LaneRecord> = started.iter().map(|one| one.lane.clone()).collect();
+        let lanes: Vec<AnyLane> = started.iter().map(|one| one.lane.clone().any()).collect();
         let all = agent::wait_for(project, &lanes, Until::All, None, &mut |waited| {
             if text {
                 session.ui.answer(wait::line(&waited.lane, waited.state));
@@ -207,7 +207,10 @@ fn tell(session: &Session, project: &Project, wait: bool, mut started: Vec<Start
         })?;
         for (one, waited) in started.iter_mut().zip(all) {
             exit = if exit == Exit::Done { wait::exit_of(waited.state) } else { exit };
-            (one.lane, one.state) = (waited.lane, waited.state);
+            one.state = waited.state;
+            if let Ok(lane) = waited.lane.with_tree() {
+                one.lane = lane;
+            }
         }
     }
     if !text {
@@ -224,7 +227,8 @@ fn tell(session: &Session, project: &Project, wait: bool, mut started: Vec<Start
 }
 
 fn made(one: &Started<'_>) -> String {
-    let LaneRecord { name, branch, base, .. } = &one.lane;
+    let LaneRecord { name, base, .. } = &one.lane;
+    let branch = &one.lane.place.branch;
     let at_work = match (&one.failure, one.job) {
         (None, Some(job)) => format!("; {} is at work there", job.called()),
         _ => String::new(),
@@ -237,7 +241,7 @@ impl<'a> From<&'a Started<'_>> for Row<'a> {
         let lane = &one.lane;
         Row {
             lane: &lane.name,
-            branch: &lane.branch,
+            branch: &lane.place.branch,
             path: &lane.path,
             base: &lane.base,
             start: lane.start.to_string(),

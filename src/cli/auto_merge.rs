@@ -12,7 +12,7 @@ use crate::agent::{self, Because};
 use crate::explain::Exit;
 use crate::lane::{self, Project};
 use crate::merge::{Report, Verdict};
-use crate::store::records::{LaneRecord, LaneState, RunRecord};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, Layout, LockName, Record};
 
 /// Lands lanes one after the other, each for itself, in a process that is nobody's. What it says goes beside the lane's run.
@@ -114,7 +114,7 @@ pub(super) fn try_again(session: &Session, project: &Project, bases: &BTreeSet<&
 /// What became of a lane that was to land by itself.
 pub(super) struct Landing {
     /// The lane as it is now, or as it was when it went.
-    pub(super) lane: LaneRecord,
+    pub(super) lane: AnyLane,
     /// How its run ended.
     pub(super) run: Option<LaneState>,
     /// What its landing wrote.
@@ -126,7 +126,7 @@ pub(super) struct Landing {
 }
 
 /// Waits until the landing of a lane whose run has ended is over.
-pub(super) fn wait(project: &Project, lane: &LaneRecord) -> Result<Landing, Failure> {
+pub(super) fn wait(project: &Project, lane: &AnyLane) -> Result<Landing, Failure> {
     project.store.locks().wait_until_free(&LockName::Landing(lane.name.clone()))?;
     // It may have been killed in the middle of it.
     lane::recover(project)?;

@@ -3,13 +3,13 @@
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 
-use super::complete::lane_names;
+use super::complete::any_lane_names;
 use super::discard::{Answer, Gone, kept, make_ready, take_away};
 use super::{Done, Failure, Session, report};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Why, effective_state, operate};
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneState};
 
 /// Tidy up lanes that are done with
 ///
@@ -23,9 +23,9 @@ use crate::store::records::{LaneRecord, LaneState};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Cleanup {
     /// These lanes only
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
-    /// Also lanes that changed nothing and failed ones without work
+    /// Also lanes that changed nothing, failed ones without work, and those that came to no answer
     #[arg(long, conflicts_with = "lanes")]
     pub(crate) all: bool,
     /// Remove the named lanes whatever is in them, saving it all first
@@ -42,10 +42,10 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     let mut lanes = Vec::new();
     if named {
         for name in &args.lanes {
-            lanes.push(project.lane(name)?);
+            lanes.push(project.any_lane(name)?);
         }
     } else {
-        for lane in project.lanes()? {
+        for lane in project.every_lane()? {
             if wanted(&project, &lane, args.all)? {
                 lanes.push(lane);
             }
@@ -94,9 +94,14 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
 }
 
 /// Whether a lane that was not named is a candidate. Evidence decides afterwards.
-fn wanted(project: &Project, lane: &LaneRecord, all: bool) -> Result<bool, Failure> {
+fn wanted(project: &Project, lane: &AnyLane, all: bool) -> Result<bool, Failure> {
     let (state, _) = effective_state(project, lane)?;
-    let gone = !lane.path.exists() || project.repo.branch_tip(&lane.branch)?.is_none();
+    let Some(branch) = lane.branch() else {
+        // What was said is worth something for as long as nobody says otherwise.
+        let unsaid = matches!(state, LaneState::Failed | LaneState::Stalled | LaneState::Stopped);
+        return Ok(all && unsaid);
+    };
+    let gone = !lane.path.exists() || project.repo.branch_tip(branch)?.is_none();
     Ok(match state {
         LaneState::Landed => true,
         LaneState::NoChange | LaneState::Failed | LaneState::Stalled | LaneState::Stopped => all || gone,
@@ -109,11 +114,17 @@ fn wanted(project: &Project, lane: &LaneRecord, all: bool) -> Result<bool, Failu
 fn foresee(
     session: &Session,
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     args: &Cleanup,
 ) -> Result<Option<Gone>, Failure> {
-    let found = lane::gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?;
-    lane::refuse(lane, &found, args.force)?;
+    match lane.clone().with_tree() {
+        Ok(lane) => {
+            let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+            lane::refuse(&lane, &found, args.force)?;
+        }
+        Err(_) if args.force => {}
+        Err(_) => lane::refuse_busy(project, lane)?,
+    }
     session.ui.say(format!("would clean up {}", lane.name));
     Ok(None)
 }

@@ -14,6 +14,7 @@ use crate::agent::profiles;
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::note::Listener;
+use crate::store::records::{AnyLane, LaneRecord};
 
 /// Print a completion script
 ///
@@ -114,27 +115,42 @@ if [[ "$funcstack[1]" = "_git-proq" ]]; then
 fi
 "#;
 
-/// Names of lanes that begin with what was typed.
+/// Names of lanes that can land and begin with what was typed.
 pub(super) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(project) = here() else { return Vec::new() };
-    let lanes = project.lanes().unwrap_or_default();
+    let lanes = here().and_then(|project| project.lanes().ok()).unwrap_or_default();
+    names(lanes.into_iter().map(LaneRecord::any), typed)
+}
+
+/// The same of all lanes.
+pub(super) fn any_lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let lanes = here().and_then(|project| project.every_lane().ok()).unwrap_or_default();
+    names(lanes.into_iter(), typed)
+}
+
+fn names(lanes: impl Iterator<Item = AnyLane>, typed: &OsStr) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     lanes
-        .into_iter()
         .filter(|lane| lane.name.starts_with(typed.as_ref()))
         .map(|lane| CompletionCandidate::new(lane.name).help(Some(lane.title.into())))
         .collect()
 }
 
-/// The same, and names of groups.
+/// Names of lanes that can land, and of groups.
 pub(super) fn lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
-    let Some(project) = here() else { return Vec::new() };
-    let lanes = project.lanes().unwrap_or_default();
+    group_names(typed).into_iter().chain(lane_names(typed)).collect()
+}
+
+/// Names of all lanes, and of groups.
+pub(super) fn any_lane_and_group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    group_names(typed).into_iter().chain(any_lane_names(typed)).collect()
+}
+
+fn group_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let lanes = here().and_then(|project| project.lanes().ok()).unwrap_or_default();
     let groups: BTreeMap<_, _> =
         lanes.into_iter().filter_map(|lane| Some((lane.group?, lane.title))).collect();
     let groups = groups.into_iter().filter(|(group, _)| group.starts_with(&*typed.to_string_lossy()));
-    let groups = groups.map(|(group, title)| CompletionCandidate::new(group).help(Some(title.into())));
-    groups.chain(lane_names(typed)).collect()
+    groups.map(|(group, title)| CompletionCandidate::new(group).help(Some(title.into()))).collect()
 }
 
 /// Ids of snapshots that begin with what was typed, newest first.

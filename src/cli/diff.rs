@@ -59,7 +59,7 @@ pub(super) fn show(project: &Project, lane: &LaneRecord, stat: bool) -> Result<(
 
 /// The commit that a lane's changes are counted from, and where they are: in its worktree, or else in a commit.
 fn ends<'a>(project: &'a Project, lane: &'a LaneRecord) -> Result<(Oid, &'a Path, Option<Oid>), Failure> {
-    let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.branch))?;
+    let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.place.branch))?;
     // Where it left its base by now: the base may have been merged into it since.
     let from = match project.repo.branch_tip(&lane.base)? {
         Some(base) => project.repo.merge_base(tip, base)?.unwrap_or(lane.start),

@@ -4,13 +4,14 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
+use super::complete::any_lane_names;
 use super::{Done, Failure, Session, report, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Operation, Project, Removed, Why, effective_state, operate};
 use crate::preview::{self, Retired};
+use crate::store::records::AnyLane;
 
 /// Throw lanes away
 ///
@@ -24,7 +25,7 @@ use crate::preview::{self, Retired};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Discard {
     /// The lanes to throw away
-    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", required = true, add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Remove them whatever is in them, saving it all first
     #[arg(long, short)]
@@ -71,9 +72,9 @@ pub(super) struct Answer {
 pub(super) fn run(session: &Session, args: &Discard) -> Done {
     let project = session.project_to_change()?;
     for name in &args.lanes {
-        project.lane(name)?;
+        project.any_lane(name)?;
     }
-    let names = args.lanes.iter().map(|name| project.lane(name).map(|l| l.name));
+    let names = args.lanes.iter().map(|name| project.any_lane(name).map(|l| l.name));
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
     let mut exit = Exit::Done;
     let mut lanes = Vec::new();
@@ -124,7 +125,7 @@ pub(super) fn kept(lane: &str, failure: &Failure) -> Gone {
 /// meanwhile.
 pub(super) fn make_ready(project: &Project, names: &[String], force: bool) -> Vec<Result<(), Failure>> {
     let stop = |name: &String| {
-        let lane = project.lane(name)?;
+        let lane = project.any_lane(name)?;
         project.ask_to_remove(name)?;
         let (state, _) = effective_state(project, &lane)?;
         if force && state.is_busy() {
@@ -144,6 +145,10 @@ pub(super) fn take_away(
     force: bool,
 ) -> Result<Gone, Failure> {
     let project = op.project;
+    let lane = project.any_lane(name)?;
+    if lane.purpose().is_some() {
+        return let_go(session, op, &lane, why);
+    }
     let Retired { removed, back } = op.attempt(|| preview::retire(op, name, why, force))?;
     if let Some(back) = back {
         session.ui.say(format!("left the preview of '{name}'; the main checkout is on {} again", back.to));
@@ -162,6 +167,26 @@ pub(super) fn take_away(
         uncommitted: removed.uncommitted.map(|id| id.to_string()),
         trash: Some(removed.trash.display().to_string()),
         untold: Some(removed.untold).filter(|n| *n > 0),
+        why: Vec::new(),
+    })
+}
+
+/// Lets a lane go that has nothing in the repository. What was said stays to be read.
+fn let_go(session: &Session, op: &Operation<'_>, lane: &AnyLane, why: Why) -> Result<Gone, Failure> {
+    let past = op.attempt(|| lane::remove_look(op, lane, why))?;
+    if !session.ui.json {
+        let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
+        session.ui.answer(format!("{verb} {}", lane.name));
+        session.ui.say(format!("what was said stays for a while: git proq show {past}"));
+    }
+    Ok(Gone {
+        lane: lane.name.clone(),
+        removed: true,
+        history: Some(past),
+        saved: None,
+        uncommitted: None,
+        untold: None,
+        trash: None,
         why: Vec::new(),
     })
 }
@@ -194,7 +219,10 @@ pub(super) fn foresee(
     name: &str,
     force: bool,
 ) -> Result<Gone, Failure> {
-    let lane = project.lane(name)?;
+    let lane = project.any_lane(name)?;
+    let Ok(lane) = lane.clone().with_tree() else {
+        return foresee_let_go(session, project, &lane, force);
+    };
     let mut found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
     // With force its agent is stopped first.
     let stops = force && found.busy.is_some();
@@ -213,8 +241,32 @@ pub(super) fn foresee(
         history: None,
         saved: None,
         uncommitted: None,
-        trash: None,
         untold: None,
+        trash: None,
         why: saved,
+    })
+}
+
+fn foresee_let_go(
+    session: &Session,
+    project: &Project,
+    lane: &AnyLane,
+    force: bool,
+) -> Result<Gone, Failure> {
+    let busy = lane::refuse_busy(project, lane);
+    let first = if busy.is_err() && force { "stop its agent and " } else { "" };
+    if !force {
+        busy?;
+    }
+    session.ui.say(format!("would {first}discard {}", lane.name));
+    Ok(Gone {
+        lane: lane.name.clone(),
+        removed: false,
+        history: None,
+        saved: None,
+        uncommitted: None,
+        untold: None,
+        trash: None,
+        why: Vec::new(),
     })
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
+use super::complete::any_lane_names;
 use super::{Done, Failure, Mistake, Session};
 use crate::explain::Exit;
 use crate::lane::{self, operate};
@@ -19,7 +19,7 @@ use crate::lane::{self, operate};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Edit {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// Its title, on one line of 120 characters at most
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
@@ -40,7 +40,7 @@ struct Answer<'a> {
 pub(super) fn run(session: &Session, args: &Edit) -> Done {
     let title = lane::plain_title(&args.title).ok_or_else(untitled)?;
     let project = session.project_to_change()?;
-    let lane = project.lane(&args.lane)?;
+    let lane = project.any_lane(&args.lane)?;
     if !args.dry_run {
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }

@@ -7,18 +7,19 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use super::conflicts::Conflicts;
 use super::{Done, Session, account, everywhere, table, ui};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
-use crate::store::records::{Account, LaneRecord, LaneState};
+use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose};
 use crate::store::{now, path_form};
 
 /// List the lanes
 ///
-/// COMMITS: + what the lane has that its base lacks, - the reverse. CHANGES: uncommitted files. CONFLICTS, if there are any:
+/// COMMITS: + what the lane has that its base lacks, - the reverse; `answer` or `plan` where there is nothing to land. CHANGES: uncommitted files. CONFLICTS, if there are any:
 /// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
 /// lane that the main checkout shows. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
 ///
@@ -46,17 +47,6 @@ const PATIENCE: Duration = Duration::from_millis(150);
 /// The place of that column.
 const CONFLICTS: usize = 5;
 
-/// What a lane's committed work would conflict with, as far as that is known without git.
-#[derive(Serialize)]
-struct Conflicts {
-    /// Its base; none when that is not known.
-    base: Option<bool>,
-    /// Other lanes of that base.
-    lanes: Vec<String>,
-    /// Whether there is nothing that only git could tell.
-    complete: bool,
-}
-
 /// One lane, for programs.
 #[derive(Serialize)]
 struct Row {
@@ -65,7 +55,11 @@ struct Row {
     state: LaneState,
     #[serde(skip_serializing_if = "Option::is_none")]
     detail: Option<String>,
-    branch: String,
+    /// What it is for, where it has nothing to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<Purpose>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
     #[serde(with = "path_form")]
     path: PathBuf,
     base: String,
@@ -106,7 +100,7 @@ struct Answer {
 /// Everything a list shows.
 struct Board {
     views: Vec<View>,
-    past: Vec<(String, LaneRecord)>,
+    past: Vec<(String, AnyLane)>,
     showing: Option<Showing>,
     strays: Vec<PathBuf>,
     /// None when it could not be made.
@@ -155,11 +149,14 @@ pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::
         let mut parts = vec![state.to_string()];
         parts.extend(detail.clone());
         parts.extend(lane.agent.as_ref().map(|agent| format!("agent {agent}")));
+        parts.extend(
+            lane.purpose().map(|purpose| format!("{}, nothing to land", lane::with_article(purpose))),
+        );
         parts.extend(distance.map(|d| format!("{} ahead of {}, {} behind", d.ahead, lane.base, d.behind)));
         let dirty = dirt.as_ref().map_or(0, |dirt| dirt.entries.len());
         parts.extend((dirty > 0).then(|| format!("{} uncommitted", ui::count(dirty, "file"))));
         parts.extend((*waiting > 0).then(|| format!("{} to tell", ui::count(*waiting, "message"))));
-        if let Some(found) = conflicts(&board, &lane.name) {
+        if let Some(found) = Conflicts::of(board.forecast.as_ref(), &lane.name) {
             parts.extend((found.base == Some(true)).then(|| format!("conflicts with {}", lane.base)));
             parts.extend(
                 (!found.lanes.is_empty()).then(|| format!("conflicts with {}", found.lanes.join(", "))),
@@ -200,21 +197,21 @@ pub(super) fn overview(session: &Session) -> Done {
 }
 
 fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failure> {
-    let mut lanes = project.lanes()?;
+    let mut lanes = project.every_lane()?;
     lanes.sort_by_cached_key(lane::in_groups);
-    let strays = lane::stray_worktrees(project, &lanes, &WorktreeList::read(&project.repo)?)?;
+    let own: Vec<LaneRecord> = lanes.iter().filter_map(|lane| lane.clone().with_tree().ok()).collect();
+    let strays = lane::stray_worktrees(project, &own, &WorktreeList::read(&project.repo)?)?;
     // A list without it is a list still.
-    let ask = Ask { lanes: lanes.clone(), uncommitted: false, within: Some(PATIENCE), about: None };
+    let ask = Ask { lanes: own, uncommitted: false, within: Some(PATIENCE), about: None };
     let forecast = merge::forecast(project, ask).ok();
     let layout = project.store.layout();
-    let accounts = |lane: &LaneRecord| {
-        Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?))
-    };
+    let accounts =
+        |lane: &AnyLane| Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?));
     Ok(Board {
         forecast,
         accounts: wide.then(|| lanes.iter().filter_map(accounts).collect()),
         views: lane::views(project, lanes)?,
-        past: if all { project.past_lanes() } else { Vec::new() },
+        past: if all { project.every_past_lane() } else { Vec::new() },
         showing: preview::showing(project)?,
         strays,
     })
@@ -225,7 +222,7 @@ fn missing(view: &View) -> Vec<&'static str> {
     if view.folder_gone {
         out.push("worktree");
     }
-    if view.tip.is_none() {
+    if view.tip.is_none() && view.lane.branch().is_some() {
         out.push("branch");
     }
     out
@@ -255,7 +252,7 @@ fn row(board: &Board, view: &View) -> Row {
         ahead: view.distance.map(|d| d.ahead),
         behind: view.distance.map(|d| d.behind),
         uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
-        conflicts: conflicts(board, &view.lane.name),
+        conflicts: Conflicts::of(board.forecast.as_ref(), &view.lane.name),
         waiting: Some(view.waiting).filter(|n| *n > 0),
         account: board.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_shown(board, &view.lane.name),
@@ -264,13 +261,14 @@ fn row(board: &Board, view: &View) -> Row {
     }
 }
 
-fn bare_row(lane: &LaneRecord) -> Row {
+fn bare_row(lane: &AnyLane) -> Row {
     Row {
         name: lane.name.clone(),
         title: lane.title.clone(),
         state: lane.state,
         detail: lane.detail.clone(),
-        branch: lane.branch.clone(),
+        mode: lane.purpose(),
+        branch: lane.branch().map(str::to_owned),
         path: lane.path.clone(),
         base: lane.base.clone(),
         agent: lane.agent.clone(),
@@ -301,7 +299,8 @@ fn render(board: &Board) -> String {
             view.lane.agent.clone().unwrap_or_else(|| "-".into()),
             commits(view),
             changes(view),
-            conflict_words(board, &view.lane.name),
+            Conflicts::of(board.forecast.as_ref(), &view.lane.name)
+                .map_or_else(String::new, |found| found.in_words()),
             ui::span(now.since(view.lane.updated)),
             if above.is_some_and(|above| is_same_task(above, &view.lane)) {
                 "\"".into()
@@ -315,7 +314,7 @@ fn render(board: &Board) -> String {
             name.clone(),
             ui::state(lane.state),
             lane.agent.clone().unwrap_or_else(|| "-".into()),
-            "-".into(),
+            lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
             "-".into(),
             String::new(),
             ui::span(now.since(lane.updated)),
@@ -364,6 +363,7 @@ fn state(view: &View) -> String {
 
 fn changes(view: &View) -> String {
     match (missing(view).as_slice(), &view.dirt) {
+        ([], None) if view.lane.purpose().is_some() => "-".to_owned(),
         ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
         ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
         ([], None) => "?".to_owned(),
@@ -371,47 +371,20 @@ fn changes(view: &View) -> String {
     }
 }
 
-/// What a lane conflicts with; none when it has no commits to compare.
-fn conflicts(board: &Board, lane: &str) -> Option<Conflicts> {
-    let forecast = board.forecast.as_ref()?;
-    let with_base = forecast.pairs.iter().find(|p| p.with_base && p.theirs == lane)?;
-    let base = with_base.result.is_known().then(|| with_base.result.is_conflict());
-    let mut lanes = Vec::new();
-    let mut complete = base.is_some();
-    for pair in forecast.pairs.iter().filter(|p| !p.with_base) {
-        let other = match (pair.ours == lane, pair.theirs == lane) {
-            (true, _) => &pair.theirs,
-            (_, true) => &pair.ours,
-            _ => continue,
-        };
-        complete &= pair.result.is_known();
-        lanes.extend(pair.result.is_conflict().then(|| other.clone()));
-    }
-    Some(Conflicts { base, lanes, complete })
-}
-
-/// The same in a few words: `base`, `2 lanes`, `base + 1 lane`; nothing where it may or may not conflict.
-fn conflict_words(board: &Board, lane: &str) -> String {
-    let Some(found) = conflicts(board, lane) else { return String::new() };
-    let base = (found.base == Some(true)).then(|| "base".to_owned());
-    let lanes = (!found.lanes.is_empty()).then(|| ui::count(found.lanes.len(), "lane"));
-    let words: Vec<String> = base.into_iter().chain(lanes).collect();
-    match (words.is_empty(), found.complete) {
-        (true, true) => "-".to_owned(),
-        _ => console::style(words.join(" + ")).yellow().to_string(),
-    }
-}
-
 /// Whether both are attempts of one group, called the same.
-fn is_same_task(a: &LaneRecord, b: &LaneRecord) -> bool {
+fn is_same_task(a: &AnyLane, b: &AnyLane) -> bool {
     a.group.is_some() && a.group == b.group && a.title == b.title
 }
 
-fn title(lane: &LaneRecord) -> String {
+fn title(lane: &AnyLane) -> String {
     if lane.title == lane.name { String::new() } else { lane.title.clone() }
 }
 
+/// How it and its base relate; for one that has nothing to land, what it is for.
 fn commits(view: &View) -> String {
+    if let Some(purpose) = view.lane.purpose() {
+        return purpose.to_string();
+    }
     match view.distance {
         None => "?".to_owned(),
         Some(d) if d.ahead == 0 && d.behind == 0 => "-".to_owned(),
@@ -465,8 +438,13 @@ fn next_steps(board: &Board) -> Vec<String> {
             && board.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
     let rivals: Vec<&View> = board.views.iter().filter(is_rival).collect();
+    let said = |v: &&View| v.state == LaneState::Done && v.lane.purpose().is_some();
+    if let Some(view) = board.views.iter().find(said) {
+        out.push(format!("git proq show {} prints what it came to", view.lane.name));
+    }
+    let lands = |name: &&str| board.views.iter().any(|v| v.lane.name == **name && v.lane.branch().is_some());
     let mut done = named(&[LaneState::Done]);
-    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name));
+    done.retain(|name| rivals.iter().all(|v| v.lane.name != *name) && lands(name));
     if let Some(first) = done.first() {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));

@@ -10,13 +10,13 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
+use super::complete::any_lane_names;
 use super::render::Render;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::agent::{self, Dialect, Event, Reader};
 use crate::explain::Exit;
 use crate::lane::{self, Project};
-use crate::store::records::{CheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
+use crate::store::records::{AnyLane, CheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
 use crate::store::{Layout, Record, path_form};
 
 /// Print what a lane's agent did
@@ -32,7 +32,7 @@ use crate::store::{Layout, Record, path_form};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Logs {
     /// The lane, or NAME@N for a removed one
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// Go on until the agent ends
     #[arg(long, short)]
@@ -178,7 +178,7 @@ struct CheckAnswer<'a> {
 }
 
 /// Prints what the check wrote that a lane failed.
-fn print_check(session: &Session, lane: &LaneRecord, dir: &Path) -> Done {
+fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
     let Some(check) = CheckRecord::find(&dir.join("check.toml"))? else {
         return Err(Mistake::NoCheck { lane: lane.name.clone() }.into());
     };
@@ -193,11 +193,11 @@ fn print_check(session: &Session, lane: &LaneRecord, dir: &Path) -> Done {
 }
 
 /// A lane, or a removed one by `name@N`, and the folder of its records.
-pub(super) fn find(project: &Project, asked: &str) -> Result<(LaneRecord, PathBuf), Failure> {
+pub(super) fn find(project: &Project, asked: &str) -> Result<(AnyLane, PathBuf), Failure> {
     if let Some((dir, lane)) = project.past_lane(asked)? {
         return Ok((lane, dir));
     }
-    let lane = project.lane(asked)?;
+    let lane = project.any_lane(asked)?;
     let dir = project.store.layout().lane(&lane.name);
     Ok((lane, dir))
 }
@@ -231,10 +231,10 @@ fn read_on(file: &mut File, take: &mut dyn FnMut(&[u8])) -> std::io::Result<()> 
 /// Hands a log over as it grows, until the lane's run has ended; those of further tries and turns come after it.
 fn pour(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     log: &Path,
     take: &mut dyn FnMut(&[u8]),
-) -> Result<(LaneRecord, LaneState), Failure> {
+) -> Result<(AnyLane, LaneState), Failure> {
     let unreadable = |source| Mistake::Unreadable { path: log.to_owned(), source };
     // A lane that lands by itself may be gone right after its run, and the file be elsewhere.
     let mut file = File::open(log).map_err(unreadable)?;
@@ -265,10 +265,10 @@ fn pour(
 /// Watches a run to its end, telling the last line that it wrote.
 pub(super) fn watch(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &AnyLane,
     log: &Path,
     tell: &mut dyn FnMut(&str),
-) -> Result<(LaneRecord, LaneState), Failure> {
+) -> Result<(AnyLane, LaneState), Failure> {
     let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
     let mut view = View::of(run.as_ref(), false);
     pour(project, lane, log, &mut |bytes| {

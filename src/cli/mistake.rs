@@ -31,6 +31,19 @@ pub enum Mistake {
         /// What was asked for.
         id: String,
     },
+    /// A flag about landing, for a run that has nothing to land.
+    #[error("{flag} does not go with --mode {mode}, which makes nothing that could land; nothing was made")]
+    NothingToLand {
+        /// The mode.
+        mode: String,
+        /// The flag.
+        flag: &'static str,
+    },
+    /// A lane that is to land has a worktree of its own anyway.
+    #[error(
+        "--isolated is for --mode plan and answer: any other lane has a worktree of its own; nothing was made"
+    )]
+    BuildsApart,
     /// A file that was named cannot be read.
     #[error("could not read {}", path.display())]
     Unreadable {
@@ -154,6 +167,10 @@ impl Explain for Mistake {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
+            Mistake::NothingToLand { flag, .. } => {
+                vec![format!("leave {flag} out, or have it built: --mode build").into()]
+            }
+            Mistake::BuildsApart => vec!["leave --isolated out, or add --mode answer".into()],
             Mistake::NoRun { lane, .. } => vec![format!("see its runs: git proq show {lane}").into()],
             Mistake::NoLanding { lane } => {
                 vec![format!("land it: git proq merge {lane}").into()]
@@ -191,9 +208,11 @@ impl Explain for Mistake {
 
     fn exit(&self) -> Exit {
         match self {
-            Mistake::Missing { .. } | Mistake::NotADir { .. } | Mistake::CannotSupervise { .. } => {
-                Exit::Usage
-            }
+            Mistake::Missing { .. }
+            | Mistake::NothingToLand { .. }
+            | Mistake::BuildsApart
+            | Mistake::NotADir { .. }
+            | Mistake::CannotSupervise { .. } => Exit::Usage,
             _ => Exit::Refused,
         }
     }

@@ -6,21 +6,22 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, lane_names};
+use super::complete::{agent_names, any_lane_names};
 use super::wishes::{Wishes, warn_of_power};
 use super::{Done, Failure, Session, discard};
-use crate::agent::{self, Job};
+use crate::agent::{self, Asked, Job};
 use crate::explain::Exit;
 use crate::lane::{self, Base, NewLane, Project, Removed, Why, operate};
 use crate::preview;
 use crate::store::path_form;
-use crate::store::records::LaneRecord;
+use crate::store::records::{AnyLane, LaneRecord, Purpose};
 
 /// Start a lane's task afresh from today's base
 ///
 /// For work that has become too old to resolve, or went wrong. The lane is thrown away, with its commits and uncommitted
 /// files saved as by `discard --force`, and made anew: the same name, task, checks and scope, cut from where its base is
-/// now. Its agent, or AGENT, is started in it. `git proq undo` brings the old one back.
+/// now. Its agent, or AGENT, is started in it. `git proq undo` brings the old one back. A question is asked anew; what was
+/// answered before stays in the lane's folder of records.
 ///
 /// Examples:
 ///     git proq redispatch payments
@@ -29,7 +30,7 @@ use crate::store::records::LaneRecord;
 #[command(verbatim_doc_comment)]
 pub(crate) struct Redispatch {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// Another agent than the one it had
     #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
@@ -89,7 +90,10 @@ impl crate::explain::Explain for Unfit {
 
 pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
     let project = session.project_to_change()?;
-    let lane = project.lane(&args.lane)?;
+    let lane = match project.any_lane(&args.lane)?.with_tree() {
+        Ok(lane) => lane,
+        Err(purpose) => return ask_again(session, &project, args, purpose),
+    };
     let plan = Plan::make(session, &project, &lane, args)?;
     warn_of_power(session, Some(&plan.job));
     if args.dry_run {
@@ -124,7 +128,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         Ok::<_, Failure>(lane::make_anew(op, &old, asked)?)
     })?;
     lane::attach(&project, &made.name, &lane::past_attachments(&project, &removed.past)?)?;
-    let made = agent::launch(&project, &made, lock, &plan.job, &super::resolve::this_program()?)?;
+    agent::launch(&project, &made.clone().any(), lock, &plan.job, &super::resolve::this_program()?)?;
     say(session, &plan, &made, Some(&removed));
     if !session.ui.json {
         discard::say_way_back(session, &project, &removed, Why::Discard);
@@ -148,19 +152,68 @@ impl Plan {
         lane: &LaneRecord,
         args: &Redispatch,
     ) -> Result<Plan, Failure> {
-        let name = || lane.name.clone();
-        project.require_idle(lane)?;
-        let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
-        if task.trim().is_empty() {
-            return Err(Unfit::NoTask { lane: name() }.into());
-        }
-        // What a command of the user's own was is not on record in full.
-        let own = lane.agent.as_deref().filter(|agent| *agent != "command");
-        let agent = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
-        let job = Job::agent(project, agent, &task, &session.dir, &args.wishes.asked_in(args.tmux))?;
+        let (task, job) = same_task(session, project, &lane.clone().any(), args)?;
         let base = lane::resolve_base(project, Some(&lane.base), None)?;
         Ok(Plan { task, base, job })
     }
+}
+
+/// The task of a lane, and its agent or the one that is named.
+fn same_task(
+    session: &Session,
+    project: &Project,
+    lane: &AnyLane,
+    args: &Redispatch,
+) -> Result<(String, Job), Failure> {
+    let name = || lane.name.clone();
+    project.require_idle(lane)?;
+    let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
+    if task.trim().is_empty() {
+        return Err(Unfit::NoTask { lane: name() }.into());
+    }
+    // What a command of the user's own was is not on record in full.
+    let own = lane.agent.as_deref().filter(|agent| *agent != "command");
+    let agent = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
+    let asked = Asked { purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
+    let job = Job::agent(project, agent, &task, &session.dir, &asked)?;
+    Ok((task, job))
+}
+
+/// Asks once more what was asked, of what is checked out now. Nothing has to be saved: each run's answer has a file of its own.
+fn ask_again(session: &Session, project: &Project, args: &Redispatch, purpose: Purpose) -> Done {
+    let lane = project.any_lane(&args.lane)?;
+    let (_, job) = same_task(session, project, &lane, args)?;
+    let view = lane::today(project, &lane)?;
+    let (base, start) = (view.at, view.start);
+    if !args.dry_run {
+        let (lane, lock) = project.hold_any_idle(&lane.name)?;
+        let lane = project.update_lane(&lane.name, |record| {
+            (record.base, record.start) = (base.clone(), start);
+        })?;
+        agent::launch_again(project, &lane, lock, &job, &super::resolve::this_program()?, None)?;
+    }
+    if session.ui.json {
+        session.ui.object(Answer {
+            lane: &lane.name,
+            base: &base,
+            start: start.to_string(),
+            agent: &job.agent,
+            path: &lane.path,
+            history: None,
+            saved: None,
+            dry_run: args.dry_run,
+        });
+        return Ok(Exit::Done);
+    }
+    let (name, agent) = (&lane.name, &job.agent);
+    let asks = if args.dry_run { "would ask" } else { "asks" };
+    session.ui.answer(format!("lane '{name}' {asks} {agent} anew, of {base} ({})", start.short()));
+    if !args.dry_run {
+        session.ui.hint(format!(
+            "wait for it: git proq wait {name}   read its {purpose} then: git proq show {name}"
+        ));
+    }
+    Ok(Exit::Done)
 }
 
 fn say(session: &Session, plan: &Plan, lane: &LaneRecord, removed: Option<&Removed>) {

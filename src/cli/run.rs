@@ -6,11 +6,11 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{agent_names, lane_names};
+use super::complete::{agent_names, any_lane_names};
 use super::send::say_what_waits;
 use super::wishes::{Wishes, warn_of_power};
-use super::{Done, Session, resolve, spawn};
-use crate::agent::{self, Job};
+use super::{Done, Session, follow, resolve, spawn};
+use crate::agent::{self, Asked, Job};
 use crate::explain::Exit;
 
 /// Start an agent in a lane that is there
@@ -26,7 +26,7 @@ use crate::explain::Exit;
 #[expect(clippy::struct_field_names, reason = "flags are named for the user")]
 pub(crate) struct Run {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// The agent: a known one (see `git proq agents`) or any program on PATH
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
@@ -67,20 +67,21 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
         Some(file) => Some(spawn::read_prompt(file)?),
     };
     let project = session.project_to_change()?;
-    let lane = project.lane(&args.lane)?;
+    let lane = project.any_lane(&args.lane)?;
     project.require_idle(&lane)?;
     let task = || std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
     let asked = prompt.clone().unwrap_or_else(task);
-    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &args.wishes.asked_in(args.tmux))?;
+    let asked_of = Asked { purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
+    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &asked_of)?;
     warn_of_power(session, Some(&job));
     let mut now = lane.clone();
     if !args.dry_run {
-        let (lane, lock) = project.hold_idle(&lane.name)?;
+        let (lane, lock) = project.hold_any_idle(&lane.name)?;
         agent::require_at_task(&project, &lane)?;
         now = agent::launch_again(&project, &lane, lock, &job, &resolve::this_program()?, prompt.as_deref())?;
     }
     if args.wait && !args.dry_run {
-        return spawn::follow(session, &project, &now, Some(&job));
+        return follow::follow(session, &project, &now, Some(&job));
     }
     if session.ui.json {
         session.ui.object(Answer {

@@ -6,8 +6,8 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
-use super::{Done, Mistake, Session, resolve, spawn};
+use super::complete::any_lane_names;
+use super::{Done, Mistake, Session, follow, resolve, spawn};
 use crate::agent::{self, Sent};
 use crate::explain::Exit;
 use crate::lane::{self, Inbox, Project};
@@ -28,7 +28,7 @@ use crate::lane::{self, Inbox, Project};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Send {
     /// The lane
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// What to tell its agent
     #[arg(value_name = "TEXT", conflicts_with = "file", allow_hyphen_values = true)]
@@ -69,15 +69,15 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
         .into());
     }
     let project = session.project_to_change()?;
-    let lane = project.lane(&args.lane)?;
+    let lane = project.any_lane(&args.lane)?;
     let to = agent::addressee(&project, &lane, text.as_deref())?;
     let sent = match args.dry_run {
         true => Sent::would(&project, &lane)?,
         false => agent::send(&project, &lane, text.as_deref(), &resolve::this_program()?)?,
     };
-    let lane = project.lane(&lane.name)?;
+    let lane = project.any_lane(&lane.name)?;
     if args.wait && !args.dry_run {
-        return spawn::follow(session, &project, &lane, None);
+        return follow::follow(session, &project, &lane, None);
     }
     if session.ui.json {
         session.ui.object(Answer {

@@ -6,13 +6,13 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
-use super::{Done, Failure, Session, account, logs, show_prompt, task, ui};
+use super::complete::any_lane_names;
+use super::{Done, Failure, Session, account, logs, looking, show_prompt, task, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::{self, Project, RESTS, View};
 use crate::store::records::{
-    CheckRecord, ConflictRecord, LaneRecord, LaneState, MessageRecord, ReportRecord, ResolveRecord, RunClass,
+    AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, ReportRecord, ResolveRecord, RunClass,
     RunRecord,
 };
 use crate::store::{Layout, Record, path_form};
@@ -28,7 +28,7 @@ use crate::store::{Layout, Record, path_form};
 #[command(verbatim_doc_comment)]
 pub(crate) struct Show {
     /// The lane, or NAME@N for a removed one
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lane: String,
     /// Print what its last run was told, and nothing else
     #[arg(long)]
@@ -39,7 +39,7 @@ pub(crate) struct Show {
 #[derive(Serialize)]
 struct Answer {
     #[serde(flatten)]
-    lane: LaneRecord,
+    lane: AnyLane,
     /// The state now; the record's may be older.
     current_state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,6 +52,12 @@ struct Answer {
     behind: Option<usize>,
     uncommitted: Vec<RepoPath>,
     task: String,
+    /// What it came to, where it has nothing to land.
+    #[serde(rename = "answer", skip_serializing_if = "Option::is_none")]
+    said: Option<String>,
+    /// The file that holds it.
+    #[serde(rename = "answer_file", skip_serializing_if = "Option::is_none")]
+    said_in: Option<String>,
     runs: Vec<RunRecord>,
     /// What was sent to its agent and that it has not been told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -88,6 +94,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
         check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
         resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
+        said: looking::last_answer(&dir, &lane)?,
         by_hand: view.as_ref().map_or(Ok(false), |view| by_hand(&project, view))?,
         dir,
     };
@@ -108,6 +115,8 @@ struct About {
     check: Option<CheckRecord>,
     resolving: Option<ResolveRecord>,
     by_hand: bool,
+    /// Its last answer, and the file that holds it.
+    said: Option<(String, PathBuf)>,
     dir: PathBuf,
 }
 
@@ -134,8 +143,11 @@ fn runs(dir: &Path, last: u32) -> Result<Vec<RunRecord>, Failure> {
     Ok(out)
 }
 
-fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
+fn answer(lane: AnyLane, view: Option<&View>, about: About) -> Answer {
+    let (said, said_in) = about.said.map(|(text, file)| (text, path_form::text(&file))).unzip();
     Answer {
+        said,
+        said_in,
         current_state: view.map_or(lane.state, |v| v.state).to_string(),
         current_detail: view.and_then(|v| v.detail.clone()).or_else(|| lane.detail.clone()),
         tip: view.and_then(|v| v.tip).map(|t| t.to_string()),
@@ -155,7 +167,7 @@ fn answer(lane: LaneRecord, view: Option<&View>, about: About) -> Answer {
     }
 }
 
-fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&View>, about: &About) {
+fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&View>, about: &About) {
     let line = |key: &str, value: &str| {
         session.ui.answer(format!("{} {value}", console::style(format!("{key:<10}")).dim()));
     };
@@ -171,24 +183,7 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
         line("group", &format!("{group}: git proq compare {group}"));
     }
     line("state", &format!("{}{}", ui::state(state), detail.map(|d| format!(" ({d})")).unwrap_or_default()));
-    line("branch", &branch(project, lane, view));
-    line("base", &format!("{}, from {}", lane.base, lane.start.short()));
-    for check in &lane.checks {
-        line("lands if", &format!("`{check}` succeeds"));
-    }
-    for glob in &lane.scope {
-        line("scope", glob);
-    }
-    if let Some(view) = view {
-        let gone = if view.folder_gone { " (gone)" } else { "" };
-        line("worktree", &format!("{}{gone}", lane.path.display()));
-    }
-    if let Some(dirt) = view.and_then(|v| v.dirt.as_ref()).filter(|d| !d.is_clean()) {
-        line("changes", &format!("{} uncommitted", ui::count(dirt.entries.len(), "file")));
-        for path in dirt.paths().iter().take(10) {
-            line("", &path.to_string());
-        }
-    }
+    print_place(&line, project, lane, view);
     if let Some(landed) = &lane.landed {
         line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
     }
@@ -213,6 +208,42 @@ fn print(session: &Session, project: &Project, lane: &LaneRecord, view: Option<&
     if !task.is_empty() {
         session.ui.answer("");
         session.ui.answer(task);
+    }
+    if let (Some((text, _)), Some(purpose)) = (&about.said, lane.purpose()) {
+        session.ui.answer("");
+        session.ui.answer(console::style(format!("its {purpose}")).dim().to_string());
+        session.ui.answer("");
+        looking::print(session, text);
+    }
+}
+
+/// Where it works, what it has there, and what is to become of that.
+fn print_place(line: &dyn Fn(&str, &str), project: &Project, lane: &AnyLane, view: Option<&View>) {
+    if let Some(purpose) = lane.purpose() {
+        line("mode", &format!("{purpose}: it only looks, there is nothing to land"));
+        line("looks at", &looking::seen(lane));
+    } else {
+        line("branch", &branch(project, lane, view));
+        line("base", &format!("{}, from {}", lane.base, lane.start.short()));
+    }
+    for check in &lane.checks {
+        line("lands if", &format!("`{check}` succeeds"));
+    }
+    for glob in &lane.scope {
+        line("scope", glob);
+    }
+    if let Some(view) = view {
+        let (key, more) = match lane.purpose() {
+            None => ("worktree", if view.folder_gone { " (gone)" } else { "" }),
+            Some(_) => ("in", if lane.looks_apart() { ", while it runs" } else { "" }),
+        };
+        line(key, &format!("{}{more}", lane.path.display()));
+    }
+    if let Some(dirt) = view.and_then(|v| v.dirt.as_ref()).filter(|d| !d.is_clean()) {
+        line("changes", &format!("{} uncommitted", ui::count(dirt.entries.len(), "file")));
+        for path in dirt.paths().iter().take(10) {
+            line("", &path.to_string());
+        }
     }
 }
 
@@ -241,7 +272,7 @@ fn print_waiting(line: &dyn Fn(&str, &str), about: &About) {
 }
 
 /// What keeps a lane from landing, and where that is being resolved.
-fn print_trouble(line: &dyn Fn(&str, &str), lane: &LaneRecord, about: &About) {
+fn print_trouble(line: &dyn Fn(&str, &str), lane: &AnyLane, about: &About) {
     if let Some(conflict) = &about.conflict {
         line("conflict", &format!("with {} in {}", conflict.onto, ui::count(conflict.paths.len(), "file")));
         for message in &conflict.messages {
@@ -258,17 +289,18 @@ fn print_trouble(line: &dyn Fn(&str, &str), lane: &LaneRecord, about: &About) {
     }
 }
 
-fn branch(project: &Project, lane: &LaneRecord, view: Option<&View>) -> String {
-    let Some(view) = view else { return lane.branch.clone() };
-    let Some(tip) = view.tip else { return format!("{} (gone)", lane.branch) };
+fn branch(project: &Project, lane: &AnyLane, view: Option<&View>) -> String {
+    let name = lane.branch().unwrap_or_default();
+    let Some(view) = view else { return name.to_owned() };
+    let Some(tip) = view.tip else { return format!("{name} (gone)") };
     let subject = project.repo.subject_of(tip).unwrap_or_default();
     let distance =
         view.distance.map(|d| format!(", {} ahead, {} behind", d.ahead, d.behind)).unwrap_or_default();
-    format!("{} at {} \"{subject}\"{distance}", lane.branch, tip.short())
+    format!("{name} at {} \"{subject}\"{distance}", tip.short())
 }
 
 /// What there is to say of a lane that lands by itself, and where its landing said more.
-fn by_itself(lane: &LaneRecord, state: LaneState, about: &About, past: Option<&str>) -> Vec<String> {
+fn by_itself(lane: &AnyLane, state: LaneState, about: &About, past: Option<&str>) -> Vec<String> {
     let mut out = Vec::new();
     if lane.auto_merge {
         out.push(match (&lane.refused, state) {

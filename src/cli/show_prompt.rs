@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Done, Failure, Mistake, Session};
 use crate::explain::Exit;
 use crate::store::Layout;
-use crate::store::records::LaneRecord;
+use crate::store::records::AnyLane;
 
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -20,7 +20,7 @@ struct Answer<'a> {
 }
 
 /// Prints it, from the lane's folder of records.
-pub(super) fn print(session: &Session, lane: &LaneRecord, dir: &Path) -> Done {
+pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
     let run = lane.attempt;
     let missing = || Mistake::NoRun { lane: lane.name.clone(), run };
     let prompt = read(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(missing)?;

@@ -4,23 +4,20 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::path::PathBuf;
-use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::attempts::{self, Agents, Attempts};
-use super::auto_merge::{self, Landing};
 use super::complete::{agent_names, branch_names};
 use super::wishes::{Wishes, warn_of_power};
-use super::{Done, Failure, Mistake, Session, resolve, terms, ui};
+use super::{Done, Failure, Mistake, Session, follow, looking, resolve, terms};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
 use crate::lane::{self, NewLane, Plan, Project};
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{LaneRecord, LaneState, Purpose};
 use crate::store::{Repositories, path_form};
 
 /// Make a lane and start an agent in it
@@ -40,6 +37,10 @@ use crate::store::{Repositories, path_form};
 /// is, and is tried again after the next landing on that branch; `git proq show` says why, `git proq logs --merge` shows it.
 /// `git proq undo` of it ends that.
 ///
+/// With --mode answer or plan the agent only looks, in the main checkout as it is, at permission read, and what it says last is
+/// all that is kept: no branch, no worktree, nothing to land. `git proq show` prints it, with --wait this command does;
+/// `git proq send` asks on. With --isolated it looks at a commit instead, in a worktree that goes when its run ends.
+///
 /// With --tmux the agent is on its own screen in a window of tmux, where you can look at it and talk to it: `git proq attach`
 /// goes there. It does not end with your terminal. Its run is over when it ends.
 ///
@@ -53,6 +54,7 @@ use crate::store::{Repositories, path_form};
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn --agents claude:2,codex:1 -n pay "implement payments"
 ///     git proq spawn --auto-merge claude "fix the typos in docs/"
+///     git proq spawn --mode answer --wait claude "where is the tax computed?"
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
@@ -87,6 +89,12 @@ pub(crate) struct Spawn {
     /// The files that the task is expected to touch, from the top of the repository; may be given again
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) scope: Vec<String>,
+    /// What it is to come to: commits in a lane of its own, a plan, or an answer
+    #[arg(long, value_name = "MODE", value_enum, default_value_t, hide_default_value = true)]
+    pub(crate) mode: Mode,
+    /// With --mode plan or answer, look in a worktree made for it, at --base or what is checked out here; it goes afterwards
+    #[arg(long)]
+    pub(crate) isolated: bool,
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) wishes: Wishes,
@@ -120,6 +128,32 @@ pub(crate) struct Spawn {
     pub(crate) dry_run: bool,
 }
 
+/// What a run is for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Mode {
+    /// Commits.
+    #[default]
+    #[value(help = None)]
+    Build,
+    /// A plan.
+    #[value(help = None)]
+    Plan,
+    /// An answer.
+    #[value(help = None)]
+    Answer,
+}
+
+impl Mode {
+    /// What it only looks for; none when it does more.
+    pub(super) fn purpose(self) -> Option<Purpose> {
+        match self {
+            Mode::Build => None,
+            Mode::Plan => Some(Purpose::Plan),
+            Mode::Answer => Some(Purpose::Answer),
+        }
+    }
+}
+
 /// The answer.
 #[derive(Serialize)]
 struct Answer<'a> {
@@ -150,6 +184,12 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
+    if let Some(purpose) = args.mode.purpose() {
+        return looking::run(session, args, purpose);
+    }
+    if args.isolated {
+        return Err(Mistake::BuildsApart.into());
+    }
     let many = Attempts::read(args)?;
     let args = many.as_ref().map_or(args, Attempts::first);
     let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
@@ -181,25 +221,23 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
         return Ok(Exit::Done);
     }
-    let created = lane::create(&project, &plan)?;
+    let mut created = lane::create(&project, &plan)?;
     remember(&project);
-    let lane = match &asked.job {
-        None => created.lane,
-        Some(job) => {
-            let exe = resolve::this_program()?;
-            lane::attach(&project, &created.lane.name, &asked.attached)?;
-            agent::launch(&project, &created.lane, created.lock, job, &exe)?
+    if let Some(job) = &asked.job {
+        let exe = resolve::this_program()?;
+        lane::attach(&project, &created.lane.name, &asked.attached)?;
+        let lane = agent::launch(&project, &created.lane.clone().any(), created.lock, job, &exe)?;
+        if args.wait {
+            return follow::follow(session, &project, &lane, Some(job));
         }
-    };
-    if !args.wait {
-        say_made(session, &lane, asked.job.as_ref());
-        return Ok(Exit::Done);
+        created.lane.state = lane.state;
     }
-    follow(session, &project, &lane, asked.job.as_ref())
+    say_made(session, &created.lane, asked.job.as_ref());
+    Ok(Exit::Done)
 }
 
 /// Puts the repository on the user's list, for `list --everywhere`. The lane is made, whatever becomes of that.
-fn remember(project: &Project) {
+pub(super) fn remember(project: &Project) {
     let added = Repositories::of_user().map(|list| list.add(project.repo.common_dir()));
     if let Some(Err(e)) = added {
         project.listener.warn(format!("`git proq list --everywhere` will not show this repository: {e}"));
@@ -219,7 +257,7 @@ impl Spawn {
 /// What the command line asks for, checked before anything is made.
 pub(super) struct Asked {
     pub(super) job: Option<Job>,
-    prompt: Option<String>,
+    pub(super) prompt: Option<String>,
     /// What a lane for a bare command line is named after.
     words: Option<String>,
     /// Files that belong to the prompt.
@@ -242,7 +280,7 @@ impl Asked {
                 &args.command,
                 prompt.as_deref().unwrap_or_default(),
                 &session.dir,
-                &args.wishes.asked_in(args.tmux),
+                &asked_of(args),
             )?;
             let words: Vec<_> = args.command.iter().map(|w| w.to_string_lossy()).collect();
             return Ok(Asked { job: Some(job), prompt, words: Some(words.join(" ")), attached });
@@ -255,9 +293,14 @@ impl Asked {
             what: "the agent needs a prompt",
             example: "git proq spawn claude \"implement payments\", or -f task.md",
         })?;
-        let job = Job::agent(project, agent, &prompt, &session.dir, &args.wishes.asked_in(args.tmux))?;
+        let job = Job::agent(project, agent, &prompt, &session.dir, &asked_of(args))?;
         Ok(Asked { job: Some(job), prompt: Some(prompt), words: None, attached })
     }
+}
+
+/// What the run is to be like.
+fn asked_of(args: &Spawn) -> agent::Asked {
+    agent::Asked { purpose: args.mode.purpose(), ..args.wishes.asked_in(args.tmux) }
 }
 
 /// The files to give along, each of which can be read and has a name of its own.
@@ -355,7 +398,7 @@ fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
         say_json(session, lane, job, lane.state);
         return;
     }
-    session.ui.answer(format!("lane '{}' on branch {}, from {}", lane.name, lane.branch, lane.base));
+    session.ui.answer(format!("lane '{}' on branch {}, from {}", lane.name, lane.place.branch, lane.base));
     session.ui.answer(format!("  {}", lane.path.display()));
     match job {
         Some(job) => {
@@ -373,10 +416,10 @@ pub(super) fn hint(job: &Job, lane: &str) -> String {
     format!("{look} {lane}   wait for it: git proq wait {lane}")
 }
 
-fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: LaneState) {
+pub(super) fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: LaneState) {
     session.ui.object(Answer {
         lane: &lane.name,
-        branch: &lane.branch,
+        branch: &lane.place.branch,
         path: &lane.path,
         base: &lane.base,
         start: lane.start.to_string(),
@@ -390,55 +433,4 @@ fn say_json(session: &Session, lane: &LaneRecord, job: Option<&Job>, state: Lane
         refused: lane.refused.as_ref().map(|refused| refused.message.as_str()),
         dry_run: false,
     });
-}
-
-/// The run's end and its landing's, and the exit code of that.
-fn say_landing(session: &Session, lane: &LaneRecord, job: Option<&Job>, landing: &Landing) -> Exit {
-    if session.ui.json {
-        say_json(session, &landing.lane, job, landing.lane.state);
-    } else {
-        session.ui.answer(super::wait::line(lane, LaneState::Done));
-        session.ui.raw(&std::fs::read(&landing.log).unwrap_or_default());
-    }
-    if landing.unsaid {
-        session.ui.warn("its landing ended without a word; it is tried again after the next landing");
-    }
-    landing.exit
-}
-
-/// Follows the run with one line of progress, and passes its result on.
-pub(super) fn follow(session: &Session, project: &Project, lane: &LaneRecord, job: Option<&Job>) -> Done {
-    // From here on Ctrl-C leaves; the agent goes on under its supervisor.
-    crate::interrupt::disarm();
-    let bar = if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
-        ProgressBar::hidden()
-    } else {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(lane.name.clone());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        bar
-    };
-    let log = project.store.layout().run_log(&lane.name, lane.attempt);
-    let (now, state) = super::logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
-    super::wait::settle(project, lane)?;
-    if lane.auto_merge {
-        bar.set_message("landing");
-    }
-    let landing = lane.auto_merge.then(|| auto_merge::wait(project, lane)).transpose()?;
-    bar.finish_and_clear();
-    super::wait::signal(session, project, &now, state);
-    if let Some(landing) = landing.filter(|landing| landing.run == Some(LaneState::Done)) {
-        return Ok(say_landing(session, lane, job, &landing));
-    }
-    let lane = now;
-    if session.ui.json {
-        say_json(session, &lane, job, state);
-    } else {
-        session.ui.answer(super::wait::line(&lane, state));
-        super::send::say_what_waits(session, project, &lane.name);
-    }
-    Ok(super::wait::exit_of(state))
 }

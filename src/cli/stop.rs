@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_names;
+use super::complete::any_lane_names;
 use super::send::say_what_waits;
 use super::{Done, Failure, Session, report, wait};
 use crate::agent;
@@ -24,7 +24,7 @@ use crate::lane::{Inbox, effective_state};
 #[command(override_usage = "git proq stop [OPTIONS] LANE...\n       git proq stop [OPTIONS] --all")]
 pub(crate) struct Stop {
     /// The lanes whose agents are to end
-    #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(lane_names))]
+    #[arg(value_name = "LANE", required_unless_present = "all", add = ArgValueCompleter::new(any_lane_names))]
     pub(crate) lanes: Vec<String>,
     /// Every lane whose agent runs
     #[arg(long, conflicts_with = "lanes")]
@@ -47,14 +47,14 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
     let project = session.project_to_change()?;
     let mut names = Vec::new();
     if args.all {
-        for lane in project.lanes()? {
+        for lane in project.every_lane()? {
             if effective_state(&project, &lane)?.0.is_busy() {
                 names.push(lane.name);
             }
         }
     } else {
         for name in &args.lanes {
-            names.push(project.lane(name)?.name);
+            names.push(project.any_lane(name)?.name);
         }
     }
     if names.is_empty() {

@@ -64,8 +64,12 @@ struct Shown {
     title: String,
     /// What the run is for: `task`, or `conflict` where the lane's conflict is laid out.
     errand: &'static str,
+    /// What it is to come to: `build`, which means commits, `plan` or `answer`.
+    mode: String,
     prompt: String,
-    branch: String,
+    /// None when there is nothing to land.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
     base: String,
     #[serde(with = "path_form")]
     worktree: PathBuf,
@@ -105,7 +109,10 @@ fn read(session: &Session) -> Done {
         ));
     };
     line("lane", &shown.lane);
-    line("branch", &format!("{}, lands on {}", shown.branch, shown.base));
+    match &shown.branch {
+        Some(branch) => line("branch", &format!("{branch}, lands on {}", shown.base)),
+        None => line("mode", &format!("{}: look only; your last message is what is kept", shown.mode)),
+    }
     for glob in &shown.scope {
         line("scope", glob);
     }
@@ -133,9 +140,10 @@ fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
         prompt: std::fs::read_to_string(told).unwrap_or_default(),
         worktree: project.repo.here().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::find(&layout.report(&lane.name))?,
+        mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
+        branch: lane.branch().map(str::to_owned),
         lane: lane.name,
         title: lane.title,
-        branch: lane.branch,
         base: lane.base,
         scope: lane.scope,
         checks: lane.checks,

@@ -6,7 +6,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::lane_and_group_names;
+use super::complete::any_lane_and_group_names;
 use super::send::say_what_waits;
 use super::{Done, Failure, Session, ui};
 use crate::agent::{self, Until, Waited};
@@ -14,7 +14,7 @@ use crate::event::{Event, Name};
 use crate::explain::Exit;
 use crate::lane::{self, Project, effective_state};
 use crate::store::LockName;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneState};
 
 /// Wait for lanes' agents to end
 ///
@@ -34,7 +34,7 @@ use crate::store::records::{LaneRecord, LaneState};
 #[command(override_usage = "git proq wait [OPTIONS] [LANE|GROUP]...")]
 pub(crate) struct Wait {
     /// The lanes to wait for; without one, every lane whose agent runs
-    #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_and_group_names))]
+    #[arg(value_name = "LANE", add = ArgValueCompleter::new(any_lane_and_group_names))]
     pub(crate) lanes: Vec<String>,
     /// Until one of them has ended
     #[arg(long, conflicts_with = "all")]
@@ -69,7 +69,7 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
     let project = session.project()?;
     let lanes = match args.lanes.as_slice() {
         [] => at_work(&project)?,
-        names => lane::lanes_named(&project, names)?,
+        names => lane::any_named(&project, names)?,
     };
     if lanes.is_empty() {
         session.ui.say("no agent is running");
@@ -105,9 +105,9 @@ pub(super) fn run(session: &Session, args: &Wait) -> Done {
     Ok(told.into_iter().map(|(_, exit)| exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done))
 }
 
-fn at_work(project: &Project) -> Result<Vec<LaneRecord>, Failure> {
+fn at_work(project: &Project) -> Result<Vec<AnyLane>, Failure> {
     let mut lanes = Vec::new();
-    for lane in project.lanes()? {
+    for lane in project.every_lane()? {
         if effective_state(project, &lane)?.0.is_busy() {
             lanes.push(lane);
         }
@@ -143,7 +143,7 @@ fn time(text: &str) -> Result<Duration, String> {
 const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// Lets the supervisor write its event, which follows the state: who has waited for the end finds it in the log.
-pub(super) fn settle(project: &Project, lane: &LaneRecord) -> Result<(), Failure> {
+pub(super) fn settle(project: &Project, lane: &AnyLane) -> Result<(), Failure> {
     let since = Instant::now();
     let lock = LockName::Run(lane.name.clone());
     // The session of one that rests goes on.
@@ -157,14 +157,14 @@ pub(super) fn settle(project: &Project, lane: &LaneRecord) -> Result<(), Failure
 }
 
 /// Has the terminal tell that a run has ended.
-pub(super) fn signal(session: &Session, project: &Project, lane: &LaneRecord, state: LaneState) {
+pub(super) fn signal(session: &Session, project: &Project, lane: &AnyLane, state: LaneState) {
     let mut event = Event::now(Name::RunEnded, format!("lane '{}': {state}", lane.name));
     event.lane = Some(lane.name.clone());
     session.ui.signal(project, &event);
 }
 
 /// A lane and how it ended, on one line.
-pub(super) fn line(lane: &LaneRecord, state: LaneState) -> String {
+pub(super) fn line(lane: &AnyLane, state: LaneState) -> String {
     let more = lane.detail.as_deref().map(|d| format!(" ({d})")).unwrap_or_default();
     format!("{}: {}{more}", lane.name, ui::state(state))
 }

@@ -6,7 +6,7 @@ use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
 use crate::lane::effective_state;
 use crate::store::Record;
-use crate::store::records::{LaneRecord, LaneState, RunRecord, Strategy};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord, Strategy};
 
 /// Every lane on record, and the history.
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
@@ -22,12 +22,16 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
             out.extend(landed(scene, lane));
         }
     }
+    for look in &scene.looks {
+        out.extend(state(scene, look));
+        out.extend(runs(scene, look));
+    }
     out.extend(half_made(scene));
     out.extend(history(scene));
     out
 }
 
-fn of(lane: &LaneRecord) -> String {
+fn of<P>(lane: &LaneRecord<P>) -> String {
     format!("lane '{}'", lane.name)
 }
 
@@ -37,7 +41,7 @@ fn name(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
         let message = format!("the record of lane '{}' lies in a folder of another name", lane.name);
         out.push(Finding::error("lane-record", of(lane), message).left("it may be a copy made by hand"));
     }
-    let twins = |other: &&LaneRecord| other.path == lane.path || other.branch == lane.branch;
+    let twins = |other: &&LaneRecord| other.path == lane.path || other.place.branch == lane.place.branch;
     if let Some(other) = scene.lanes.iter().filter(|o| o.name < lane.name).find(twins) {
         let message = format!("lanes '{}' and '{}' claim the same branch or folder", other.name, lane.name);
         let why = "which of the two is right is for a person to judge";
@@ -52,7 +56,8 @@ fn name(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
 
 fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let mut out = Vec::new();
-    let LaneRecord { name, branch, base, .. } = lane;
+    let LaneRecord { name, base, .. } = lane;
+    let branch = &lane.place.branch;
     if scene.branch(branch).is_none() {
         let last = last_commit(scene, lane);
         let (fate, help) = match last {
@@ -81,7 +86,7 @@ fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
 
 /// The commit that a lane's worktree was at last.
 fn last_commit(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Oid> {
-    let admin = scene.registrations.iter().find(|r| r.id == lane.worktree_id)?;
+    let admin = scene.registrations.iter().find(|r| r.id == lane.place.worktree_id)?;
     let log = std::fs::read_to_string(admin.admin.join("logs/HEAD")).ok()?;
     let id = log.lines().last()?.split(' ').nth(1)?.parse().ok()?;
     scene.project.repo.has_object(id).then_some(id)
@@ -92,9 +97,11 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     if !lane.path.exists() {
         let message = format!("the folder of lane '{name}' is gone, and what was uncommitted in it");
         let found = Finding::error("lane-folder", of(lane), message);
-        let found = match scene.branch(&lane.branch) {
+        let found = match scene.branch(&lane.place.branch) {
             // Its commits are safe, so a new folder makes it whole.
-            Some(_) => found.help(format!("git worktree add -f {} {}", quoted(&lane.path), lane.branch)),
+            Some(_) => {
+                found.help(format!("git worktree add -f {} {}", quoted(&lane.path), lane.place.branch))
+            }
             None => found.help(format!("git proq cleanup {name}")),
         };
         return vec![found.left("it may be on a disk that is not there now")];
@@ -122,10 +129,10 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
 fn registration(scene: &Scene<'_>, lane: &LaneRecord, found: &Registration) -> Vec<Finding> {
     let mut out = Vec::new();
     let name = &lane.name;
-    if found.id != lane.worktree_id {
+    if found.id != lane.place.worktree_id {
         let message = format!(
             "git has lane '{name}' on record as '{}', the lane says '{}'",
-            found.id, lane.worktree_id
+            found.id, lane.place.worktree_id
         );
         out.push(
             Finding::error("lane-worktree", of(lane), message)
@@ -133,19 +140,19 @@ fn registration(scene: &Scene<'_>, lane: &LaneRecord, found: &Registration) -> V
                 .left("somebody has made its worktree anew"),
         );
     }
-    if let Some(on) = found.branch.as_ref().filter(|on| **on != lane.branch && !scene.is_held(name)) {
+    if let Some(on) = found.branch.as_ref().filter(|on| **on != lane.place.branch && !scene.is_held(name)) {
         let message =
             format!("lane '{name}' has '{on}' checked out, so what is committed there does not land");
         out.push(Finding::warning("lane-head", of(lane), message).help(format!(
             "git -C {} switch {}",
             quoted(&lane.path),
-            lane.branch
+            lane.place.branch
         )));
     }
     out
 }
 
-fn state(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
+fn state<P>(scene: &Scene<'_>, lane: &LaneRecord<P>) -> Option<Finding> {
     let name = &lane.name;
     match effective_state(scene.project, lane) {
         Err(e) => Some(Finding::of_error("lane-state", of(lane), &e)),
@@ -172,7 +179,7 @@ fn state(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
     }
 }
 
-fn runs(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
+fn runs<P>(scene: &Scene<'_>, lane: &LaneRecord<P>) -> Vec<Finding> {
     let layout = scene.project.store.layout();
     let mut out = Vec::new();
     for attempt in 1..=lane.attempt {
@@ -221,9 +228,9 @@ fn landed(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
         landed.onto,
         landed.commit.short()
     );
-    let help = match scene.branch(&lane.branch) {
+    let help = match scene.branch(&lane.place.branch) {
         Some(_) => format!("git proq merge {}", lane.name),
-        None => format!("git branch {} {}", lane.branch, landed.tip.short()),
+        None => format!("git branch {} {}", lane.place.branch, landed.tip.short()),
     };
     Some(
         Finding::error("lane-landed", of(lane), message)
@@ -252,7 +259,7 @@ fn history(scene: &Scene<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for past in layout.names_in("history") {
         let (subject, file) = (format!("removed lane {past}"), layout.folder_of("history", &past));
-        match LaneRecord::find(&file.join("lane.toml")) {
+        match AnyLane::find(&file.join("lane.toml")) {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let message = format!("the record of removed lane {past} is gone; nothing shows it any more");

@@ -63,7 +63,7 @@ impl Repair {
 fn end_run(project: &Project, name: &str) -> Result<(), Error> {
     // Who holds it is the supervisor, or somebody who takes the lane further.
     let Some(_lock) = project.store.locks().try_take(&LockName::Run(name.to_owned()))? else { return Ok(()) };
-    let lane = project.lane(name)?;
+    let lane = project.any_lane(name)?;
     // An agent that lives on holds the other lock; then it is orphaned, and `stop` ends it.
     if !lane.state.is_claimed() || project.store.locks().is_held(&LockName::Alive(name.to_owned()))? {
         return Ok(());
@@ -74,7 +74,7 @@ fn end_run(project: &Project, name: &str) -> Result<(), Error> {
         record.detail = Some("its supervisor ended without a word".to_owned());
     })?;
     debug_assert!(
-        project.lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
+        project.any_lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))
     );
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::finding::Finding;
 use crate::git::{Head, Oid, Registration};
 use crate::lane::{Error, Project};
-use crate::store::records::{LaneRecord, PreviewRecord, SnapRecord};
+use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, SnapRecord};
 use crate::store::{LockName, Record};
 
 /// A repository at one moment.
@@ -14,6 +14,8 @@ pub(super) struct Scene<'a> {
     pub(super) project: &'a Project,
     /// Lanes whose records can be read.
     pub(super) lanes: Vec<LaneRecord>,
+    /// Lanes that only look.
+    pub(super) looks: Vec<AnyLane>,
     /// Every folder of a lane.
     pub(super) lane_names: Vec<String>,
     /// Branches and git-proq's own refs, by full name.
@@ -38,6 +40,7 @@ impl<'a> Scene<'a> {
         let mut scene = Scene {
             project,
             lanes: Vec::new(),
+            looks: Vec::new(),
             lane_names: layout.names_in("lanes"),
             refs: BTreeMap::new(),
             registrations: project.repo.registrations(),
@@ -52,8 +55,9 @@ impl<'a> Scene<'a> {
         }
         for name in scene.lane_names.clone() {
             let record = layout.lane_record(&name);
-            let found = scene.read::<LaneRecord>("lane-record", format!("lane '{name}'"), &record);
-            scene.lanes.extend(found);
+            let found = scene.read::<AnyLane>("lane-record", format!("lane '{name}'"), &record);
+            scene.looks.extend(found.clone().filter(|lane| lane.purpose().is_some()));
+            scene.lanes.extend(found.and_then(|lane| lane.with_tree().ok()));
             if project.store.locks().is_held(&LockName::Run(name.clone()))? {
                 scene.held.insert(name);
             }

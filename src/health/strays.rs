@@ -29,7 +29,7 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     for (name, _) in scene.below(&prefix) {
         let branch = format!("{}/{name}", project.settings.prefix);
-        let known = scene.lanes.iter().any(|lane| lane.branch == branch);
+        let known = scene.lanes.iter().any(|lane| lane.place.branch == branch);
         if let Some(shown) = name.strip_suffix("-preview") {
             let open = scene.preview.as_ref().is_some_and(|open| open.branch == branch);
             let on = scene.head == Some(crate::git::Head::Branch(branch.clone()));
@@ -56,7 +56,7 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
 fn registration(scene: &Scene<'_>, found: &Registration) -> Option<Finding> {
     let home = scene.project.lanes_dir();
     let name = found.path.file_name()?.to_str()?;
-    let known = scene.lanes.iter().any(|lane| lane.path == found.path || lane.worktree_id == found.id);
+    let known = scene.lanes.iter().any(|lane| lane.path == found.path || lane.place.worktree_id == found.id);
     if found.path.parent() != Some(&home) || known || scene.has_lane(name) || is_held(scene, name) {
         return None;
     }
@@ -90,7 +90,7 @@ fn folders(scene: &Scene<'_>) -> Vec<Finding> {
             || scene.registrations.iter().any(|r| r.path == path)
             || removed.contains(&path)
             || scene.has_lane(&name);
-        let ours = name == ".gitignore" || name == ".resolve";
+        let ours = name == ".gitignore" || name == ".resolve" || name == ".look";
         if known || ours || is_held(scene, &name) {
             continue;
         }

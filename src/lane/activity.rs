@@ -5,7 +5,7 @@ use crate::store::Record;
 use crate::store::records::{Activity, ActivityRecord, LaneRecord};
 
 /// What there is to say, if it is anything but that the agent works. A record that cannot be read says nothing.
-pub(super) fn doing(project: &Project, lane: &LaneRecord) -> Option<String> {
+pub(super) fn doing<P>(project: &Project, lane: &LaneRecord<P>) -> Option<String> {
     let path = project.store.layout().run_activity(&lane.name, lane.attempt);
     let record = ActivityRecord::find(&path).ok()??;
     let more = record.message.map(|text| format!(": {text}")).unwrap_or_default();

@@ -31,13 +31,17 @@ fn files_in(dir: &Path) -> Result<Vec<PathBuf>, Error> {
 /// # Errors
 /// When one cannot be read, or two have the same name.
 pub(crate) fn attach(project: &Project, name: &str, files: &[PathBuf]) -> Result<(), Error> {
+    copy_into(&project.store.layout().attachments(name), files)
+}
+
+/// Copies files into a folder, which is made when there are any.
+pub(super) fn copy_into(dir: &Path, files: &[PathBuf]) -> Result<(), Error> {
     if files.is_empty() {
         return Ok(());
     }
-    let dir = project.store.layout().attachments(name);
-    make_private(&dir)?;
+    make_private(dir)?;
     for file in files {
-        copy(file, &dir)?;
+        copy(file, dir)?;
     }
     Ok(())
 }

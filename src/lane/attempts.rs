@@ -1,10 +1,10 @@
 //! Owns groups: lanes that are several attempts at one task, made together, of which one is to land.
 
 use super::{Error, Project};
-use crate::store::records::LaneRecord;
+use crate::store::records::{AnyLane, LaneRecord};
 
 /// What sorts lanes so that the attempts of one group stand together, in the order of their numbers.
-pub(crate) fn in_groups(lane: &LaneRecord) -> (String, bool, usize, String) {
+pub(crate) fn in_groups<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
     let first = lane.group.as_ref().unwrap_or(&lane.name);
     (first.clone(), lane.group.is_some(), lane.name.len(), lane.name.clone())
 }
@@ -25,11 +25,28 @@ pub(crate) fn attempts(project: &Project, group: &str) -> Result<Vec<LaneRecord>
 /// # Errors
 /// [`Error::Unknown`] when a name is neither.
 pub(crate) fn named(project: &Project, names: &[String]) -> Result<Vec<LaneRecord>, Error> {
-    let mut out: Vec<LaneRecord> = Vec::new();
+    each_once(names, |name| project.lane(name), |group| attempts(project, group))
+}
+
+/// The same of any lanes.
+///
+/// # Errors
+/// As [`named`].
+pub(crate) fn any_named(project: &Project, names: &[String]) -> Result<Vec<AnyLane>, Error> {
+    let group = |group: &str| Ok(attempts(project, group)?.into_iter().map(LaneRecord::any).collect());
+    each_once(names, |name| project.any_lane(name), group)
+}
+
+fn each_once<P>(
+    names: &[String],
+    find: impl Fn(&str) -> Result<LaneRecord<P>, Error>,
+    attempts: impl Fn(&str) -> Result<Vec<LaneRecord<P>>, Error>,
+) -> Result<Vec<LaneRecord<P>>, Error> {
+    let mut out: Vec<LaneRecord<P>> = Vec::new();
     for name in names {
-        let mut found = match project.lane(name) {
+        let mut found = match find(name) {
             Ok(lane) => vec![lane],
-            Err(unknown) => Some(attempts(project, name)?).filter(|all| !all.is_empty()).ok_or(unknown)?,
+            Err(unknown) => Some(attempts(name)?).filter(|all| !all.is_empty()).ok_or(unknown)?,
         };
         found.retain(|lane| out.iter().all(|known| known.name != lane.name));
         out.extend(found);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Error, Inbox, Operation, Project, effective_state, messages_wait};
 use crate::event;
 use crate::explain::Exit;
-use crate::store::records::{LaneRecord, LaneState, Refusal, Step};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, Refusal, Step};
 use crate::store::{LockName, Record, now};
 
 /// The lanes that are to land by themselves on one of these branches and have not, though nobody is at it: they were refused,
@@ -32,22 +32,15 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 ///
 /// # Errors
 /// [`Error::Unknown`] when nothing is known of it any more.
-pub(crate) fn became(project: &Project, lane: &LaneRecord) -> Result<(PathBuf, LaneRecord), Error> {
+pub(crate) fn became(project: &Project, lane: &AnyLane) -> Result<(PathBuf, AnyLane), Error> {
     let layout = project.store.layout();
-    let here = LaneRecord::find(&layout.lane_record(&lane.name))?;
+    let here = AnyLane::find(&layout.lane_record(&lane.name))?;
     if let Some(now) = here.filter(|now| now.is_same_lane(lane)) {
         return Ok((layout.lane(&now.name), now));
     }
-    let past = project.past_lanes().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
+    let past = project.every_past_lane().into_iter().rfind(|(_, past)| past.is_same_lane(lane));
     let past = past.map(|(name, past)| (layout.history().join(name), past));
     past.ok_or_else(|| Error::Unknown { name: lane.name.clone(), similar: None })
-}
-
-impl LaneRecord {
-    /// Whether two records are of one lane, and not of two that had a name one after the other.
-    pub(crate) fn is_same_lane(&self, other: &LaneRecord) -> bool {
-        (&self.name, self.created, self.start) == (&other.name, other.created, other.start)
-    }
 }
 
 /// Whether a lane is to land by itself, and can. What was sent to its agent has to be told first.
@@ -66,7 +59,7 @@ pub(crate) fn waits_to_be_told(project: &Project, lane: &str) -> Option<String> 
 }
 
 /// Writes down that a lane did not land by itself. It stays as it is, and is tried again after the next landing on its base.
-pub(crate) fn refuse_landing(project: &Project, lane: &LaneRecord, why: &str, exit: Exit) {
+pub(crate) fn refuse_landing<P>(project: &Project, lane: &LaneRecord<P>, why: &str, exit: Exit) {
     let refusal = Refusal { at: now(), message: why.to_owned(), exit: exit.code() };
     let noted = project.update_lane(&lane.name, |record| {
         if record.is_same_lane(lane) {
@@ -86,7 +79,7 @@ pub(super) fn take_off<'s>(op: &Operation<'_>, steps: impl Iterator<Item = &'s S
     for step in steps {
         let Step::File { path, new: Some(new), .. } = step else { continue };
         let Some(name) = landed_in(path, new) else { continue };
-        let Some(lane) = LaneRecord::find(&layout.lane_record(&name))? else { continue };
+        let Some(lane) = AnyLane::find(&layout.lane_record(&name))? else { continue };
         if lane.auto_merge {
             op.update_lane(&name, |record| record.auto_merge = false)?;
             op.project.listener.step(format!("lane '{name}' does not land by itself any more"));

@@ -8,7 +8,7 @@ use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_
 use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
-use crate::store::records::{LaneRecord, LaneState, Step};
+use crate::store::records::{LaneRecord, LaneState, Step, Tree};
 use crate::store::{Guard, LockName, make_private, now, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
@@ -74,18 +74,19 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
     if project.repo.branch_tip(prefix)?.is_some() {
         return Err(Error::PrefixTaken { prefix: prefix.clone() });
     }
-    let name = match &asked.name {
-        Some(name) => {
-            // What stands there while the name is held belongs to a lane that is being made or removed.
-            if project.store.locks().is_held(&LockName::Run(name.to_string()))? {
-                return Err(Error::Taken { name: name.to_string() });
-            }
-            require_free(project, name)?;
-            name.clone()
-        }
-        None => free_name(project, &Name::from_prompt(asked.called()))?,
-    };
+    let name = choose_name(project, asked.name.as_ref(), asked.called())?;
     Ok(Plan::new(project, name, asked))
+}
+
+/// The name that was asked for, which has to be free, or one made from what the lane is called.
+pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str) -> Result<Name, Error> {
+    let Some(name) = asked else { return free_name(project, &Name::from_prompt(called)) };
+    // What stands there while the name is held belongs to a lane that is being made or removed.
+    if project.store.locks().is_held(&LockName::Run(name.to_string()))? {
+        return Err(Error::Taken { name: name.to_string() });
+    }
+    require_free(project, name)?;
+    Ok(name.clone())
 }
 
 impl<'a> Plan<'a> {
@@ -151,7 +152,7 @@ fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
 pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
     project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
-    let (plan, lock) = hold_name(project, plan)?;
+    let (plan, lock) = hold_plan(project, plan)?;
     let lane = operate(project, "spawn", |op| Steps { op, plan: &plan }.make())?;
     Ok(Created { lane, lock })
 }
@@ -212,7 +213,7 @@ pub(crate) fn create_attempts<'a>(
     }
     make_private(project.store.layout().root())?;
     let locks = loop {
-        let held: Result<Vec<_>, _> = plans.iter().map(|plan| hold_name(project, plan)).collect();
+        let held: Result<Vec<_>, _> = plans.iter().map(|plan| hold_plan(project, plan)).collect();
         match held {
             Ok(held) => break held.into_iter().map(|(_, lock)| lock),
             Err(e) if asked.name.is_none() && e.is_taken() => {
@@ -240,23 +241,33 @@ pub(crate) fn make_anew(
     Ok((removed, lane))
 }
 
-fn hold_name<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
-    let mut plan = plan.clone();
+fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
+    let asked = &plan.asked;
+    let (name, lock) = hold_name(project, &plan.name, asked.name.as_ref(), asked.called())?;
+    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone()) };
+    Ok((plan, lock))
+}
+
+/// Takes the run lock of a name that was free a moment ago, or of another one where none was asked for.
+pub(super) fn hold_name(
+    project: &Project,
+    name: &Name,
+    asked: Option<&Name>,
+    called: &str,
+) -> Result<(Name, Guard), Error> {
+    let mut name = name.clone();
     for _ in 0..TRIES {
-        let lock = LockName::Run(plan.name.to_string());
-        let held = project.store.locks().try_take(&lock)?;
-        let free = require_free(project, &plan.name);
-        match (held, free, &plan.asked.name) {
-            (Some(guard), Ok(()), _) => return Ok((plan, guard)),
+        let held = project.store.locks().try_take(&LockName::Run(name.to_string()))?;
+        let free = require_free(project, &name);
+        match (held, free, asked) {
+            (Some(guard), Ok(()), _) => return Ok((name, guard)),
             (None, _, Some(name)) => return Err(Error::Taken { name: name.to_string() }),
             (Some(_), Err(e), Some(_)) => return Err(e),
             _ => {}
         }
-        let wish = Name::from_prompt(plan.asked.called());
-        let name = free_name(project, &wish)?;
-        plan = Plan::new(project, name, plan.asked);
+        name = free_name(project, &Name::from_prompt(called))?;
     }
-    Err(Error::Taken { name: plan.name.to_string() })
+    Err(Error::Taken { name: name.to_string() })
 }
 
 struct Steps<'a, 'p> {
@@ -368,9 +379,13 @@ impl Steps<'_, '_> {
         let lane = LaneRecord {
             name: plan.name.to_string(),
             title: title_of(plan.asked.called()).unwrap_or_else(|| plan.name.to_string()),
-            branch: plan.branch.clone(),
+            place: Tree {
+                branch: plan.branch.clone(),
+                worktree_id: git_dir
+                    .file_name()
+                    .map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
+            },
             path: plan.path.clone(),
-            worktree_id: git_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
             base: plan.asked.base.branch.clone(),
             // What is carried over is the lane's own work.
             start: plan.asked.base.start,
@@ -395,7 +410,7 @@ impl Steps<'_, '_> {
 }
 
 /// The first line of a prompt that says something, at most 120 characters.
-fn title_of(prompt: &str) -> Option<String> {
+pub(super) fn title_of(prompt: &str) -> Option<String> {
     let line = prompt.lines().map(str::trim).find(|l| !l.is_empty())?;
     plain_title(line.trim_start_matches('#'))
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::UndoError;
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
+use crate::store::records::Purpose;
 use crate::{config, git, process, store};
 
 /// An error about a lane.
@@ -58,6 +59,14 @@ pub enum Error {
         name: String,
         /// A lane with a similar name.
         similar: Option<String>,
+    },
+    /// It only looks, and what was asked for takes a branch.
+    #[error("lane '{name}' has no branch and no changes of its own: it is {}", super::look::with_article(*purpose))]
+    NoTree {
+        /// The lane.
+        name: String,
+        /// What it is for.
+        purpose: Purpose,
     },
     /// Its agent is at work.
     #[error("the agent of lane '{name}' is running; nothing was changed")]
@@ -415,6 +424,7 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
+            Error::NoTree { name, .. } => vec![format!("read it: git proq show {name}").into()],
             Error::Busy { name } => vec![
                 format!("wait for it: git proq wait {name}").into(),
                 format!("or stop it: git proq stop {name}").into(),
@@ -447,7 +457,7 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Name { .. } | Error::NeedsOnto { .. } => Exit::Usage,
+            Error::Name { .. } | Error::NeedsOnto { .. } | Error::NoTree { .. } => Exit::Usage,
             Error::Unfinished { source, .. } => source.exit(),
             Error::Undo(e) => e.exit(),
             Error::Git(e) => e.exit(),

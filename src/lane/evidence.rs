@@ -146,7 +146,7 @@ pub(crate) fn look(
     let state = effective_state(project, lane)?.0;
     let busy = state.is_busy();
     let mut evidence = Evidence {
-        tip: repo.branch_tip(&lane.branch)?,
+        tip: repo.branch_tip(&lane.place.branch)?,
         folder_gone: !lane.path.exists(),
         busy: busy.then_some(state),
         ..Evidence::default()
@@ -202,7 +202,7 @@ fn elsewhere(
     worktree: &Worktree,
     tip: Option<Oid>,
 ) -> Result<Option<(String, Oid)>, Error> {
-    if worktree.branch.as_deref() == Some(lane.branch.as_str()) {
+    if worktree.branch.as_deref() == Some(lane.place.branch.as_str()) {
         return Ok(None);
     }
     let Some(head) = worktree.head(&project.repo)? else { return Ok(None) };

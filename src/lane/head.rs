@@ -19,7 +19,7 @@ pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option
     let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
         return Ok(Some("its worktree is gone".to_owned()));
     };
-    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.branch)?) else {
+    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.place.branch)?) else {
         return Ok(None);
     };
     if is_on_own(worktree, lane) || repo.is_ancestor(head, tip)? || !is_own(project, lane, head)? {
@@ -27,12 +27,12 @@ pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option
     }
     let strange = strangers(project, lane, (tip, head))?;
     if strange.is_none() && repo.is_ancestor(tip, head)? {
-        let name = format!("refs/heads/{}", lane.branch);
+        let name = format!("refs/heads/{}", lane.place.branch);
         repo.swap_ref(&name, head, tip, "git-proq: follow HEAD")?;
         return Ok(None);
     }
     let with = strange.map(|other| format!(" with those of lane '{other}'")).unwrap_or_default();
-    Ok(Some(format!("commits{with} on {}, not on {}", place(worktree, head), lane.branch)))
+    Ok(Some(format!("commits{with} on {}, not on {}", place(worktree, head), lane.place.branch)))
 }
 
 /// Why what is uncommitted in a lane must not be committed where its worktree is: the commit would go to a branch of
@@ -44,8 +44,8 @@ pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Opti
     if is_on_own(worktree, lane) {
         return Ok(None);
     }
-    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.branch)?) else {
-        return Ok(Some(format!("HEAD is not on {}", lane.branch)));
+    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.place.branch)?) else {
+        return Ok(Some(format!("HEAD is not on {}", lane.place.branch)));
     };
     let made_here = match &worktree.branch {
         Some(branch) => !is_known(project, &worktrees, lane, branch)? && is_made_here(project, lane, branch)?,
@@ -55,12 +55,12 @@ pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Opti
         || (repo.is_ancestor(tip, head)?
             && is_own(project, lane, head)?
             && strangers(project, lane, (tip, head))?.is_none());
-    let why = || format!("HEAD is on {}, not on {}", place(worktree, head), lane.branch);
+    let why = || format!("HEAD is on {}, not on {}", place(worktree, head), lane.place.branch);
     Ok((!made_here || !fits).then(why))
 }
 
 fn is_on_own(worktree: &Worktree, lane: &LaneRecord) -> bool {
-    worktree.branch.as_deref() == Some(lane.branch.as_str())
+    worktree.branch.as_deref() == Some(lane.place.branch.as_str())
 }
 
 fn place(worktree: &Worktree, head: Oid) -> String {
@@ -73,7 +73,7 @@ fn is_own(project: &Project, lane: &LaneRecord, head: Oid) -> Result<bool, Error
     if moves.iter().any(|step| step.to == head && step.made()) {
         return Ok(true);
     }
-    let own = format!("refs/heads/{}", lane.branch);
+    let own = format!("refs/heads/{}", lane.place.branch);
     Ok(!project.repo.is_reached_by_others(head, &own)?)
 }
 
@@ -86,7 +86,7 @@ fn is_known(
 ) -> Result<bool, Error> {
     let mut others = worktrees.iter().filter(|worktree| worktree.path != lane.path);
     let shown = others.any(|worktree| worktree.branch.as_deref() == Some(branch));
-    Ok(shown || project.lanes()?.iter().any(|other| other.base == branch || other.branch == branch))
+    Ok(shown || project.lanes()?.iter().any(|other| other.base == branch || other.place.branch == branch))
 }
 
 /// Whether a branch came to be when the lane's worktree went to it.
@@ -104,7 +104,7 @@ fn strangers(project: &Project, lane: &LaneRecord, (tip, head): (Oid, Oid)) -> R
     from.extend(repo.branch_tip(&lane.base)?);
     let all = repo.ahead_of_all(head, &from)?;
     for other in project.lanes()?.iter().filter(|other| other.name != lane.name) {
-        let Some(theirs) = repo.branch_tip(&other.branch)? else { continue };
+        let Some(theirs) = repo.branch_tip(&other.place.branch)? else { continue };
         if repo.ahead_of_all(head, &[&from[..], &[theirs]].concat())? < all {
             return Ok(Some(other.name.clone()));
         }

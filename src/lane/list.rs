@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use super::{Error, Inbox, Project};
 use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
 use crate::store::LockName;
-use crate::store::records::{LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneRecord, LaneState};
 
 /// One lane as a list shows it.
 #[derive(Debug, Clone)]
 pub(crate) struct View {
     /// Its record.
-    pub(crate) lane: LaneRecord,
+    pub(crate) lane: AnyLane,
     /// Its state now, which the record alone does not tell.
     pub(crate) state: LaneState,
     /// More about the state.
@@ -35,9 +35,9 @@ pub(super) const DIED: &str = "its supervisor ended without a word";
 const ENDED: &str = "its agent has ended; what came of it is being written";
 
 /// The state of a lane, with what the locks say. `(state, detail)`.
-pub(crate) fn effective_state(
+pub(crate) fn effective_state<P>(
     project: &Project,
-    lane: &LaneRecord,
+    lane: &LaneRecord<P>,
 ) -> Result<(LaneState, Option<String>), Error> {
     let claimed = lane.state.is_claimed();
     let locks = project.store.locks();
@@ -58,7 +58,7 @@ pub(crate) fn effective_state(
     }
     // The supervisor writes its last word before it lets go, so read that again.
     let path = project.store.layout().lane_record(&lane.name);
-    if let Ok(Some(now)) = <LaneRecord as crate::store::Record>::find(&path)
+    if let Ok(Some(now)) = <AnyLane as crate::store::Record>::find(&path)
         && !now.state.is_claimed()
     {
         return Ok((now.state, now.detail));
@@ -75,21 +75,28 @@ pub(crate) fn state_after(project: &Project, lane: &str, state: LaneState) -> La
     if project.store.layout().resolve(lane).exists() { LaneState::Conflict } else { state }
 }
 
-/// Looks at every lane.
-pub(crate) fn views(project: &Project, lanes: Vec<LaneRecord>) -> Result<Vec<View>, Error> {
-    let folders: Vec<PathBuf> = lanes.iter().map(|l| l.path.clone()).collect();
+/// Looks at every lane. In the checkout that others have, one that only looks has left nothing.
+pub(crate) fn views(project: &Project, lanes: Vec<AnyLane>) -> Result<Vec<View>, Error> {
+    let own = lanes.iter().filter(|lane| lane.branch().is_some());
+    let folders: Vec<PathBuf> = own.map(|lane| lane.path.clone()).collect();
     let others = || lanes.into_iter().map(|lane| view(project, lane)).collect::<Vec<_>>();
     let (dirt, views) = statuses(&project.repo, &folders, others);
-    let known = views.into_iter().zip(dirt);
-    known.map(|(view, dirt)| tell_rest(project, View { dirt, ..view? })).collect()
+    let mut dirt = dirt.into_iter();
+    let with_dirt = |view: Result<View, Error>| {
+        let view = view?;
+        let dirt = view.lane.branch().and_then(|_| dirt.next()).flatten();
+        tell_rest(project, View { dirt, ..view })
+    };
+    views.into_iter().map(with_dirt).collect()
 }
 
 /// A lane that rests is told to be done.
 fn tell_rest(project: &Project, view: View) -> Result<View, Error> {
+    let Ok(lane) = view.lane.clone().with_tree() else { return Ok(view) };
     let rests = view.state == LaneState::Running
         && view.dirt.is_some()
-        && super::is_idle(project, &view.lane)
-        && super::has_work(project, &view.lane, view.dirt.clone())?;
+        && super::is_idle(project, &lane)
+        && super::has_work(project, &lane, view.dirt.clone())?;
     Ok(match rests {
         true => View { state: LaneState::Done, detail: Some(super::RESTS.to_owned()), ..view },
         false => view,
@@ -97,14 +104,15 @@ fn tell_rest(project: &Project, view: View) -> Result<View, Error> {
 }
 
 /// A lane without a look into its worktree.
-fn view(project: &Project, lane: LaneRecord) -> Result<View, Error> {
+fn view(project: &Project, lane: AnyLane) -> Result<View, Error> {
     let (state, detail) = effective_state(project, &lane)?;
-    let tip = project.repo.branch_tip(&lane.branch)?;
-    let distance = match (tip, project.repo.branch_tip(&lane.base)?) {
+    let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
+    let base = tip.map(|_| project.repo.branch_tip(&lane.base)).transpose()?.flatten();
+    let distance = match (tip, base) {
         (Some(tip), Some(base)) => Some(project.repo.distance(tip, base)?),
         _ => None,
     };
-    let folder_gone = !lane.path.exists();
+    let folder_gone = lane.branch().is_some() && !lane.path.exists();
     let waiting = Inbox::of(project, &lane.name).count();
     Ok(View { lane, state, detail, tip, folder_gone, distance, waiting, dirt: None })
 }

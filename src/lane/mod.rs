@@ -1,6 +1,7 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
 mod activity;
+mod apart;
 mod aside;
 mod ask;
 mod attach;
@@ -20,6 +21,7 @@ mod history;
 mod inbox;
 mod leftovers;
 mod list;
+mod look;
 mod name;
 mod neighbours;
 mod op_log;
@@ -43,8 +45,9 @@ mod trash;
 mod undo;
 mod undo_error;
 
+pub(crate) use apart::{close_apart, open_apart};
 pub(crate) use attach::{attach, attachments, past_attachments};
-pub(crate) use attempts::{attempts, in_groups, named as lanes_named};
+pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};
 pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land, waits_to_be_told};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
@@ -60,6 +63,10 @@ pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
 pub(crate) use inbox::{Inbox, Letter, Taken, waiting_in, waits as messages_wait};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
+pub(crate) use look::{
+    LookPlan, NewLook, Where, answer_of, create_look, last_answer, plan_look, refuse_busy, remove_look,
+    today, with_article,
+};
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};
 pub(crate) use operation::{Operation, operate};

@@ -63,7 +63,7 @@ pub(crate) fn neighbours(project: &Project, start: Oid, scope: &Scope) -> Result
 /// The files that a lane's commits change, as long as they have not landed.
 fn committed(project: &Project, lane: &LaneRecord) -> Result<Vec<RepoPath>, Error> {
     let repo = &project.repo;
-    let Some(tip) = repo.branch_tip(&lane.branch)? else { return Ok(Vec::new()) };
+    let Some(tip) = repo.branch_tip(&lane.place.branch)? else { return Ok(Vec::new()) };
     let mut from = lane.start;
     if let Some(base) = repo.branch_tip(&lane.base)? {
         if lane.landed_on(repo, tip, base)? {

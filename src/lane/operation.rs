@@ -11,7 +11,7 @@ use super::{Checkout, Error, Project};
 use crate::event;
 use crate::fault;
 use crate::git::{Oid, RefMove, Restored, Snapshot};
-use crate::store::records::{LaneRecord, Step};
+use crate::store::records::{AnyLane, LaneRecord, Step};
 use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, now};
 
 /// Something to do once an operation has ended.
@@ -187,7 +187,12 @@ impl<'p> Operation<'p> {
     }
 
     /// Tells the event log, once the operation has ended well.
-    pub(crate) fn tell(&self, event: event::Name, lane: Option<&LaneRecord>, message: impl Into<String>) {
+    pub(crate) fn tell<P: Clone + 'static>(
+        &self,
+        event: event::Name,
+        lane: Option<&LaneRecord<P>>,
+        message: impl Into<String>,
+    ) {
         let (lane, message) = (lane.cloned(), message.into());
         self.after(move |project| project.tell(event, lane.as_ref(), message));
     }
@@ -225,19 +230,15 @@ impl<'p> Operation<'p> {
     pub(crate) fn lane_step(
         &self,
         name: &str,
-        change: impl FnOnce(&mut LaneRecord),
+        change: impl FnOnce(&mut AnyLane),
     ) -> Result<Option<Step>, Error> {
         let path = self.project.store.layout().lane_record(name);
-        let mut record = LaneRecord::load(&path)?;
-        let before = record.clone();
-        change(&mut record);
-        if record == before {
-            return Ok(None);
+        let before = AnyLane::load(&path)?;
+        let record = before.clone().changed(change);
+        match record == before {
+            true => Ok(None),
+            false => self.record_step(&path, Some(record.text(&path)?)).map(Some),
         }
-        if record.state != before.state {
-            record.updated = now();
-        }
-        self.record_step(&path, Some(record.text(&path)?)).map(Some)
     }
 
     /// A record's path as the journal has it.
@@ -249,16 +250,11 @@ impl<'p> Operation<'p> {
     pub(crate) fn update_lane(
         &self,
         name: &str,
-        change: impl FnOnce(&mut LaneRecord),
-    ) -> Result<LaneRecord, Error> {
+        change: impl FnOnce(&mut AnyLane),
+    ) -> Result<AnyLane, Error> {
         let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
-        let mut record = LaneRecord::load(&path)?;
-        let state = record.state;
-        change(&mut record);
-        if record.state != state {
-            record.updated = now();
-        }
+        let record = AnyLane::load(&path)?.changed(change);
         self.write_held(&path, Some(record.text(&path)?))?;
         Ok(record)
     }

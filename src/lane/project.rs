@@ -11,7 +11,7 @@ use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
-use crate::store::records::{LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, Limit, LockName, Record, Store, now};
 
 /// Everything a command works with.
@@ -118,8 +118,13 @@ impl Project {
         branch.strip_prefix(self.settings.prefix.as_str()).is_some_and(|rest| rest.starts_with('/'))
     }
 
-    /// Every lane on record, by name. A record that cannot be read is named in a warning and left out.
+    /// Every lane on record that can be landed, by name. A record that cannot be read is named in a warning and left out.
     pub(crate) fn lanes(&self) -> Result<Vec<LaneRecord>, Error> {
+        Ok(self.every_lane()?.into_iter().filter_map(|lane| lane.with_tree().ok()).collect())
+    }
+
+    /// The same of every lane, those that only look too.
+    pub(crate) fn every_lane(&self) -> Result<Vec<AnyLane>, Error> {
         let dir = self.store.layout().lanes();
         let mut names = Vec::new();
         match std::fs::read_dir(&dir) {
@@ -134,7 +139,7 @@ impl Project {
         names.sort_unstable();
         let mut out = Vec::new();
         for name in names {
-            match LaneRecord::find(&self.store.layout().lane_record(&name)) {
+            match AnyLane::find(&self.store.layout().lane_record(&name)) {
                 Ok(found) => out.extend(found),
                 Err(e) => self.listener.warn(format!("lane '{name}': {e}")),
             }
@@ -142,25 +147,35 @@ impl Project {
         Ok(out)
     }
 
-    /// A lane by its name or its branch.
+    /// A lane that can be landed, by its name or its branch.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], and [`Error::NoTree`] for one that only looks.
     pub(crate) fn lane(&self, asked: &str) -> Result<LaneRecord, Error> {
+        let lane = self.any_lane(asked)?;
+        let name = lane.name.clone();
+        lane.with_tree().map_err(|purpose| Error::NoTree { name, purpose })
+    }
+
+    /// Any lane by its name or its branch.
+    pub(crate) fn any_lane(&self, asked: &str) -> Result<AnyLane, Error> {
         let prefix = format!("{}/", self.settings.prefix);
         let name = asked.strip_prefix(&prefix).unwrap_or(asked);
-        let unknown = || -> Result<LaneRecord, Error> {
+        let unknown = || -> Result<AnyLane, Error> {
             let similar = self.similar(name)?;
             Err(Error::Unknown { name: asked.chars().take(80).collect(), similar })
         };
         if Name::parse(name).is_err() {
             return unknown();
         }
-        match LaneRecord::find(&self.store.layout().lane_record(name))? {
+        match AnyLane::find(&self.store.layout().lane_record(name))? {
             Some(record) => Ok(record),
             None => unknown(),
         }
     }
 
     /// Refuses a lane in which something runs.
-    pub(crate) fn require_idle(&self, lane: &LaneRecord) -> Result<(), Error> {
+    pub(crate) fn require_idle<P>(&self, lane: &LaneRecord<P>) -> Result<(), Error> {
         if effective_state(self, lane)?.0.is_busy() {
             return Err(Error::Busy { name: lane.name.clone() });
         }
@@ -173,18 +188,29 @@ impl Project {
     /// # Errors
     /// [`Error::Busy`]; an agent that lives on without its supervisor counts too.
     pub(crate) fn hold_idle(&self, asked: &str) -> Result<(LaneRecord, Guard), Error> {
-        let lane = self.lane(asked)?;
+        let (lane, lock) = self.hold_any_idle(&self.lane(asked)?.name)?;
+        let name = lane.name.clone();
+        let lane = lane.with_tree().map_err(|purpose| Error::NoTree { name, purpose })?;
+        Ok((lane, lock))
+    }
+
+    /// The same for any lane.
+    ///
+    /// # Errors
+    /// As [`Project::hold_idle`].
+    pub(crate) fn hold_any_idle(&self, asked: &str) -> Result<(AnyLane, Guard), Error> {
+        let lane = self.any_lane(asked)?;
         self.require_idle(&lane)?;
         let lock = self.store.locks().take(&LockName::Run(lane.name.clone()))?;
         if self.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }
-        Ok((self.settle_dead(self.lane(&lane.name)?)?, lock))
+        Ok((self.settle_dead(self.any_lane(&lane.name)?)?, lock))
     }
 
     /// Writes down the end of a run that nobody did who could. The caller holds the run lock: whoever looks at the lane from
     /// now on would take that for a supervisor's.
-    pub(crate) fn settle_dead(&self, lane: LaneRecord) -> Result<LaneRecord, Error> {
+    pub(crate) fn settle_dead(&self, lane: AnyLane) -> Result<AnyLane, Error> {
         if !lane.state.is_claimed() {
             return Ok(lane);
         }
@@ -203,22 +229,28 @@ impl Project {
     }
 
     /// A removed lane by `name@N`.
-    pub(crate) fn past_lane(&self, asked: &str) -> Result<Option<(PathBuf, LaneRecord)>, Error> {
+    pub(crate) fn past_lane(&self, asked: &str) -> Result<Option<(PathBuf, AnyLane)>, Error> {
         let Some((name, number)) = asked.split_once('@') else { return Ok(None) };
         if Name::parse(name).is_err() || number.parse::<u32>().is_err() {
             return Ok(None);
         }
         let dir = self.store.layout().history().join(asked);
-        Ok(LaneRecord::find(&dir.join("lane.toml"))?.map(|record| (dir, record)))
+        Ok(AnyLane::find(&dir.join("lane.toml"))?.map(|record| (dir, record)))
     }
 
-    /// Removed lanes, as `(name@N, record)`, by name.
+    /// Removed lanes that could have been landed, as `(name@N, record)`, by name.
     pub(crate) fn past_lanes(&self) -> Vec<(String, LaneRecord)> {
+        let past = self.every_past_lane().into_iter();
+        past.filter_map(|(name, lane)| Some((name, lane.with_tree().ok()?))).collect()
+    }
+
+    /// The same of every removed lane.
+    pub(crate) fn every_past_lane(&self) -> Vec<(String, AnyLane)> {
         let dir = self.store.layout().history();
         let Ok(entries) = std::fs::read_dir(&dir) else { return Vec::new() };
         let mut out = Vec::new();
         for name in entries.flatten().filter_map(|e| e.file_name().into_string().ok()) {
-            if let Ok(Some(record)) = LaneRecord::find(&dir.join(&name).join("lane.toml")) {
+            if let Ok(Some(record)) = AnyLane::find(&dir.join(&name).join("lane.toml")) {
                 out.push((name, record));
             }
         }
@@ -235,8 +267,8 @@ impl Project {
     pub(crate) fn update_lane(
         &self,
         name: &str,
-        change: impl FnOnce(&mut LaneRecord),
-    ) -> Result<LaneRecord, Error> {
+        change: impl FnOnce(&mut AnyLane),
+    ) -> Result<AnyLane, Error> {
         let store = self.store.locks().take(&LockName::Store)?;
         self.update_lane_held(name, &store, change)
     }
@@ -246,21 +278,21 @@ impl Project {
         &self,
         name: &str,
         _store: &Guard,
-        change: impl FnOnce(&mut LaneRecord),
-    ) -> Result<LaneRecord, Error> {
+        change: impl FnOnce(&mut AnyLane),
+    ) -> Result<AnyLane, Error> {
         let path = self.store.layout().lane_record(name);
-        let mut record = LaneRecord::load(&path)?;
-        let state = record.state;
-        change(&mut record);
-        if record.state != state {
-            record.updated = now();
-        }
+        let record = AnyLane::load(&path)?.changed(change);
         record.save(&path)?;
         Ok(record)
     }
 
     /// Appends to the event log. The log serves watchers; what it tells of has happened, so a failure is a warning.
-    pub(crate) fn tell(&self, event: event::Name, lane: Option<&LaneRecord>, message: impl Into<String>) {
+    pub(crate) fn tell<P>(
+        &self,
+        event: event::Name,
+        lane: Option<&LaneRecord<P>>,
+        message: impl Into<String>,
+    ) {
         let mut event = event::Event::now(event, message);
         event.lane = lane.map(|lane| lane.name.clone());
         event.state = lane.map(|lane| lane.state.to_string());
@@ -295,7 +327,7 @@ impl Project {
     }
 
     fn similar(&self, name: &str) -> Result<Option<String>, Error> {
-        let lanes = self.lanes()?;
+        let lanes = self.every_lane()?;
         let best = lanes
             .iter()
             .map(|lane| (strsim::jaro_winkler(&lane.name, name), &lane.name))

@@ -48,7 +48,7 @@ impl Traces {
         };
         let paths = status(&project.repo, &lane.path, true)?.paths();
         Ok(Traces {
-            tip: project.repo.branch_tip(&lane.branch)?,
+            tip: project.repo.branch_tip(&lane.place.branch)?,
             files: paths.into_iter().map(|path| (path.clone(), stamp(&path))).collect(),
         })
     }
@@ -61,9 +61,10 @@ impl Traces {
 pub(crate) fn put_back(project: &Project, lane: &LaneRecord, to: Oid, why: &str) -> Result<PutBack, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
     let on_branch =
-        worktrees.at(&lane.path).is_some_and(|w| w.branch.as_deref() == Some(lane.branch.as_str()));
-    let tip = project.repo.branch_tip(&lane.branch)?.filter(|_| on_branch);
-    let tip = tip.ok_or_else(|| Error::OffBranch { name: lane.name.clone(), branch: lane.branch.clone() })?;
+        worktrees.at(&lane.path).is_some_and(|w| w.branch.as_deref() == Some(lane.place.branch.as_str()));
+    let tip = project.repo.branch_tip(&lane.place.branch)?.filter(|_| on_branch);
+    let tip =
+        tip.ok_or_else(|| Error::OffBranch { name: lane.name.clone(), branch: lane.place.branch.clone() })?;
     operate(project, "retry", |op| {
         op.set_why(format!("git-proq retry: {why}"));
         let snap = op.snapshot(&lane.path, tip, why, &[])?.map(|snap| snap.id);
@@ -75,7 +76,7 @@ pub(crate) fn put_back(project: &Project, lane: &LaneRecord, to: Oid, why: &str)
             op.clear(&lane.path, snap)?;
         }
         if tip != to {
-            op.transition(&lane.path, tip, to, RefMove::Branch(lane.branch.clone()))?;
+            op.transition(&lane.path, tip, to, RefMove::Branch(lane.place.branch.clone()))?;
         }
         Ok(PutBack { saved, snap })
     })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::operation::{Operation, no_way_back};
-use super::{Error, Project, history, steps};
+use super::{Error, Project, apart, history, steps};
 use crate::store::records::Step;
 use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
@@ -13,6 +13,7 @@ pub(crate) fn recover(project: &Project) -> Result<(), Error> {
     drop(store::sweep_queue(project.store.locks()));
     // So does one that was killed while it handed out events.
     project.hand_out();
+    apart::sweep(project);
     put_right(project, dead(project)?)
 }
 

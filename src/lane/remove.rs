@@ -173,20 +173,20 @@ fn take_away(
         at: now(),
         path: lane.path.clone(),
         worktree: None,
-        worktree_id: lane.worktree_id.clone(),
-        branch: lane.branch.clone(),
+        worktree_id: lane.place.worktree_id.clone(),
+        branch: lane.place.branch.clone(),
         tip: found.tip,
         saved,
     };
     let trash = trash::put(op, record, admin.as_deref())?;
     if let Some(tip) = found.tip {
-        op.delete_ref(&format!("refs/heads/{}", lane.branch), tip)?;
+        op.delete_ref(&format!("refs/heads/{}", lane.place.branch), tip)?;
     }
     Ok(trash)
 }
 
 /// Moves the lane's records to the history and returns its name there.
-fn file_away(op: &Operation<'_>, lane: &LaneRecord, why: Why) -> Result<String, Error> {
+pub(super) fn file_away<P>(op: &Operation<'_>, lane: &LaneRecord<P>, why: Why) -> Result<String, Error> {
     let layout = op.project.store.layout();
     let state = if why == Why::Discard { LaneState::Discarded } else { lane.state };
     op.update_lane(&lane.name, |record| record.state = state)?;

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::{Error, Project};
+use super::{Error, Project, effective_state};
 use crate::event;
-use crate::store::records::{LaneRecord, ReportRecord};
+use crate::store::records::{AnyLane, ReportRecord};
 use crate::store::{LockName, Record, now, write_there};
 
 /// The longest that one text may be, in bytes. More than that nobody reads; it belongs into a file of the lane.
@@ -37,7 +37,7 @@ pub(crate) struct Said {
 #[derive(Debug, Clone)]
 pub(crate) struct Own {
     /// Its record.
-    pub(crate) lane: LaneRecord,
+    pub(crate) lane: AnyLane,
     /// Whether it works on the lane's conflict, where that is laid out.
     pub(crate) resolves: bool,
 }
@@ -49,7 +49,7 @@ pub(crate) struct Own {
 /// [`Error::NoLaneHere`] outside of any lane, [`Error::OtherLane`] where the two differ.
 pub(crate) fn own_lane(project: &Project, claimed: Option<&str>) -> Result<Own, Error> {
     let here = project.repo.here();
-    let found = here.map(|here| lane_of(project, here)).transpose()?.flatten();
+    let found = here.map(|here| lane_of(project, here, claimed)).transpose()?.flatten();
     match (found, claimed) {
         (Some(own), Some(claimed)) if own.lane.name != claimed => {
             Err(Error::OtherLane { here: own.lane.name, claimed: short(claimed) })
@@ -66,17 +66,23 @@ fn short(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-fn lane_of(project: &Project, here: &Path) -> Result<Option<Own>, Error> {
+fn lane_of(project: &Project, here: &Path, claimed: Option<&str>) -> Result<Option<Own>, Error> {
     let is_here = |dir: &Path| dir == here || dir.canonicalize().is_ok_and(|dir| dir == here);
     for lane in project.lanes()? {
         if is_here(&lane.path) {
-            return Ok(Some(Own { lane, resolves: false }));
+            return Ok(Some(Own { lane: lane.any(), resolves: false }));
         }
         if is_here(&project.resolve_dir(&lane.name)) {
-            return Ok(Some(Own { lane, resolves: true }));
+            return Ok(Some(Own { lane: lane.any(), resolves: true }));
         }
     }
-    Ok(None)
+    // Who only looks is a guest there, and one of several. Its environment alone says which, for as long as it is at work.
+    let guest = claimed.and_then(|name| project.any_lane(name).ok());
+    let guest = guest.filter(|lane| lane.purpose().is_some() && is_here(&lane.path));
+    Ok(match guest {
+        Some(lane) if effective_state(project, &lane)?.0.is_busy() => Some(Own { lane, resolves: false }),
+        _ => None,
+    })
 }
 
 /// Keeps what a lane's agent said in place of what it said before.
@@ -88,7 +94,7 @@ pub(crate) fn keep_report(project: &Project, lane: &str, said: Said) -> Result<R
     let said = check(said)?;
     // Who removes the lane meanwhile moves its folder; a report must not make that anew.
     let lock = project.store.locks().take(&LockName::Store)?;
-    let lane = project.lane(lane)?;
+    let lane = project.any_lane(lane)?;
     let report = ReportRecord {
         run: lane.attempt,
         at: now(),

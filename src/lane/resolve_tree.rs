@@ -7,7 +7,7 @@ use super::operation::Operation;
 use super::{Error, Project, effective_state, half_made, place, trash};
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid};
-use crate::store::records::{LaneRecord, ResolvePath, ResolveRecord, Step, TrashRecord};
+use crate::store::records::{AnyLane, LaneRecord, ResolvePath, ResolveRecord, Step, TrashRecord};
 use crate::store::{LockName, Record, new_id, now};
 
 /// Where these worktrees lie, below the lanes' folder.
@@ -176,7 +176,7 @@ fn take_away(
 /// Takes the making of such a worktree back: what somebody has done in it since is kept.
 pub(super) fn unmake(op: &Operation<'_>, lane: &str, dir: &Path, start: Oid) -> Result<(), Error> {
     let record = op.project.store.layout().lane_record(lane);
-    if let Some(record) = LaneRecord::find(&record)?
+    if let Some(record) = AnyLane::find(&record)?
         && effective_state(op.project, &record)?.0.is_busy()
     {
         let why = vec!["its agent is running".to_owned()];

@@ -25,7 +25,7 @@ pub(crate) struct Spent {
 ///
 /// # Errors
 /// When a run's record cannot be read.
-pub(crate) fn spent(project: &Project, lane: &LaneRecord) -> Result<Spent, Error> {
+pub(crate) fn spent<P>(project: &Project, lane: &LaneRecord<P>) -> Result<Spent, Error> {
     let mut out = Spent::default();
     for attempt in 1..=lane.attempt {
         let path = project.store.layout().run_record(&lane.name, attempt);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Base, Error, Name, Project, Why, gather_evidence, operate, refuse, remove, trash};
 use crate::git::WorktreeList;
-use crate::store::records::{LaneRecord, LaneState, TrashRecord};
+use crate::store::records::{LaneRecord, LaneState, TrashRecord, Tree};
 use crate::store::{LockName, new_id, now};
 
 /// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks. False when it is none
@@ -25,9 +25,11 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
     let record = LaneRecord {
         name: name.to_string(),
         title: name.to_string(),
-        branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
+        place: Tree {
+            branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
+            worktree_id: name.to_string(),
+        },
         path: path.to_owned(),
-        worktree_id: name.to_string(),
         base,
         start: worktree.head(&project.repo)?.unwrap_or(start),
         state: LaneState::Failed,

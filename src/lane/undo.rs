@@ -8,7 +8,7 @@ use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate_as};
 use super::{Error, Project, UndoError, Why, remove, steps};
 use crate::git::{self, Head, Oid, RefMove, RepoPath, Snapshot, WorktreeList};
-use crate::store::records::{LaneRecord, PreviewRecord, Step};
+use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Header, LockName, Record, new_id};
 
 /// What is to be taken back.
@@ -223,7 +223,7 @@ impl TakeBack<'_, '_> {
     fn remove_lane(&self, name: &str) -> Result<(), Error> {
         let project = self.op.project;
         let path = project.store.layout().lane_record(name);
-        if LaneRecord::find(&path)?.is_none() {
+        if AnyLane::find(&path)?.is_none() {
             return Err(Error::Unknown { name: name.to_owned(), similar: None });
         }
         let open = PreviewRecord::find(&project.store.layout().preview())?;

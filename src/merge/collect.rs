@@ -199,7 +199,7 @@ impl Look<'_, '_> {
     }
 
     fn has_commits(&self) -> Result<bool, Error> {
-        let tip = self.project.repo.branch_tip(&self.lane.branch)?;
+        let tip = self.project.repo.branch_tip(&self.lane.place.branch)?;
         Ok(tip.is_some_and(|tip| tip != self.lane.start))
     }
 
@@ -218,7 +218,7 @@ impl Look<'_, '_> {
     fn moved_since(&self, tip: Oid, base: Oid, onto: &str) -> Result<bool, Error> {
         let repo = &self.project.repo;
         Ok(self.onto != onto
-            || repo.branch_tip(&self.lane.branch)? != Some(tip)
+            || repo.branch_tip(&self.lane.place.branch)? != Some(tip)
             || repo.branch_tip(&self.onto)? != Some(base))
     }
 
@@ -231,13 +231,13 @@ impl Look<'_, '_> {
         };
         let mut found = look_at(project, lane, self.worktrees, dirt)?;
         if found.tip.is_none() {
-            return refused(format!("its branch {} is gone", lane.branch));
+            return refused(format!("its branch {} is gone", lane.place.branch));
         }
         if let Some(why) = found.broken.clone().or_else(|| found.mismatch.clone()) {
             return refused(why);
         }
         if let Some((place, _)) = &found.elsewhere {
-            return refused(format!("its worktree has commits on {place}, not on {}", lane.branch));
+            return refused(format!("its worktree has commits on {place}, not on {}", lane.place.branch));
         }
         if let Some(what) = found.open {
             return refused(format!("a {what} is under way in it"));
@@ -252,8 +252,10 @@ impl Look<'_, '_> {
         {
             return Ok(Err(outcome));
         }
-        found.tip = project.repo.branch_tip(&lane.branch)?;
-        let Some(tip) = found.tip else { return refused(format!("its branch {} is gone", lane.branch)) };
+        found.tip = project.repo.branch_tip(&lane.place.branch)?;
+        let Some(tip) = found.tip else {
+            return refused(format!("its branch {} is gone", lane.place.branch));
+        };
         if lane.landed_on(&project.repo, tip, base)? {
             let outcome = Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
             if tip != lane.start || lane.landed.is_some() {

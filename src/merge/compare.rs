@@ -93,7 +93,9 @@ pub(crate) fn compare(
         Checking::Now { more, jobs } => rehearse::run_now(project, lanes, more, jobs)?,
     };
     let mut attempts = Vec::new();
-    for (view, checks) in lane::views(project, lanes.to_vec())?.into_iter().zip(checks) {
+    for (view, checks) in
+        lane::views(project, lanes.iter().cloned().map(LaneRecord::any).collect())?.into_iter().zip(checks)
+    {
         attempts.push(attempt(project, view, checks)?);
     }
     for at in 0..attempts.len() {

@@ -235,7 +235,7 @@ fn still_ready(
         let lane = project.lane(&candidate.lane.name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
         let busy = state.is_busy() && !request.would_stop();
-        if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.branch)?) {
+        if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.place.branch)?) {
             out.push(Candidate { lane, tip, ..candidate.clone() });
         }
     }

@@ -54,7 +54,8 @@ impl Gate {
         let laid = NewCommit { tree: merged, parents: &parents, message: "git-proq: before a merge" };
         place.bring_to(ground.project, laid.write_as_keeper(repo, None)?)?;
         repo.detach(&place.dir, ours.0)?;
-        let done = repo.run_hook_before_merge(&place.dir, folder, (candidate.tip, &candidate.lane.branch));
+        let done =
+            repo.run_hook_before_merge(&place.dir, folder, (candidate.tip, &candidate.lane.place.branch));
         place.let_go(ground.project, ours.0)?;
         let said = match done {
             Ok(tree) => Ok(tree),

@@ -41,7 +41,7 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way)
     }
     for step in &stack.steps {
         let lane = &step.candidate.lane;
-        if project.repo.branch_tip(&lane.branch)? != Some(step.candidate.tip) {
+        if project.repo.branch_tip(&lane.place.branch)? != Some(step.candidate.tip) {
             return Ok(Landing::Moved(None));
         }
         let (state, _) = effective_state(project, &project.lane(&lane.name)?)?;

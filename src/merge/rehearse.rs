@@ -43,7 +43,7 @@ fn recall(project: &Project, lane: &LaneRecord) -> Result<Checked, Error> {
 /// The tree of the base with a lane merged into it; none when they conflict, or one of them is gone.
 fn landed_tree(project: &Project, lane: &LaneRecord) -> Result<Option<Oid>, Error> {
     let repo = &project.repo;
-    let (Some(tip), Some(base)) = (repo.branch_tip(&lane.branch)?, repo.branch_tip(&lane.base)?) else {
+    let (Some(tip), Some(base)) = (repo.branch_tip(&lane.place.branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
     if let Ok(Some(tree)) = merge_exactly(repo, base, tip) {
@@ -108,7 +108,7 @@ fn check(
     lane: &LaneRecord,
 ) -> Result<Checked, Error> {
     let (project, repo) = (op.project, &op.project.repo);
-    let (Some(tip), Some(base)) = (repo.branch_tip(&lane.branch)?, repo.branch_tip(&lane.base)?) else {
+    let (Some(tip), Some(base)) = (repo.branch_tip(&lane.place.branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(Checked::Unknown);
     };
     let scratch = project.store.layout().scratch()?;

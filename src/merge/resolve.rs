@@ -47,7 +47,7 @@ pub(crate) fn conflict_of(project: &Project, lane: &str) -> Result<ConflictRecor
 /// Lays the conflict of a lane out for a person. One that is laid out already is gone on with.
 pub(crate) fn lay_out_by_hand(project: &Project, name: &str) -> Result<Start, Error> {
     let (lane, lock) = project.hold_idle(name)?;
-    let tip = project.repo.branch_tip(&lane.branch)?;
+    let tip = project.repo.branch_tip(&lane.place.branch)?;
     let path = project.store.layout().resolve(&lane.name);
     if let Some(open) = project.resolving(&lane.name)?.filter(|open| Some(open.tip) == tip)
         && project.repo.is_own_worktree(&open.path)
@@ -100,8 +100,8 @@ pub(super) fn lay_out(
 }
 
 fn sides(project: &Project, lane: &LaneRecord, onto: &str) -> Result<(Oid, Oid), Error> {
-    let Some(tip) = project.repo.branch_tip(&lane.branch)? else {
-        let why = format!("its branch {} is gone", lane.branch);
+    let Some(tip) = project.repo.branch_tip(&lane.place.branch)? else {
+        let why = format!("its branch {} is gone", lane.place.branch);
         return Err(ResolveError::Unready { lane: lane.name.clone(), why }.into());
     };
     let base = project.repo.branch_tip(onto)?;
@@ -244,11 +244,11 @@ pub(super) fn take(project: &Project, open: &ResolveRecord, tree: Oid, by: &str)
         let message = message(&lane, open, by);
         let commit = NewCommit { tree, parents: &[open.tip, open.base], message: &message };
         let commit = commit.write(&project.repo, None)?;
-        op.set_why(format!("git-proq resolve: {} into {}", open.onto, lane.branch));
+        op.set_why(format!("git-proq resolve: {} into {}", open.onto, lane.place.branch));
         let moved = if let Some(why) = why_not_ready(project, &lane)? {
             Err(why)
         } else {
-            let mv = RefMove::Branch(lane.branch.clone());
+            let mv = RefMove::Branch(lane.place.branch.clone());
             op.transition(&lane.path, open.tip, commit, mv).map_err(|e| e.to_string())
         };
         if let Err(why) = moved {
@@ -277,7 +277,7 @@ pub(super) fn take(project: &Project, open: &ResolveRecord, tree: Oid, by: &str)
 
 /// The message names the conflicts, as git's own does, and who resolved them.
 fn message(lane: &LaneRecord, open: &ResolveRecord, by: &str) -> String {
-    let mut text = format!("Merge branch '{}' into {}\n", open.onto, lane.branch);
+    let mut text = format!("Merge branch '{}' into {}\n", open.onto, lane.place.branch);
     if !open.paths.is_empty() {
         text.push_str("\nConflicts:\n");
         for path in &open.paths {

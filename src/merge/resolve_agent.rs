@@ -94,7 +94,7 @@ fn attempt(
     if let Some(warning) = job.warning() {
         project.listener.warn(warning);
     }
-    let lane = agent::launch_to_resolve(project, lane, lock, &job, resolver.exe, &prompt)?;
+    let lane = agent::launch_to_resolve(project, &lane.clone().any(), lock, &job, resolver.exe, &prompt)?;
     let files =
         if open.paths.len() == 1 { "1 file".to_owned() } else { format!("{} files", open.paths.len()) };
     project.listener.step(format!(
@@ -148,7 +148,7 @@ fn begin(
         return Err(ResolveError::NeedsPerson { lane: lane.name.clone(), why }.into());
     }
     let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
-    let checks = agent::checks_of(project, lane)?;
+    let checks = agent::checks_of(project, &lane.clone().any())?;
     let prompt = prompt::write(repo, open, &reference, &task, &checks, resolver.leave)?;
     Ok((Job::agent(project, resolver.agent, &prompt, resolver.dir, resolver.asked)?, prompt))
 }

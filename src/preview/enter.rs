@@ -7,7 +7,7 @@ use super::{Error, leave};
 use crate::event;
 use crate::git::{Head, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Operation, Project, operate};
-use crate::store::records::{LaneRecord, PreviewRecord};
+use crate::store::records::{AnyLane, LaneRecord, PreviewRecord};
 use crate::store::{new_id, now};
 
 /// What entering did.
@@ -41,7 +41,7 @@ pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
 }
 
 pub(super) fn tip_of(project: &Project, lane: &LaneRecord) -> Result<Oid, Error> {
-    project.repo.branch_tip(&lane.branch)?.ok_or_else(|| Error::NoTip { lane: lane.name.clone() })
+    project.repo.branch_tip(&lane.place.branch)?.ok_or_else(|| Error::NoTip { lane: lane.name.clone() })
 }
 
 struct Step<'a, 'p> {
@@ -195,7 +195,7 @@ impl Step<'_, '_> {
     }
 
     fn bring(&self, id: &String) -> Result<Restored, lane::Error> {
-        let forget = |lane: &mut LaneRecord| lane.preview_edits.retain(|edit| edit != id);
+        let forget = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
         let rest = self.op.lane_step(&self.lane.name, forget)?.into_iter().collect();
         self.op.restore_for_good(self.main, id, self.tip, rest)
     }

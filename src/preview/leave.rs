@@ -234,7 +234,7 @@ fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carr
     let Ok(lane) = project.lane(&open.lane) else { return Ok(Carried::Impossible) };
     let (state, _) = effective_state(project, &lane)?;
     let busy = state.is_busy();
-    let Some(tip) = project.repo.branch_tip(&lane.branch)? else { return Ok(Carried::Impossible) };
+    let Some(tip) = project.repo.branch_tip(&lane.place.branch)? else { return Ok(Carried::Impossible) };
     if project.repo.is_ancestor(made, tip)? {
         // Nothing was made that the lane lacks; the preview may have been set back by hand.
         return Ok(Carried::Nothing);
@@ -242,7 +242,7 @@ fn try_carry(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<Carr
     if busy || !lane.path.exists() || !project.repo.is_ancestor(tip, made)? {
         return Ok(Carried::Impossible);
     }
-    let carry = || op.transition(&lane.path, tip, made, RefMove::Branch(lane.branch.clone()));
+    let carry = || op.transition(&lane.path, tip, made, RefMove::Branch(lane.place.branch.clone()));
     // What failed for once may work now; what is in the way is in the way still.
     match carry().or_else(|e| if e.is_stuck() { Err(e) } else { carry() }) {
         Ok(()) => Ok(Carried::To(lane.name)),

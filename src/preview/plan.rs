@@ -34,7 +34,7 @@ pub(crate) fn plan(project: &Project, lane: Option<&str>) -> Result<Plan, Error>
         (Some(name), _) => {
             let lane = project.lane(name)?;
             let tip = tip_of(project, &lane)?;
-            (Some(lane.name.clone()), lane.branch, tip)
+            (Some(lane.name.clone()), lane.place.branch, tip)
         }
         (None, Some(open)) => (None, open.came_from.to_string(), home_commit(project, open)?),
         (None, None) => return Err(Error::NotOpen),

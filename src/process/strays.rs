@@ -10,6 +10,9 @@ use super::group::pid;
 /// The variable that marks whatever a run starts; it is inherited.
 pub(crate) const MARK: &str = "PROQ_RUN";
 
+/// How often a process is looked at again that seems to have no variables.
+const TRIES: usize = 10;
+
 /// Makes orphans of this process's descendants its own children, where the system can: whoever flees its parents is then
 /// still found below this process.
 pub(crate) fn adopt_orphans() {
@@ -114,8 +117,19 @@ fn parent_of(number: u32) -> Option<u32> {
     }
 }
 
+/// Whether a process has the mark; none when it has no mark at all.
 fn is_marked(number: u32, mark: &str) -> Option<bool> {
-    let environ = std::fs::read(format!("/proc/{number}/environ")).ok()?;
+    let read = || std::fs::read(format!("/proc/{number}/environ")).ok();
+    let mut environ = read()?;
+    // Between two programs, in the middle of exec(2), a process seems to have no variables: it has them again in a moment.
+    // Threads of the kernel never have any; they name no program.
+    for _ in 0..TRIES {
+        if !environ.is_empty() || std::fs::read_link(format!("/proc/{number}/exe")).is_err() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+        environ = read()?;
+    }
     let mut values =
         environ.split(|b| *b == 0).filter_map(|var| var.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
     values.next().map(|value| value == mark.as_bytes())
@@ -171,6 +185,8 @@ mod tests {
         start(&script, &mark).wait().unwrap();
         wait_until(|| file.exists());
         let number: u32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
+        // Under a load it may take longer to become what it calls than anybody looks.
+        wait_until(|| is_marked(number, &mark).is_some());
         assert_eq!((is_marked(number, &mark), is_marked(number, "another")), (Some(true), Some(false)));
         assert!(parent_of(number).is_some());
         let id = pid(number).unwrap();

@@ -156,6 +156,16 @@ impl Layout {
         Path::new("runs").join(format!("{attempt}.md"))
     }
 
+    /// What a lane's `attempt`-th run answered, where it only looked.
+    pub(crate) fn run_answer(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(Layout::run_answer_in_lane(attempt))
+    }
+
+    /// The same below a lane's folder, which may be that of a removed one.
+    pub(crate) fn run_answer_in_lane(attempt: u32) -> PathBuf {
+        Path::new("runs").join(format!("{attempt}.answer.md"))
+    }
+
     /// The rules that a lane's `attempt`-th run was told apart from that.
     pub(crate) fn run_rules(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(Layout::run_rules_in_lane(attempt))

@@ -1,6 +1,7 @@
 //! Owns the tests of `git proq agents`: what is installed, in which version, and what is known of it.
 
 use super::support::Sandbox;
+use super::support::patience::wait_for;
 
 /// A program that says a version and counts how often it was asked.
 fn install(sandbox: &Sandbox, name: &str, says: &str) {
@@ -100,6 +101,8 @@ fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
     let table = sandbox.proq(&["agents"]).ok();
     assert!(since.elapsed() < std::time::Duration::from_secs(40), "{:?}", since.elapsed());
     assert!(squeezed(&table).contains("codex  0.169.0"), "{table}");
-    let left = std::fs::read_to_string(sandbox.root().join("left")).unwrap();
+    let left = wait_for("its number", || {
+        std::fs::read_to_string(sandbox.root().join("left")).ok().filter(|number| number.ends_with('\n'))
+    });
     let _ = std::process::Command::new("kill").arg(left.trim()).status();
 }

@@ -7,7 +7,8 @@ use super::runs::with_claude;
 use super::support::{Output, Sandbox};
 
 /// What an agent does to take all room from its supervisor, which its own writes do not notice, once its start is on record.
-const FULL: &str = "until grep -q 'state = \"running\"' \"$ROOT/repo/.git/proq/lanes/x/lane.toml\"; do :; done
+const FULL: &str =
+    "until grep -q 'state = \"running\"' \"$ROOT/repo/.git/proq/lanes/x/lane.toml\"; do :; done
     prlimit --pid $PPID --fsize=0:unlimited;";
 
 /// Starts a lane under a supervisor that lives through writes that fail.

@@ -48,6 +48,8 @@ mod letters;
 mod library;
 mod list;
 mod logs;
+mod looking;
+mod looking_apart;
 mod losses;
 mod made_up_merges;
 mod manual;

@@ -17,6 +17,9 @@ const TASK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] 
 /// What it asks for when it is told more.
 const MORE: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A && git commit -m next-turn"]] [[say text="More done"]]"#;
 
+/// What it asks for when it may only look: what it may, then what it may not.
+const LOOK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git commit -q --allow-empty -m astray"]] [[say text="In tax.rs, line 3"]]"#;
+
 /// Does not end before it is let go on; a process of its own stays beside it.
 const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
 
@@ -155,6 +158,28 @@ impl Real {
         self.sandbox.assert_healthy();
     }
 
+    fn answers_and_changes_nothing(&self) {
+        let sandbox = &self.sandbox;
+        let before = sandbox.git(&["for-each-ref"]);
+        // Its model is not even offered what it may not do.
+        let look = if self.agent == "opencode" { r#"[[say text="In tax.rs, line 3"]]"# } else { LOOK };
+        let answer = ["spawn", "--mode", "answer", "--wait", "-n", "x", self.agent, look];
+        assert_eq!(self.proq(&answer).ok(), "In tax.rs, line 3\n");
+        assert_eq!(
+            self.proq(&["send", "x", "--wait", r#"[[say text="By the clerk"]]"#]).ok(),
+            "By the clerk\n"
+        );
+        let shown = self.proq(&["show", "x", "--json"]).json();
+        let [first, then] = [0, 1].map(|n| shown["runs"][n]["account"]["session"].clone());
+        assert_eq!((&first, &shown["answer"]), (&then, &json!("By the clerk\n")), "{shown:#}");
+        assert_eq!(
+            (sandbox.git(&["for-each-ref"]), sandbox.git(&["status", "--short"])),
+            (before, String::new())
+        );
+        let _ = self.assert_no_strays();
+        sandbox.assert_healthy();
+    }
+
     fn survives_its_terminal(&self) {
         let mut terminal = self.sandbox.command("python3", &self.sandbox.repo);
         let script = r#"git-proq spawn -n x "$0" "$1"; echo launched; exec sleep 600"#;
@@ -285,10 +310,10 @@ macro_rules! tests {
 }
 
 tests! {
-    claude: works_reports_and_goes_on is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    claude: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    codex: works_reports_and_goes_on is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    codex: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    opencode: works_reports_and_goes_on is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    opencode: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
 }

@@ -37,8 +37,8 @@ pub(crate) fn commit_by_hand(project: &Project) {
 fn follow(project: &Project, lane: &LaneRecord) {
     // In the middle of a rebase HEAD is not on the branch, which has not moved then.
     let Ok(Some(head)) = project.repo.head_name() else { return };
-    let Ok(Some(tip)) = project.repo.branch_tip(&lane.branch) else { return };
-    if head != lane.branch {
+    let Ok(Some(tip)) = project.repo.branch_tip(&lane.place.branch) else { return };
+    if head != lane.place.branch {
         return;
     }
     let subject = project.repo.subject_of(tip).unwrap_or_default();

@@ -19,7 +19,7 @@ use crate::git::{self, RepoPath};
 use crate::lane::Project;
 use crate::note::Listener;
 use crate::store::Layout;
-use crate::store::records::LaneRecord;
+use crate::store::records::AnyLane;
 
 /// What ends a path in a log, besides space: quotes and brackets of every format, and what stands after a path in prose.
 const ENDS: &[u8] = b"\"'`\\,;:|&<>()[]{}=*?#$";
@@ -70,13 +70,13 @@ fn place_of(project: &Project, git_dir: &Path) -> Option<Elsewhere> {
     }
     let id = git_dir.file_name()?.to_str()?;
     let lanes = project.lanes().ok()?;
-    let lane = lanes.into_iter().find(|lane| lane.worktree_id == id)?;
+    let lane = lanes.into_iter().find(|lane| lane.place.worktree_id == id)?;
     Some(Elsewhere { lane: Some(lane.name), top: lane.path })
 }
 
 /// Tells of files in the main checkout, and in lanes in which nothing runs, that changed during a run and that what the run
 /// wrote names by their absolute paths. The fence's own record is as old as the run.
-pub(super) fn tell_of_files(project: &Project, lane: &LaneRecord, attempt: u32, fence: &Path) {
+pub(super) fn tell_of_files(project: &Project, lane: &AnyLane, attempt: u32, fence: &Path) {
     let Ok(began) = Layout::fence_record(fence).metadata() else { return };
     let log = project.store.layout().run_log(&lane.name, attempt);
     let places = elsewhere(project, lane);
@@ -102,7 +102,7 @@ pub(super) fn tell_of_files(project: &Project, lane: &LaneRecord, attempt: u32, 
     }
 }
 
-fn elsewhere(project: &Project, lane: &LaneRecord) -> Vec<Elsewhere> {
+fn elsewhere(project: &Project, lane: &AnyLane) -> Vec<Elsewhere> {
     let main = project.repo.main_worktree().map(|top| Elsewhere { lane: None, top: top.to_owned() });
     let others = project.lanes().unwrap_or_default().into_iter();
     let quiet = others.filter(|other| {
@@ -190,7 +190,7 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
 
 fn tell(project: &Project, lane: &str, there: &Elsewhere, message: String, paths: Vec<RepoPath>) {
     let mut event = Event::now(Name::LaneEscape, message);
-    event.state = project.lane(lane).ok().map(|lane| lane.state.to_string());
+    event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
     event.lane = Some(lane.to_owned());
     event.other.clone_from(&there.lane);
     event.paths = paths.into_iter().take(MOST / 10).collect();

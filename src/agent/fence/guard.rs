@@ -53,7 +53,7 @@ pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<Str
 
 fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
     let name = update.name;
-    let own = name.strip_prefix(HEADS) == Some(hook.record.branch.as_str());
+    let own = hook.record.branch.is_some() && name.strip_prefix(HEADS) == hook.record.branch.as_deref();
     let shared = name == STASH || name.starts_with(PROQ) || name.starts_with(HEADS);
     // `pack-refs` takes each ref's own file away once its value is in the packed one.
     let pruned =
@@ -78,23 +78,29 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
         return stash(project, hook, update);
     }
     let lane = &hook.record.lane;
-    let what = match update.name.strip_prefix(HEADS) {
+    let may_not =
+        |what: String| format!("git-proq: refused: {what}; the agent of lane '{lane}' may not write it");
+    let branch = update.name.strip_prefix(HEADS);
+    let Some(own) = &hook.record.branch else {
+        let what = branch.unwrap_or(update.name);
+        return Some(vec![
+            may_not(format!("{what} is not for a run that only looks")),
+            "git-proq: say what should be done instead; that is what is kept".to_owned(),
+        ]);
+    };
+    let what = match branch {
         None => format!("{} is git-proq's own", update.name),
         Some(branch) => whose(project, &hook.place, branch)?,
     };
-    Some(vec![
-        format!("git-proq: refused: {what}; the agent of lane '{lane}' may not write it"),
-        format!(
-            "git-proq: commit to {} in the lane instead; what is on it is landed from there",
-            hook.record.branch
-        ),
-    ])
+    let instead =
+        format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there");
+    Some(vec![may_not(what), instead])
 }
 
 /// Whose a branch is, as the beginning of a sentence; none if it is nobody's.
 fn whose(project: &Project, place: &HookPlace, branch: &str) -> Option<String> {
     let lanes = project.lanes().unwrap_or_default();
-    if let Some(lane) = lanes.iter().find(|lane| lane.branch == branch) {
+    if let Some(lane) = lanes.iter().find(|lane| lane.place.branch == branch) {
         return Some(format!("branch {branch} is that of lane '{}'", lane.name));
     }
     if project.is_own_branch(branch) {

@@ -33,6 +33,12 @@ pub(super) struct Hook<'a> {
 }
 
 impl Hook<'_> {
+    /// Whether git is at work where the run has nothing to write: one that only looks is a guest in the main checkout.
+    fn is_elsewhere(&self) -> bool {
+        let is_guest = self.record.branch.is_none() && self.place.git_dir == self.place.common_dir;
+        is_guest || self.place.git_dir != self.record.git_dir
+    }
+
     /// Whether the repository had a hook of this name when the run began. To look again means to start git each time.
     fn had(&self, name: &str) -> bool {
         self.record.own_hooks.iter().any(|own| own == name)
@@ -95,7 +101,7 @@ fn passed_on(own: &Path, args: &[OsString]) -> PassOn {
 fn references(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
     let own = hook.had(REFERENCES);
     let step = hook.args.first().and_then(|arg| arg.to_str()).unwrap_or_default();
-    let elsewhere = hook.place.git_dir != hook.record.git_dir;
+    let elsewhere = hook.is_elsewhere();
     if !own && step != "prepared" && !(step == "committed" && elsewhere) {
         return Ok(Answer::default());
     }

@@ -20,7 +20,7 @@ pub(crate) use hook::answer;
 use super::Error;
 use crate::git;
 use crate::lane::Project;
-use crate::store::records::{FenceRecord, LaneRecord};
+use crate::store::records::{AnyLane, FenceRecord};
 use crate::store::{Layout, Record, make_private, remove_tree};
 
 /// The fence of one run. It stands until [`Fence::finish`], or until the lane's next run where nobody came to that.
@@ -38,7 +38,7 @@ impl Fence {
     /// When its folder cannot be made, or git cannot say where the repository's hooks are.
     pub(crate) fn prepare(
         project: &Project,
-        lane: &LaneRecord,
+        lane: &AnyLane,
         attempt: u32,
         dir: &Path,
         exe: &Path,
@@ -50,7 +50,7 @@ impl Fence {
         let own_hooks = project.repo.hook_names(dir)?;
         let record = FenceRecord {
             lane: lane.name.clone(),
-            branch: lane.branch.clone(),
+            branch: lane.branch().map(str::to_owned),
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
             stash: project.repo.stash_entries(),
@@ -68,7 +68,7 @@ impl Fence {
 
     /// Ends the fence of a run whose agent has ended: tells what the run changed outside of its lane, as far as that can be
     /// known, keeps what it took off the stash, and takes the folder away.
-    pub(crate) fn finish(project: &Project, lane: &LaneRecord, attempt: u32) {
+    pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) {
         let dir = project.store.layout().fence(&lane.name, attempt);
         escape::tell_of_files(project, lane, attempt, &dir);
         stash::keep_dropped(project, lane, attempt, &dir);

@@ -6,12 +6,12 @@ use super::said::each_line;
 use crate::event::{Event, Name};
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::store::records::{FenceRecord, LaneRecord};
+use crate::store::records::{AnyLane, FenceRecord};
 use crate::store::{Layout, Record, new_id};
 
 /// Keeps each entry under a ref that was there when a run began, is gone, and whose id stands in what the run wrote, as git
 /// prints it when it drops one; and tells of it. An entry that somebody else took off meanwhile is not named there.
-pub(super) fn keep_dropped(project: &Project, lane: &LaneRecord, attempt: u32, fence: &Path) {
+pub(super) fn keep_dropped(project: &Project, lane: &AnyLane, attempt: u32, fence: &Path) {
     let Ok(Some(record)) = FenceRecord::find(&Layout::fence_record(fence)) else { return };
     let now = project.repo.stash_entries();
     let gone: Vec<Oid> = record.stash.into_iter().filter(|entry| !now.contains(entry)).collect();

@@ -11,7 +11,7 @@ const MOST_VALUES: usize = 20_000;
 /// The longest key.
 const LONGEST_KEY: usize = 256;
 /// The longest text of an event.
-pub(super) const LONGEST_TEXT: usize = 64 * 1024;
+pub(in crate::agent) const LONGEST_TEXT: usize = 64 * 1024;
 /// The longest output of a tool.
 pub(super) const LONGEST_OUTPUT: usize = 16 * 1024;
 /// The longest message, and the longest text in a tool's input.

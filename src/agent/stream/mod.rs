@@ -23,6 +23,7 @@ mod tests;
 mod trouble;
 
 pub(crate) use event::Event;
+pub(super) use json::LONGEST_TEXT;
 pub(crate) use lines::{Line, Lines};
 pub(crate) use price::{Price, Prices};
 pub(crate) use reader::{Dialect, Reader};

@@ -116,7 +116,8 @@ fn places(dir: &Path) -> Result<BTreeMap<String, String>, String> {
         let project = Project::open(dir, Listener::silent())?;
         let mut out = BTreeMap::new();
         for lane in project.lanes()? {
-            let (tip, base) = (project.repo.branch_tip(&lane.branch)?, project.repo.branch_tip(&lane.base)?);
+            let (tip, base) =
+                (project.repo.branch_tip(&lane.place.branch)?, project.repo.branch_tip(&lane.base)?);
             out.insert(lane.name, format!("{tip:?} {} {base:?}", lane.base));
         }
         Ok(out)

@@ -66,8 +66,8 @@ pub(super) fn gather<'p>(
             leave(format!("its base '{}' is gone", lane.base));
             continue;
         };
-        let Some(tip) = repo.branch_tip(&lane.branch)? else {
-            leave(format!("its branch {} is gone", lane.branch));
+        let Some(tip) = repo.branch_tip(&lane.place.branch)? else {
+            leave(format!("its branch {} is gone", lane.place.branch));
             continue;
         };
         let (tree, fork) = known(project, group, tip, cache)?;
@@ -80,7 +80,7 @@ pub(super) fn gather<'p>(
             base: lane.base,
             tip,
         };
-        group.lanes.push(Subject { compared, fork, branch: lane.branch, path: lane.path });
+        group.lanes.push(Subject { compared, fork, branch: lane.place.branch, path: lane.path });
     }
     out.groups = groups.into_values().flatten().collect();
     Ok(out)

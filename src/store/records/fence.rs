@@ -12,8 +12,9 @@ use crate::store::Record;
 pub(crate) struct FenceRecord {
     /// The lane.
     pub(crate) lane: String,
-    /// Its branch, without `refs/heads/`.
-    pub(crate) branch: String,
+    /// Its branch, without `refs/heads/`; none when it only looks, and may write no branch at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
     /// The git directory of the worktree that the run works in.
     #[serde(with = "crate::store::path_form")]
     pub(crate) git_dir: PathBuf,

@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::git::Oid;
-use crate::store::{Moment, Record};
+use crate::store::{Moment, Record, now};
 
 /// What a lane is doing, or how it ended. What a process claims (`starting`, `running`) is true only while its lock
 /// is held; who reads a record looks at the lock too.
@@ -145,23 +146,116 @@ pub(crate) struct Refusal {
     pub(crate) exit: u8,
 }
 
-/// A lane, as it is kept.
+/// A branch and a worktree of a lane's own: it can be landed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct LaneRecord {
+pub(crate) struct Tree {
+    /// The branch, without `refs/heads/`.
+    pub(crate) branch: String,
+    /// The name of git's admin folder for the worktree.
+    pub(crate) worktree_id: String,
+}
+
+/// What a lane that only looks is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Purpose {
+    /// To say how something should be done.
+    Plan,
+    /// To answer a question.
+    Answer,
+}
+
+impl fmt::Display for Purpose {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Purpose::Plan => "plan",
+            Purpose::Answer => "answer",
+        })
+    }
+}
+
+/// A lane that only looks, and comes to what its agent says. Nothing in the repository is its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// What for.
+    pub(crate) purpose: Purpose,
+    /// Whether it does so in a worktree that is made for it, and not in the main checkout.
+    pub(crate) apart: bool,
+}
+
+/// What a lane has of its own in the repository.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "PlaceForm", into = "PlaceForm")]
+pub(crate) enum Place {
+    /// A branch and a worktree.
+    Own(Tree),
+    /// Nothing: its agent looks at what others have.
+    Look(Look),
+}
+
+/// Any lane, whether it can be landed or not.
+pub(crate) type AnyLane = LaneRecord<Place>;
+
+/// The keys of a [`Place`] among those of its lane.
+#[derive(Serialize, Deserialize)]
+struct PlaceForm {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mode: Option<Purpose>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    isolated: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    branch: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    worktree_id: Option<String>,
+}
+
+impl TryFrom<PlaceForm> for Place {
+    type Error = &'static str;
+
+    fn try_from(form: PlaceForm) -> Result<Place, Self::Error> {
+        match (form.mode, form.branch, form.worktree_id) {
+            (None, Some(branch), Some(worktree_id)) if !form.isolated => {
+                Ok(Place::Own(Tree { branch, worktree_id }))
+            }
+            (Some(purpose), None, None) => Ok(Place::Look(Look { purpose, apart: form.isolated })),
+            _ => Err("a lane has a branch and a worktree_id, or a mode"),
+        }
+    }
+}
+
+impl From<Place> for PlaceForm {
+    fn from(place: Place) -> PlaceForm {
+        match place {
+            Place::Own(Tree { branch, worktree_id }) => PlaceForm {
+                mode: None,
+                isolated: false,
+                branch: Some(branch),
+                worktree_id: Some(worktree_id),
+            },
+            Place::Look(Look { purpose, apart }) => {
+                PlaceForm { mode: Some(purpose), isolated: apart, branch: None, worktree_id: None }
+            }
+        }
+    }
+}
+
+/// A lane, as it is kept. One that can be landed has a [`Tree`]; what may be any lane is an [`AnyLane`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LaneRecord<P = Tree> {
     /// Its name.
     pub(crate) name: String,
     /// The first line of its task; the name when it has none.
     pub(crate) title: String,
-    /// Its branch, without `refs/heads/`.
-    pub(crate) branch: String,
-    /// The top of its worktree.
+    /// What it has of its own in the repository.
+    #[serde(flatten)]
+    pub(crate) place: P,
+    /// The top of the worktree that its agent works in.
     #[serde(with = "crate::store::path_form")]
     pub(crate) path: PathBuf,
-    /// The name of git's admin folder for that worktree.
-    pub(crate) worktree_id: String,
-    /// The branch it lands on.
+    /// The branch it lands on; of one that only looks, what it looks at.
     pub(crate) base: String,
-    /// The commit it was cut from.
+    /// The commit it was cut from, or that it looks at.
     pub(crate) start: Oid,
     /// What it is doing.
     pub(crate) state: LaneState,
@@ -203,8 +297,90 @@ pub(crate) struct LaneRecord {
     pub(crate) refused: Option<Refusal>,
 }
 
-impl Record for LaneRecord {
+impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
     const FORMAT: u32 = 1;
+}
+
+impl<P> LaneRecord<P> {
+    /// The same lane, with this for its place.
+    fn placed<Q>(self, place: Q) -> LaneRecord<Q> {
+        LaneRecord {
+            place,
+            name: self.name,
+            title: self.title,
+            path: self.path,
+            base: self.base,
+            start: self.start,
+            state: self.state,
+            detail: self.detail,
+            agent: self.agent,
+            attempt: self.attempt,
+            created: self.created,
+            updated: self.updated,
+            checks: self.checks,
+            scope: self.scope,
+            preview_edits: self.preview_edits,
+            already: self.already,
+            auto_merge: self.auto_merge,
+            group: self.group,
+            landed: self.landed,
+            refused: self.refused,
+        }
+    }
+
+    /// Whether two records are of one lane, and not of two that had a name one after the other.
+    pub(crate) fn is_same_lane<Q>(&self, other: &LaneRecord<Q>) -> bool {
+        (&self.name, self.created, self.start) == (&other.name, other.created, other.start)
+    }
+}
+
+impl LaneRecord {
+    /// The same, where any lane will do.
+    pub(crate) fn any(self) -> AnyLane {
+        let place = Place::Own(self.place.clone());
+        self.placed(place)
+    }
+}
+
+impl AnyLane {
+    /// The same with its branch, if it has one.
+    pub(crate) fn with_tree(self) -> Result<LaneRecord, Purpose> {
+        match self.place.clone() {
+            Place::Own(tree) => Ok(self.placed(tree)),
+            Place::Look(look) => Err(look.purpose),
+        }
+    }
+
+    /// The same with `change` made to it, which is noted when its state is another one then.
+    pub(crate) fn changed(mut self, change: impl FnOnce(&mut AnyLane)) -> AnyLane {
+        let state = self.state;
+        change(&mut self);
+        if self.state != state {
+            self.updated = now();
+        }
+        self
+    }
+
+    /// Its branch, if it has one.
+    pub(crate) fn branch(&self) -> Option<&str> {
+        match &self.place {
+            Place::Own(tree) => Some(&tree.branch),
+            Place::Look(_) => None,
+        }
+    }
+
+    /// Whether it looks in a worktree that is there for as long as its run.
+    pub(crate) fn looks_apart(&self) -> bool {
+        matches!(&self.place, Place::Look(look) if look.apart)
+    }
+
+    /// What it only looks for, if it does no more than that.
+    pub(crate) fn purpose(&self) -> Option<Purpose> {
+        match &self.place {
+            Place::Own(_) => None,
+            Place::Look(look) => Some(look.purpose),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -216,6 +392,35 @@ mod tests {
         let all = [LaneState::Idle, LaneState::NoChange, LaneState::CheckFailed, LaneState::Orphaned];
         for state in all {
             assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{state}\""));
+        }
+    }
+
+    const COMMON: &str = "name = \"x\"\ntitle = \"x\"\npath = \"/r\"\nbase = \"main\"\nstate = \"idle\"\nattempt = 0\n\
+        start = \"7f85e07d4d69da1e41b721a39f72c20b0d2a2e1b\"\ncreated = \"2026-01-02T03:04:05Z\"\n\
+        updated = \"2026-01-02T03:04:05Z\"\n";
+
+    #[test]
+    fn a_lane_has_a_tree_or_only_looks_and_older_records_have_a_tree() {
+        let read = |more: &str| toml::from_str::<AnyLane>(&format!("{COMMON}{more}"));
+        let own = read("branch = \"proq/x\"\nworktree_id = \"x1\"").unwrap();
+        assert_eq!((own.branch(), own.purpose()), (Some("proq/x"), None));
+        assert_eq!(own.clone().with_tree().unwrap().any(), own);
+        let look = read("mode = \"plan\"").unwrap();
+        assert_eq!((look.branch(), look.purpose()), (None, Some(Purpose::Plan)));
+        assert_eq!(look.clone().with_tree().unwrap_err(), Purpose::Plan);
+        let apart = read("mode = \"answer\"\nisolated = true").unwrap();
+        assert!(apart.looks_apart() && !look.looks_apart());
+        for lane in [own, look, apart] {
+            assert_eq!(toml::from_str::<AnyLane>(&toml::to_string(&lane).unwrap()).unwrap(), lane);
+        }
+        for bad in [
+            "",
+            "mode = \"build\"",
+            "isolated = true",
+            "branch = \"b\"",
+            "mode = \"plan\"\nbranch = \"b\"\nworktree_id = \"x\"",
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,0 +1,73 @@
+//! Owns following a run that this command has started, to its end, with one line of progress.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::auto_merge::{self, Landing};
+use super::{Done, Session, logs, looking, send, spawn, ui, wait};
+use crate::agent::Job;
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::store::records::{AnyLane, LaneState};
+
+/// The run's end and its landing's, and the exit code of that.
+fn say_landing(session: &Session, lane: &AnyLane, job: Option<&Job>, landing: &Landing) -> Exit {
+    if session.ui.json {
+        say_json(session, &landing.lane, job, landing.lane.state);
+    } else {
+        session.ui.answer(wait::line(lane, LaneState::Done));
+        session.ui.raw(&std::fs::read(&landing.log).unwrap_or_default());
+    }
+    if landing.unsaid {
+        session.ui.warn("its landing ended without a word; it is tried again after the next landing");
+    }
+    landing.exit
+}
+
+/// Follows the run with one line of progress, and passes its result on.
+pub(super) fn follow(session: &Session, project: &Project, lane: &AnyLane, job: Option<&Job>) -> Done {
+    // From here on Ctrl-C leaves; the agent goes on under its supervisor.
+    crate::interrupt::disarm();
+    let bar = if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
+        ProgressBar::hidden()
+    } else {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(lane.name.clone());
+        bar.enable_steady_tick(Duration::from_millis(120));
+        bar
+    };
+    let log = project.store.layout().run_log(&lane.name, lane.attempt);
+    let (now, state) = logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    wait::settle(project, lane)?;
+    if lane.auto_merge {
+        bar.set_message("landing");
+    }
+    let landing = lane.auto_merge.then(|| auto_merge::wait(project, lane)).transpose()?;
+    bar.finish_and_clear();
+    wait::signal(session, project, &now, state);
+    if let Some(landing) = landing.filter(|landing| landing.run == Some(LaneState::Done)) {
+        return Ok(say_landing(session, lane, job, &landing));
+    }
+    let lane = now;
+    if lane.purpose().is_some() {
+        return looking::say_end(session, project, &lane, job, state);
+    }
+    if session.ui.json {
+        say_json(session, &lane, job, state);
+    } else {
+        session.ui.answer(wait::line(&lane, state));
+        send::say_what_waits(session, project, &lane.name);
+    }
+    Ok(wait::exit_of(state))
+}
+
+/// Says to programs what became of a lane that was to land.
+fn say_json(session: &Session, lane: &AnyLane, job: Option<&Job>, state: LaneState) {
+    if let Ok(lane) = lane.clone().with_tree() {
+        spawn::say_json(session, &lane, job, state);
+    }
+}
