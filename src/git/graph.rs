@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::commit::KEEPER_EMAIL;
-use super::{Error, Oid, Repo};
+use super::{Error, Oid, Repo, ThrowAway};
 
 /// Refs that keep nothing for long.
 const FLEETING: &[&str] = &["refs/proq/", "refs/stash", "refs/bisect/", "refs/worktree/", "refs/rewritten/"];
@@ -29,6 +29,16 @@ pub(crate) struct CommitText {
 impl Repo {
     /// Whether everything in `older` is contained in `newer`.
     pub(crate) fn is_ancestor(&self, older: Oid, newer: Oid) -> Result<bool, Error> {
+        self.is_ancestor_with(older, newer, None)
+    }
+
+    /// The same for commits of which some may be in `into` only.
+    pub(crate) fn is_ancestor_with(
+        &self,
+        older: Oid,
+        newer: Oid,
+        into: Option<&ThrowAway>,
+    ) -> Result<bool, Error> {
         if older == newer {
             return Ok(true);
         }
@@ -36,8 +46,7 @@ impl Repo {
             return Ok(base == Some(older));
         }
         // What the library cannot read, git may.
-        let out = self
-            .git()
+        let out = ThrowAway::apply(into, self.git())
             .args(["merge-base", "--is-ancestor"])
             .args([older.to_string(), newer.to_string()])
             .accept(&[1])

@@ -107,9 +107,15 @@ fn offset(seconds: i32) -> String {
 }
 
 impl Repo {
-    /// The commits of `tip` that `base` lacks, each after its parents.
-    pub(crate) fn commits_since(&self, base: Oid, tip: Oid) -> Result<Vec<Ancestry>, Error> {
-        let call = self.git().args(["rev-list", "--reverse", "--topo-order", "--parents"]);
+    /// The commits of `tip` that `base` lacks, each after its parents. The base may be in `into` only.
+    pub(crate) fn commits_since(
+        &self,
+        base: Oid,
+        tip: Oid,
+        into: Option<&ThrowAway>,
+    ) -> Result<Vec<Ancestry>, Error> {
+        let call =
+            ThrowAway::apply(into, self.git()).args(["rev-list", "--reverse", "--topo-order", "--parents"]);
         let out = call.args([format!("{base}..{tip}"), "--".to_owned()]).run()?;
         let line = |line: &[u8]| {
             let mut ids = line.split(|b| *b == b' ').filter_map(Oid::from_hex);

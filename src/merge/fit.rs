@@ -44,7 +44,7 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
             commit(ground, tree, &[ours.0, candidate.tip], &text, "merge")
         }
         Strategy::Squash => {
-            let commits = repo.commits_since(ours.0, candidate.tip)?;
+            let commits = repo.commits_since(ours.0, candidate.tip, ground.into)?;
             let text = message::of_squash(repo, &candidate.lane, &commits)?;
             commit(ground, merged.tree, &[ours.0], &text, "squash")
         }
@@ -65,12 +65,12 @@ fn commit(ground: Ground<'_>, tree: Oid, parents: &[Oid], text: &str, kind: &str
 /// Puts the lane's own commits on top, one after the other. Those of which nothing is left are dropped.
 fn rebase(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result<Fit, Error> {
     let repo = &ground.project.repo;
-    if repo.is_ancestor(ours.0, candidate.tip)? {
+    if repo.is_ancestor_with(ours.0, candidate.tip, ground.into)? {
         return Ok(Fit::Lands(candidate.tip, repo.tree_of(candidate.tip)?));
     }
     let other_way = || vec![format!("git proq merge --strategy merge {}", candidate.lane.name)];
     let mut steps = Vec::new();
-    for one in repo.commits_since(ours.0, candidate.tip)? {
+    for one in repo.commits_since(ours.0, candidate.tip, ground.into)? {
         let id = one.id.short();
         let why = match one.parents[..] {
             [parent] => {

@@ -288,7 +288,7 @@ fn a_merge_lands_only_what_its_plan_said() {
     // Not with a made-up token, not for other arguments, not with the token of another server.
     assert!(with("0123456789abcdef", &[])["plan"].is_object());
     assert!(with(&token, &["x"])["plan"].is_object());
-    for other in [json!({ "atomic": true }), json!({ "strategy": "squash" }), json!({ "verify": ["true"] })] {
+    for other in [json!({ "atomic": true }), json!({ "strategy": "rebase" }), json!({ "verify": ["true"] })] {
         let mut arguments = json!({ "token": token });
         arguments.as_object_mut().unwrap().extend(other.as_object().unwrap().clone());
         assert!(agent.json("merge", arguments)["plan"].is_object(), "{other}");

@@ -227,3 +227,25 @@ fn a_dry_run_says_the_same_for_each_strategy_and_writes_nothing() {
         assert_eq!(before, objects(), "{how}");
     }
 }
+
+#[test]
+fn a_dry_run_of_several_lanes_says_what_their_landing_does() {
+    for how in ["merge", "rebase", "squash"] {
+        let sandbox = moved();
+        sandbox.lane_of("y", "echo y > y.txt");
+        sandbox.lane_of("z", "echo z > z.txt");
+        sandbox.commit_in_lane("z", "echo more > z.txt");
+        let said = |more: &[&str]| -> Vec<String> {
+            let args = [&["merge", "x", "y", "z", "--json", "--strategy", how][..], more].concat();
+            let rows = sandbox.proq(&args).json()["lanes"].as_array().unwrap().clone();
+            rows.iter().map(|row| format!("{} {} {}", row["lane"], row["result"], row["method"])).collect()
+        };
+        let objects = || sandbox.git(&["count-objects", "-v"]);
+        let before = objects();
+        let planned = said(&["--dry-run"]);
+        let lands = |line: &&String| line.ends_with(&format!(" \"landed\" \"{how}\""));
+        assert_eq!(planned.iter().filter(lands).count(), 3, "{planned:?}");
+        assert_eq!(before, objects(), "{how}");
+        assert_eq!(said(&[]), planned);
+    }
+}
