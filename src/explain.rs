@@ -21,6 +21,8 @@ pub enum Exit {
     Bug,
     /// Ended by this signal.
     Signal(u8),
+    /// As the program ended in whose place this one runs.
+    As(u8),
 }
 
 impl Exit {
@@ -49,6 +51,7 @@ impl Exit {
             Exit::Locked => 5,
             Exit::Bug => 70,
             Exit::Signal(n) => 128u8.saturating_add(n),
+            Exit::As(n) => n,
         }
     }
 }

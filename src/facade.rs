@@ -182,7 +182,9 @@ impl Proq {
         let prompt = asked.prompt.as_deref();
         let job = match (&asked.agent, asked.command.as_slice()) {
             (Some(agent), _) => {
-                Some(Job::agent(project, agent, prompt.unwrap_or_default(), dir, &Asked::default())?)
+                let own = asked.command.clone();
+                let wishes = Asked { own, ..Asked::default() };
+                Some(Job::agent(project, agent, prompt.unwrap_or_default(), dir, &wishes)?)
             }
             (None, []) => None,
             (None, words) => {

@@ -2,8 +2,9 @@
 
 use super::Error;
 use super::prompt::attachments;
-use crate::lane::{self, Project};
-use crate::store::records::{LaneRecord, RunRecord};
+use crate::lane::{self, Project, told_at_work};
+use crate::store::Record;
+use crate::store::records::{AnyLane, LaneRecord, RunRecord};
 
 /// How many commits are named.
 const COMMITS: usize = 50;
@@ -26,23 +27,88 @@ impl Afresh {
     }
 }
 
-/// What `first` was asked, and what has come of it since.
-pub(super) fn text(project: &Project, lane: &LaneRecord, first: &RunRecord) -> Result<String, Error> {
+/// Why a conversation is not gone on with: it had to be ended.
+pub(super) const TOO_LONG: &str = "became too long";
+
+/// Why a conversation is not gone on with: the agent cannot.
+pub(super) const CLOSED: &str = "cannot be gone on with";
+
+/// The run with which the conversation of `run` began.
+pub(super) fn beginning(project: &Project, lane: &AnyLane, run: RunRecord) -> Result<RunRecord, Error> {
+    let mut first = run;
+    while first.resumed {
+        match before(project, lane, &first)? {
+            Some(before) => first = before,
+            None => break,
+        }
+    }
+    Ok(first)
+}
+
+/// The run before this one in its conversation.
+fn before(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<Option<RunRecord>, Error> {
+    for attempt in (1..run.attempt).rev() {
+        let before = RunRecord::find(&project.store.layout().run_record(&lane.name, attempt))?;
+        if let Some(before) = before.filter(|before| !before.resolves && before.talk() == run.talk()) {
+            return Ok(Some(before));
+        }
+    }
+    Ok(None)
+}
+
+/// The runs of the conversation that `first` began, it included.
+fn runs_of(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<RunRecord>, Error> {
+    let layout = project.store.layout();
+    let mut out = Vec::new();
+    for attempt in first.attempt..=lane.attempt {
+        let run = RunRecord::find(&layout.run_record(&lane.name, attempt))?;
+        out.extend(run.filter(|run| !run.resolves && run.talk() == first.talk()));
+    }
+    Ok(out)
+}
+
+/// What somebody told the agent after `first` had begun, in the order in which it was said.
+fn later(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<String>, Error> {
+    let layout = project.store.layout();
+    let mut out = Vec::new();
+    for run in runs_of(project, lane, first)? {
+        if run.said && run.resumed {
+            let said = layout.run_said(&lane.name, run.attempt);
+            out.push(std::fs::read_to_string(&said).map_err(lane::Error::io("read", &said))?);
+        }
+        out.extend(told_at_work(&layout.lane(&lane.name), run.attempt)?);
+    }
+    Ok(out)
+}
+
+/// What `first` was asked, and what has come of it since. `why` says what is the matter with the conversation that there was.
+pub(super) fn text(project: &Project, lane: &AnyLane, first: &RunRecord, why: &str) -> Result<String, Error> {
     let layout = project.store.layout();
     let read = |path: std::path::PathBuf| {
         std::fs::read_to_string(&path).map_err(|e| lane::Error::io("read", &path)(e))
     };
     let mut out = read(layout.task(&lane.name))?.trim_end().to_owned();
     out.push_str(&attachments(project, &lane.name)?);
-    if first.said {
-        let said = read(layout.run_said(&lane.name, first.attempt))?;
+    if first.said && !first.resumed {
         // A run that was asked anew has the task in its words already.
-        out = if first.resumed { format!("{out}\n\nLater you were told:\n\n{said}") } else { said };
+        out = read(layout.run_said(&lane.name, first.attempt))?;
     }
-    out.push_str(
-        "\n\n# What has been done\n\nThis was begun in another conversation, which became too long. What it came to is in this \
-         worktree. Go on from there, and do nothing twice.\n",
-    );
+    for said in later(project, lane, first)? {
+        out.push_str(&format!("\n\nLater you were told:\n\n{}", said.trim_end()));
+    }
+    out.push_str(&format!(
+        "\n\n# What has been done\n\nThis was begun in another conversation, which {why}. "
+    ));
+    match lane.clone().with_tree() {
+        Ok(lane) => out.push_str(&in_its_tree(project, &lane)?),
+        Err(_) => out.push_str(&what_was_answered(project, lane, first)?),
+    }
+    Ok(out)
+}
+
+/// What has come of it in a lane's branch and worktree.
+fn in_its_tree(project: &Project, lane: &LaneRecord) -> Result<String, Error> {
+    let mut out = "What it came to is in this worktree. Go on from there, and do nothing twice.\n".to_owned();
     let tip = project.repo.branch_tip(&lane.place.branch)?.unwrap_or(lane.start);
     let mut commits = project.repo.commits_on(tip, lane.start, &[], COMMITS)?;
     commits.reverse();
@@ -56,6 +122,24 @@ pub(super) fn text(project: &Project, lane: &LaneRecord, first: &RunRecord) -> R
     }
     if lane.path.join("STATUS.md").is_file() {
         out.push_str("\n`STATUS.md` may say how far it had come: read it first.\n");
+    }
+    Ok(out)
+}
+
+/// What the runs of a conversation that only looked came to, from `first` on.
+fn what_was_answered(project: &Project, look: &AnyLane, first: &RunRecord) -> Result<String, Error> {
+    let mut out = String::new();
+    for run in runs_of(project, look, first)? {
+        let file = project.store.layout().run_answer(&look.name, run.attempt);
+        match std::fs::read_to_string(&file) {
+            Ok(answer) => out.push_str(&format!("\nYou said:\n\n{}\n", answer.trim_end())),
+            // It was ended before it said anything.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+            Err(e) => return Err(lane::Error::io("read", &file)(e).into()),
+        }
+    }
+    if out.is_empty() {
+        out.push_str("What was found out in it is not known any more: look again.\n");
     }
     Ok(out)
 }

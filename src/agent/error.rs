@@ -41,6 +41,12 @@ pub enum Error {
         /// The agent.
         agent: String,
     },
+    /// It is not to be started by another one.
+    #[error("'{agent}' has a command of its own, and was given another one; nothing was made")]
+    HasCommand {
+        /// The agent.
+        agent: String,
+    },
     /// The agent cannot be kept from changing things.
     #[error(
         "nothing is known that keeps '{agent}' from changing things, so it cannot be started with permission read; nothing was made"
@@ -254,11 +260,22 @@ impl Error {
 
     /// What helps where it is not clear with which command an agent is started.
     fn hints_on_commands(&self) -> Vec<Cow<'static, str>> {
+        let describe = |agent: &str| {
+            format!(
+                "describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program"
+            )
+        };
         match self {
             Error::NoCommand => vec!["give one: git proq spawn -n NAME -- CMD ARGS…".into()],
-            Error::Incomplete { agent } => {
-                vec![format!("describe yours in your configuration: [agents.NAME] with like = \"{agent}\" and a program").into()]
-            }
+            Error::Incomplete { agent } if agent == "command" => vec![describe(agent).into()],
+            Error::Incomplete { agent } => vec![
+                format!("say which: git proq spawn {agent} \"what to do\" -- CMD ARGS…").into(),
+                describe(agent).into(),
+            ],
+            Error::HasCommand { .. } => vec![
+                "leave out what stands after '--'".into(),
+                "or, if that speaks the Agent Client Protocol: git proq spawn acp \"what to do\" -- CMD ARGS…".into(),
+            ],
             _ => Vec::new(),
         }
     }

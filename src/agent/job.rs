@@ -32,6 +32,8 @@ pub(crate) struct Asked {
     pub(crate) limits: RunLimits,
     /// Whether it is to be in a window, in front of a person.
     pub(crate) in_window: bool,
+    /// The command of an agent that has none of its own.
+    pub(crate) own: Vec<OsString>,
 }
 
 /// A command for a lane, its placeholders not filled in yet.
@@ -77,7 +79,11 @@ impl Job {
         let settings = &project.settings;
         let permission = permission(settings, asked)?;
         let profile = profile_of(&project.layers, agent)?;
-        let program = require(&profile, agent, dir)?;
+        let (program, own) = match asked.own.split_first() {
+            None => (require(&profile, agent, dir)?, None),
+            Some((program, args)) if profile.wants_command() => (find(program, dir)?, Some(args.to_vec())),
+            Some(_) => return Err(Error::HasCommand { agent: agent.to_owned() }),
+        };
         match asked.in_window {
             true => window::require(&profile, agent, prompt)?,
             false => profile.check_prompt(prompt)?,
@@ -92,7 +98,7 @@ impl Job {
         if asked.max_turns.is_some() && !profile.takes("max_turns") {
             return not_taken("--max-turns");
         }
-        if asked.resume.is_some() && profile.args.resume.is_empty() {
+        if asked.resume.is_some() && !profile.goes_on() {
             return Err(Error::NoResume { agent: agent.to_owned() });
         }
         let model = asked.model.as_ref().or(profile.model.as_ref()).or(settings.model.as_ref());
@@ -111,7 +117,7 @@ impl Job {
             tells: Vec::new(),
             program,
             profile,
-            own: None,
+            own,
         })
     }
 
@@ -133,8 +139,7 @@ impl Job {
         if asked.in_window {
             window::find_tmux()?;
         }
-        let found = process::find(&program.to_string_lossy(), dir)
-            .map_err(|_| Error::NotInstalled { program: program.to_string_lossy().into_owned() })?;
+        let found = find(program, dir)?;
         Ok(Job {
             agent: "command".to_owned(),
             permission: Permission::default(),
@@ -164,10 +169,7 @@ impl Job {
 
     /// The agent as a sentence names it.
     pub(crate) fn called(&self) -> &str {
-        match &self.own {
-            None => &self.agent,
-            Some(_) => "your command",
-        }
+        if self.is_command() { "your command" } else { &self.agent }
     }
 
     /// Whether the agent is going to do whatever it likes, and why, for the person to see.
@@ -184,12 +186,37 @@ impl Job {
 
     /// Whether its permission level means anything.
     fn is_limited(&self) -> bool {
-        self.own.is_none() && !self.profile.bare
+        !self.is_command() && !self.profile.bare
+    }
+
+    /// Whether it is a command line of the user's own and no agent.
+    fn is_command(&self) -> bool {
+        self.own.is_some() && !self.speaks()
+    }
+
+    /// Whether the protocol is spoken with it.
+    pub(super) fn speaks(&self) -> bool {
+        self.profile.prompt == Delivery::Protocol
+    }
+
+    /// The command that the user named for an agent that has none of its own.
+    pub(super) fn named_command(&self) -> Vec<String> {
+        let Some(args) = self.own.as_ref().filter(|_| self.speaks()) else { return Vec::new() };
+        let program = self.program.as_os_str();
+        std::iter::once(program)
+            .chain(args.iter().map(OsString::as_os_str))
+            .map(|w| w.to_string_lossy().into_owned())
+            .collect()
     }
 
     /// What the agent may do, where that means anything.
     pub(crate) fn level(&self) -> Option<String> {
         self.is_limited().then(|| self.permission.to_string())
+    }
+
+    /// The same in a new conversation.
+    pub(super) fn anew(&self) -> Job {
+        Job { resume: None, ..self.clone() }
     }
 
     /// Its profile.
@@ -245,8 +272,9 @@ impl Job {
         match (self.in_window && !self.profile.bare, self.resume.is_some()) {
             (true, true) => &args.interactive_resume,
             (true, false) => &args.interactive,
-            (false, true) => &args.resume,
-            (false, false) => &args.start,
+            // What it goes on with is said by the protocol.
+            (false, true) if !self.speaks() => &args.resume,
+            (false, _) => &args.start,
         }
     }
 }
@@ -275,6 +303,12 @@ fn limits(project: &Project, Asked { limits: asked, in_window, .. }: &Asked) -> 
         stall: limited(asked.stall.or(seconds(settings.stall))).filter(|_| !in_window),
         budget: limited(asked.budget.or(settings.budget)).filter(|_| !in_window),
     }
+}
+
+/// Finds the program of a command of the user's own.
+fn find(program: &OsString, dir: &Path) -> Result<PathBuf, Error> {
+    let program = program.to_string_lossy();
+    process::find(&program, dir).map_err(|_| Error::NotInstalled { program: program.into_owned() })
 }
 
 /// Finds the program of a profile.

@@ -1,5 +1,6 @@
 //! Owns starting a supervisor for a lane.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
 use crate::git::Oid;
-use crate::lane::{self, Inbox, Project, Taken, state_after};
+use crate::lane::{self, Inbox, Project, Taken, join_messages, state_after};
 use crate::process::{MARK, Start};
 use crate::store::records::{Account, AnyLane, LaneState, Purpose, RunClass, RunRecord};
 use crate::store::{Guard, Record, new_id, now};
@@ -77,7 +78,7 @@ pub(super) fn launch_message(
     exe: &Path,
 ) -> Result<AnyLane, Error> {
     let job = job.telling(taken.ids());
-    start(project, lane, lock, &job, exe, Errand::Said(&joined(taken.texts())))
+    start(project, lane, lock, &job, exe, Errand::Said(&join_messages(taken.texts())))
 }
 
 /// What waits for a conversation, for a supervisor that is there.
@@ -91,7 +92,7 @@ pub(super) fn order_of_messages(
     let (job, fit) = job_for_messages(project, lane, talk, &taken.texts().collect::<Vec<_>>())?;
     taken.letters.truncate(fit);
     let job = job.telling(taken.ids());
-    let order = order(project, lane, &job, exe, Errand::Said(&joined(taken.texts())))?;
+    let order = order(project, lane, &job, exe, Errand::Said(&join_messages(taken.texts())))?;
     order.taken.set(Some(taken));
     Ok(order)
 }
@@ -121,17 +122,12 @@ pub(super) fn job_for_messages(
     let session = run.account.session.clone().ok_or_else(none)?;
     let mut fit = texts.len();
     loop {
-        let text = joined(texts[..fit].iter().copied());
+        let text = join_messages(texts[..fit].iter().copied());
         match job_like(project, lane.purpose(), &run, &text, Some(session.clone())) {
             Err(Error::Prompt { .. }) if fit > 1 => fit -= 1,
             job => return Ok((job?, fit)),
         }
     }
-}
-
-/// Messages as one.
-fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    texts.map(str::trim_end).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What `run` was asked, once more, for a supervisor that is there.
@@ -158,7 +154,7 @@ pub(super) fn order_afresh(
     first: &RunRecord,
     exe: &Path,
 ) -> Result<Order, Error> {
-    let text = afresh::text(project, &project.lane(&lane.name)?, first)?;
+    let text = afresh::text(project, lane, first, afresh::TOO_LONG)?;
     let job = job_like(project, lane.purpose(), first, &text, None)?;
     order(project, lane, &job, exe, Errand::Said(&text))
 }
@@ -189,6 +185,7 @@ fn job_like(
         resume,
         purpose,
         limits: run.limits,
+        own: run.own.iter().map(OsString::from).collect(),
         ..Asked::default()
     };
     let job = Job::agent(project, &run.agent, text, project.repo.home(), &asked)?;
@@ -288,6 +285,8 @@ fn record_of(
         said: false,
         talk: job.talk,
         tells: job.tells.clone(),
+        told: 0,
+        own: job.named_command(),
         resolves,
         tip_before: tip_before(project, lane)?,
         started: now(),

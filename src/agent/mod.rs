@@ -1,5 +1,6 @@
 //! Owns agents: how each kind is started, who watches it, and how it is stopped.
 
+mod acp;
 mod activity;
 mod afresh;
 mod again;
@@ -36,6 +37,7 @@ mod watch;
 mod window;
 mod wishes;
 
+pub(crate) use acp::{Hands, Left, drive};
 pub(crate) use activity::{HookInput, hear};
 pub(crate) use catalogue::profiles;
 pub(crate) use error::Error;
@@ -49,9 +51,9 @@ pub(crate) use live::shown as shown_live;
 pub(crate) use oversee::{Line as OverseersLine, Overseer, Task as OverseersTask};
 pub(crate) use profile::{Permission, Profile};
 pub(crate) use stop::stop;
-pub(crate) use stream::{Dialect, Event, Exit, Reader};
+pub(crate) use stream::{Dialect, Event, Exit, Reader, Said};
 pub(crate) use supervisor::supervise;
-pub(crate) use talk::{Sent, addressee, require_at_task, send};
+pub(crate) use talk::{Sent, addressee, named_command, require_at_task, send};
 pub(crate) use tenant::inhabit;
 pub(crate) use wait::{Until, Waited, wait, wait_for};
 pub(crate) use window::way_in;

@@ -35,6 +35,8 @@ pub(super) struct Order {
     pub(super) resolves: bool,
     /// Whether what it leaves running outside of its group is left alone.
     pub(super) keeps_strays: bool,
+    /// Whether the protocol is spoken with it, by a process in between.
+    pub(super) speaks: bool,
     /// Whether it can be told more in the same session.
     pub(super) can_be_sent_to: bool,
     /// Whether it may be brought back to where it began, and tried again.
@@ -69,7 +71,7 @@ impl Order {
             && (lane.purpose().is_some()
                 || git::status(&project.repo, &dir, true).is_ok_and(|dirt| dirt.is_clean()));
         let profile = catalogue::profile_of(&project.layers, &run.agent);
-        let can_be_sent_to = profile.is_ok_and(|profile| !profile.args.resume.is_empty());
+        let can_be_sent_to = profile.is_ok_and(|profile| profile.goes_on());
         let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
         Ok(Order {
             attempt,
@@ -86,6 +88,7 @@ impl Order {
             },
             resolves: run.resolves,
             keeps_strays: run.keeps_strays,
+            speaks: dialect == Dialect::Acp,
             can_be_sent_to,
             may_try_again,
             in_window: run.interactive,

@@ -6,10 +6,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use super::afresh;
 use super::gate;
 use super::job::Job;
 use super::profile::Profile;
 use super::prompt::{Told, tell};
+use super::talk;
 use super::template::Values;
 use super::variables;
 use crate::lane::{self, Project};
@@ -67,6 +69,10 @@ pub(super) fn prepare(
     let records_dir = layout.agent_dir(&lane.name);
     make_private(&run_dir)?;
     make_private(&records_dir)?;
+    if let (Some(_), true, Errand::Said(text)) = (&job.resume, job.speaks(), errand) {
+        let anew = layout.run_anew(&lane.name, attempt);
+        write_atomically(&anew, told_anew(project, lane, job, &checks, text)?.as_bytes())?;
+    }
     let session = match &job.resume {
         Some(session) => Some(session.clone()),
         None if job.profile().capabilities.session_id_settable => Some(new_session()?),
@@ -124,6 +130,24 @@ fn told(
             tell(project, lane, job, checks, Some(text))
         }
     }
+}
+
+/// What a run is told that should go on in a conversation, by an agent that cannot: all that was said in it, and `text`.
+fn told_anew(
+    project: &Project,
+    lane: &AnyLane,
+    job: &Job,
+    checks: &[String],
+    text: &str,
+) -> Result<String, Error> {
+    let before = match talk::last_talk(project, lane, job.talk)? {
+        Some(run) => {
+            let first = afresh::beginning(project, lane, run)?;
+            afresh::text(project, lane, &first, afresh::CLOSED)? + "\n# What is asked of you now\n\n"
+        }
+        None => String::new(),
+    };
+    Ok(tell(project, lane, &job.anew(), checks, Some(&(before + text)))?.prompt)
 }
 
 /// Where a run works, and the file that tells it what to do.

@@ -172,6 +172,8 @@ pub(crate) enum Delivery {
     Argument,
     /// In a file that an argument names.
     File,
+    /// By the Agent Client Protocol, which is spoken with it for as long as it runs.
+    Protocol,
 }
 
 /// What can be had from an agent.
@@ -240,6 +242,16 @@ impl Profile {
             bare: true,
             ..Profile::default()
         }
+    }
+
+    /// Whether it can go on in an earlier session, and be told more.
+    pub(crate) fn goes_on(&self) -> bool {
+        !self.args.resume.is_empty() || self.prompt == Delivery::Protocol
+    }
+
+    /// Whether the user has to say with which command it is started.
+    pub(crate) fn wants_command(&self) -> bool {
+        self.program.is_empty() && self.prompt == Delivery::Protocol
     }
 
     /// Finds its program.
@@ -335,6 +347,12 @@ impl Profile {
         let names = ["settings", "mcp_config"];
         if let Some(name) = self.files.keys().find(|name| !names.contains(&name.as_str())) {
             return Some((format!("files.{name}"), format!("known files are {}", names.join(" and "))));
+        }
+        if (self.prompt == Delivery::Protocol) != (self.dialect == Dialect::Acp) {
+            return Some((
+                "prompt".to_owned(),
+                "prompt = \"protocol\" and dialect = \"acp\" go together".to_owned(),
+            ));
         }
         let has = |name| self.args.start.iter().any(|w| mentions(w.as_ref(), name));
         if self.supervise.as_ref().is_some_and(|own| own.start.is_empty()) {

@@ -309,6 +309,11 @@ impl Supervisor<'_> {
                 return Ok(None);
             }
         };
+        // The work of what it was told meanwhile is taken back too.
+        if let Err(e) = Inbox::of(self.project, &self.lane.name).put_back(order.attempt) {
+            self.end(LaneState::Failed, &format!("it is not tried again: {e}"))?;
+            return Ok(None);
+        }
         match launch::order_again(self.project, &self.lane, &run, self.exe) {
             Ok(order) => Ok(Some(order)),
             Err(e) => {

@@ -1,5 +1,6 @@
 //! Owns telling a lane's agent more: in the conversation that there is, at once or when its turn has ended.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use super::Error;
@@ -76,7 +77,7 @@ pub(crate) fn addressee(project: &Project, lane: &AnyLane, text: Option<&str>) -
         return Err(Error::Attended { lane: lane.name.clone() });
     }
     let profile = profile_of(&project.layers, &run.agent)?;
-    if profile.args.resume.is_empty() {
+    if !profile.goes_on() {
         return Err(none());
     }
     if let Some(text) = text {
@@ -115,6 +116,18 @@ pub(super) fn last_talk(
         }
     }
     Ok(None)
+}
+
+/// The command that the user named for a lane's agent, if that has none of its own.
+pub(crate) fn named_command(project: &Project, lane: &AnyLane) -> Result<Vec<OsString>, Error> {
+    let layout = project.store.layout();
+    for attempt in (1..=lane.attempt).rev() {
+        let run = RunRecord::find(&layout.run_record(&lane.name, attempt))?;
+        if let Some(run) = run.filter(|run| !run.resolves && lane.agent.as_ref() == Some(&run.agent)) {
+            return Ok(run.own.iter().map(OsString::from).collect());
+        }
+    }
+    Ok(Vec::new())
 }
 
 /// Sends `text` to a lane's agent, or only what waits. Nothing is kept of what is refused.

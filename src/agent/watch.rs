@@ -1,6 +1,7 @@
 //! Owns one run while it lasts: the agent's process, what it says, and its limits.
 
 use std::fs::File;
+use std::io::PipeWriter;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -16,6 +17,7 @@ use super::order::{self, Order, spent};
 use super::stream::{Event, Exit, Reader, Summary};
 use super::tail::Tail;
 use super::wishes::Wishes;
+use crate::event;
 use crate::lane::{self, Project};
 use crate::process::{self, Spawned, Start};
 use crate::store::records::{Account, AnyLane, RunRecord};
@@ -65,6 +67,8 @@ struct Hearing {
     events: Vec<Event>,
     /// The session's id, until it is on record.
     session: Option<String>,
+    /// How often it was told more that is not on record.
+    told: u32,
     /// Why the run cannot be watched any more.
     lost: Option<String>,
     /// Whether the run has been asked to come to its end.
@@ -90,7 +94,8 @@ impl Watch<'_> {
         wishes: &mut Wishes,
         started: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<Ended, Error> {
-        let mut child = self.start()?;
+        // As long as the other end is open, the protocol's client knows that it is watched.
+        let (mut child, _leash) = self.start()?;
         let group = child.id().unwrap_or_default();
         let mut hearing = match started(group).and_then(|()| self.hearing()) {
             Ok(hearing) => hearing,
@@ -127,6 +132,7 @@ impl Watch<'_> {
             live: Live::new(layout.run_live(&self.lane.name, self.attempt)),
             events: Vec::new(),
             session: None,
+            told: 0,
             lost: None,
             asked_to_wrap_up: false,
             signs: self.signs(),
@@ -194,32 +200,47 @@ impl Watch<'_> {
             hearing.clock.alive(now);
             hearing.clock.set_over(hearing.reader.is_over(), now);
             hearing.live.changed();
-            let session = hearing.events.drain(..).rev().find_map(|event| match event {
-                Event::Session { id, .. } => Some(id),
-                _ => None,
-            });
-            if session.is_some() {
-                hearing.session = session;
-                self.take_note(hearing);
-            }
+            self.note(hearing);
         }
         true
     }
 
-    /// Keeps the session's id as soon as it is known: whatever happens, it can be gone on with. What cannot be written now, on a
-    /// full disk, is tried again a second later, and is in the run's result in any case.
+    /// Takes note of what is to be on record at once.
+    fn note(&self, hearing: &mut Hearing) {
+        let told = hearing.told;
+        for event in hearing.events.drain(..) {
+            match event {
+                Event::Session { id, .. } => hearing.session = Some(id),
+                Event::Told { .. } => hearing.told += 1,
+                _ => {}
+            }
+        }
+        if hearing.told > told {
+            let agent = self.lane.agent.as_deref().unwrap_or("its agent");
+            let text = format!("lane '{}': {agent} is told more in the same run", self.lane.name);
+            self.project.tell(event::Name::AgentTold, Some(self.lane), text);
+        }
+        self.take_note(hearing);
+    }
+
+    /// Keeps the session's id as soon as it is known: whatever happens, it can be gone on with. So is how often it was told more.
+    /// What cannot be written now, on a full disk, is tried again a second later; the session is in the run's result in any case.
     fn take_note(&self, hearing: &mut Hearing) {
-        let Some(session) = &hearing.session else { return };
+        if hearing.session.is_none() && hearing.told == 0 {
+            return;
+        }
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
         let noted = RunRecord::load(&path).and_then(|mut run| {
-            if run.account.session.as_ref() != Some(session) {
-                run.account.session = Some(session.clone());
+            let known = run.clone();
+            run.account.session = hearing.session.clone().or(run.account.session);
+            run.told += hearing.told;
+            if run != known {
                 run.save(&path)?;
             }
             Ok(())
         });
         match noted {
-            Ok(()) => hearing.session = None,
+            Ok(()) => (hearing.session, hearing.told) = (None, 0),
             Err(_) => hearing.live.changed(),
         }
         // Reading and writing a record takes more code than all the rest of a run.
@@ -279,7 +300,7 @@ impl Watch<'_> {
         }
     }
 
-    fn start(&self) -> Result<Spawned, Error> {
+    fn start(&self) -> Result<(Spawned, Option<PipeWriter>), Error> {
         let (name, order) = (&self.lane.name, self.order);
         let layout = self.project.store.layout();
         let (program, args) = order.words.split_first().ok_or(Error::NoCommand)?;
@@ -295,7 +316,14 @@ impl Watch<'_> {
         };
         let fence = Fence::prepare(self.project, self.lane, self.attempt, &order.dir, self.exe)?;
         let (variable, hooks) = fence.env();
-        let start = Start::new(program.as_ref(), &order.dir).args(args).env(variable, hooks);
+        let start = match order.speaks {
+            false => Start::new(program.as_ref(), &order.dir).args(args),
+            true => Start::new(self.exe, &order.dir)
+                .args(["_acp", "--lane", name.as_str(), "--attempt"])
+                .args([self.attempt.to_string(), "--".to_owned()])
+                .args(order.words.iter().cloned()),
+        };
+        let start = start.env(variable, hooks);
         let mut start = start.output(log, apart);
         for (key, value) in &order.env {
             start = start.env(key, value);
@@ -304,18 +332,23 @@ impl Watch<'_> {
         if let Some(file) = &order.stdin {
             start = start.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
         }
+        let (start, leash) = if order.speaks { start.leashed()? } else { (start, None) };
         let alive = self.project.store.locks().take(&LockName::Alive(name.clone()))?;
         // Inherited on purpose: as long as one of the agent's processes keeps it open, the run is not over. This process
         // has one thread, so nothing else can be started while the flag is off.
         let failed =
             |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
         fcntl_setfd(alive.file(), FdFlags::empty()).map_err(failed)?;
-        Ok(start.spawn_watched()?)
+        Ok((start.spawn_watched()?, leash))
     }
 
     /// TERM, a time of grace, KILL; a wish ends the grace.
     async fn stop(&self, child: &mut Spawned, group: u32, wishes: &mut Wishes) -> ExitStatus {
-        process::ask_group(group);
+        match self.order.speaks {
+            // It asks the agent to end its turn, which a signal would not; the agent's own end is its business.
+            true => drop(process::signal_process(group)),
+            false => process::ask_group(group),
+        }
         let status = tokio::select! {
             status = child.wait() => status,
             () = self.patience(wishes) => {

@@ -93,6 +93,8 @@ pub(crate) enum Command {
     Supervise(super::supervise::Supervise),
     #[command(name = "_pane", hide = true)]
     Pane(super::pane::Pane),
+    #[command(name = "_acp", hide = true)]
+    Acp(super::acp::Acp),
     #[command(name = "_agent-event", hide = true)]
     AgentEvent(super::agent_event::AgentEvent),
     #[command(name = "_dispatch", hide = true)]

@@ -1,6 +1,7 @@
 //! Owns the command line: its grammar, one file per command, and the way from arguments to an exit code.
 
 mod account;
+mod acp;
 mod agent_event;
 mod agents;
 mod approve;
@@ -153,6 +154,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Completions(args) => complete::run(&session, &args),
         Command::Man(args) => man::run(&session, &args),
         Command::Demo(args) => demo::run(&session, &args),
+        Command::Acp(args) => acp::run(&session, &args),
         Command::AgentEvent(args) => agent_event::run(&session, &args),
         Command::Moved(args) => moved::run(&session, &args),
         Command::Dispatch(args) => dispatch::run(&session, &args),

@@ -173,9 +173,10 @@ fn same_task(
     }
     // What a command of the user's own was is not on record in full.
     let own = lane.agent.as_deref().filter(|agent| *agent != "command");
-    let agent = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
-    let asked = Asked { purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(project, agent, &task, &session.dir, &asked)?;
+    let called = args.agent.as_deref().or(own).ok_or_else(|| Unfit::NoAgent { lane: name() })?;
+    let command = if args.agent.is_none() { agent::named_command(project, lane)? } else { Vec::new() };
+    let asked = Asked { own: command, purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
+    let job = Job::agent(project, called, &task, &session.dir, &asked)?;
     Ok((task, job))
 }
 

@@ -47,8 +47,15 @@ impl Render {
                 );
             }
             Event::ToolResult { ok, output, .. } => answer(&mut out, *ok, output),
+            Event::Told { text } => {
+                row(
+                    &mut out,
+                    "",
+                    &Style::new().bold().apply_to(format!("< told more: {}", folded(text))).to_string(),
+                );
+            }
             Event::PermissionAsked { tool, input, .. } => {
-                row(&mut out, "", &bad(&format!("? waits for leave to use {} {}", clean(tool), gist(input))));
+                row(&mut out, "", &dim(&format!("? asks for leave to use {} {}", clean(tool), gist(input))));
             }
             Event::PermissionRefused { tool, message } => {
                 row(&mut out, "", &bad(&format!("! not permitted: {}: {}", clean(tool), one_line(message))));

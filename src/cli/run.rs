@@ -1,5 +1,6 @@
 //! Owns `git proq run`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -34,6 +35,9 @@ pub(crate) struct Run {
     /// What the agent is asked to do; without it, the lane's task
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
     pub(crate) prompt: Option<String>,
+    /// The command that AGENT is started with, where it has none of its own: acp "..." -- CMD
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
     /// Read PROMPT from FILE, or from standard input with '-'
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
@@ -71,8 +75,9 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     project.require_idle(&lane)?;
     let task = || std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
     let asked = prompt.clone().unwrap_or_else(task);
-    let asked_of = Asked { purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &asked_of)?;
+    let wishes =
+        Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
+    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &wishes)?;
     warn_of_power(session, Some(&job));
     let mut now = lane.clone();
     if !args.dry_run {

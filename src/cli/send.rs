@@ -15,9 +15,10 @@ use crate::lane::{self, Inbox, Project};
 /// Tell a lane's agent more
 ///
 /// The agent goes on in the same conversation, in the lane as it is, with TEXT as what is asked next. While it is at work, TEXT
-/// waits until its turn has ended, and is told to that agent in that conversation only. Where the turn ends in a way after
-/// which nobody goes on, by `git proq stop` for one, TEXT waits on: `git proq list` and `git proq show` say so, and
-/// `git proq send LANE` without TEXT passes on what waits. A command that fails has sent nothing.
+/// waits until its turn has ended, and is told to that agent in that conversation only; an agent that speaks the Agent Client
+/// Protocol is told then by the same process. Where the turn ends in a way after which nobody goes on, by `git proq stop` for
+/// one, TEXT waits on: `git proq list` and `git proq show` say so, and `git proq send LANE` without TEXT passes on what waits. A
+/// command that fails has sent nothing.
 ///
 /// An agent that is in a window of tmux is talked to there. Once its session has ended, it goes on with TEXT without a window.
 ///

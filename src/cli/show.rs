@@ -252,6 +252,10 @@ fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool) {
     for run in &about.runs {
         let how = describe(run, busy && Some(run) == about.runs.last());
         line(&format!("run {}", run.attempt), &how);
+        if run.told > 0 {
+            let times = if run.told == 1 { "once".to_owned() } else { format!("{} times", run.told) };
+            line("", &format!("told more {times} while it was at work"));
+        }
         let why = run.detail.iter().filter(|why| !how.contains(why.as_str())).cloned();
         for more in why.chain(account::phrases(&run.account)) {
             line("", &more);

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Done, Failure, Mistake, Session};
 use crate::explain::Exit;
+use crate::lane::told_at_work;
 use crate::store::Layout;
 use crate::store::records::AnyLane;
 
@@ -17,6 +18,9 @@ struct Answer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     rules: Option<String>,
     prompt: String,
+    /// What it was told while it was at work, each time all of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    told: Vec<String>,
 }
 
 /// Prints it, from the lane's folder of records.
@@ -25,8 +29,9 @@ pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
     let missing = || Mistake::NoRun { lane: lane.name.clone(), run };
     let prompt = read(&dir.join(Layout::run_prompt_in_lane(run)))?.ok_or_else(missing)?;
     let rules = read(&dir.join(Layout::run_rules_in_lane(run)))?;
+    let told = told_at_work(dir, run)?;
     if session.ui.json {
-        session.ui.object(Answer { lane: &lane.name, run, rules, prompt });
+        session.ui.object(Answer { lane: &lane.name, run, rules, prompt, told });
         return Ok(Exit::Done);
     }
     if let Some(rules) = rules {
@@ -35,9 +40,15 @@ pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
         session.ui.answer("");
         session.ui.say("the prompt:");
     }
-    session.ui.raw(prompt.as_bytes());
-    if !prompt.ends_with('\n') {
-        session.ui.answer("");
+    for (n, text) in std::iter::once(&prompt).chain(&told).enumerate() {
+        if n > 0 {
+            session.ui.answer("");
+            session.ui.say("then, while it was at work:");
+        }
+        session.ui.raw(text.as_bytes());
+        if !text.ends_with('\n') {
+            session.ui.answer("");
+        }
     }
     Ok(Exit::Done)
 }

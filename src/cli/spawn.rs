@@ -51,6 +51,7 @@ use crate::store::{Repositories, path_form};
 ///     git proq spawn claude "implement payments"
 ///     git proq spawn codex -n auth -f task.md
 ///     git proq spawn claude "implement payments" --check 'make test-payments' --scope src/pay/
+///     git proq spawn acp "implement payments" -- gemini --acp
 ///     git proq spawn -n docs -- sh -c 'make docs; git add -A; git commit -m docs'
 ///     git proq spawn --agents claude:2,codex:1 -n pay "implement payments"
 ///     git proq spawn --auto-merge claude "fix the typos in docs/"
@@ -59,16 +60,17 @@ use crate::store::{Repositories, path_form};
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 #[command(
-    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT PROMPT -- CMD...\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
 )]
 pub(crate) struct Spawn {
     /// The agent: a known one (see `git proq agents`) or any program on PATH
-    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names), conflicts_with_all = ["empty", "command"])]
+    #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names), conflicts_with = "empty")]
     pub(crate) agent: Option<String>,
     /// What the agent is asked to do
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
     pub(crate) prompt: Option<String>,
-    /// A command line of your own, instead of an agent; {prompt} and {prompt_file} in it are filled in
+    /// A command line of your own, instead of an agent; {prompt} and {prompt_file} in it are filled in. After AGENT, the
+    /// command that such an agent is started with, where it has none of its own: acp "..." -- CMD
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
     /// The lane's name: lower-case letters, digits, '.', '_' and '-'
@@ -274,7 +276,7 @@ impl Asked {
         if args.empty {
             return Ok(Asked { job: None, prompt, words: None, attached });
         }
-        if !args.command.is_empty() {
+        if !args.command.is_empty() && args.agent.is_none() {
             let job = Job::command(
                 project,
                 &args.command,
@@ -293,7 +295,8 @@ impl Asked {
             what: "the agent needs a prompt",
             example: "git proq spawn claude \"implement payments\", or -f task.md",
         })?;
-        let job = Job::agent(project, agent, &prompt, &session.dir, &asked_of(args))?;
+        let wishes = agent::Asked { own: args.command.clone(), ..asked_of(args) };
+        let job = Job::agent(project, agent, &prompt, &session.dir, &wishes)?;
         Ok(Asked { job: Some(job), prompt: Some(prompt), words: None, attached })
     }
 }

@@ -21,12 +21,12 @@ use crate::store::records::{MessageRecord, ToldRecord};
 use crate::store::{Guard, Layout, LockName, Record, new_id, write_there};
 
 /// The end of the names of messages.
-const END: &str = ".toml";
+pub(super) const END: &str = ".toml";
 
 /// The messages that wait for one lane's agent.
 pub(crate) struct Inbox<'a> {
-    project: &'a Project,
-    lane: &'a str,
+    pub(super) project: &'a Project,
+    pub(super) lane: &'a str,
 }
 
 /// A message that waits.
@@ -128,11 +128,8 @@ impl<'a> Inbox<'a> {
         told.messages.extend_from_slice(ids);
         write_there(&path, told.text(&path)?.as_bytes())?;
         fault::point("inbox.told");
-        let gone = told.messages.iter().all(|id| remove(&folder, id).is_ok());
         // Where one stays, so does the note that it was told.
-        if gone {
-            drop(std::fs::remove_file(&path));
-        }
+        drop(tidy(&folder));
         Ok(())
     }
 
@@ -142,7 +139,7 @@ impl<'a> Inbox<'a> {
         remove(&self.folder(), id)
     }
 
-    fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> PathBuf {
         self.project.store.layout().lane(self.lane)
     }
 }
@@ -152,6 +149,11 @@ pub(crate) fn waits(lane: &str, count: usize) -> String {
     let what = if count == 1 { "1 message" } else { &format!("{count} messages") };
     let wait = if count == 1 { "waits" } else { "wait" };
     format!("{what} in '{lane}' {wait} to be told: git proq send {lane} passes on what waits")
+}
+
+/// Messages as one.
+pub(crate) fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    texts.map(str::trim_end).collect::<Vec<_>>().join("\n\n")
 }
 
 /// What waits in a lane's folder, which may be that of a removed one; the oldest first.
@@ -166,7 +168,7 @@ pub(crate) fn waiting_in(folder: &Path) -> Result<Vec<Letter>, Error> {
 }
 
 /// The names of what waits, in order.
-fn ids_in(folder: &Path) -> Result<Vec<String>, Error> {
+pub(super) fn ids_in(folder: &Path) -> Result<Vec<String>, Error> {
     let dir = folder.join(Layout::INBOX);
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
@@ -187,7 +189,16 @@ fn ids_in(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(ids)
 }
 
-fn file_of(folder: &Path, id: &str) -> PathBuf {
+/// Removes what was told and is there still, and then the note that it was told. The caller holds the lock on records.
+pub(super) fn tidy(folder: &Path) -> Result<(), Error> {
+    let path = folder.join(Layout::TOLD);
+    let Some(told) = ToldRecord::find(&path)? else { return Ok(()) };
+    told.messages.iter().try_for_each(|id| remove(folder, id))?;
+    std::fs::remove_file(&path).map_err(Error::io("remove", &path))
+}
+
+/// The file of a message of this name.
+pub(super) fn file_of(folder: &Path, id: &str) -> PathBuf {
     folder.join(Layout::INBOX).join(format!("{id}{END}"))
 }
 

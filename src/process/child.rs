@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::PipeWriter;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -72,6 +74,13 @@ impl Start {
         self
     }
 
+    /// Gives it a pipe to read that nothing is ever written to. It ends when the other end does, which is returned.
+    pub(crate) fn leashed(self) -> Result<(Start, Option<PipeWriter>), Error> {
+        let failed = |source| Error::Start { program: self.program.display().to_string(), source };
+        let (reader, writer) = std::io::pipe().map_err(failed)?;
+        Ok((self.stdin(File::from(OwnedFd::from(reader))), Some(writer)))
+    }
+
     /// Sends both output streams to files (the same one twice is fine).
     pub(crate) fn output(mut self, out: File, err: File) -> Start {
         self.output = Some((out, err));
@@ -125,6 +134,17 @@ impl Start {
         let program = self.program.display().to_string();
         let mut command = self.command();
         command.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+        let mut command = tokio::process::Command::from(command);
+        command.kill_on_drop(false);
+        command.spawn().map_err(|source| Error::Start { program, source })
+    }
+
+    /// Starts it under a running event loop, in this process's group, with pipes to its standard input and output. What it
+    /// writes to its standard error goes where this process's goes.
+    pub(crate) fn spawn_conversing(self) -> Result<Spawned, Error> {
+        let program = self.program.display().to_string();
+        let mut command = self.command();
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
         let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(false);
         command.spawn().map_err(|source| Error::Start { program, source })

@@ -52,6 +52,11 @@ pub(crate) fn signal_process(number: u32) -> Result<(), Error> {
     kill_process(pid, Signal::TERM).map_err(|e| failed(e.into()))
 }
 
+/// Ends this process by a signal, as one that has not been caught. Returns only when that is not possible.
+pub(crate) fn die_of(signal: i32) {
+    drop(signal_hook::low_level::emulate_default_handler(signal));
+}
+
 /// Asks every process of a group to end.
 pub(crate) fn ask_group(group: u32) {
     if let Some(pid) = pid(group) {

@@ -14,7 +14,9 @@ mod watched;
 pub(crate) use child::{Spawned, Start};
 pub(crate) use converse::Answered;
 pub(crate) use error::Error;
-pub(crate) use group::{ask_group, end_group, end_holders, group_lives, leave_session, signal_process};
+pub(crate) use group::{
+    ask_group, die_of, end_group, end_holders, group_lives, leave_session, signal_process,
+};
 pub(crate) use hear::{Heard, Hearing};
 pub(crate) use identity::{birth_of, is_same};
 pub(crate) use lean::let_go_of_code;

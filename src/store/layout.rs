@@ -68,6 +68,16 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.said.md"))
     }
 
+    /// What a run was told more while it lasted, a folder for each time, below a lane's folder, which may be that of a removed one.
+    pub(crate) fn run_told_in_lane(attempt: u32) -> PathBuf {
+        Path::new("runs").join(format!("{attempt}.told"))
+    }
+
+    /// What a run is told in place of its prompt when its agent cannot go on in the conversation that there was.
+    pub(crate) fn run_anew(&self, name: &str, attempt: u32) -> PathBuf {
+        self.run_dir(name, attempt).join("anew.md")
+    }
+
     /// What is shown of a run while it lasts.
     pub(crate) fn run_live(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.live.json"))

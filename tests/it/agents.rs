@@ -37,6 +37,7 @@ fn agents_are_listed_with_their_versions() {
     command.env("PATH", sandbox.path_without_agents(&[]));
     insta::assert_snapshot!(squeezed(&sandbox.output(command).shown()), @r"
     AGENT  VERSION  TRIED  FOUND  WHAT IT IS
+    acp  yours to name  any command that speaks the Agent Client Protocol
     aider  not installed  Aider
     amp  0.0.1790142911-abc  never: as documented  [ROOT]/bin/amp  Amp
     claude  2.1.329  yes  [ROOT]/bin/claude  Claude Code
@@ -95,8 +96,12 @@ fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
         return;
     }
     let sandbox = Sandbox::new();
-    sandbox
-        .program("codex", "setsid sh -c 'echo $$ > \"$ROOT/left\"; exec sleep 60' & echo codex-cli 0.169.0");
+    // It says its version once the other one is there.
+    sandbox.program(
+        "codex",
+        "setsid sh -c 'echo $$ > \"$ROOT/left\"; exec sleep 60' &
+        until test -s \"$ROOT/left\"; do :; done; echo codex-cli 0.169.0",
+    );
     let since = std::time::Instant::now();
     let table = sandbox.proq(&["agents"]).ok();
     assert!(since.elapsed() < std::time::Duration::from_secs(40), "{:?}", since.elapsed());

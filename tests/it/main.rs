@@ -1,6 +1,9 @@
 //! Owns the tests through the real program: one file per command, all in one binary.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod acp;
+mod acp_ends;
+mod acp_two_way;
 mod agent_end;
 mod agent_hooks;
 mod agent_start;

@@ -194,6 +194,45 @@ impl Real {
         self.sandbox.assert_healthy();
     }
 
+    /// By the protocol: its own tools and ours, more while it is at work, and going on in the session later.
+    fn speaks_the_protocol(&self) {
+        let sandbox = &self.sandbox;
+        let task = format!(r#"[[bash cmd="git hold"]] {TASK}"#);
+        let _ = self.proq(&["spawn", "-n", "x", "acp", &task, "--", self.agent, "acp"]).ok();
+        let _ = sandbox.hear("up");
+        while sandbox.last_run("x")["account"]["session"].is_null() {
+            std::thread::yield_now();
+        }
+        let _ = self.proq(&["send", "x", MORE]).ok();
+        sandbox.tell("go");
+        let _ = self.proq(&["wait", "x"]).ok();
+        let shown = self.proq(&["show", "x", "--json"]).json();
+        let run = &shown["runs"][0];
+        assert_eq!(
+            (&run["told"], &run["class"], &run["exit_code"]),
+            (&json!(1), &json!("done"), &json!(0)),
+            "{run:#}"
+        );
+        assert_eq!(shown["runs"].as_array().unwrap().len(), 1);
+        assert_eq!(shown["report"]["findings"], json!(["the sky is blue"]));
+        assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "next-turn\nfirst-turn");
+        let _ = self.assert_no_strays();
+        let again = r#"[[write path=third.txt text=third]] [[say text="Third done"]]"#;
+        let _ = self.proq(&["send", "x", "--wait", again]).ok();
+        let next = sandbox.last_run("x");
+        assert_eq!(
+            (&next["resumed"], &next["account"]["session"]),
+            (&json!(true), &run["account"]["session"])
+        );
+        assert_eq!(next["account"]["tool_calls"], 1, "{next:#}");
+        assert_eq!(sandbox.git(&["show", "proq/x:third.txt"]), "third");
+        let _ = self.proq(&["send", "x", HOLD_LONG]).ok();
+        let _ = sandbox.hear("up");
+        let _ = self.proq(&["stop", "x"]).ok();
+        assert_eq!(self.assert_no_strays()["class"], "stopped");
+        sandbox.assert_healthy();
+    }
+
     fn resolves_a_conflict(&self) {
         let sandbox = &self.sandbox;
         sandbox.write("shared.txt", "1\n2\n3\n4\n5\n");
@@ -315,5 +354,5 @@ tests! {
     codex: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
     opencode: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
-        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
+        goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor speaks_the_protocol;
 }

@@ -241,7 +241,10 @@ fn no_profile_goes_round_an_agents_own_permissions_except_at_full() {
 
 #[test]
 fn where_an_agent_has_permissions_full_is_another_command_than_edit() {
-    for (name, profile) in known().into_iter().filter(|(_, p)| p.capabilities.permissions) {
+    // By the protocol leave is given or not, whatever the command is.
+    let by_command =
+        |profile: &Profile| profile.capabilities.permissions && profile.prompt != Delivery::Protocol;
+    for (name, profile) in known().into_iter().filter(|(_, p)| by_command(p)) {
         let start = |level| line(&profile, &profile.args.start, level, &values());
         assert_ne!(start(Permission::Edit), start(Permission::Full), "{name}");
     }
@@ -258,8 +261,8 @@ fn the_capabilities_are_those_that_the_templates_have() {
             without.unset(name);
             words != with(&without)
         };
-        assert_eq!(can.resume, !profile.args.resume.is_empty(), "{name}");
-        assert!(!can.resume || mentions(&profile.args.resume, "session"), "{name}");
+        assert_eq!(can.resume, profile.goes_on(), "{name}");
+        assert!(profile.args.resume.is_empty() || mentions(&profile.args.resume, "session"), "{name}");
         assert_eq!(can.session_id_settable, mentions(&profile.args.start, "session"), "{name}");
         let env = format!("{:?}", profile.env_json);
         let rules = ["system_prompt", "system_prompt_file"];

@@ -1,12 +1,14 @@
-//! Owns the messages that a client of the Agent Client Protocol receives. Whoever holds the connection feeds each message as
-//! one line; after `session/load` from its reply on, since the session's past is sent before it.
+//! Owns the messages that a client of the Agent Client Protocol receives, and what the client says between them. A reply counts
+//! only where the client has asked; what comes before the reply to `session/load` is the session's past.
 
 use std::collections::VecDeque;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::json::{LONGEST_NAME, count, cut, input, list, money, text, words};
 use super::parser::{Parser, without_cached};
+use super::said::Said;
 use super::summary::End;
 use super::tally::{Recent, Tally};
 use super::trouble::judge;
@@ -15,9 +17,16 @@ use super::{Class, Exit, Tokens, Trouble};
 /// How many calls wait for what they are given.
 const MOST_HELD: usize = 64;
 
+/// How many replies are waited for at once.
+const MOST_ASKED: usize = 64;
+
 /// The protocol's messages.
 #[derive(Default)]
 pub(super) struct Acp {
+    /// What the client has asked for and has no reply to.
+    asked: VecDeque<Asked>,
+    /// How the turn ended, or what came before one. It is the end of the run when nothing more is asked.
+    end: Option<End>,
     /// Calls that are announced and not told yet, since what they are given comes later.
     held: VecDeque<Call>,
     told: Recent,
@@ -29,6 +38,12 @@ pub(super) struct Acp {
     replies: Tokens,
 }
 
+struct Asked {
+    id: u64,
+    method: String,
+    session: Option<String>,
+}
+
 struct Call {
     id: String,
     name: String,
@@ -36,12 +51,40 @@ struct Call {
 }
 
 impl Parser for Acp {
-    /// A message, bare or with the way it went: `{"dir": "<", "msg": {…}}`.
     fn event(&mut self, line: &Value, tally: &mut Tally) {
-        match (text(line, "/dir"), line.get("msg")) {
-            (Some("<"), Some(message)) => self.message(message, tally),
-            (Some(_), Some(_)) => {}
-            _ => self.message(line, tally),
+        match text(line, "/method") {
+            // The session's past, told once more.
+            Some("session/update") if self.asked.iter().any(|asked| asked.method == "session/load") => {}
+            Some("session/update") => self.update(&line["params"], tally),
+            Some("session/request_permission") => self.wants(line, tally),
+            Some(other) => tally.unknown(other),
+            None => self.answer(line, tally),
+        }
+    }
+
+    fn client(&mut self, line: &Value, tally: &mut Tally) {
+        match Said::deserialize(line) {
+            Ok(Said::Asks { id, method, session, more }) => {
+                if method == "session/prompt" {
+                    self.end = None;
+                    tally.goes_on();
+                }
+                if self.asked.len() < MOST_ASKED {
+                    self.asked.push_back(Asked { id, method, session });
+                }
+                if let Some(more) = more {
+                    tally.told(&more);
+                }
+            }
+            Ok(Said::Refuses { call, tool, why }) => tally.refuse(Some(&call), &tool, &why),
+            Ok(Said::Notes { text }) => tally.warn(&text),
+            Ok(Said::Fails { text }) => {
+                let trouble = judge(None, &text);
+                tally.fail(trouble, &text);
+                self.end = Some(End::failed(trouble, &text));
+            }
+            Ok(Said::Ends) => self.over(tally),
+            Err(_) => tally.unknown("no word of the client's"),
         }
     }
 
@@ -49,19 +92,40 @@ impl Parser for Acp {
         while let Some(call) = self.held.pop_front() {
             self.tell(call, tally);
         }
+        self.over(tally);
         tally.end.clone()
     }
 }
 
 impl Acp {
-    fn message(&mut self, message: &Value, tally: &mut Tally) {
-        match text(message, "/method") {
-            Some("session/update") => self.update(&message["params"], tally),
-            Some("session/request_permission") => self.asked(message, tally),
-            Some(other) => tally.unknown(other),
-            None if message.get("error").is_some() => failed(&message["error"], tally),
-            None if message.get("result").is_some() => self.reply(&message["result"], tally),
-            None => tally.unknown("no message"),
+    /// Nothing more comes: the end of the turn is the end of the run.
+    fn over(&mut self, tally: &mut Tally) {
+        if let Some(end) = self.end.take() {
+            tally.flush();
+            let answer = tally.answer.clone();
+            tally.finished(end, answer.as_deref());
+        }
+    }
+
+    /// A reply to something that the client asked.
+    fn answer(&mut self, line: &Value, tally: &mut Tally) {
+        let id = line.get("id").and_then(Value::as_u64);
+        let at = self.asked.iter().position(|asked| Some(asked.id) == id);
+        let answers = line.get("result").is_some() || line.get("error").is_some();
+        let Some(asked) = at.filter(|_| answers).and_then(|at| self.asked.remove(at)) else {
+            return tally.unknown("no message");
+        };
+        match line.get("error") {
+            Some(error) if matches!(asked.method.as_str(), "session/load" | "session/set_mode") => {
+                tally.warn(&format!("{} was refused: {}", asked.method, in_words(error)));
+            }
+            Some(error) => self.end = Some(failed(error, tally)),
+            None => {
+                if let Some(session) = &asked.session {
+                    tally.session(session, None);
+                }
+                self.reply(&line["result"], tally);
+            }
         }
     }
 
@@ -107,13 +171,11 @@ impl Acp {
             tally.flush();
             self.speaking = message;
         }
-        tally.goes_on();
         tally.piece(said, thought);
     }
 
     /// A call, or more about it. Many are announced with nothing, and some not at all.
     fn call(&mut self, update: &Value, tally: &mut Tally) {
-        tally.goes_on();
         let id = cut(text(update, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
         let status = text(update, "/status");
         let ends = matches!(status, Some("completed" | "failed"));
@@ -150,7 +212,8 @@ impl Acp {
         tally.tool(&call.id, &call.name, call.input, None);
     }
 
-    fn asked(&mut self, message: &Value, tally: &mut Tally) {
+    /// It wants leave to use a tool, which the client gives or does not.
+    fn wants(&mut self, message: &Value, tally: &mut Tally) {
         let call = &message["params"]["toolCall"];
         let id = cut(text(call, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
         let held = self.held.iter().position(|held| held.id == id).and_then(|at| self.held.remove(at));
@@ -163,7 +226,7 @@ impl Acp {
         tally.asked(&request, &name, given(call));
     }
 
-    /// A reply to something that was asked: to make a session, or to take a turn.
+    /// What came of making a session, or of a turn.
     fn reply(&mut self, result: &Value, tally: &mut Tally) {
         if let Some(id) = text(result, "/sessionId") {
             let option = list(result, "/configOptions").iter().find(|o| text(o, "/id") == Some("model"));
@@ -192,28 +255,31 @@ impl Acp {
             tally.usage(self.replies);
         }
         tally.flush();
-        let end = match reason {
+        self.end = Some(match reason {
             "end_turn" => End::done(),
             "max_tokens" => End::failed(Trouble::TokenLimit, "the model's tokens are used up"),
             "max_turn_requests" => End::failed(Trouble::Turns, "it asked the model as often as it may"),
             "cancelled" => End::of(Class::Interrupted, "its turn was cancelled"),
             "refusal" => End::failed(Trouble::Other, "the model refused to go on"),
             other => End::failed(Trouble::Other, &format!("its turn ended with {other}")),
-        };
-        let answer = tally.answer.clone();
-        tally.finished(end, answer.as_deref());
+        });
     }
 }
 
-fn failed(error: &Value, tally: &mut Tally) {
+/// What an error says.
+fn in_words(error: &Value) -> String {
     let said = text(error, "/message").unwrap_or("it answers with an error");
     let more = error.get("data").map(words).unwrap_or_default();
+    if more.is_empty() { said.to_owned() } else { format!("{said}: {more}") }
+}
+
+fn failed(error: &Value, tally: &mut Tally) -> End {
+    let all = in_words(error);
     // The protocol's own number for a login that is missing.
     let needs_login = error.get("code").and_then(Value::as_i64) == Some(-32000);
-    let all = if more.is_empty() { said.to_owned() } else { format!("{said}: {more}") };
     let trouble = if needs_login { Trouble::Auth } else { judge(None, &all) };
     tally.fail(trouble, &all);
-    tally.finished(End::failed(trouble, &all), None);
+    End::failed(trouble, &all)
 }
 
 fn is_filled(given: &Value) -> bool {
@@ -232,7 +298,8 @@ fn given(call: &Value) -> Value {
 /// A tool's name, or what kind of tool it is; titles are sentences.
 fn name(call: &Value) -> String {
     let names = ["/name", "/_meta/toolName", "/_meta/claudeCode/toolName", "/kind", "/title"];
-    cut(names.iter().find_map(|path| text(call, path)).unwrap_or("a tool"), LONGEST_NAME)
+    let mut named = names.iter().filter_map(|path| text(call, path)).filter(|name| *name != "other");
+    cut(named.next().unwrap_or("a tool"), LONGEST_NAME)
 }
 
 /// What a tool says: texts, else its raw output, else the files that it changed.

@@ -66,7 +66,12 @@ pub(crate) enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         size: Option<u64>,
     },
-    /// The agent waits for somebody to allow a tool.
+    /// The agent is told more than it was asked at first, in the same process.
+    Told {
+        /// What.
+        text: String,
+    },
+    /// The agent wants leave to use a tool.
     PermissionAsked {
         /// The request's name, to answer it.
         id: String,

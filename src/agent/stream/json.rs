@@ -22,7 +22,7 @@ pub(super) const LONGEST_NAME: usize = 256;
 const LONGEST_INPUT: usize = 32 * 1024;
 
 /// Reads one value. Nesting is bounded by the library, which refuses to go deeper than 128.
-pub(super) fn read(line: &[u8]) -> Option<Value> {
+pub(crate) fn read(line: &[u8]) -> Option<Value> {
     let left = Cell::new(MOST_VALUES);
     let mut reader = serde_json::Deserializer::from_slice(line);
     let value = Bounded { left: &left }.deserialize(&mut reader).ok()?;

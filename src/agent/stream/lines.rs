@@ -3,7 +3,7 @@
 use std::io::BufRead;
 
 /// The longest line that is looked at. What is longer is in the log only.
-pub(super) const LONGEST_LINE: usize = 8 * 1024 * 1024;
+pub(crate) const LONGEST_LINE: usize = 8 * 1024 * 1024;
 /// Above this the room for a line is given back after it.
 const USUAL_LINE: usize = 64 * 1024;
 

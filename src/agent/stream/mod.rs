@@ -16,6 +16,7 @@ mod plain;
 mod price;
 mod qwen;
 mod reader;
+mod said;
 mod summary;
 mod tally;
 #[cfg(test)]
@@ -24,9 +25,11 @@ mod trouble;
 
 pub(crate) use event::Event;
 pub(super) use json::LONGEST_TEXT;
-pub(crate) use lines::{Line, Lines};
+pub(crate) use json::read as read_bounded;
+pub(crate) use lines::{LONGEST_LINE, Line, Lines};
 pub(crate) use price::{Price, Prices};
 pub(crate) use reader::{Dialect, Reader};
+pub(crate) use said::{OURS, Said};
 pub(crate) use summary::{Class, Exit, Summary};
 pub(crate) use tally::{Progress, Refusal};
 pub(crate) use trouble::Trouble;

@@ -11,7 +11,12 @@ pub(super) trait Parser {
     /// One line that is a JSON object.
     fn event(&mut self, line: &Value, tally: &mut Tally);
 
-    /// One line that is not: most agents' own messages, and all that some say.
+    /// One line that the client of the protocol wrote, and not the agent. Where there is no client, there is no such line.
+    fn client(&mut self, line: &Value, tally: &mut Tally) {
+        self.event(line, tally);
+    }
+
+    /// One line that is no JSON: most agents' own messages, and all that some say.
     fn words(&mut self, line: &str, tally: &mut Tally) {
         tally.noise(line);
     }

@@ -14,6 +14,7 @@ use super::parser::Parser;
 use super::pi::Pi;
 use super::plain::Text;
 use super::qwen::Qwen;
+use super::said::OURS;
 use super::summary::sum_up;
 use super::tally::Tally;
 use super::{Event, Exit, Prices, Progress, SessionTotals, Summary, json};
@@ -39,7 +40,7 @@ pub(crate) enum Dialect {
     Pi,
     /// Aider with `--no-pretty --no-stream`.
     Aider,
-    /// What a client of the Agent Client Protocol receives, one message a line.
+    /// What a client of the Agent Client Protocol receives, one message a line, and what it says itself.
     Acp,
     /// Any other program: text, and an exit code that tells.
     #[default]
@@ -155,13 +156,15 @@ fn read(line: Line<'_>, parser: &mut dyn Parser, tally: &mut Tally) {
     let Line::Whole(bytes) = line else {
         return tally.unknown("too long");
     };
+    // Before anything is trimmed: a space more is what tells an agent's line from the client's.
+    let is_ours = bytes.starts_with(OURS);
     let bytes = bytes.trim_ascii();
     if parser.skips(bytes) {
         return;
     }
     let value = Some(bytes).filter(|b| parser.is_json() && b.starts_with(b"{")).and_then(json::read);
     if let Some(value) = value {
-        parser.event(&value, tally);
+        if is_ours { parser.client(&value, tally) } else { parser.event(&value, tally) }
     } else {
         // What is kept of a text is shorter still.
         let bytes = &bytes[..bytes.len().min(json::LONGEST_TEXT * 2)];

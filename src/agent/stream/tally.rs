@@ -273,10 +273,15 @@ impl Tally {
         self.progress.turns = Some(self.progress.turns.unwrap_or(0) + 1);
     }
 
-    /// The agent waits for somebody to allow a tool.
+    /// The agent wants leave to use a tool.
     pub(super) fn asked(&mut self, id: &str, tool: &str, input: Value) {
         let (id, tool) = (cut(id, LONGEST_NAME), name(tool));
         self.push(Event::PermissionAsked { id, tool, input });
+    }
+
+    /// The agent is told more: another turn begins.
+    pub(super) fn told(&mut self, text: &str) {
+        self.push(Event::Told { text: cut(text, LONGEST_TEXT) });
     }
 
     /// A tool was not allowed. Some agents say it twice.

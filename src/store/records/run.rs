@@ -228,6 +228,12 @@ pub(crate) struct RunRecord {
     /// The messages of the lane's inbox that are in what it is told. They are told once it has started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) tells: Vec<String>,
+    /// How often it was told more while it lasted, in the same process; that is in a folder beside this record.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub(crate) told: u32,
+    /// The command that the user named for an agent that has none of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) own: Vec<String>,
     /// Whether it resolves a conflict, in a worktree of its own and with a prompt of its own.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) resolves: bool,
@@ -280,6 +286,11 @@ pub(crate) struct RunRecord {
     /// What it may take.
     #[serde(default)]
     pub(crate) limits: RunLimits,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_nought(n: &u32) -> bool {
+    *n == 0
 }
 
 impl RunRecord {

@@ -179,7 +179,8 @@ fn any_program_is_judged_by_its_exit_code() {
 
 #[test]
 fn a_turn_of_the_protocol_ends_for_different_reasons() {
-    let run = |result: &str| lines(Dialect::Acp, &[result], signal(15)).1.class;
+    let asks = r#"{"proq":"asks","id":3,"method":"session/prompt"}"#;
+    let run = |result: &str| lines(Dialect::Acp, &[asks, result], signal(15)).1.class;
     let stopped = |why: &str| run(&json!({"jsonrpc":"2.0","id":3,"result":{"stopReason":why}}).to_string());
     let reasons = ["end_turn", "max_tokens", "max_turn_requests", "cancelled", "refusal"];
     let classes = [Class::Done, Class::TokenLimit, Class::MaxTurns, Class::Interrupted, Class::Failed];

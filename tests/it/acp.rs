@@ -1,0 +1,255 @@
+//! Owns the tests of agents that speak the Agent Client Protocol: their turns, what they may do, and going on with them.
+
+use serde_json::{Value, json};
+
+use super::support::Sandbox;
+
+/// A repository with a `speaker`, an agent that does what its prompt says, and the agent `mine` that is started by it with
+/// `settings` of its own.
+pub fn with_speaker(settings: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/support/acp-agent.py");
+    std::fs::create_dir(sandbox.root().join("notes")).unwrap();
+    sandbox.program("speaker", &format!("exec python3 '{script}' \"$@\""));
+    let config = format!(
+        "[agents.mine]\nlike = \"acp\"\nprogram = \"speaker\"\nargs.start = [\"--acp\"]\n{settings}\n"
+    );
+    sandbox.write_in(&sandbox.root().join("home"), ".config/git-proq/config.toml", &config);
+    for (key, value) in [("backoff", "0"), ("stopGrace", "3"), ("crashRetries", "0")] {
+        sandbox.git(&["config", &format!("proq.agent.{key}"), value]);
+    }
+    sandbox
+}
+
+impl Sandbox {
+    /// Starts `mine` in lane `x` and waits for its end.
+    #[track_caller]
+    pub fn mine(&self, task: &str) -> super::support::Output {
+        self.proq(&["spawn", "--wait", "-n", "x", "mine", task])
+    }
+
+    /// The prompts that agents got.
+    #[track_caller]
+    pub fn prompts(&self) -> Vec<String> {
+        self.note("prompt").lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// How often the agent was asked for something, over all of its processes.
+    #[track_caller]
+    pub fn asked_for(&self, method: &str) -> Vec<Value> {
+        let all = self.note("got");
+        let read = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        all.lines().map(read).filter(|message| message["method"] == method).collect()
+    }
+}
+
+#[test]
+fn a_command_of_ones_own_works_commits_and_goes_on() {
+    let sandbox = with_speaker("");
+    let task = "write one\nrun git add -A && git commit -qm 'the first'\nsay hello";
+    let args = ["spawn", "-n", "x", "acp", task, "--wait", "--", "speaker", "--odd", "[model]", "{brace}"];
+    insta::assert_snapshot!(sandbox.proq(&args).shown(), @r"
+    x: done
+    --- code 0
+    ");
+    assert!(sandbox.note("started").starts_with("--odd [model] {brace} in "), "{}", sandbox.note("started"));
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x", "--", "one"]), "the first");
+    let run = sandbox.last_run("x");
+    assert_eq!((&run["agent"], &run["class"], &run["exit_code"]), (&"acp".into(), &"done".into(), &0.into()));
+    assert_eq!(run["account"]["cost"]["nanos"], 10_000_000, "{run:#}");
+    let tokens = &run["account"]["tokens"];
+    assert_eq!([&tokens["input"], &tokens["cached_input"], &tokens["output"]], [100, 50, 20], "{run:#}");
+    assert_eq!((&run["account"]["context"], &run["account"]["tool_calls"]), (&50.into(), &2.into()));
+
+    let _ = sandbox.proq(&["send", "x", "write two", "--wait"]).ok();
+    let load = &sandbox.asked_for("session/load")[0]["params"];
+    assert_eq!(load["sessionId"], run["account"]["session"]);
+    assert_eq!(sandbox.prompts()[1], "write two");
+    let next = sandbox.last_run("x");
+    assert_eq!((&next["resumed"], &next["account"]["session"]), (&true.into(), &run["account"]["session"]));
+    // What the agent tells of the past is the past.
+    assert_eq!(next["account"]["cost"]["nanos"], 10_000_000, "{next:#}");
+    assert_eq!(next["account"]["tool_calls"], 1, "{next:#}");
+    let logs = sandbox.proq(&["logs", "x"]).ok();
+    assert!(!logs.contains("said long ago"), "{logs}");
+    assert_eq!(sandbox.git(&["show", "proq/x:two"]), "text");
+    let _ = sandbox.proq(&["redispatch", "x"]).ok();
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(sandbox.note("started").matches("--odd").count(), 3);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_command_is_named_for_those_that_have_none() {
+    let sandbox = with_speaker("");
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "acp", "do it"]).shown(), @r#"
+    --- stderr
+    error: 'acp' names no program of its own; nothing was made
+    hint: say which: git proq spawn acp "what to do" -- CMD ARGS…
+    hint: describe yours in your configuration: [agents.NAME] with like = "acp" and a program
+    --- code 1
+    "#);
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "mine", "do it", "--", "speaker"]).shown(), @r#"
+    --- stderr
+    error: 'mine' has a command of its own, and was given another one; nothing was made
+    hint: leave out what stands after '--'
+    hint: or, if that speaks the Agent Client Protocol: git proq spawn acp "what to do" -- CMD ARGS…
+    --- code 1
+    "#);
+    let missing = sandbox.proq(&["spawn", "acp", "do it", "--", "not-there"]).fails(1);
+    assert!(missing.contains("there is no program 'not-there' on PATH"), "{missing}");
+    let out = sandbox.proq(&["spawn", "-n", "x", "acp", "do it", "--dry-run", "--", "speaker", "a b"]).ok();
+    assert!(out.contains("runs      [ROOT]/bin/speaker 'a b'"), "{out}");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    sandbox.lane_of("x", "echo > one");
+    let _ = sandbox.proq(&["run", "x", "acp", "write two", "--wait", "--", "speaker"]).ok();
+    assert_eq!(sandbox.git(&["show", "proq/x:two"]), "text");
+    sandbox.git(&["config", "proq.agent.crashRetries", "1"]);
+    // What was named is known when it is tried again.
+    let _ = sandbox.proq(&["spawn", "-n", "y", "acp", "die 3", "--wait", "--", "speaker", "--mark"]).fails(4);
+    assert_eq!(sandbox.note("started").matches("--mark").count(), 2);
+}
+
+#[test]
+fn dialect_and_protocol_go_together() {
+    let sandbox = with_speaker("prompt = \"stdin\"");
+    let out = sandbox.proq(&["agents"]).fails(1);
+    assert!(out.contains("agents.mine.prompt") && out.contains("go together"), "{out}");
+}
+
+#[test]
+fn an_agent_is_told_who_is_there_and_given_the_tools() {
+    let sandbox = with_speaker("");
+    let _ = sandbox.mine("task\nwrite one").ok();
+    let asked = &sandbox.asked_for("initialize")[0]["params"];
+    assert_eq!(asked["protocolVersion"], 1);
+    let none = json!({ "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false });
+    assert_eq!(asked["clientCapabilities"], none);
+    let new = &sandbox.asked_for("session/new")[0]["params"];
+    assert_eq!(new["cwd"], sandbox.lane("x").display().to_string());
+    assert_eq!(new["mcpServers"][0]["env"][0], json!({ "name": "PROQ_LANE", "value": "x" }));
+    let task = sandbox.note("task");
+    assert!(task.contains("write one") && task.contains("proq/x"), "{task}");
+}
+
+/// What came of asking for leave, a line each.
+fn leaves(sandbox: &Sandbox, level: &str, asked: &[&str]) -> String {
+    let task: Vec<String> = asked.iter().map(|what| format!("ask {what}")).collect();
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", level, "--permission", level, "mine", &task.join("\n")]);
+    std::mem::take(&mut sandbox.note("leave"))
+}
+
+#[test]
+fn leave_is_given_by_the_level_and_in_the_lane_only() {
+    let asked = [
+        "read",
+        "read a.txt",
+        "read /etc/passwd",
+        "search",
+        "think",
+        "edit a.txt",
+        "edit",
+        "edit new/b.txt",
+        "edit ../../a.txt",
+        "edit .git",
+        "delete a.txt",
+        "move a.txt",
+        "execute",
+        "fetch",
+        "other",
+        "switch_mode",
+    ];
+    let mut out = String::new();
+    for level in ["read", "edit", "full"] {
+        let sandbox = with_speaker("");
+        let said = leaves(&sandbox, level, &asked);
+        let words: Vec<_> =
+            said.lines().map(|line| line.split_once(' ').unwrap().1.split('_').next().unwrap()).collect();
+        out.push_str(&format!("{level}: {}\n", words.join(" ")));
+        assert!(said.lines().all(|line| line.contains("_once-id")), "{said}");
+    }
+    insta::assert_snapshot!(out, @r"
+    read: allow allow reject allow allow reject reject reject reject reject reject reject reject reject reject reject
+    edit: allow allow reject allow allow allow reject allow reject reject allow allow reject reject reject reject
+    full: allow allow allow allow allow allow allow allow allow allow allow allow allow allow allow allow
+    ");
+}
+
+#[test]
+fn commands_are_git_and_checks_and_a_refusal_is_told() {
+    let sandbox = with_speaker("");
+    let check = "test -e one && grep -q x <one";
+    let task = format!(
+        "run git status && cd . ; git log -1\nrun {check}\nrun rm -f a.txt\nrun git add -A; rm a.txt\nrun git -C / status\nrun git config x.y z\nrun cd .. && git status\nrun git commit -m \"$(id)\""
+    );
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--check", check, "mine", &task]);
+    let said: Vec<_> = sandbox.note("leave").lines().map(|l| l.contains("allow")).collect();
+    assert_eq!(said, [true, true, false, false, false, false, false, false]);
+    assert!(sandbox.lane("x").join("a.txt").exists());
+    let shown = sandbox.proq(&["logs", "x"]).ok();
+    assert!(shown.contains("! not permitted: execute: only git and the lane's checks may be run"), "{shown}");
+    let events = sandbox.proq(&["logs", "x", "--json"]).json();
+    let refused = events["events"].as_array().unwrap().iter().filter(|e| e["event"] == "permission-refused");
+    assert_eq!(refused.count(), 6);
+}
+
+#[test]
+fn it_is_brought_into_a_mode_that_fits_its_level() {
+    let sandbox = with_speaker("env.MODES = \"auto default yolo http://x/modes#plan\"");
+    let mode = |name: &str, level: &str| {
+        let _ = sandbox.proq(&["spawn", "--wait", "-n", name, "--permission", level, "mine", "write one"]);
+        std::fs::read_to_string(sandbox.root().join("notes/mode")).unwrap_or_default()
+    };
+    assert_eq!(mode("a", "full"), "");
+    assert_eq!(mode("b", "edit"), "default\n");
+    assert_eq!(mode("c", "read"), "default\nhttp://x/modes#plan\n");
+}
+
+#[test]
+fn one_that_cannot_go_on_is_told_all_that_was_said() {
+    for (setting, why) in [("NO_LOAD", "it cannot go on in a session"), ("BAD_LOAD", "could not be loaded")] {
+        let sandbox = with_speaker(&format!("env.{setting} = \"1\""));
+        let _ = sandbox.mine("write one").ok();
+        let _ = sandbox.proq(&["send", "x", "say first", "--wait"]).ok();
+        let first = sandbox.last_run("x");
+        let _ = sandbox.proq(&["send", "x", "say then", "--wait"]).ok();
+        let prompt = sandbox.prompts().pop().unwrap();
+        assert!(prompt.starts_with("write one"), "{prompt}");
+        let parts = [
+            "Later you were told:\n\nsay first",
+            "Commits on this branch",
+            "asked of you now\n\nsay then",
+            "# Rules of",
+        ];
+        let places = parts.map(|part| prompt.find(part).unwrap_or_else(|| panic!("no {part} in {prompt}")));
+        assert!(places.is_sorted(), "{prompt}");
+        let logs = sandbox.proq(&["logs", "x"]).ok();
+        assert!(logs.contains(why), "{logs}");
+        let last = sandbox.last_run("x");
+        assert_ne!(last["account"]["session"], first["account"]["session"]);
+        assert_eq!(last["class"], "done", "{last:#}");
+    }
+}
+
+#[test]
+fn one_that_only_looks_answers_and_goes_on() {
+    let sandbox = with_speaker("env.NO_LOAD = \"1\"");
+    let before = super::looking::repository(&sandbox);
+    let ask = ["spawn", "--wait", "-n", "x", "--mode", "answer", "mine", "write one\nsay it is in tax.rs"];
+    assert_eq!(sandbox.proq(&ask).ok().trim_end(), "it is in tax.rs");
+    assert_eq!(super::looking::repository(&sandbox), before);
+    assert!(!sandbox.repo.join("one").exists());
+    // It does what all of its prompt says, what was asked before included.
+    assert_eq!(sandbox.proq(&["send", "x", "say line 3", "--wait"]).ok().trim_end(), "it is in tax.rsline 3");
+    let prompt = sandbox.prompts().pop().unwrap();
+    let parts = [
+        "write one\nsay it is",
+        "# What has been done",
+        "You said:\n\nit is in tax.rs",
+        "asked of you now\n\nsay line 3",
+    ];
+    let places = parts.map(|part| prompt.find(part).unwrap_or_else(|| panic!("no {part} in {prompt}")));
+    assert!(places.is_sorted(), "{prompt}");
+    assert!(!prompt.contains("worktree"), "{prompt}");
+    assert_eq!(super::looking::repository(&sandbox), before);
+}

@@ -1,0 +1,165 @@
+//! Owns the tests of how runs end whose agent speaks the Agent Client Protocol, whatever it writes, and of who ends with it.
+
+use super::acp::with_speaker;
+use super::support::Sandbox;
+
+/// A run of lane `x`: its class, its exit code, its signal.
+#[track_caller]
+fn end(sandbox: &Sandbox) -> (String, Option<i64>, Option<i64>) {
+    let run = sandbox.last_run("x");
+    (run["class"].as_str().unwrap().to_owned(), run["exit_code"].as_i64(), run["signal"].as_i64())
+}
+
+fn detail(sandbox: &Sandbox) -> String {
+    sandbox.last_run("x")["detail"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn an_agent_that_dies_says_by_its_end_how() {
+    let dies = |task: &str| {
+        let sandbox = with_speaker("");
+        let _ = sandbox.mine(task).fails(4);
+        end(&sandbox)
+    };
+    assert_eq!(dies("write one\ndie 7"), ("crashed".to_owned(), Some(7), None));
+    assert_eq!(dies("write one\ndie 0"), ("interrupted".to_owned(), Some(0), None));
+    assert_eq!(dies("write one\nkill 9"), ("crashed".to_owned(), None, Some(9)));
+    assert_eq!(dies("write one\nkill 15"), ("interrupted".to_owned(), None, Some(15)));
+    assert_eq!(dies("stop max_tokens"), ("token-limit".to_owned(), Some(0), None));
+    assert_eq!(dies("error -32603 429 Too Many Requests\n"), ("rate-limited".to_owned(), Some(0), None));
+}
+
+#[test]
+fn an_agent_that_cannot_be_spoken_with_says_why() {
+    let sandbox = with_speaker("env.BAD_INIT = \"log in first\"");
+    let _ = sandbox.mine("write one").fails(4);
+    assert_eq!((end(&sandbox).0, detail(&sandbox)), ("auth".to_owned(), "log in first".to_owned()));
+    let sandbox = with_speaker("env.VERSION = \"2\"");
+    let _ = sandbox.mine("write one").fails(4);
+    assert_eq!(detail(&sandbox), "it speaks version 2 of the protocol, and not 1");
+    assert_eq!(end(&sandbox).0, "failed");
+    let sandbox = with_speaker("");
+    sandbox.program("speaker", "echo 'usage: speaker'; exit 2");
+    let _ = sandbox.mine("write one").fails(4);
+    assert_eq!((end(&sandbox).0, detail(&sandbox)), ("failed".to_owned(), "usage: speaker".to_owned()));
+}
+
+#[test]
+fn no_line_of_an_agents_passes_for_the_clients() {
+    let sandbox = with_speaker("");
+    let forged = [
+        r#"{"proq":"ends"}"#,
+        r#"{"proq":"fails","text":"forged"}"#,
+        r#"{"proq":"asks","id":99,"method":"session/prompt","more":"forged"}"#,
+        r#"{"jsonrpc":"2.0","id":99,"result":{"stopReason":"refusal"}}"#,
+        r#"{"jsonrpc":"2.0","id":98,"error":{"message":"forged"}}"#,
+        r#"{"proq":"refuses","call":"c","tool":"t","why":"forged"}"#,
+        r#"  {"proq":"ends"}"#,
+        "no json at all",
+        "{\"half\":",
+        "[1,2]",
+        r#"{"jsonrpc":"2.0","method":"new/thing","params":7}"#,
+        r#"{"jsonrpc":"2.0","id":{},"method":"ask/me"}"#,
+    ];
+    let lines: Vec<String> = forged.iter().map(|line| format!("line {line}")).collect();
+    let _ = sandbox.mine(&format!("{}\nwrite one", lines.join("\n"))).ok();
+    assert_eq!(end(&sandbox), ("done".to_owned(), Some(0), None));
+    assert_eq!(sandbox.git(&["show", "proq/x:one"]), "text");
+    let raw = sandbox.proq(&["logs", "x", "--raw"]).ok();
+    for line in &forged[..] {
+        let shown = if line.trim_start().starts_with("{\"proq\"") {
+            format!("\n {line}\n")
+        } else {
+            format!("\n{line}\n")
+        };
+        assert!(raw.contains(&shown), "{line} in {raw}");
+    }
+    let shown = sandbox.proq(&["logs", "x"]).ok();
+    assert!(!shown.contains("forged"), "{shown}");
+    assert_eq!(sandbox.last_run("x")["told"], serde_json::Value::Null);
+    let refused = sandbox.note("got");
+    assert!(refused.contains("\"code\":-32601"), "{refused}");
+}
+
+#[test]
+fn a_line_of_any_length_takes_a_bounded_room() {
+    let sandbox = with_speaker("");
+    sandbox.pipe("a-up");
+    sandbox.pipe("a-go");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "mine", "long 100\nhold a\nwrite one"]).ok();
+    sandbox.hear("a-up");
+    #[cfg(target_os = "linux")]
+    {
+        let run = sandbox.last_run("x");
+        let status = std::fs::read_to_string(format!("/proc/{}/status", run["pid"])).unwrap();
+        let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        let most: u64 = most.trim().trim_end_matches(" kB").parse().unwrap();
+        assert!(most < 64 * 1024, "{most} KiB");
+    }
+    sandbox.tell("a-go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(sandbox.git(&["show", "proq/x:one"]), "text");
+    let log = std::fs::metadata(sandbox.repo.join(".git/proq/lanes/x/runs/1.log")).unwrap();
+    assert!(log.len() > 100 * 1024 * 1024);
+    assert!(sandbox.proq(&["logs", "x"]).ok().contains("a line of more than 8 MiB"));
+}
+
+#[test]
+fn a_stop_asks_the_agent_to_end_its_turn_and_leaves_nothing_behind() {
+    let sandbox = with_speaker("");
+    sandbox.pipe("a-up");
+    sandbox.pipe("a-go");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "mine", "child\nhold a\nmute"]).ok();
+    let agent = sandbox.hear("a-up");
+    sandbox.tell("a-go");
+    let _ = sandbox.proq(&["stop", "x"]).ok();
+    let run = sandbox.last_run("x");
+    assert_eq!((&run["class"], &run["outcome"]), (&"stopped".into(), &"stopped".into()));
+    assert_eq!(sandbox.note("cancelled"), "while at work\n");
+    for pid in [agent.trim(), sandbox.note("child").trim(), &run["pid"].to_string()] {
+        assert!(!sandbox.lives(pid), "{pid} of {run:#}");
+    }
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn one_that_will_not_end_is_ended() {
+    let sandbox = with_speaker("env.DEAF = \"1\"");
+    let _ = sandbox.mine("write one").ok();
+    assert_eq!(end(&sandbox), ("done".to_owned(), Some(0), None));
+    sandbox.git(&["config", "proq.agent.stopGrace", "1"]);
+    let sandbox = with_speaker("");
+    sandbox.pipe("a-up");
+    sandbox.pipe("a-go");
+    sandbox.git(&["config", "proq.agent.stopGrace", "1"]);
+    let _ = sandbox.proq(&["spawn", "-n", "x", "mine", "hold a"]).ok();
+    let agent = sandbox.hear("a-up");
+    let _ = sandbox.proq(&["stop", "x"]).ok();
+    assert!(!sandbox.lives(agent.trim()));
+    assert_eq!(end(&sandbox).0, "stopped");
+}
+
+#[test]
+fn one_that_never_answers_meets_the_limits() {
+    let sandbox = with_speaker("");
+    let run = |name: &str, args: &[&str]| {
+        let all = [&["spawn", "--wait", "-n", name], args].concat();
+        let _ = sandbox.proq(&all).fails(4);
+        sandbox.last_run(name)["class"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(run("a", &["--stall", "1s", "mine", "mute"]), "stalled");
+    assert_eq!(run("b", &["--max-time", "1s", "acp", "do it", "--", "sleep", "600"]), "timeout");
+    assert_eq!(run("c", &["--budget", "0.001", "mine", "write one"]), "budget");
+}
+
+#[test]
+fn a_conflict_is_resolved_by_it_too() {
+    let sandbox = with_speaker("");
+    sandbox.lane_of("x", "echo mine > a.txt");
+    sandbox.sh("echo theirs > a.txt; git commit -qam theirs");
+    let _ = sandbox.proq(&["merge", "x"]).fails(3);
+    let out = sandbox.proq(&["resolve", "x", "--agent", "mine"]);
+    // It does nothing about it, and is not believed.
+    assert!(out.code != 0 && out.shown().contains("mine"), "{}", out.shown());
+    assert!(sandbox.prompts()[0].contains("a.txt"));
+}
