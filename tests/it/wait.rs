@@ -97,18 +97,14 @@ fn an_agent_that_outlives_its_supervisor_is_waited_for_among_others() {
     assert_eq!(wait.code(), Some(4));
 }
 
-/// Waits until a process waits for a lock of lane `x`, where processes can be asked for that.
+/// Waits until a process has opened a lock of lane `x`, the last thing that it does before it sleeps on it; where that can be seen.
+/// `/proc/locks` would say it of the sleep itself, but not of a thread's in a container.
 #[track_caller]
 fn sleeps_on(sandbox: &Sandbox, pid: u32, lock: &str) {
-    use std::os::unix::fs::MetadataExt;
-    let Ok(_) = std::fs::metadata("/proc/locks") else { return };
-    let inode = format!(":{}", std::fs::metadata(sandbox.lock("x", lock)).unwrap().ino());
-    wait_until(&format!("{pid} sleeps on {lock}"), || {
-        let all = std::fs::read_to_string("/proc/locks").unwrap();
-        // `1: -> FLOCK ADVISORY READ PID DEVICE:INODE 0 EOF` waits.
-        let words = |line: &str| line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>();
-        all.lines().map(words).any(|line| {
-            line.get(1).is_some_and(|w| w == "->") && line[5] == pid.to_string() && line[6].ends_with(&inode)
-        })
+    let Ok(_) = std::fs::metadata("/proc/self/fd") else { return };
+    let lock = sandbox.lock("x", lock).canonicalize().unwrap();
+    wait_until(&format!("{pid} sleeps on {}", lock.display()), || {
+        let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten();
+        open.filter_map(|entry| std::fs::read_link(entry.path()).ok()).any(|path| path == lock)
     });
 }
