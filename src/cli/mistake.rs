@@ -32,9 +32,9 @@ pub enum Mistake {
         id: String,
     },
     /// A flag about landing, for a run that has nothing to land.
-    #[error("{flag} does not go with --mode {mode}, which makes nothing that could land; nothing was made")]
+    #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
     NothingToLand {
-        /// The mode.
+        /// The mode, as it was typed.
         mode: String,
         /// The flag.
         flag: &'static str,

@@ -141,7 +141,7 @@ fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
         worktree: project.repo.here().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::find(&layout.report(&lane.name))?,
         mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
-        branch: lane.branch().map(str::to_owned),
+        branch: lane.commits_to().map(str::to_owned),
         lane: lane.name,
         title: lane.title,
         base: lane.base,

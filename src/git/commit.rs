@@ -95,6 +95,34 @@ pub(crate) fn stage_and_commit(
     repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
 }
 
+/// Commits exactly `paths` of a worktree as they are there, `loose` of which git does not know yet. Anything else that is staged
+/// stays so and is not committed. The repository's own commit hooks run, as for any commit.
+///
+/// # Errors
+/// When git refuses. What is staged is as it was then.
+pub(crate) fn commit_only(
+    repo: &Repo,
+    dir: &Path,
+    paths: &[RepoPath],
+    loose: &[RepoPath],
+    message: &str,
+) -> Result<(), Error> {
+    let by_list = |args: &[&str], paths: &[RepoPath]| {
+        let call = repo.git_in(dir).args(args).args(["--pathspec-from-file=-", "--pathspec-file-nul"]);
+        call.env("GIT_LITERAL_PATHSPECS", "1").input(nul_separated(paths)).changes().run()
+    };
+    if !loose.is_empty() {
+        by_list(&["add", "--intent-to-add"], loose)?;
+    }
+    let message = format!("--message={message}");
+    let done = by_list(&["commit", "--quiet", "--only", &message], paths);
+    if done.is_err() && !loose.is_empty() {
+        // The error that is of interest is the first.
+        drop(by_list(&["reset", "--quiet"], loose));
+    }
+    done.map(drop)
+}
+
 impl Repo {
     /// Writes a commit of git-proq's own that has all of `tips` as parents: one ref to it keeps them all.
     pub(crate) fn keeper_of(&self, tips: &[Oid], message: &str) -> Result<Oid, Error> {

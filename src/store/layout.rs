@@ -221,6 +221,11 @@ impl Layout {
         self.history().join(past).join("attachments")
     }
 
+    /// The name of the lane whose agent worked in the main checkout last.
+    pub(crate) fn in_place(&self) -> PathBuf {
+        self.root.join("in-place")
+    }
+
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

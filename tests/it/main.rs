@@ -45,6 +45,7 @@ mod histories;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
+mod in_place;
 #[cfg(target_os = "linux")]
 mod lean;
 mod letters;

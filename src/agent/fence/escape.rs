@@ -103,7 +103,11 @@ pub(super) fn tell_of_files(project: &Project, lane: &AnyLane, attempt: u32, fen
 }
 
 fn elsewhere(project: &Project, lane: &AnyLane) -> Vec<Elsewhere> {
-    let main = project.repo.main_worktree().map(|top| Elsewhere { lane: None, top: top.to_owned() });
+    let main = project
+        .repo
+        .main_worktree()
+        .filter(|_| !lane.works_in_place())
+        .map(|top| Elsewhere { lane: None, top: top.to_owned() });
     let others = project.lanes().unwrap_or_default().into_iter();
     let quiet = others.filter(|other| {
         other.name != lane.name && !other.state.is_claimed() && !other.state.is_over() && other.path.is_dir()
