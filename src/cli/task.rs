@@ -64,7 +64,7 @@ struct Shown {
     title: String,
     /// What the run is for: `task`, or `conflict` where the lane's conflict is laid out.
     errand: &'static str,
-    /// What it is to come to: `build`, which means commits, `plan` or `answer`.
+    /// What it is to come to: `build`, which means commits in a lane, `in-place`, `plan` or `answer`.
     mode: String,
     prompt: String,
     /// None when there is nothing to land.
@@ -75,6 +75,9 @@ struct Shown {
     worktree: PathBuf,
     scope: Vec<String>,
     checks: Vec<String>,
+    /// The files that were given along, to be read where they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     report: Option<ReportRecord>,
 }
@@ -110,7 +113,10 @@ fn read(session: &Session) -> Done {
     };
     line("lane", &shown.lane);
     match &shown.branch {
-        Some(branch) => line("branch", &format!("{branch}, lands on {}", shown.base)),
+        Some(branch) if shown.mode == "build" => {
+            line("branch", &format!("{branch}, lands on {}", shown.base));
+        }
+        Some(branch) => line("branch", &format!("{branch}, in the main checkout")),
         None => line("mode", &format!("{}: look only; your last message is what is kept", shown.mode)),
     }
     for glob in &shown.scope {
@@ -118,6 +124,9 @@ fn read(session: &Session) -> Done {
     }
     for check in &shown.checks {
         line("lands if", &format!("`{check}` succeeds"));
+    }
+    for file in &shown.files {
+        line("file", file);
     }
     if let Some(report) = &shown.report {
         print(session, report);
@@ -140,6 +149,7 @@ fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
         prompt: std::fs::read_to_string(told).unwrap_or_default(),
         worktree: project.repo.here().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::find(&layout.report(&lane.name))?,
+        files: lane::attachments(project, &lane.name)?.iter().map(|file| path_form::text(file)).collect(),
         mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
         branch: lane.commits_to().map(str::to_owned),
         lane: lane.name,

@@ -277,7 +277,7 @@ fn its_git_may_write_its_branch_and_nobody_elses() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("y", "echo y > y");
     let tip = sandbox.git(&["rev-parse", "proq/y"]);
-    let script = "git commit -q --allow-empty -m own; git branch -f proq/y HEAD && exit 9; echo one > one";
+    let script = "git commit -q --allow-empty -m own; git proq task read | grep 'main, in the main checkout'; git branch -f proq/y HEAD && exit 9; echo one > one";
     assert_eq!(in_place(&sandbox, script).ok(), "x: done\n");
     assert_eq!(sandbox.git(&["rev-parse", "proq/y"]), tip);
     assert_eq!(sandbox.events("lane.escape").len(), 0);

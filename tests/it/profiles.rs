@@ -223,6 +223,10 @@ fn attached_files_are_copied_and_named() {
     assert_eq!(std::fs::read_to_string(&plan).unwrap(), "the plan\n");
     assert!(read(&sandbox, "input").starts_with("do it\n\n"));
     assert!(read(&sandbox, "input").contains(&format!("- {}\n", plan.display())));
+    let told = sandbox.proq_in(&sandbox.lane("x"), &["task", "read", "--json"]).json();
+    assert_eq!(told["files"], serde_json::json!([sandbox.plain(plan.as_os_str().as_encoded_bytes())]));
+    let told = sandbox.proq_in(&sandbox.lane("x"), &["task", "read"]).ok();
+    assert!(told.contains("/attachments/plan.md"), "{told}");
     let _ = sandbox.proq(&["redispatch", "x"]).ok();
     let _ = sandbox.proq(&["wait", "x"]);
     assert_eq!(std::fs::read_to_string(&plan).unwrap(), "the plan\n");
