@@ -5,11 +5,10 @@ use std::fs::File;
 use std::path::Path;
 
 use super::Error;
-use super::outfit::OF_THE_RUN;
 use crate::explain::Exit;
 use crate::lane::{self, Project};
 use crate::process::Start;
-use crate::store::records::{AnyLane, LaneRecord, LaneState};
+use crate::store::records::{AnyLane, LaneState};
 use crate::store::{Guard, LockName};
 
 /// What a landing that nobody asks for just now follows from.
@@ -77,11 +76,9 @@ fn wait_for_landing(project: &Project, lane: &AnyLane) -> Option<Guard> {
 
 /// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.
 fn look_for_overlaps(project: &Project, lane: &AnyLane, exe: &Path) {
-    let beside =
-        |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !other.state.is_over();
-    if project.lanes().is_ok_and(|lanes| lanes.iter().any(beside)) {
+    if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.is_beside(other))) {
         let start = Start::new(exe, project.repo.home()).args(["_overlaps", "--lane", lane.name.as_str()]);
-        drop(start.without(OF_THE_RUN).spawn_detached());
+        drop(start.without(crate::process::OF_A_RUN).spawn_detached());
     }
 }
 
@@ -100,7 +97,7 @@ pub(crate) fn land_by_itself(
         Because::Landing => ("retry", None),
     };
     let start = Start::new(exe, project.repo.home()).args(["merge", "--auto", why]).args(lanes);
-    let start = start.without(OF_THE_RUN);
+    let start = start.without(crate::process::OF_A_RUN);
     let start = match stdin {
         Some(lock) => start.stdin(lock),
         None => start,

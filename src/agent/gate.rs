@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Error;
-use super::outfit::OF_THE_RUN;
 use crate::event::Approvals;
 use crate::lane::{self, Project};
 use crate::process::{Ended, Start, Watched};
@@ -88,7 +87,7 @@ pub(super) fn begin<P>(
     let second = out.try_clone().map_err(lane::Error::io("write", log))?;
     let start = Start::new(Path::new("sh"), &lane.path)
         .args(["-c", check])
-        .without(OF_THE_RUN)
+        .without(crate::process::OF_A_RUN)
         .env("PROQ_VERIFY", "1")
         .env("PROQ_LANES", &lane.name)
         .env("PROQ_BASE", &lane.base)

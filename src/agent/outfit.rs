@@ -18,10 +18,6 @@ use crate::lane::{self, Project};
 use crate::store::records::AnyLane;
 use crate::store::{make_private, write_atomically};
 
-/// Variables of every run. They are not for its checks, nor for what follows it.
-pub(super) const OF_THE_RUN: &[&str] =
-    &["PROQ_ATTEMPT", "PROQ_LANE", "PROQ_PROGRAM", "PROQ_TASK_FILE", "PROQ_WRAP_UP"];
-
 /// What a run is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Errand<'a> {

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::trigger::OF_THE_RUN;
 use super::{Command, Event};
 use crate::process::{Heard, Hearing, Start};
 use crate::store::{Store, now};
@@ -110,7 +109,7 @@ pub(crate) fn run(hook: &Hook, about: &About, limit: Duration, stop: &dyn Fn() -
         Hook::Program(path, args) => Start::new(path, &about.dir).args(args),
     };
     let mut start = start
-        .without(OF_THE_RUN)
+        .without(crate::process::OF_A_RUN)
         .env("PROQ_REPO", &about.dir)
         // What it does with git-proq runs no hooks in its turn, or it might never end.
         .env("PROQ_NO_HOOKS", "1");

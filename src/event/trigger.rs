@@ -7,21 +7,8 @@ use std::sync::OnceLock;
 use super::notify::Local;
 use super::{Cursor, Name};
 use crate::config::{Layers, Notify};
-use crate::process::Start;
+use crate::process::{OF_A_RUN, Start};
 use crate::store::{LockName, Store};
-
-/// Variables of a run that are not for what is told of it.
-pub(super) const OF_THE_RUN: &[&str] = &[
-    "PROQ_EVENT",
-    "PROQ_EVENT_N",
-    "PROQ_LANE",
-    "PROQ_LANES",
-    "PROQ_MESSAGE",
-    "PROQ_OTHER",
-    "PROQ_REPO",
-    "PROQ_STATE",
-    "PROQ_TASK_FILE",
-];
 
 /// The program as it was started.
 static PROGRAM: OnceLock<AsStarted> = OnceLock::new();
@@ -76,6 +63,6 @@ pub(crate) fn wake(store: &Store, home: &Path) {
     let Some(AsStarted { exe: Some(exe), .. }) = PROGRAM.get() else { return };
     let free = || store.locks().is_held(&LockName::Dispatch).is_ok_and(|held| !held);
     if !no_hooks() && Cursor::is_there(store) && free() {
-        drop(Start::new(exe, home).args(["_dispatch"]).without(OF_THE_RUN).spawn_detached());
+        drop(Start::new(exe, home).args(["_dispatch"]).without(OF_A_RUN).spawn_detached());
     }
 }

@@ -21,7 +21,7 @@ pub(crate) use hear::{Heard, Hearing};
 pub(crate) use identity::{birth_of, is_same};
 pub(crate) use lean::let_go_of_code;
 pub(crate) use pass_on::PassOn;
-pub(crate) use strays::{MARK, adopt_orphans, end_marked, end_strays};
+pub(crate) use strays::{MARK, OF_A_RUN, adopt_orphans, end_marked, end_strays};
 pub use watched::Ended;
 pub(crate) use watched::Watched;
 

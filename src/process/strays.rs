@@ -10,6 +10,23 @@ use super::group::pid;
 /// The variable that marks whatever a run starts; it is inherited.
 pub(crate) const MARK: &str = "PROQ_RUN";
 
+/// The variables that tell a run, a hook or a check what they are for. What is started on behalf of nobody in particular has none of
+/// them: it would take itself for a part of that.
+pub(crate) const OF_A_RUN: &[&str] = &[
+    "PROQ_ATTEMPT",
+    "PROQ_EVENT",
+    "PROQ_EVENT_N",
+    "PROQ_LANE",
+    "PROQ_LANES",
+    "PROQ_MESSAGE",
+    "PROQ_OTHER",
+    "PROQ_PROGRAM",
+    "PROQ_REPO",
+    "PROQ_STATE",
+    "PROQ_TASK_FILE",
+    "PROQ_WRAP_UP",
+];
+
 /// How often a process is looked at again that seems to have no variables.
 const TRIES: usize = 10;
 

@@ -53,10 +53,8 @@ fn follow(project: &Project, lane: &LaneRecord) {
 /// Whether the main checkout shows the lane, or another one could be in its way.
 fn concerns_somebody(project: &Project, lane: &LaneRecord) -> bool {
     let shown = PreviewRecord::find(&project.store.layout().preview()).ok().flatten();
-    let beside =
-        |other: &LaneRecord| other.base == lane.base && other.name != lane.name && !other.state.is_over();
     shown.is_some_and(|open| open.lane == lane.name)
-        || project.lanes().is_ok_and(|lanes| lanes.iter().any(beside))
+        || project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.is_beside(other)))
 }
 
 /// Starts a process that looks at it, unless one is at work, which then looks once more.
@@ -70,7 +68,7 @@ fn start_look(project: &Project, lane: &LaneRecord) {
     }
     let Ok(exe) = std::env::current_exe() else { return };
     let start = Start::new(&exe, project.repo.home()).args(["_moved", "--lane", lane.name.as_str()]);
-    drop(start.without(&["PROQ_LANE", "PROQ_TASK_FILE"]).spawn_detached());
+    drop(start.without(crate::process::OF_A_RUN).spawn_detached());
 }
 
 /// Takes up looking at the commits that a lane got; none when somebody is at it. What comes from now on is seen by

@@ -312,6 +312,11 @@ impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
 }
 
 impl<P> LaneRecord<P> {
+    /// Whether another lane is to land where this one is, so that they may be in each other's way.
+    pub(crate) fn is_beside<Q>(&self, other: &LaneRecord<Q>) -> bool {
+        other.base == self.base && other.name != self.name && !other.state.is_over()
+    }
+
     /// The same lane, with this for its place.
     fn placed<Q>(self, place: Q) -> LaneRecord<Q> {
         LaneRecord {
