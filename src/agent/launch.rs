@@ -230,15 +230,17 @@ fn prepare(
     {
         return Err(Error::OnlyLooks { purpose: purpose.to_string(), why: "does nothing but look" });
     }
-    let before = if lane.works_in_place() { lane::begin_in_place(project, lane)? } else { None };
     if lane.looks_apart() {
         lane::open_apart(project, lane)?;
     }
     let attempt = lane.attempt + 1;
+    if lane.works_in_place() {
+        lane::begin_in_place(project, lane, attempt)?;
+    }
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
     let said = matches!(errand, Errand::Said(_));
-    let run = RunRecord { said, before, ..record_of(project, lane, job, &outfit, (attempt, resolves))? };
+    let run = RunRecord { said, ..record_of(project, lane, job, &outfit, (attempt, resolves))? };
     run.save(&project.store.layout().run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
@@ -284,7 +286,6 @@ fn record_of(
         keeps_strays: job.strays() == Strays::None,
         max_turns: job.max_turns,
         said: false,
-        before: None,
         talk: job.talk,
         tells: job.tells.clone(),
         told: 0,

@@ -9,7 +9,7 @@ use super::{Done, Failure, Mistake, Session, follow, resolve, spawn, wait};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::harmless;
-use crate::lane::{self, LookPlan, NewLook, Project, Where};
+use crate::lane::{self, LookPlan, NewLook, Project, Where, Why, operate};
 use crate::store::records::{AnyLane, LaneState, Purpose};
 use crate::store::{Layout, path_form};
 
@@ -57,7 +57,8 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
     }
     let (lane, lock) = lane::create_look(&project, &plan, &asked.attached)?;
     spawn::remember(&project);
-    let lane = agent::launch(&project, &lane, lock, job, &resolve::this_program()?)?;
+    let launched = agent::launch(&project, &lane, lock, job, &resolve::this_program()?);
+    let lane = launched.map_err(|e| take_away(&project, &lane, e))?;
     if args.wait {
         return follow::follow(session, &project, &lane, Some(job));
     }
@@ -69,13 +70,27 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
     Ok(Exit::Done)
 }
 
+/// Takes a lane away whose run could not begin in the main checkout: nothing was changed then, and nothing is to be left of it.
+fn take_away(project: &Project, lane: &AnyLane, e: agent::Error) -> Failure {
+    let refused = matches!(&e, agent::Error::Lane(_) | agent::Error::Git(_));
+    if refused && lane.works_in_place() {
+        let gone = operate(project, "spawn", |op| lane::remove_look(op, lane, Why::Discard));
+        if let Err(e) = gone {
+            project.listener.warn(format!("lane '{}' is left: {e}", lane.name));
+        }
+    }
+    e.into()
+}
+
 fn say_started(session: &Session, lane: &AnyLane, job: &Job, purpose: Purpose) {
     let name = &lane.name;
     if !purpose.only_looks() {
         session.ui.answer(format!("lane '{name}' works in the main checkout, on {}", seen(lane)));
         session.ui.answer(format!("  {}", lane.path.display()));
         session.ui.say(format!("{} works there; what it changes is committed when it is done", job.called()));
-        session.ui.hint(format!("follow it: git proq logs -f {name}   take it back then: git proq undo"));
+        session.ui.hint(format!(
+            "follow it: git proq logs -f {name}   take it back then, by its number in: git proq op log"
+        ));
         return;
     }
     session.ui.answer(format!(

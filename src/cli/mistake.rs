@@ -167,6 +167,9 @@ impl Explain for Mistake {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
+            Mistake::NothingToLand { mode, flag } if mode == "--in-place" => {
+                vec![format!("leave {flag} out, or have it done in a lane: leave {mode} out").into()]
+            }
             Mistake::NothingToLand { flag, .. } => {
                 vec![format!("leave {flag} out, or have it built: --mode build").into()]
             }

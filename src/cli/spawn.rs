@@ -43,7 +43,7 @@ use crate::store::{Repositories, path_form};
 ///
 /// With --in-place the agent works in the main checkout, on the branch that is checked out there, one such run at a time and
 /// not while a preview is open. What it changes is committed there; files that had changes of yours stay uncommitted, and a copy
-/// of them as they were is kept. `git proq undo` takes its commits back.
+/// of them as they were is kept. `git proq undo` takes its commits back, by the number in `git proq op log`.
 ///
 /// With --tmux the agent is on its own screen in a window of tmux, where you can look at it and talk to it: `git proq attach`
 /// goes there. It does not end with your terminal. Its run is over when it ends.

@@ -38,11 +38,6 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether git does not know it.
-    pub(crate) fn is_untracked(&self) -> bool {
-        self.kind == Kind::Untracked
-    }
-
     /// Whether only something inside a submodule differs, or which of its commits is checked out: that stays there with its
     /// folder, whatever the index says of it.
     pub(super) fn is_inside_submodule(&self) -> bool {

@@ -433,6 +433,9 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
+            Error::NoTree { name, purpose: Purpose::InPlace } => {
+                vec![format!("see what it came to: git proq show {name}").into()]
+            }
             Error::NoTree { name, .. } => vec![format!("read it: git proq show {name}").into()],
             Error::Busy { name } => vec![
                 format!("wait for it: git proq wait {name}").into(),

@@ -35,7 +35,13 @@ pub(crate) fn commit_leftovers(
     // A submodule with changes inside has nothing that a commit here could hold.
     let entries: Vec<&Entry> = dirt.entries.iter().filter(|e| !e.submodule).collect();
     let mut why: Vec<String> = dirt.unmerged().iter().map(|path| format!("{path} is unmerged")).collect();
-    why.extend(unfit(project, lane, &entries));
+    for entry in &entries {
+        if entry.nested {
+            why.push(format!("{} is a repository of its own", entry.path));
+        } else {
+            why.extend(unfit(project, lane, &entry.path));
+        }
+    }
     let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
     if paths.is_empty() && why.is_empty() {
         return Ok(Leftovers::Nothing);
@@ -64,19 +70,13 @@ pub(crate) fn copy_leftovers(project: &Project, lane: &LaneRecord, why: &str) ->
     Ok(taken.is_some())
 }
 
-/// Why some of these must not be committed as they are, a phrase each.
-pub(super) fn unfit<P>(project: &Project, lane: &LaneRecord<P>, entries: &[&Entry]) -> Vec<String> {
-    let mut why = Vec::new();
-    for entry in entries {
-        if entry.nested {
-            why.push(format!("{} is a repository of its own", entry.path));
-        } else if has_markers(lane, &entry.path) {
-            why.push(format!("{} holds conflict markers", entry.path));
-        } else if let Some(mib) = too_large(project, lane, &entry.path) {
-            why.push(format!("{} has {mib} MiB, more than agent.autocommit_limit", entry.path));
-        }
+/// Why a file must not be committed as it is.
+pub(super) fn unfit<P>(project: &Project, lane: &LaneRecord<P>, path: &RepoPath) -> Option<String> {
+    if has_markers(lane, path) {
+        return Some(format!("{path} holds conflict markers"));
     }
-    why
+    let mib = too_large(project, lane, path)?;
+    Some(format!("{path} has {mib} MiB, more than agent.autocommit_limit"))
 }
 
 /// How many MiB a file has, if those are more than may be committed without anybody's leave: what is in history stays there.

@@ -19,6 +19,8 @@ mod half_made;
 mod head;
 mod history;
 mod in_place;
+mod in_place_end;
+mod in_place_trees;
 mod inbox;
 mod leftovers;
 mod list;
@@ -62,9 +64,8 @@ pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
 pub(crate) use head::follow_head;
 pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
-pub(crate) use in_place::{
-    begin_in_place, end_in_place, has_changed_in_place, refuse_beside_in_place, refuse_in_place,
-};
+pub(crate) use in_place::{at_work_in_place, begin_in_place, refuse_beside_in_place, refuse_in_place};
+pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};

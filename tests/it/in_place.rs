@@ -41,6 +41,10 @@ fn kept_before(sandbox: &Sandbox) -> String {
     String::from_utf8(sandbox.raw(&sandbox.repo, &args)).unwrap().trim().to_owned()
 }
 
+fn operations(sandbox: &Sandbox) -> usize {
+    sandbox.proq(&["op", "log", "--json"]).json()["operations"].as_array().unwrap().len()
+}
+
 #[test]
 fn what_it_changed_is_committed_and_what_was_the_users_is_not() {
     let sandbox = at_work();
@@ -73,7 +77,7 @@ fn a_file_that_was_changed_by_both_stays_uncommitted_and_is_kept_as_it_was() {
         in_place(&sandbox, "echo more >> a; echo more >> b; echo more >> loose; echo more >> staged").ok();
     assert!(
         out.contains(
-            "it changed files that had changes of yours, which are not committed for you: a, loose, staged"
+            "files that had changes of yours, or were ignored, changed while it ran, and are not committed for you: a, loose, staged; as they were"
         ),
         "{out}"
     );
@@ -106,21 +110,160 @@ fn commits_of_the_agents_own_are_undone_too_and_edits_stay() {
 }
 
 #[test]
-fn what_the_agent_committed_of_the_users_is_told_and_kept() {
+fn what_the_agent_committed_of_the_users_is_told_and_no_undo_takes_it_away() {
     let sandbox = at_work();
     let out = in_place(&sandbox, "echo more >> b; git commit -qam everything").ok();
-    // Nothing of it was lost, so there is nothing to tell but what became of it.
-    assert_eq!(sandbox.git(&["show", "HEAD:a"]), "a\nmine");
-    assert_eq!(out, "x: done\n");
-    let out = sandbox.proq(&["discard", "x"]).ok();
-    assert!(out.contains("discarded x"), "{out}");
-    sandbox.sh("echo mine >> c");
+    assert!(
+        out.contains(
+            "it committed changes of yours: a, staged; no undo would know whose is what: git reset "
+        ),
+        "{out}"
+    );
+    assert_eq!((sandbox.git(&["show", "HEAD:a"]), operations(&sandbox)), ("a\nmine".into(), 0));
+    // The way that it says leaves every file as it is.
+    let reset = out.split(": git reset ").nth(1).unwrap().trim_end().trim_end_matches(')').to_owned();
+    sandbox.git(&["reset", "-q", &reset]);
+    assert_eq!((sandbox.read("a"), sandbox.read("b")), ("a\nmine\n".into(), "b\nmore\n".into()));
+
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    sandbox.sh("git checkout -q b; echo mine >> c");
     let out = in_place(&sandbox, "git checkout -q c").ok();
-    assert!(out.contains("which are not committed for you: c"), "{out}");
+    assert!(out.contains("are not committed for you: c"), "{out}");
     assert_eq!(sandbox.read("c"), "c\n");
     let id = kept_before(&sandbox);
+    sandbox.sh("git stash -q -u");
     let _ = sandbox.proq(&["snap", "restore", &id]).ok();
     assert_eq!(sandbox.read("c"), "c\nmine\n");
+}
+
+#[test]
+fn what_was_ignored_is_the_users_also_when_it_is_not_ignored_any_more() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("printf '.env\nmodules/\n' > .gitignore; git add .; git commit -qm ignore; echo secret > .env; mkdir modules; echo m > modules/m");
+    let out = in_place(&sandbox, "echo '*.log' > .gitignore; echo one > one").ok();
+    assert!(out.contains("are not committed for you: .env, modules/m"), "{out}");
+    assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "M\t.gitignore\nA\tone");
+    let _ = sandbox.proq(&["undo", "1"]).ok();
+    assert_eq!((sandbox.read(".env"), sandbox.read("modules/m")), ("secret\n".into(), "m\n".into()));
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    let out = in_place(&sandbox, "git add -f .env; git commit -qm secret").ok();
+    assert!(out.contains("it committed changes of yours: .env"), "{out}");
+}
+
+#[test]
+fn commits_of_others_meanwhile_are_never_a_part_of_what_an_undo_takes_back() {
+    let sandbox = at_work();
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    begin(&sandbox, "echo more >> b; echo > \"$ROOT/up\"; read line < \"$ROOT/go\"");
+    let _ = sandbox.hear("up");
+    sandbox.sh("echo mine >> c; git commit -qm mine c");
+    sandbox.tell("go");
+    let out = sandbox.proq(&["wait", "x"]).ok();
+    assert!(
+        out.contains("others moved main too while it ran, so that no undo takes that back as one"),
+        "{out}"
+    );
+    assert_eq!((operations(&sandbox), sandbox.git(&["show", "HEAD:c"])), (0, "c\nmine".into()));
+    assert!(sandbox.git(&["show", "HEAD:b"]).contains("more"));
+}
+
+#[test]
+fn what_its_git_does_to_the_branch_loses_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo two > two; git add two; git commit -qm two");
+    let tip = sandbox.git(&["rev-parse", "HEAD"]);
+    let script = "git update-ref -d refs/heads/main && exit 9; git reset -q --hard HEAD~1; git reflog expire --expire=now --all; \
+        rm -f .git/ORIG_HEAD; git gc -q --prune=now";
+    let out = in_place(&sandbox, script).ok();
+    assert!(out.contains("what main was before is kept: git log refs/proq/saved/x-"), "{out}");
+    assert_eq!(sandbox.git(&["cat-file", "-t", &tip]), "commit");
+    let _ = sandbox.proq(&["undo", "1"]).ok();
+    assert_eq!((sandbox.git(&["rev-parse", "HEAD"]), sandbox.read("two")), (tip, "two\n".into()));
+}
+
+#[test]
+fn hooks_see_a_commit_like_any_other_and_what_they_change_is_committed() {
+    let sandbox = at_work();
+    let hook = "#!/bin/sh\nenv | grep PATHSPECS && exit 1\ngit diff --cached --name-only -- '*.py' | grep -q . && exit 1\n\
+        sed -i s/more/MORE/ b; git add b\n";
+    sandbox.write(".git/hooks/pre-commit", hook);
+    sandbox.sh("chmod +x .git/hooks/pre-commit");
+    let before = status(&sandbox);
+    assert_eq!(in_place(&sandbox, "echo more >> b").ok(), "x: done\n");
+    assert_eq!((sandbox.git(&["show", "HEAD:b"]), status(&sandbox)), ("b\nMORE".into(), before));
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    let out = in_place(&sandbox, "echo x > x.py").ok();
+    assert!(out.contains("git refused"), "{out}");
+}
+
+#[test]
+fn files_and_folders_may_take_each_others_place() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo a > a; mkdir d; echo d > d/d; mkdir mine; echo m > mine/m; git add .; git commit -qm all; echo more >> mine/m");
+    let out =
+        in_place(&sandbox, "rm a; mkdir a; echo i > a/i; rm -r d; echo d > d; rm -r mine; echo m > mine")
+            .ok();
+    assert!(out.contains("are not committed for you: mine, mine/m"), "{out}");
+    assert_eq!(
+        sandbox.git(&["show", "--format=", "--name-status", "--no-renames", "HEAD"]),
+        "D\ta\nA\ta/i\nA\td\nD\td/d"
+    );
+    assert_eq!(status(&sandbox), " D mine/m\n?? mine");
+    let _ = sandbox.proq(&["undo", "1"]).ok();
+    assert_eq!((sandbox.read("a"), sandbox.read("d/d")), ("a\n".into(), "d\n".into()));
+}
+
+#[test]
+fn what_it_takes_out_of_git_stays_out_and_repositories_are_told_of() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo s > secret; git add secret; git commit -qm secret");
+    let script = "git rm -q --cached secret; echo secret > .gitignore; git init -q nest; git -C nest commit -q --allow-empty -m n";
+    let out = in_place(&sandbox, script).ok();
+    assert!(out.contains("not committed, since they are repositories of their own: nest"), "{out}");
+    assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "A\t.gitignore\nD\tsecret");
+    assert_eq!(sandbox.read("secret"), "s\n");
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    let out =
+        in_place(&sandbox, "git init -q two; git -C two commit -q --allow-empty -m n; git add two 2>&1").ok();
+    assert!(out.contains("two is a repository of its own"), "{out}");
+}
+
+#[test]
+fn what_git_has_open_is_not_ended_by_a_commit() {
+    let sandbox = at_work();
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    sandbox.sh("git commit -qm c2 --allow-empty; echo d > d; git add d; git commit -qm d d");
+    begin(&sandbox, "echo more >> b; echo > \"$ROOT/up\"; read line < \"$ROOT/go\"");
+    let _ = sandbox.hear("up");
+    sandbox.sh("git stash -q -- staged; git revert -n HEAD");
+    sandbox.tell("go");
+    let out = sandbox.proq(&["wait", "x"]).ok();
+    assert!(out.contains("a revert is under way there, so nothing is committed for it"), "{out}");
+    assert!(sandbox.repo.join(".git/REVERT_HEAD").exists() && sandbox.repo.join("b").exists());
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "d");
+}
+
+#[test]
+fn what_was_staged_and_is_not_any_more_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo a > a; git add a; git commit -qm a; echo s >> a; git add a; echo w >> a");
+    let out = in_place(&sandbox, "git add a").ok();
+    assert!(
+        out.contains("what you had staged is not staged as it was: a; as they were: git proq snap show"),
+        "{out}"
+    );
+    assert!(out.starts_with("x: no-change"), "{out}");
+}
+
+#[test]
+fn in_a_sparse_checkout_all_that_it_changed_is_committed() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("mkdir in out; echo i > in/i; echo o > out/o; git add .; git commit -qm d; git sparse-checkout set in");
+    assert_eq!(in_place(&sandbox, "mkdir -p out; echo n > out/n; echo y > in/y").ok(), "x: done\n");
+    assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "A\tin/y\nA\tout/n");
+    assert_eq!(status(&sandbox), "");
 }
 
 #[test]
@@ -233,9 +376,15 @@ fn what_must_not_be_committed_is_not() {
 #[test]
 fn one_that_leaves_the_branch_is_told_and_not_committed_for() {
     let sandbox = Sandbox::new();
-    let out = in_place(&sandbox, "git checkout -q -b elsewhere; echo one > one").fails(4);
+    let out = in_place(
+        &sandbox,
+        "git commit -q --allow-empty -m here; git checkout -q -b elsewhere; echo one > one",
+    )
+    .fails(4);
     assert!(out.contains("the main checkout is on elsewhere now, and nothing was committed for it"), "{out}");
     assert_eq!(status(&sandbox), "?? one");
+    // What it committed before it left can be taken back all the same.
+    assert_eq!(operations(&sandbox), 1);
     let said = sandbox.proq(&["run", "x", "claude", "go on"]).fails(1);
     assert!(said.contains("claude") || said.contains("lane 'x' works on 'main'"), "{said}");
 }

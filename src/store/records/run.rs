@@ -221,10 +221,6 @@ pub(crate) struct RunRecord {
     /// Whether it was told something of its own in place of the lane's task; that is in a file beside this record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) said: bool,
-    /// The snapshot of what was uncommitted in the main checkout before it worked there; none when nothing was, or when it works
-    /// elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) before: Option<String>,
     /// The run that began the conversation that this one goes on with, or the task that it takes up again in a new one. None
     /// when it begins one itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
