@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use super::descriptors::passing_on_none;
 use super::{Error, MARK};
 
 /// Variables that an outer agent leaves behind and that would confuse an inner one.
@@ -104,20 +105,22 @@ impl Start {
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
-    /// Starts it and leaves it to itself: whichever run this process belongs to, it does not.
+    /// Starts it and leaves it to itself: whichever run this process belongs to, it does not, and it holds none of the locks that
+    /// this process was left.
     pub(crate) fn spawn_detached(mut self) -> Result<(), Error> {
-        let program = self.program.clone();
         self.env.push((MARK.into(), OsString::new()));
-        let started = self.command().spawn();
+        let (program, mut command) = self.into_command();
+        let started = spawn_apart(&mut command);
         started.map(drop).map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
-    /// Starts it and keeps a pipe to its standard output; the rest is as set.
+    /// Starts it to go on by itself, and keeps a pipe to its standard output; the rest is as set. It holds none of the locks that
+    /// this process was left.
     pub(crate) fn spawn_talking(self) -> Result<std::process::Child, Error> {
-        let program = self.program.clone();
-        let mut command = self.command();
+        let (program, mut command) = self.into_command();
         command.stdout(Stdio::piped());
-        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+        let started = spawn_apart(&mut command);
+        started.map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
     /// Runs it to the end on this process's own terminal.
@@ -197,6 +200,19 @@ impl Start {
         };
         command
     }
+}
+
+/// Starts a program in a session of its own from its first moment: who ends the group of this process, as is done with what an
+/// agent leaves running, does not mean it.
+fn spawn_apart(command: &mut std::process::Command) -> std::io::Result<std::process::Child> {
+    use std::os::unix::process::CommandExt;
+    let leave = || rustix::process::setsid().map(drop).map_err(std::io::Error::from);
+    // SAFETY: this is one system call, which may be made between fork and exec.
+    #[expect(unsafe_code, reason = "the standard library cannot do this by itself")]
+    unsafe {
+        command.pre_exec(leave);
+    }
+    passing_on_none(|| command.spawn())
 }
 
 /// Variables that tie git to one repository, worktree, index or set of `-c` options. A lane's agent works in its own.

@@ -2,6 +2,7 @@
 
 mod child;
 mod converse;
+mod descriptors;
 mod error;
 mod group;
 mod hear;
