@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::died::died;
 use super::{Error, Inbox, Project};
 use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
 use crate::store::LockName;
@@ -27,9 +28,6 @@ pub(crate) struct View {
     /// What is uncommitted in it; none when that could not be found out.
     pub(crate) dirt: Option<Dirt>,
 }
-
-/// What there is to say of a run that nobody has written the end of.
-pub(super) const DIED: &str = "its supervisor ended without a word";
 
 /// What there is to say of a run between its agent's end and its result, which a full disk may hold up.
 const ENDED: &str = "its agent has ended; what came of it is being written";
@@ -66,7 +64,7 @@ pub(crate) fn effective_state<P>(
     if locks.is_held(&alive)? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
-    Ok((state_after(project, &lane.name, LaneState::Failed), Some(DIED.into())))
+    Ok((state_after(project, &lane.name, LaneState::Failed), Some(died(project, &lane.name))))
 }
 
 /// The state that a lane is in when a run has ended in `state`: one that was to resolve its conflict leaves it in conflict.

@@ -11,6 +11,7 @@ mod base;
 mod checkout;
 mod checks;
 mod create;
+mod died;
 mod drafts;
 mod error;
 mod evidence;
@@ -56,6 +57,7 @@ pub(crate) use checks::KEPT as CHECKS_KEPT;
 pub(crate) use create::{
     Created, NewLane, Plan, create, create_attempts, make_anew, plain_title, plan, plan_attempts,
 };
+pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};

@@ -25,6 +25,7 @@ pub(crate) struct Start {
     whole: bool,
     stdin: Option<File>,
     output: Option<(File, File)>,
+    errors: Option<File>,
 }
 
 /// A program that runs in a process group of its own.
@@ -42,6 +43,7 @@ impl Start {
             whole: false,
             stdin: None,
             output: None,
+            errors: None,
         }
     }
 
@@ -85,6 +87,12 @@ impl Start {
     /// Sends both output streams to files (the same one twice is fine).
     pub(crate) fn output(mut self, out: File, err: File) -> Start {
         self.output = Some((out, err));
+        self
+    }
+
+    /// Sends its standard error to a file, if there is one.
+    pub(crate) fn errors(mut self, file: Option<File>) -> Start {
+        self.errors = file;
         self
     }
 
@@ -196,7 +204,7 @@ impl Start {
         command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
         match self.output {
             Some((out, err)) => command.stdout(out).stderr(err),
-            None => command.stdout(Stdio::null()).stderr(Stdio::null()),
+            None => command.stdout(Stdio::null()).stderr(self.errors.map_or_else(Stdio::null, Stdio::from)),
         };
         command
     }

@@ -282,3 +282,20 @@ fn a_lane_that_an_agent_started_is_no_process_of_the_agents() {
         let _ = sandbox.proq(&["discard", "--force", "inner", "outer"]).ok();
     }
 }
+
+#[test]
+fn what_a_supervisor_wrote_that_died_is_said() {
+    let sandbox = Sandbox::new();
+    let (agent, child) = sleeper(&sandbox, "x", "");
+    let log = sandbox.repo.join(".git/proq/lanes/x/supervisor.log");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "");
+    std::fs::write(&log, "thread 'main' panicked at a.rs:1:2:\nno room\n").unwrap();
+    kill_supervisor(&sandbox, "x");
+    kill(&sandbox, &agent);
+    kill(&sandbox, &child);
+    wait_until_free(&sandbox.lock("x", "alive.lock"));
+    let why = "its supervisor ended without a word; the last that it wrote: thread 'main' panicked at a.rs:1:2: no room";
+    assert_eq!(sandbox.row("x")["detail"], why);
+    let found = sandbox.proq(&["doctor"]).stdout;
+    assert!(found.contains(&format!("lane 'x' claims to be running, but {why}")), "{found}");
+}
