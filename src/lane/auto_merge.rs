@@ -32,7 +32,7 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 ///
 /// # Errors
 /// [`Error::Unknown`] when nothing is known of it any more.
-pub(crate) fn became(project: &Project, lane: &AnyLane) -> Result<(PathBuf, AnyLane), Error> {
+pub(crate) fn became<P>(project: &Project, lane: &LaneRecord<P>) -> Result<(PathBuf, AnyLane), Error> {
     let layout = project.store.layout();
     let here = AnyLane::find(&layout.lane_record(&lane.name))?;
     if let Some(now) = here.filter(|now| now.is_same_lane(lane)) {

@@ -46,6 +46,8 @@ mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
 #[cfg(target_os = "linux")]
+#[cfg(debug_assertions)]
+mod interleaved;
 mod lean;
 mod letters;
 mod library;
