@@ -59,3 +59,52 @@ fn a_lane_that_lands_while_its_run_is_looked_at_has_not_failed() {
     assert_eq!(said.next(), "x: landed");
     assert_eq!(waits.code(), Some(0));
 }
+
+#[test]
+fn who_waits_for_a_landing_waits_for_the_one_that_follows_it() {
+    let sandbox = with_claude(
+        r#"begin; if [ $n = 1 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi; echo $n >> work; well"#,
+    );
+    for pipe in ["up", "go", "landed", "end"] {
+        sandbox.pipe(pipe);
+    }
+    // The landing of the first run goes on until the second run is over.
+    let hook =
+        r#"test -e "$ROOT/once" || { echo > "$ROOT/once"; echo > "$ROOT/landed"; read go < "$ROOT/end"; }"#;
+    sandbox.sh(&format!(
+        "printf '#!/bin/sh\n%s\n' '{hook}' > .git/hooks/post-merge; chmod +x .git/hooks/post-merge"
+    ));
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
+    sandbox.hear("up");
+    // So the lane stays when it has landed.
+    sandbox.git(&["worktree", "lock", ".proq-worktrees/x"]);
+    sandbox.tell("go");
+    sandbox.hear("landed");
+    // The first landing is over, and neither has the second one begun nor is it known to whoever waits.
+    let at = "landing.free,landing.looked";
+    let (mut waits, said) = beside(&sandbox, at, &["send", "x", "more", "--wait"]);
+    sandbox.until("run.ended", "x", 2);
+    let supervisor = sandbox.holder("x", "run");
+    sandbox.tell("end");
+    let supervises = sandbox.standing(supervisor);
+    let standing = sandbox.standing(waits.0.id());
+    drop(standing);
+    drop(supervises);
+    let line = said.next();
+    assert!(line.starts_with("x: done"), "{line}");
+    assert!(said.next().starts_with("landed x on main ("));
+    assert_eq!(waits.code(), Some(0));
+    assert_eq!(sandbox.read("work"), "1\n2\n");
+}
+
+#[test]
+fn what_follows_an_agents_commit_is_no_process_of_the_agents() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "other"]).ok();
+    let script = "echo 1 > one; git add one; PROQ_TEST_STAND_AT=moved.taken git commit -qm one";
+    let args = ["spawn", "--auto-merge", "--wait", "-n", "x", "--", "sh", "-ec", script];
+    let out = sandbox.proq(&args);
+    let looks = sandbox.standing(sandbox.holder("x", "moved"));
+    assert!(out.clone().ok().contains("landed x on main"), "{}", out.shown());
+    drop(looks);
+}
