@@ -14,6 +14,7 @@ use super::outfit::{self, Errand, Outfit, new_session};
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
+use crate::fault;
 use crate::git::Oid;
 use crate::lane::{self, Inbox, Project, Taken, join_messages, state_after};
 use crate::process::{Ended, MARK, Start};
@@ -217,7 +218,9 @@ fn start(
     for (key, value) in &outfit.env {
         start = start.env(key, value);
     }
-    let done = match hear(start, &log) {
+    let heard = hear(start, &log);
+    fault::point("launch.heard");
+    let done = match heard {
         None => Ok(project.any_lane(&lane.name)?),
         Some(why) => Err(not_started(project, before, lane.attempt, why)?),
     };

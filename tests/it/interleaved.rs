@@ -45,6 +45,20 @@ fn a_run_that_begins_while_the_end_of_the_last_one_is_looked_at_is_no_death() {
 }
 
 #[test]
+fn a_run_that_could_not_be_started_is_no_death_meanwhile() {
+    let sandbox = with_claude("begin; echo $n >> work; well");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "do it"]).ok();
+    sandbox.sh(r#"echo '#!/nowhere/sh' > "$ROOT/bin/claude""#);
+    // It has heard that nothing runs, and has not written that down.
+    let (mut sends, _) = beside(&sandbox, "launch.heard", &["send", "x", "more"]);
+    let standing = sandbox.standing(sends.0.id());
+    assert_eq!(sandbox.row("x")["state"], "starting");
+    drop(standing);
+    assert_eq!(sends.code(), Some(4));
+    assert_eq!(sandbox.row("x")["state"], "done");
+}
+
+#[test]
 fn a_lane_that_lands_while_its_run_is_looked_at_has_not_failed() {
     let sandbox = with_patience();
     let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
