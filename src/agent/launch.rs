@@ -207,6 +207,7 @@ fn start(
     let kept = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
     let mark = new_session()?;
     let (lane, outfit) = prepare(project, before, job, exe, errand)?;
+    fault::point("launch.prepared");
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
         .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])

@@ -26,18 +26,21 @@ fn with_patience() -> Sandbox {
 #[test]
 fn a_run_that_begins_while_the_end_of_the_last_one_is_looked_at_is_no_death() {
     let sandbox = with_patience();
-    // It has read the record of a run that lasts; then it has seen that nobody holds the lock any more.
-    let at = "state.claimed,state.free";
-    let (mut waits, said) = beside(&sandbox, at, &["spawn", "-n", "x", "--wait", "claude", "do it"]);
+    let _ = sandbox.proq(&["spawn", "-n", "x", "claude", "do it"]).ok();
     sandbox.hear("up");
+    // It has read the record of a run that lasts; then it has seen that nobody holds the lock any more.
+    let (mut waits, said) = beside(&sandbox, "state.claimed,state.free", &["wait", "x"]);
     let standing = sandbox.standing(waits.0.id());
     sandbox.tell("go");
     wait_until_free(&sandbox.lock("x", "run.lock"));
     drop(standing);
     let standing = sandbox.standing(waits.0.id());
-    let _ = sandbox.proq(&["send", "x", "more"]).ok();
-    sandbox.hear("up");
+    let (mut sends, _) = beside(&sandbox, "launch.prepared", &["send", "x", "more"]);
+    let begins = sandbox.standing(sends.0.id());
     drop(standing);
+    drop(begins);
+    sandbox.hear("up");
+    assert_eq!((sends.code(), waits.0.try_wait().unwrap()), (Some(0), None));
     sandbox.tell("go");
     let line = said.next();
     assert!(line.starts_with("x: done"), "{line}");
