@@ -7,8 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::descriptors::passing_on_none;
-use super::{Error, MARK};
+use super::{Error, MARK, descriptors};
 
 /// Variables that an outer agent leaves behind and that would confuse an inner one.
 const AGENT_MARKS: &[&str] =
@@ -210,17 +209,21 @@ impl Start {
     }
 }
 
-/// Starts a program in a session of its own from its first moment: who ends the group of this process, as is done with what an
-/// agent leaves running, does not mean it.
+/// Starts a program in a session of its own from its first moment, with nothing open that this process was left: who ends what
+/// an agent leaves running, by its group or by its lock, does not mean it.
 fn spawn_apart(command: &mut std::process::Command) -> std::io::Result<std::process::Child> {
     use std::os::unix::process::CommandExt;
-    let leave = || rustix::process::setsid().map(drop).map_err(std::io::Error::from);
-    // SAFETY: this is one system call, which may be made between fork and exec.
+    let left = descriptors::passed_on();
+    let leave = move || {
+        descriptors::keep(&left);
+        rustix::process::setsid().map(drop).map_err(std::io::Error::from)
+    };
+    // SAFETY: these are system calls that may be made between fork and exec; nothing is allocated.
     #[expect(unsafe_code, reason = "the standard library cannot do this by itself")]
     unsafe {
         command.pre_exec(leave);
     }
-    passing_on_none(|| command.spawn())
+    command.spawn()
 }
 
 /// Variables that tie git to one repository, worktree, index or set of `-c` options. A lane's agent works in its own.

@@ -1,4 +1,4 @@
-//! Owns what a program gets of what this process has open: nothing that it was itself left by whoever started it.
+//! Owns what a program gets of what this process has open: nothing that this one was itself left by whoever started it.
 
 use std::os::fd::{BorrowedFd, RawFd};
 
@@ -7,48 +7,44 @@ use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
 /// Where the system lists what a process has open.
 const LISTS: [&str; 2] = ["/proc/self/fd", "/dev/fd"];
 
-/// Starts something that gets none but the three standard streams. What this process opens is closed there anyway; what it was
-/// left is not, such as the lock that says that an agent lives, where this is a tool of that agent's.
-pub(super) fn passing_on_none<T>(start: impl FnOnce() -> T) -> T {
-    let mut left = open();
-    left.retain(|fd| *fd > 2 && change(*fd, FdFlags::empty(), FdFlags::CLOEXEC));
-    let started = start();
-    for fd in left {
-        change(fd, FdFlags::CLOEXEC, FdFlags::empty());
-    }
-    started
-}
-
-/// The numbers of all that is open. Where nothing lists them, none is known.
-fn open() -> Vec<RawFd> {
+/// What this process would pass on, beyond the three standard streams. What it has opened is not among that, what it was left
+/// is: the lock that says that an agent lives, where this is a tool of that agent's. Where nothing lists it, none is known.
+pub(super) fn passed_on() -> Vec<RawFd> {
     let entries = LISTS.iter().find_map(|list| std::fs::read_dir(list).ok());
     let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
-    names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+    let numbers = names.filter_map(|name| name.to_str()?.parse().ok());
+    numbers.filter(|fd| *fd > 2 && fcntl_getfd(at(*fd)).is_ok_and(|flags| flags.is_empty())).collect()
 }
 
-/// Sets what becomes of a descriptor in what is started, if it is `old` now. Whether it was.
-fn change(fd: RawFd, old: FdFlags, new: FdFlags) -> bool {
-    // SAFETY: it is only asked about and its flag set, which fails where it has been closed meanwhile.
+/// Keeps these from the program that this process is about to become. May be called between fork and exec.
+pub(super) fn keep(fds: &[RawFd]) {
+    for fd in fds {
+        // One that is closed by now is passed on to nobody.
+        let _gone = fcntl_setfd(at(*fd), FdFlags::CLOEXEC);
+    }
+}
+
+fn at<'fd>(number: RawFd) -> BorrowedFd<'fd> {
+    // SAFETY: it is only asked about and its flag set, which fails where it is closed by now; nothing is kept of it.
     #[expect(unsafe_code, reason = "nobody here owns what this process was left")]
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    fcntl_getfd(fd).is_ok_and(|now| now == old) && fcntl_setfd(fd, new).is_ok()
+    unsafe {
+        BorrowedFd::borrow_raw(number)
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
+    use std::os::fd::{AsFd, AsRawFd};
 
     use super::*;
 
     #[test]
-    fn what_is_passed_on_otherwise_is_not_and_is_again_afterwards() {
-        let file = tempfile::tempfile().unwrap();
-        fcntl_setfd(file.as_fd(), FdFlags::empty()).unwrap();
-        let meanwhile = passing_on_none(|| fcntl_getfd(file.as_fd()).unwrap());
-        assert_eq!(meanwhile, FdFlags::CLOEXEC);
-        assert_eq!(fcntl_getfd(file.as_fd()).unwrap(), FdFlags::empty());
-        let own = tempfile::tempfile().unwrap();
-        passing_on_none(|| {});
-        assert_eq!(fcntl_getfd(own.as_fd()).unwrap(), FdFlags::CLOEXEC);
+    fn what_is_passed_on_is_known_and_can_be_kept() {
+        let (left, own) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        fcntl_setfd(left.as_fd(), FdFlags::empty()).unwrap();
+        let all = passed_on();
+        assert!(all.contains(&left.as_raw_fd()) && !all.contains(&own.as_raw_fd()));
+        keep(&[left.as_raw_fd()]);
+        assert!(!passed_on().contains(&left.as_raw_fd()));
     }
 }
