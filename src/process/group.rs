@@ -8,8 +8,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 
 use super::Error;
 
+/// A process or group that may be signalled. The first process of a machine is nobody's to end, and its number names all
+/// processes where it stands for a group.
 pub(super) fn pid(number: u32) -> Option<Pid> {
-    i32::try_from(number).ok().and_then(Pid::from_raw)
+    i32::try_from(number).ok().filter(|number| *number > 1).and_then(Pid::from_raw)
 }
 
 /// Makes this process the first of a session of its own, without a terminal.
@@ -137,6 +139,12 @@ mod tests {
 
     use super::super::Start;
     use super::*;
+
+    #[test]
+    fn nobody_is_asked_by_a_number_that_means_everybody() {
+        assert_eq!([0, 1, u32::MAX, i32::MAX.unsigned_abs() + 1].map(pid), [None; 4]);
+        assert!(pid(2).is_some());
+    }
 
     #[test]
     fn who_holds_a_lock_is_ended_and_who_only_has_its_file_open_is_not() {
