@@ -1,26 +1,63 @@
-//! Owns the named points at which a test ends this program, as a crash would: at once, with nothing put right. A program
-//! that was built for use has none.
+//! Owns the named points at which a test ends this program, as a crash would: at once, with nothing put right; or has it stand
+//! still while others go on. A program that was built for use has none.
 
-/// Dies here if `PROQ_TEST_DIE_AT` says `name`, or `name:N` and this is the N-th time.
+/// Dies here if `PROQ_TEST_DIE_AT` says `name`, or `name:N` and this is the N-th time. Stands still if `PROQ_TEST_STAND_AT` does,
+/// until it is told to go on. Each may name several points, with commas in between.
 #[cfg(debug_assertions)]
 pub(crate) fn point(name: &str) {
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use rustix::process::Signal;
 
-    static WISH: OnceLock<Option<(String, usize)>> = OnceLock::new();
-    static TIMES: AtomicUsize = AtomicUsize::new(0);
-    let wish = WISH.get_or_init(|| {
-        let text = std::env::var("PROQ_TEST_DIE_AT").ok()?;
-        let (name, times) = text.split_once(':').unwrap_or((&text, "1"));
-        Some((name.to_owned(), times.parse().ok()?))
-    });
-    let Some((wanted, times)) = wish else { return };
-    if wanted == name && TIMES.fetch_add(1, Ordering::Relaxed) + 1 == *times {
-        use rustix::process::{Signal, getpid, kill_process};
-        let _dying = kill_process(getpid(), Signal::KILL);
+    static DIE: Wish = Wish::of("PROQ_TEST_DIE_AT");
+    static STAND: Wish = Wish::of("PROQ_TEST_STAND_AT");
+    for (wish, signal) in [(&DIE, Signal::KILL), (&STAND, Signal::STOP)] {
+        if wish.is_for(name) {
+            let _sent = rustix::process::kill_process(rustix::process::getpid(), signal);
+        }
     }
 }
 
 /// Nothing happens here.
 #[cfg(not(debug_assertions))]
 pub(crate) fn point(_name: &str) {}
+
+/// What a variable says.
+#[cfg(debug_assertions)]
+struct Wish {
+    variable: &'static str,
+    places: std::sync::OnceLock<Vec<Place>>,
+}
+
+/// A point, and at which of the times that it is come to.
+#[cfg(debug_assertions)]
+struct Place {
+    name: String,
+    time: usize,
+    times: std::sync::atomic::AtomicUsize,
+}
+
+#[cfg(debug_assertions)]
+impl Wish {
+    const fn of(variable: &'static str) -> Wish {
+        Wish { variable, places: std::sync::OnceLock::new() }
+    }
+
+    fn is_for(&self, name: &str) -> bool {
+        let places = self.places.get_or_init(|| {
+            let text = std::env::var(self.variable).unwrap_or_default();
+            text.split(',').filter_map(Place::parse).collect()
+        });
+        places.iter().filter(|place| place.name == name).any(Place::is_now)
+    }
+}
+
+#[cfg(debug_assertions)]
+impl Place {
+    fn parse(text: &str) -> Option<Place> {
+        let (name, time) = text.split_once(':').unwrap_or((text, "1"));
+        Some(Place { name: name.to_owned(), time: time.parse().ok()?, times: 0.into() })
+    }
+
+    fn is_now(&self) -> bool {
+        self.times.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == self.time
+    }
+}

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use super::Error;
+use super::error::with_causes;
 use crate::lane::{Inbox, Project};
 use crate::store::records::{self, AnyLane, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record};
@@ -44,6 +45,11 @@ pub(super) fn adopt_lock(project: &Project, name: &str) -> Result<Guard, Error> 
     let null = File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
     Ok(project.store.locks().adopt(&LockName::Run(name.to_owned()), File::from(stdin)))
+}
+
+/// Answers the starter, if it listens still, that its agent does not run, and why.
+pub(crate) fn answer_not_begun(why: &dyn std::error::Error) {
+    say(&with_causes(why));
 }
 
 /// Answers the starter and lets go of the pipe, so that it does not wait for the agent's end.

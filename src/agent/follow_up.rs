@@ -3,13 +3,18 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 
 use super::Error;
 use crate::explain::Exit;
+use crate::fault;
 use crate::lane::{self, Project};
 use crate::process::Start;
 use crate::store::records::{AnyLane, LaneState};
-use crate::store::{Guard, LockName};
+use crate::store::{self, Guard, Limit, LockName};
+
+/// Who only asks whether the lock is held, or waits for it, holds it for a moment.
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// What a landing that nobody asks for just now follows from.
 #[derive(Debug)]
@@ -27,6 +32,8 @@ pub(super) struct FollowUp {
     landing: Option<Guard>,
     /// Whether somebody was landing the lane when its run ended, who may not have seen what came of that.
     again: bool,
+    /// Why the lane cannot land by itself.
+    failed: Option<String>,
     /// Whether the lane has new commits, with which it may be in the way of others.
     moved: bool,
 }
@@ -38,14 +45,18 @@ impl FollowUp {
         if !lane.auto_merge || state != LaneState::Done {
             return FollowUp { moved, ..FollowUp::default() };
         }
-        // Where it is held already, somebody is landing it. Where it cannot be taken, the run has its result all the same.
-        let landing = project.store.locks().try_take(&LockName::Landing(lane.name.clone()));
-        let again = matches!(landing, Ok(None));
-        FollowUp { landing: landing.ok().flatten(), again, moved }
+        match take_landing(project, &lane.name) {
+            Ok(landing) => FollowUp { again: landing.is_none(), landing, failed: None, moved },
+            // The run has its result all the same.
+            Err(e) => FollowUp { failed: Some(e.to_string()), moved, ..FollowUp::default() },
+        }
     }
 
     /// Starts it. The run lock is free by now, or the lane would look busy.
     pub(super) fn begin(self, project: &Project, lane: &AnyLane, exe: &Path) {
+        if let Some(why) = self.failed {
+            return lane::refuse_landing(project, lane, &why, Exit::Refused);
+        }
         let landing = if self.again { wait_for_landing(project, lane) } else { self.landing };
         let Some(lock) = landing else {
             if self.moved {
@@ -64,14 +75,27 @@ impl FollowUp {
     }
 }
 
+/// Takes the lock that says that a lane is being landed; none when somebody else is landing it.
+///
+/// # Errors
+/// When it cannot be taken.
+pub(crate) fn take_landing(project: &Project, lane: &str) -> Result<Option<Guard>, Error> {
+    let lock = LockName::Landing(lane.to_owned());
+    match project.store.locks().take_within(&lock, Limit::For(MOMENT)) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(store::Error::Locked { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
+}
+
 /// Waits until the landing is over that was going on when the run ended. Its lock, if the lane is to land still.
 fn wait_for_landing(project: &Project, lane: &AnyLane) -> Option<Guard> {
-    let lock = LockName::Landing(lane.name.clone());
-    project.store.locks().wait_until_free(&lock).ok()?;
+    project.store.locks().wait_until_free(&LockName::Landing(lane.name.clone())).ok()?;
+    fault::point("landing.free");
     let now = project.any_lane(&lane.name).ok().filter(|now| now.is_same_lane(lane))?;
     let (state, _) = lane::effective_state(project, &now).ok()?;
     // Who has taken it meanwhile has seen all of the lane.
-    if state == LaneState::Done { project.store.locks().try_take(&lock).ok().flatten() } else { None }
+    if state == LaneState::Done { take_landing(project, &lane.name).ok().flatten() } else { None }
 }
 
 /// Starts a process of its own that looks whom a lane is in the way of, if there is anybody. Nothing depends on it.

@@ -1,6 +1,7 @@
 //! Owns starting a supervisor for a lane.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -9,15 +10,16 @@ use super::afresh;
 use super::catalogue::profile_of;
 use super::job::{self, Asked, Job};
 use super::order::Order;
-use super::outfit::{self, Errand, Outfit};
+use super::outfit::{self, Errand, Outfit, new_session};
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
+use crate::fault;
 use crate::git::Oid;
 use crate::lane::{self, Inbox, Project, Taken, join_messages, state_after};
-use crate::process::{MARK, Start};
+use crate::process::{Ended, MARK, Start};
 use crate::store::records::{Account, AnyLane, LaneState, Purpose, RunClass, RunRecord};
-use crate::store::{Guard, Record, new_id, now};
+use crate::store::{Guard, Record, now};
 
 /// What a supervisor says when its agent runs.
 pub(super) const STARTED: &str = "started";
@@ -200,21 +202,31 @@ fn start(
     exe: &Path,
     errand: Errand<'_>,
 ) -> Result<AnyLane, Error> {
+    let log = project.store.layout().supervisor_log(&before.name);
+    // Held until it is written down that nothing has begun: it would seem to be the run of a dead supervisor meanwhile.
+    let kept = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
+    let mark = new_session()?;
     let (lane, outfit) = prepare(project, before, job, exe, errand)?;
+    fault::point("launch.prepared");
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])
         .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])
         .args(outfit.words)
         // Whichever run this process belongs to, the supervisor is of its own.
-        .env(MARK, new_id())
-        .stdin(lock.into_file());
+        .env(MARK, mark)
+        .stdin(lock.into_file())
+        .errors(File::create(&log).ok());
     for (key, value) in &outfit.env {
         start = start.env(key, value);
     }
-    match hear(start) {
+    let heard = hear(start, &log);
+    fault::point("launch.heard");
+    let done = match heard {
         None => Ok(project.any_lane(&lane.name)?),
         Some(why) => Err(not_started(project, before, lane.attempt, why)?),
-    }
+    };
+    drop(kept);
+    done
 }
 
 /// Writes the next run's record and what it is given, and that it is being started.
@@ -312,18 +324,25 @@ fn record_of(
 }
 
 /// Starts the supervisor and listens for its first line. Why the agent does not run, if it does not.
-fn hear(start: Start) -> Option<String> {
+fn hear(start: Start, log: &Path) -> Option<String> {
+    let mut child = match start.spawn_talking() {
+        Ok(child) => child,
+        Err(e) => return Some(e.to_string()),
+    };
     let mut line = String::new();
-    let heard = start.spawn_talking().map(|mut child| {
-        if let Some(stdout) = child.stdout.take() {
-            drop(BufReader::new(stdout).read_line(&mut line));
+    if let Some(stdout) = child.stdout.take() {
+        drop(BufReader::new(stdout).read_line(&mut line));
+    }
+    match line.trim() {
+        STARTED => None,
+        // Its output ends with it.
+        "" => {
+            let how =
+                child.wait().map(|status| format!("its supervisor ended early, with {}", Ended::of(status)));
+            let how = how.unwrap_or_else(|e| format!("its supervisor ended early: {e}"));
+            Some(lane::last_words(log).map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
         }
-    });
-    match (heard, line.trim()) {
-        (Ok(()), STARTED) => None,
-        (Ok(()), "") => Some("its supervisor ended early".to_owned()),
-        (Ok(()), said) => Some(said.to_owned()),
-        (Err(e), _) => Some(e.to_string()),
+        said => Some(said.to_owned()),
     }
 }
 

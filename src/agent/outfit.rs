@@ -169,7 +169,8 @@ fn write_files(profile: &Profile, run_dir: &Path, values: &mut Values) -> Result
     Ok(())
 }
 
-/// A random id in the form that agents take for sessions (a UUID of version 4).
+/// A random id in the form that agents take for sessions (a UUID of version 4). Nothing else has it, on whichever machine: runs
+/// are marked by one, too.
 pub(super) fn new_session() -> Result<String, Error> {
     let source = Path::new("/dev/urandom");
     let mut bytes = [0_u8; 16];

@@ -6,7 +6,7 @@ use super::Error;
 use crate::event;
 use crate::lane::{Project, effective_state, state_after};
 use crate::process;
-use crate::store::records::{AnyLane, LaneState, RunRecord};
+use crate::store::records::{AnyLane, LaneState, RunRecord, Supervisor};
 use crate::store::{LockName, Record};
 
 /// How much longer than the grace time a supervisor may take: it commits what was left.
@@ -66,18 +66,31 @@ fn ask_supervisor(project: &Project, lane: &AnyLane, until: Instant) -> Result<A
     Ok(AnyLane { state, detail, ..lane })
 }
 
-/// Sends the supervisor of the lane's run the wish that it end, if it lives. One that tries again has noted itself with the run
-/// before, too.
+/// Sends the supervisor of the lane's run the wish that it end, if it lives.
 fn ask_watcher(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    let watcher = watcher(project, lane)?;
+    watcher.as_ref().map(|watcher| process::signal_process(watcher.pid)).transpose()?;
+    Ok(watcher.is_some())
+}
+
+/// Whether the supervisor of a lane's last run lives: it may land the lane yet.
+///
+/// # Errors
+/// When the run's record cannot be read.
+pub(crate) fn is_watched(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    Ok(watcher(project, lane)?.is_some())
+}
+
+/// The supervisor of a lane's last run, if it lives. One that tries again has noted itself with the run before, too.
+fn watcher(project: &Project, lane: &AnyLane) -> Result<Option<Supervisor>, Error> {
     for attempt in [lane.attempt, lane.attempt.saturating_sub(1)] {
         let run = RunRecord::find(&project.store.layout().run_record(&lane.name, attempt))?;
         let watcher = run.and_then(|run| run.supervisor);
-        if let Some(watcher) = watcher.filter(|one| process::is_same(one.pid, one.birth.as_deref())) {
-            process::signal_process(watcher.pid)?;
-            return Ok(true);
+        if let Some(watcher) = watcher.filter(|one| process::lives(one.pid, one.birth.as_deref())) {
+            return Ok(Some(watcher));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The lane as its run left it, when that has ended by itself and another one has begun.

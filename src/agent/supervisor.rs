@@ -16,13 +16,14 @@ use super::fence::Fence;
 use super::follow_up::FollowUp;
 use super::launch::{self, STARTED};
 use super::order::Order;
+use super::outfit::new_session;
 use super::pane;
 use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
 use crate::lane::{self, Inbox, Project, Traces};
+use crate::store::Record;
 use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
-use crate::store::{Record, new_id};
 use crate::{event, process};
 
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
@@ -55,7 +56,10 @@ pub(crate) fn supervise(
         let _inside = runtime.enter();
         Wishes::listen()?
     };
-    let mark = std::env::var(process::MARK).ok().filter(|m| !m.is_empty()).unwrap_or_else(new_id);
+    let mark = match std::env::var(process::MARK).ok().filter(|mark| !mark.is_empty()) {
+        Some(mark) => mark,
+        None => new_session()?,
+    };
     let mut supervisor = Supervisor {
         project,
         exe,

@@ -5,15 +5,20 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::merge::Merge;
 use super::{Done, Failure, Mistake, Session, merge, report, resolve};
 use crate::agent::{self, Because};
 use crate::explain::Exit;
-use crate::lane::{self, Project};
+use crate::fault;
+use crate::lane::{self, Due, Project};
 use crate::merge::{Report, Verdict};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord};
 use crate::store::{Guard, Layout, LockName, Record};
+
+/// How often it is looked whether a supervisor has ended that may land its lane yet.
+const GLANCE: Duration = Duration::from_millis(20);
 
 /// Lands lanes one after the other, each for itself, in a process that is nobody's. What it says goes beside the lane's run.
 pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
@@ -23,13 +28,23 @@ pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
     let first = why == "run-ended";
     let (mut exit, mut bases) = (Exit::Done, BTreeSet::new());
     for name in &args.lanes {
-        let lock = if first { Some(adopt_lock(&project, name)?) } else { take_lock(&project, name)? };
+        let lock =
+            if first { Some(adopt_lock(&project, name)?) } else { agent::take_landing(&project, name)? };
         // Without it, somebody else is landing it.
         let (Some(_lock), Ok(lane)) = (lock, project.lane(name)) else { continue };
-        if !lane::is_due(&project, &lane)? {
+        let kept = match begin(&project, &lane) {
+            Ok(Due::Now) => None,
+            Ok(Due::No) => continue,
+            Ok(Due::Kept(why)) => Some(why),
+            Err(e) => Some(e.0.to_string()),
+        };
+        if let Some(why) = kept {
+            // Whoever waits for the landing hears why there is none. One that is tried again has its word.
+            if first {
+                lane::refuse_landing(&project, &lane, &why, Exit::Refused);
+            }
             continue;
         }
-        log_to(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
         if first {
             // Before it lands, while there is another lane to be in the way of. No landing fails for that.
             drop(crate::merge::look_for_overlaps(&project, &lane.name));
@@ -44,6 +59,15 @@ pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
     Ok(exit)
 }
 
+/// Sees whether a lane lands now, and if so has all that is said from now on go to a file beside its run.
+fn begin(project: &Project, lane: &LaneRecord) -> Result<Due, Failure> {
+    let due = lane::due(project, lane)?;
+    if due == Due::Now {
+        log_to(&project.store.layout().landing_log(&lane.name, lane.attempt))?;
+    }
+    Ok(due)
+}
+
 /// Takes the lane's lock over from standard input, which becomes empty.
 fn adopt_lock(project: &Project, lane: &str) -> Result<Guard, Failure> {
     let failed = |source| Mistake::Unreadable { path: "standard input".into(), source };
@@ -51,10 +75,6 @@ fn adopt_lock(project: &Project, lane: &str) -> Result<Guard, Failure> {
     let null = File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
     Ok(project.store.locks().adopt(&LockName::Landing(lane.to_owned()), File::from(lock)))
-}
-
-fn take_lock(project: &Project, lane: &str) -> Result<Option<Guard>, Failure> {
-    Ok(project.store.locks().try_take(&LockName::Landing(lane.to_owned()))?)
 }
 
 /// Sends all that is said from now on to the end of a file.
@@ -127,9 +147,27 @@ pub(super) struct Landing {
 
 /// Waits until the landing of a lane whose run has ended is over.
 pub(super) fn wait(project: &Project, lane: &AnyLane) -> Result<Landing, Failure> {
-    project.store.locks().wait_until_free(&LockName::Landing(lane.name.clone()))?;
-    // It may have been killed in the middle of it.
-    lane::recover(project)?;
+    let locks = project.store.locks();
+    let mut last = false;
+    loop {
+        locks.wait_until_free(&LockName::Landing(lane.name.clone()))?;
+        // It may have been killed in the middle of it.
+        lane::recover(project)?;
+        let landing = look(project, lane)?;
+        fault::point("landing.looked");
+        if !landing.unsaid || last {
+            return Ok(landing);
+        }
+        // One that was going on when the run ended had the lock until now. The supervisor takes it next, as long as it lives.
+        last = !agent::is_watched(project, &landing.lane)?;
+        if !last {
+            std::thread::sleep(GLANCE);
+        }
+    }
+}
+
+/// What has become of the landing.
+fn look(project: &Project, lane: &AnyLane) -> Result<Landing, Failure> {
     let gone = project.lane(&lane.name).is_err();
     let (dir, now) = lane::became(project, lane)?;
     let exit = match now.state {
@@ -146,7 +184,7 @@ pub(super) fn wait(project: &Project, lane: &AnyLane) -> Result<Landing, Failure
         run: run.and_then(|run| run.outcome),
         log: dir.join(Layout::landing_log_in_lane(lane.attempt)),
         exit,
-        unsaid: !gone && now.state == LaneState::Done && now.refused.is_none(),
+        unsaid: !gone && now.auto_merge && now.state == LaneState::Done && now.refused.is_none(),
         lane: now,
     })
 }

@@ -19,6 +19,7 @@ pub(super) fn run(session: &Session, args: &Moved) -> Done {
     crate::process::leave_session();
     let project = session.project_to_change()?;
     while let Some(lock) = agent::take_up(&project, &args.lane) {
+        crate::fault::point("moved.taken");
         // An edit in the way leaves the preview where it is; the user sees that in `list`.
         drop(preview::keep_up(&project, &args.lane));
         drop(merge::look_for_overlaps(&project, &args.lane));

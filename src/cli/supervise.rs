@@ -23,6 +23,11 @@ pub(crate) struct Supervise {
 }
 
 pub(super) fn run(session: &Session, args: Supervise) -> Done {
+    // Whoever has started it listens until its agent runs, and is not to guess why it does not.
+    supervise(session, args).inspect_err(|e| agent::answer_not_begun(&*e.0))
+}
+
+fn supervise(session: &Session, args: Supervise) -> Done {
     let mut project = session.project()?;
     project.lasting = true;
     let exe = super::resolve::this_program()?;

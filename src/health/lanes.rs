@@ -166,9 +166,9 @@ fn state<P>(scene: &Scene<'_>, lane: &LaneRecord<P>) -> Option<Finding> {
                     .left("its agent may be at work"),
             )
         }
-        Ok((now, _)) if now != lane.state => {
-            let message =
-                format!("lane '{name}' claims to be {}, but its supervisor ended without a word", lane.state);
+        Ok((now, detail)) if now != lane.state => {
+            let why = detail.unwrap_or_else(|| "its run is over".to_owned());
+            let message = format!("lane '{name}' claims to be {}, but {why}", lane.state);
             Some(
                 Finding::error("lane-state", of(lane), message)
                     .help(format!("git proq logs {name}"))

@@ -69,9 +69,10 @@ fn end_run(project: &Project, name: &str) -> Result<(), Error> {
         return Ok(());
     }
     let state = state_after(project, name, LaneState::Failed);
+    let why = lane::died(project, name);
     project.update_lane(name, |record| {
         record.state = state;
-        record.detail = Some("its supervisor ended without a word".to_owned());
+        record.detail = Some(why);
     })?;
     debug_assert!(
         project.any_lane(name).is_ok_and(|l| effective_state(project, &l).is_ok_and(|s| s.0 == l.state))

@@ -13,10 +13,10 @@ use crate::store::{LockName, Record, now};
 /// or the process that was to land them was killed.
 pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<LaneRecord> {
     let locks = project.store.locks();
-    let due = |lane: &LaneRecord| {
+    let waits = |lane: &LaneRecord| {
         Ok::<_, Error>(
             bases.contains(lane.base.as_str())
-                && is_due(project, lane)?
+                && due(project, lane)? == Due::Now
                 && !locks.is_held(&LockName::Landing(lane.name.clone()))?,
         )
     };
@@ -24,7 +24,7 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
     let names = locks.lanes_that_land().into_iter();
     let lanes = names.filter_map(|name| project.lane(&name).ok());
     // One that cannot be looked at is for the landing after the next.
-    lanes.filter(|lane| due(lane).unwrap_or(false)).collect()
+    lanes.filter(|lane| waits(lane).unwrap_or(false)).collect()
 }
 
 /// A lane as it is now, or as it was when it went, with the folder of its records: one that lands by itself may be gone as
@@ -32,7 +32,7 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 ///
 /// # Errors
 /// [`Error::Unknown`] when nothing is known of it any more.
-pub(crate) fn became(project: &Project, lane: &AnyLane) -> Result<(PathBuf, AnyLane), Error> {
+pub(crate) fn became<P>(project: &Project, lane: &LaneRecord<P>) -> Result<(PathBuf, AnyLane), Error> {
     let layout = project.store.layout();
     let here = AnyLane::find(&layout.lane_record(&lane.name))?;
     if let Some(now) = here.filter(|now| now.is_same_lane(lane)) {
@@ -43,13 +43,32 @@ pub(crate) fn became(project: &Project, lane: &AnyLane) -> Result<(PathBuf, AnyL
     past.ok_or_else(|| Error::Unknown { name: lane.name.clone(), similar: None })
 }
 
+/// Whether a lane lands by itself now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Due {
+    /// It does.
+    Now,
+    /// It is not to, or not at this time: it has landed, or goes on.
+    No,
+    /// It is to, and this is in the way.
+    Kept(String),
+}
+
 /// Whether a lane is to land by itself, and can. What was sent to its agent has to be told first.
 ///
 /// # Errors
 /// When its locks cannot be looked at.
-pub(crate) fn is_due(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
-    let done = lane.auto_merge && effective_state(project, lane)?.0 == LaneState::Done;
-    Ok(done && Inbox::of(project, &lane.name).count() == 0)
+pub(crate) fn due(project: &Project, lane: &LaneRecord) -> Result<Due, Error> {
+    if !lane.auto_merge {
+        return Ok(Due::No);
+    }
+    Ok(match effective_state(project, lane)?.0 {
+        LaneState::Done => waits_to_be_told(project, &lane.name).map_or(Due::Now, Due::Kept),
+        LaneState::Orphaned if lane.state == LaneState::Done => {
+            Due::Kept(format!("a process of its agent lives on; git proq stop {} ends it", lane.name))
+        }
+        _ => Due::No,
+    })
 }
 
 /// Why a lane does not land by itself whose agent has not been told all that was sent to it; none when nothing waits.

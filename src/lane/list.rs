@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Inbox, Project};
+use super::died::died;
+use super::{Error, Inbox, Project, became};
+use crate::fault;
 use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
 use crate::store::LockName;
 use crate::store::records::{AnyLane, LaneRecord, LaneState};
@@ -28,9 +30,6 @@ pub(crate) struct View {
     pub(crate) dirt: Option<Dirt>,
 }
 
-/// What there is to say of a run that nobody has written the end of.
-pub(super) const DIED: &str = "its supervisor ended without a word";
-
 /// What there is to say of a run between its agent's end and its result, which a full disk may hold up.
 const ENDED: &str = "its agent has ended; what came of it is being written";
 
@@ -48,6 +47,7 @@ pub(crate) fn effective_state<P>(
         }
         return Ok((lane.state, lane.detail.clone()));
     }
+    fault::point("state.claimed");
     let alive = LockName::Alive(lane.name.clone());
     if locks.is_held(&LockName::Run(lane.name.clone()))? {
         let detail = match lane.state == LaneState::Running && !locks.is_held(&alive)? {
@@ -56,17 +56,18 @@ pub(crate) fn effective_state<P>(
         };
         return Ok((lane.state, detail));
     }
+    fault::point("state.free");
     // The supervisor writes its last word before it lets go, so read that again.
-    let path = project.store.layout().lane_record(&lane.name);
-    if let Ok(Some(now)) = <AnyLane as crate::store::Record>::find(&path)
-        && !now.state.is_claimed()
-    {
-        return Ok((now.state, now.detail));
+    match became(project, lane) {
+        Ok((_, now)) if !now.state.is_claimed() => return Ok((now.state, now.detail)),
+        // That run is over, and another one has begun since the lock was looked at.
+        Ok((_, now)) if now.attempt != lane.attempt => return effective_state(project, &now),
+        _ => {}
     }
     if locks.is_held(&alive)? {
         return Ok((LaneState::Orphaned, Some("its supervisor is gone, its agent lives on".into())));
     }
-    Ok((state_after(project, &lane.name, LaneState::Failed), Some(DIED.into())))
+    Ok((state_after(project, &lane.name, LaneState::Failed), Some(died(project, &lane.name))))
 }
 
 /// The state that a lane is in when a run has ended in `state`: one that was to resolve its conflict leaves it in conflict.

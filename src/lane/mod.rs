@@ -11,6 +11,7 @@ mod base;
 mod checkout;
 mod checks;
 mod create;
+mod died;
 mod drafts;
 mod error;
 mod evidence;
@@ -52,13 +53,14 @@ mod undo_error;
 pub(crate) use apart::{close_apart, open_apart};
 pub(crate) use attach::{attach, attachments, past_attachments};
 pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};
-pub(crate) use auto_merge::{became, is_due, refuse_landing, waiting_to_land, waits_to_be_told};
+pub(crate) use auto_merge::{Due, became, due, refuse_landing, waiting_to_land, waits_to_be_told};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
 pub(crate) use create::{
     Created, NewLane, Plan, create, create_attempts, make_anew, plain_title, plan, plan_attempts,
 };
+pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};

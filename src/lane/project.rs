@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 
-use super::list::DIED;
+use super::died::died;
 use super::{Error, Name, effective_state, state_after};
 use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
@@ -215,16 +215,17 @@ impl Project {
             return Ok(lane);
         }
         let path = self.store.layout().run_record(&lane.name, lane.attempt);
+        let why = died(self, &lane.name);
         if let Some(run) = RunRecord::find(&path)?.filter(|run| run.ended.is_none()) {
             let outcome = Some(LaneState::Failed);
-            let detail = Some(DIED.to_owned());
+            let detail = Some(why.clone());
             RunRecord { ended: Some(now()), outcome, class: Some(RunClass::Crashed), detail, ..run }
                 .save(&path)?;
         }
         let state = state_after(self, &lane.name, LaneState::Failed);
         self.update_lane(&lane.name, |record| {
             record.state = state;
-            record.detail = Some(DIED.to_owned());
+            record.detail = Some(why);
         })
     }
 

@@ -13,7 +13,7 @@ use super::{Error, prompt};
 use crate::agent::{self, Asked, Job};
 use crate::event::Approvals;
 use crate::explain::Explain;
-use crate::lane::{Project, effective_state};
+use crate::lane::{self, Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, ResolveRecord, RunRecord};
 use crate::store::{Guard, Record};
 
@@ -109,7 +109,7 @@ fn attempt(
     match run.outcome {
         Some(LaneState::Done) => {}
         Some(LaneState::Stopped) => return Err(ResolveError::Stopped { lane: lane.name }.into()),
-        _ => return Ok(Tried::Refused(how_it_failed(&run))),
+        _ => return Ok(Tried::Refused(how_it_failed(project, &lane.name, &run))),
     }
     let (tree, against) = judge(project, &open, resolver.leave, true)?;
     if against.is_empty() {
@@ -118,11 +118,11 @@ fn attempt(
     Ok(Tried::Refused(against.join("; ")))
 }
 
-fn how_it_failed(run: &RunRecord) -> String {
+fn how_it_failed(project: &Project, name: &str, run: &RunRecord) -> String {
     match (run.exit_code, run.signal) {
         (Some(code), _) => format!("it failed with exit code {code}"),
         (None, Some(signal)) => format!("it was killed by signal {signal}"),
-        (None, None) => "its supervisor ended without a word".to_owned(),
+        (None, None) => lane::died(project, name),
     }
 }
 

@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use super::{Error, MARK};
+use super::{Error, MARK, descriptors};
 
 /// Variables that an outer agent leaves behind and that would confuse an inner one.
 const AGENT_MARKS: &[&str] =
@@ -24,6 +24,7 @@ pub(crate) struct Start {
     whole: bool,
     stdin: Option<File>,
     output: Option<(File, File)>,
+    errors: Option<File>,
 }
 
 /// A program that runs in a process group of its own.
@@ -41,6 +42,7 @@ impl Start {
             whole: false,
             stdin: None,
             output: None,
+            errors: None,
         }
     }
 
@@ -87,6 +89,12 @@ impl Start {
         self
     }
 
+    /// Sends its standard error to a file, if there is one.
+    pub(crate) fn errors(mut self, file: Option<File>) -> Start {
+        self.errors = file;
+        self
+    }
+
     /// Starts it under a running event loop, in a process group of its own.
     pub(crate) fn spawn_watched(self) -> Result<Spawned, Error> {
         let program = self.program.clone();
@@ -104,20 +112,22 @@ impl Start {
         command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
-    /// Starts it and leaves it to itself: whichever run this process belongs to, it does not.
+    /// Starts it and leaves it to itself: whichever run this process belongs to, it does not, and it holds none of the locks that
+    /// this process was left.
     pub(crate) fn spawn_detached(mut self) -> Result<(), Error> {
-        let program = self.program.clone();
         self.env.push((MARK.into(), OsString::new()));
-        let started = self.command().spawn();
+        let (program, mut command) = self.into_command();
+        let started = spawn_apart(&mut command);
         started.map(drop).map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
-    /// Starts it and keeps a pipe to its standard output; the rest is as set.
+    /// Starts it to go on by itself, and keeps a pipe to its standard output; the rest is as set. It holds none of the locks that
+    /// this process was left.
     pub(crate) fn spawn_talking(self) -> Result<std::process::Child, Error> {
-        let program = self.program.clone();
-        let mut command = self.command();
+        let (program, mut command) = self.into_command();
         command.stdout(Stdio::piped());
-        command.spawn().map_err(|source| Error::Start { program: program.display().to_string(), source })
+        let started = spawn_apart(&mut command);
+        started.map_err(|source| Error::Start { program: program.display().to_string(), source })
     }
 
     /// Runs it to the end on this process's own terminal.
@@ -193,10 +203,27 @@ impl Start {
         command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from));
         match self.output {
             Some((out, err)) => command.stdout(out).stderr(err),
-            None => command.stdout(Stdio::null()).stderr(Stdio::null()),
+            None => command.stdout(Stdio::null()).stderr(self.errors.map_or_else(Stdio::null, Stdio::from)),
         };
         command
     }
+}
+
+/// Starts a program in a session of its own from its first moment, with nothing open that this process was left: who ends what
+/// an agent leaves running, by its group or by its lock, does not mean it.
+fn spawn_apart(command: &mut std::process::Command) -> std::io::Result<std::process::Child> {
+    use std::os::unix::process::CommandExt;
+    let left = descriptors::passed_on();
+    let leave = move || {
+        descriptors::keep(&left);
+        rustix::process::setsid().map(drop).map_err(std::io::Error::from)
+    };
+    // SAFETY: these are system calls that may be made between fork and exec; nothing is allocated.
+    #[expect(unsafe_code, reason = "the standard library cannot do this by itself")]
+    unsafe {
+        command.pre_exec(leave);
+    }
+    command.spawn()
 }
 
 /// Variables that tie git to one repository, worktree, index or set of `-c` options. A lane's agent works in its own.

@@ -1,5 +1,6 @@
 //! Owns ending processes: only by id, only groups that were started here.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -7,8 +8,10 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_p
 
 use super::Error;
 
+/// A process or group that may be signalled. The first process of a machine is nobody's to end, and its number names all
+/// processes where it stands for a group.
 pub(super) fn pid(number: u32) -> Option<Pid> {
-    i32::try_from(number).ok().and_then(Pid::from_raw)
+    i32::try_from(number).ok().filter(|number| *number > 1).and_then(Pid::from_raw)
 }
 
 /// Makes this process the first of a session of its own, without a terminal.
@@ -86,7 +89,8 @@ pub(crate) fn end_group(group: u32, grace: Duration) -> bool {
     !group_lives(group)
 }
 
-/// Processes that have a file open. Known where there is a `/proc`; elsewhere nobody is seen.
+/// Processes that hold the lock on a file: an open file that carries it was handed down to them. Who only has the file open,
+/// to ask or to wait, does not. Known where there is a `/proc`; elsewhere nobody is seen.
 fn holders(file: &Path) -> Vec<u32> {
     let Ok(file) = file.canonicalize() else { return Vec::new() };
     let me = std::process::id();
@@ -95,12 +99,25 @@ fn holders(file: &Path) -> Vec<u32> {
         .filter(|number| *number != me)
         .filter(|number| {
             let open = std::fs::read_dir(format!("/proc/{number}/fd")).into_iter().flatten().flatten();
-            open.into_iter().any(|fd| std::fs::read_link(fd.path()).is_ok_and(|target| target == file))
+            open.into_iter().any(|fd| {
+                std::fs::read_link(fd.path()).is_ok_and(|target| target == file)
+                    && carries_lock(*number, &fd.file_name())
+            })
         })
         .collect()
 }
 
-/// Ends every process that has a file open: TERM, a time of grace, KILL.
+/// Whether an open file of a process carries a lock that nobody else can have.
+fn carries_lock(number: u32, fd: &OsStr) -> bool {
+    let path = Path::new("/proc").join(number.to_string()).join("fdinfo").join(fd);
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.lines().any(|line| {
+        let mut words = line.strip_prefix("lock:").unwrap_or_default().split_whitespace();
+        words.any(|word| word == "FLOCK") && words.any(|word| word == "WRITE")
+    })
+}
+
+/// Ends every process that holds the lock on a file: TERM, a time of grace, KILL.
 pub(crate) fn end_holders(file: &Path, grace: Duration) {
     for (signal, patience) in [(Signal::TERM, grace), (Signal::KILL, Duration::from_secs(5))] {
         for number in holders(file) {
@@ -113,5 +130,42 @@ pub(crate) fn end_holders(file: &Path, grace: Duration) {
         while !holders(file).is_empty() && since.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs::File;
+
+    use super::super::Start;
+    use super::*;
+
+    #[test]
+    fn nobody_is_asked_by_a_number_that_means_everybody() {
+        assert_eq!([0, 1, u32::MAX, i32::MAX.unsigned_abs() + 1].map(pid), [None; 4]);
+        assert!(pid(2).is_some());
+    }
+
+    #[test]
+    fn who_holds_a_lock_is_ended_and_who_only_has_its_file_open_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let held = File::create_new(&path).unwrap();
+        held.lock().unwrap();
+        let with = |file: File| {
+            let start = Start::new(Path::new("/bin/sleep"), Path::new("/")).args(["600"]).stdin(file);
+            start.spawn_in_group().unwrap()
+        };
+        let mut holder = with(held);
+        let mut asker = with(File::open(&path).unwrap());
+        // What another test is just starting may have it for a moment still.
+        while holders(&path) != [holder.id()] {
+            std::thread::yield_now();
+        }
+        end_holders(&path, Duration::from_mins(1));
+        assert!(!holder.wait().unwrap().success());
+        assert_eq!(asker.try_wait().unwrap(), None);
+        asker.kill().unwrap();
+        asker.wait().unwrap();
     }
 }

@@ -4,25 +4,33 @@ use std::path::Path;
 
 /// What stays the same for as long as a process lives: its start time as the system counts it. None when it is gone.
 pub(crate) fn birth_of(pid: u32) -> Option<String> {
-    let stat = format!("/proc/{pid}/stat");
-    if Path::new("/proc/self/stat").exists() {
-        let text = std::fs::read_to_string(stat).ok()?;
-        // The name in brackets may hold anything; the start time is the 20th field after it.
-        let (_, rest) = text.rsplit_once(')')?;
-        return rest.split_whitespace().nth(19).map(ToOwned::to_owned);
-    }
-    let out = std::process::Command::new("ps")
-        .args(["-o", "lstart=", "-p", &pid.to_string()])
-        .env("LC_ALL", "C")
-        .output()
-        .ok()?;
-    let text = String::from_utf8_lossy(&out.stdout).trim().to_owned();
-    (!text.is_empty()).then_some(text)
+    // The 20th field after the name.
+    field(pid, 19, "lstart=")
 }
 
-/// Whether a process with this number is still the one that had this birth.
+/// Whether a process with this number is still the one that had this birth. One that has ended and that nobody has collected is.
 pub(crate) fn is_same(pid: u32, birth: Option<&str>) -> bool {
     birth.is_some() && birth_of(pid).as_deref() == birth
+}
+
+/// The same of one that has not ended: in many containers the first process collects nobody.
+pub(crate) fn lives(pid: u32, birth: Option<&str>) -> bool {
+    let ended = |state: String| state.starts_with(['Z', 'X']);
+    field(pid, 0, "stat=").is_some_and(|state| !ended(state)) && is_same(pid, birth)
+}
+
+/// What the system says of a process: a field after its name where there is a `/proc`, what `ps` calls so elsewhere.
+fn field(pid: u32, number: usize, name: &str) -> Option<String> {
+    if Path::new("/proc/self/stat").exists() {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in brackets may hold anything.
+        let (_, rest) = text.rsplit_once(')')?;
+        return rest.split_whitespace().nth(number).map(ToOwned::to_owned);
+    }
+    let mut ps = std::process::Command::new("ps");
+    let out = ps.args(["-o", name, "-p", &pid.to_string()]).env("LC_ALL", "C").output().ok()?;
+    let text = String::from_utf8_lossy(&out.stdout).trim().to_owned();
+    (!text.is_empty()).then_some(text)
 }
 
 #[cfg(test)]
@@ -37,5 +45,21 @@ mod tests {
         assert!(is_same(me, birth.as_deref()));
         assert!(!is_same(me, Some("long ago")));
         assert!(!is_same(u32::MAX - 1, birth.as_deref()));
+        assert!(lives(me, birth.as_deref()) && !lives(me, Some("long ago")));
+    }
+
+    #[test]
+    fn one_that_has_ended_and_is_not_collected_lives_no_more() {
+        let mut child =
+            std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let birth = birth_of(child.id());
+        assert!(lives(child.id(), birth.as_deref()));
+        drop(child.stdin.take());
+        while lives(child.id(), birth.as_deref()) {
+            std::thread::yield_now();
+        }
+        assert!(is_same(child.id(), birth.as_deref()));
+        child.wait().unwrap();
+        assert!(!is_same(child.id(), birth.as_deref()));
     }
 }

@@ -27,8 +27,8 @@ pub(crate) const OF_A_RUN: &[&str] = &[
     "PROQ_WRAP_UP",
 ];
 
-/// How often a process is looked at again that seems to have no variables.
-const TRIES: usize = 10;
+/// How long a process is looked at again that is becoming another program.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Makes orphans of this process's descendants its own children, where the system can: whoever flees its parents is then
 /// still found below this process.
@@ -138,18 +138,27 @@ fn parent_of(number: u32) -> Option<u32> {
 fn is_marked(number: u32, mark: &str) -> Option<bool> {
     let read = || std::fs::read(format!("/proc/{number}/environ")).ok();
     let mut environ = read()?;
-    // Between two programs, in the middle of exec(2), a process seems to have no variables: it has them again in a moment.
-    // Threads of the kernel never have any; they name no program.
-    for _ in 0..TRIES {
-        if !environ.is_empty() || std::fs::read_link(format!("/proc/{number}/exe")).is_err() {
-            break;
-        }
+    // Between two programs, in the middle of exec(2), a process has no variables yet. Whose it is shows in a moment.
+    let since = Instant::now();
+    while environ.is_empty() && is_in_exec(number) && since.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(1));
         environ = read()?;
     }
     let mut values =
         environ.split(|b| *b == 0).filter_map(|var| var.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="));
     values.next().map(|value| value == mark.as_bytes())
+}
+
+/// Whether a process has no place for variables yet; one that has none of them has a place. Threads of the kernel, which never
+/// have one, name no program.
+fn is_in_exec(number: u32) -> bool {
+    let end_of_variables = |stat: String| {
+        let (_, rest) = stat.rsplit_once(')')?;
+        rest.split_whitespace().nth(48).map(ToOwned::to_owned)
+    };
+    let stat = std::fs::read_to_string(format!("/proc/{number}/stat")).ok();
+    stat.and_then(end_of_variables).is_some_and(|end| end == "0")
+        && std::fs::read_link(format!("/proc/{number}/exe")).is_ok()
 }
 
 #[cfg(test)]
@@ -187,6 +196,19 @@ mod tests {
         ]);
         let ours: Vec<u32> = seen.keys().copied().filter(|number| belongs(*number, Some(1), &seen)).collect();
         assert_eq!(ours, [2, 3, 4]);
+    }
+
+    #[test]
+    fn one_without_any_variables_is_not_waited_for() {
+        let mut command = std::process::Command::new("/bin/sleep");
+        let mut child = command.arg("600").env_clear().spawn().unwrap();
+        // It has become what it was told to by then.
+        wait_until(|| std::fs::read(format!("/proc/{}/environ", child.id())).unwrap().is_empty());
+        wait_until(|| !is_in_exec(child.id()));
+        assert_eq!(is_marked(child.id(), "any"), None);
+        assert!(!is_in_exec(2), "that is one of the kernel's");
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Owns a program that is watched without an event loop: how it ended, its time limit, and the end of all it started.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -26,6 +26,14 @@ pub enum Ended {
 }
 
 impl Ended {
+    /// How a program ended that nobody timed.
+    pub(crate) fn of(status: ExitStatus) -> Ended {
+        match (status.code(), status.signal()) {
+            (Some(code), _) => Ended::Code(code),
+            (None, signal) => Ended::Signal(signal.unwrap_or_default()),
+        }
+    }
+
     /// Whether it says that all is well.
     pub(crate) fn is_success(self) -> bool {
         self == Ended::Code(0)
@@ -94,10 +102,7 @@ impl Watched {
         }
         self.end(LEFT_OVER);
         let status = self.child.wait().map_err(|e| self.lost(e))?;
-        Ok(Some(match (status.code(), status.signal()) {
-            (Some(code), _) => Ended::Code(code),
-            (None, signal) => Ended::Signal(signal.unwrap_or_default()),
-        }))
+        Ok(Some(Ended::of(status)))
     }
 
     fn end(&mut self, grace: Duration) {

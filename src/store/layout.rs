@@ -53,6 +53,11 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.toml"))
     }
 
+    /// What the supervisor of a lane's last runs wrote: nothing, if all is well with it.
+    pub(crate) fn supervisor_log(&self, name: &str) -> PathBuf {
+        self.lane(name).join("supervisor.log")
+    }
+
     /// What a lane's `attempt`-th run wrote.
     pub(crate) fn run_log(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.log"))

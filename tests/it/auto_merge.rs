@@ -1,5 +1,8 @@
 //! Owns the tests of `git proq spawn --auto-merge`: what lands by itself, what is tried again, and what never happens.
 
+use super::profiles::configure;
+use super::runs::with_claude;
+use super::support::patience::wait_until_free;
 use super::support::{Output, Sandbox};
 
 /// Makes a lane that lands by itself, its agent a shell script, and waits for its landing.
@@ -273,6 +276,27 @@ fn what_is_undone_does_not_come_back_by_itself() {
     let _ = sandbox.proq(&["undo"]).ok();
     let _ = sandbox.proq(&["op", "redo"]).ok();
     sandbox.assert_healthy();
+}
+
+#[test]
+fn what_its_agent_left_running_keeps_it_and_is_named() {
+    let sandbox = with_claude(
+        r#"begin; echo 1 > one; setsid sh -c 'echo > "$ROOT/up"; read go < "$ROOT/go"' > /dev/null 2>&1 &
+        read up < "$ROOT/up"; well"#,
+    );
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    // Nobody looks for what this one leaves.
+    configure(&sandbox, "[agents.mine]\nlike = 'claude'\nprogram = 'claude'\nstrays = 'none'\n");
+    let out = sandbox.proq(&["spawn", "--auto-merge", "--wait", "-n", "x", "mine", "do it"]);
+    assert_eq!((out.code, out.stderr.contains("without a word")), (1, false), "{}", out.shown());
+    let why = "lane 'x' did not land by itself: a process of its agent lives on; git proq stop x ends it";
+    assert_eq!(refusals(&sandbox), [why]);
+    sandbox.tell("go");
+    wait_until_free(&sandbox.lock("x", "alive.lock"));
+    sandbox.lane_of("y", "echo 1 > y");
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+    sandbox.until("merge.landed", "x", 1);
 }
 
 #[cfg(debug_assertions)]

@@ -128,7 +128,8 @@ fn a_message_that_cannot_be_passed_on_says_so_in_the_lane_and_waits() {
     let row = sandbox.row("x");
     assert_eq!(row["state"], "done");
     let detail = row["detail"].as_str().unwrap();
-    assert!(detail.starts_with("what was sent could not be told: ") && detail.contains("2.toml"), "{detail}");
+    // Before that may stand how its agent ended, which has no time after its last word.
+    assert!(detail.contains("what was sent could not be told: ") && detail.contains("2.toml"), "{detail}");
     std::fs::remove_dir_all(&taken).unwrap();
     let _ = sandbox.proq(&["send", "x"]).ok();
     assert_eq!(sandbox.hear("up"), "2\n");

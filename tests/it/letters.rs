@@ -293,7 +293,7 @@ fn who_is_killed_before_it_is_told_leaves_it_and_after_that_it_is_gone() {
         let mut command = sandbox.proq_command(&sandbox.repo, &["send", "x"]);
         command.env("PROQ_TEST_DIE_AT", point);
         let said = sandbox.output(command).fails(4);
-        assert!(said.contains("its supervisor ended early"), "{said}");
+        assert!(said.contains("its supervisor ended early, with signal 9"), "{said}");
         drop(sandbox.proq(&["stop", "x"]));
         assert_eq!(waiting(&sandbox, "x"), left, "{point}");
         let out = sandbox.proq(&["send", "x", "--wait"]);

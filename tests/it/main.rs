@@ -47,6 +47,8 @@ mod hooks;
 mod hooks_by_hand;
 mod in_place;
 #[cfg(target_os = "linux")]
+#[cfg(debug_assertions)]
+mod interleaved;
 mod lean;
 mod letters;
 mod library;

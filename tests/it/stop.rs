@@ -256,3 +256,46 @@ fn only_the_process_that_watches_the_run_is_asked() {
     stranger.kill().unwrap();
     stranger.wait().unwrap();
 }
+
+#[test]
+fn a_lane_that_an_agent_started_is_no_process_of_the_agents() {
+    let sandbox = Sandbox::new();
+    for pipe in ["up", "go"] {
+        sandbox.pipe(pipe);
+    }
+    let script = "git proq spawn -n inner -- sleep 600; echo > \"$ROOT/up\"; cat \"$ROOT/go\"; echo 1 > one";
+    // One run ends by itself, the other one's supervisor dies.
+    for dies in [false, true] {
+        sandbox.start_lane("outer", script);
+        sandbox.hear("up");
+        if dies {
+            kill_supervisor(&sandbox, "outer");
+            assert_eq!(sandbox.row("outer")["state"], "orphaned");
+            let _ = sandbox.proq(&["stop", "outer"]).ok();
+        } else {
+            sandbox.tell("go");
+            let _ = sandbox.proq(&["wait", "outer"]).ok();
+            assert_eq!(sandbox.row("outer")["state"], "done");
+        }
+        assert_eq!(sandbox.row("inner")["state"], "running");
+        let _ = sandbox.proq(&["stop", "inner"]).ok();
+        let _ = sandbox.proq(&["discard", "--force", "inner", "outer"]).ok();
+    }
+}
+
+#[test]
+fn what_a_supervisor_wrote_that_died_is_said() {
+    let sandbox = Sandbox::new();
+    let (agent, child) = sleeper(&sandbox, "x", "");
+    let log = sandbox.repo.join(".git/proq/lanes/x/supervisor.log");
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "");
+    std::fs::write(&log, "thread 'main' panicked at a.rs:1:2:\nno room\n").unwrap();
+    kill_supervisor(&sandbox, "x");
+    kill(&sandbox, &agent);
+    kill(&sandbox, &child);
+    wait_until_free(&sandbox.lock("x", "alive.lock"));
+    let why = "its supervisor ended without a word; the last that it wrote: thread 'main' panicked at a.rs:1:2: no room";
+    assert_eq!(sandbox.row("x")["detail"], why);
+    let found = sandbox.proq(&["doctor"]).stdout;
+    assert!(found.contains(&format!("lane 'x' claims to be running, but {why}")), "{found}");
+}

@@ -6,6 +6,8 @@ mod output;
 pub mod patience;
 mod sandbox;
 pub mod scenes;
+#[cfg(debug_assertions)]
+mod standing;
 mod state;
 
 pub use image::Image;

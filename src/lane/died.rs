@@ -1,0 +1,60 @@
+//! Owns what there is to say of a run that nobody has written the end of.
+
+use std::path::Path;
+
+use super::Project;
+
+/// What is said of it in any case.
+const DIED: &str = "its supervisor ended without a word";
+
+/// So much of what a supervisor wrote is shown.
+const WORDS: usize = 300;
+
+/// What Rust adds to where a program gave up.
+const ADVICE: &str = "note: run with `RUST_BACKTRACE";
+
+/// What there is to say of the last run of a lane, by its name, whose supervisor has died.
+pub(crate) fn died(project: &Project, lane: &str) -> String {
+    match last_words(&project.store.layout().supervisor_log(lane)) {
+        Some(said) => format!("{DIED}; the last that it wrote: {said}"),
+        None => DIED.to_owned(),
+    }
+}
+
+/// The end of what a supervisor wrote, in a line; none when it wrote nothing, or nothing that can be read.
+pub(crate) fn last_words(log: &Path) -> Option<String> {
+    let bytes = std::fs::read(log).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(ADVICE)).collect();
+    let all = lines.join(" ");
+    let skip = all.chars().count().saturating_sub(WORDS);
+    let end: String = all.chars().skip(skip).collect();
+    match (end.is_empty(), skip) {
+        (true, _) => None,
+        (false, 0) => Some(end),
+        (false, _) => Some(format!("…{end}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_what_was_written_is_said_in_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        let said = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            last_words(&path)
+        };
+        assert_eq!(last_words(&dir.path().join("none")), None);
+        assert_eq!(said(" \n"), None);
+        let gave_up =
+            "\nthread 'main' panicked at a.rs:1:2:\nno room\nnote: run with `RUST_BACKTRACE=1` more\n";
+        assert_eq!(said(gave_up).unwrap(), "thread 'main' panicked at a.rs:1:2: no room");
+        let long = said(&"ä".repeat(WORDS + 1)).unwrap();
+        assert_eq!((long.chars().count(), long.starts_with('…')), (WORDS + 1, true));
+    }
+}

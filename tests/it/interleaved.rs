@@ -1,0 +1,127 @@
+//! Owns the tests of what a process makes of what others do between two of its steps.
+
+use std::process::Stdio;
+
+use super::runs::with_claude;
+use super::support::Sandbox;
+use super::support::patience::{Beside, Lines, wait_until_free};
+
+/// The program at work, which stands still at these points, and what it says.
+fn beside(sandbox: &Sandbox, at: &str, args: &[&str]) -> (Beside, Lines) {
+    let mut command = sandbox.proq_command(&sandbox.repo, args);
+    command.env("PROQ_TEST_STAND_AT", at).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let said = Lines::of(child.stdout.take().unwrap());
+    (Beside(child), said)
+}
+
+/// An agent that waits for a word in each of its runs.
+fn with_patience() -> Sandbox {
+    let sandbox = with_claude(r#"begin; echo > "$ROOT/up"; read go < "$ROOT/go"; echo $n >> work; well"#);
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    sandbox
+}
+
+#[test]
+fn a_run_that_begins_while_the_end_of_the_last_one_is_looked_at_is_no_death() {
+    let sandbox = with_patience();
+    let _ = sandbox.proq(&["spawn", "-n", "x", "claude", "do it"]).ok();
+    sandbox.hear("up");
+    // It has read the record of a run that lasts; then it has seen that nobody holds the lock any more.
+    let (mut waits, said) = beside(&sandbox, "state.claimed,state.free", &["wait", "x"]);
+    let standing = sandbox.standing(waits.0.id());
+    sandbox.tell("go");
+    wait_until_free(&sandbox.lock("x", "run.lock"));
+    drop(standing);
+    let standing = sandbox.standing(waits.0.id());
+    let (mut sends, _) = beside(&sandbox, "launch.prepared", &["send", "x", "more"]);
+    let begins = sandbox.standing(sends.0.id());
+    drop(standing);
+    drop(begins);
+    sandbox.hear("up");
+    assert_eq!((sends.code(), waits.0.try_wait().unwrap()), (Some(0), None));
+    sandbox.tell("go");
+    let line = said.next();
+    assert!(line.starts_with("x: done"), "{line}");
+    assert_eq!((waits.code(), sandbox.last_run("x")["attempt"].as_u64()), (Some(0), Some(2)));
+}
+
+#[test]
+fn a_run_that_could_not_be_started_is_no_death_meanwhile() {
+    let sandbox = with_claude("begin; echo $n >> work; well");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "do it"]).ok();
+    sandbox.sh(r#"echo '#!/nowhere/sh' > "$ROOT/bin/claude""#);
+    // It has heard that nothing runs, and has not written that down.
+    let (mut sends, _) = beside(&sandbox, "launch.heard", &["send", "x", "more"]);
+    let standing = sandbox.standing(sends.0.id());
+    assert_eq!(sandbox.row("x")["state"], "starting");
+    drop(standing);
+    assert_eq!(sends.code(), Some(4));
+    assert_eq!(sandbox.row("x")["state"], "done");
+}
+
+#[test]
+fn a_lane_that_lands_while_its_run_is_looked_at_has_not_failed() {
+    let sandbox = with_patience();
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
+    sandbox.hear("up");
+    let (mut waits, said) = beside(&sandbox, "state.claimed", &["wait", "x"]);
+    let standing = sandbox.standing(waits.0.id());
+    sandbox.tell("go");
+    sandbox.until("merge.landed", "x", 1);
+    wait_until_free(&sandbox.lock("x", "landing.lock"));
+    assert_eq!(sandbox.row("x"), serde_json::Value::Null);
+    drop(standing);
+    assert_eq!(said.next(), "x: landed");
+    assert_eq!(waits.code(), Some(0));
+}
+
+#[test]
+fn who_waits_for_a_landing_waits_for_the_one_that_follows_it() {
+    let sandbox = with_claude(
+        r#"begin; if [ $n = 1 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi; echo $n >> work; well"#,
+    );
+    for pipe in ["up", "go", "landed", "end"] {
+        sandbox.pipe(pipe);
+    }
+    // The landing of the first run goes on until the second run is over.
+    let hook =
+        r#"test -e "$ROOT/once" || { echo > "$ROOT/once"; echo > "$ROOT/landed"; read go < "$ROOT/end"; }"#;
+    sandbox.sh(&format!(
+        "printf '#!/bin/sh\n%s\n' '{hook}' > .git/hooks/post-merge; chmod +x .git/hooks/post-merge"
+    ));
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
+    sandbox.hear("up");
+    // So the lane stays when it has landed.
+    sandbox.git(&["worktree", "lock", ".proq-worktrees/x"]);
+    sandbox.tell("go");
+    sandbox.hear("landed");
+    // The first landing is over, and neither has the second one begun nor is it known to whoever waits.
+    let at = "landing.free,landing.looked";
+    let (mut waits, said) = beside(&sandbox, at, &["send", "x", "more", "--wait"]);
+    sandbox.until("run.ended", "x", 2);
+    let supervisor = sandbox.holder("x", "run");
+    sandbox.tell("end");
+    let supervises = sandbox.standing(supervisor);
+    let standing = sandbox.standing(waits.0.id());
+    drop(standing);
+    drop(supervises);
+    let line = said.next();
+    assert!(line.starts_with("x: done"), "{line}");
+    assert!(said.next().starts_with("landed x on main ("));
+    assert_eq!(waits.code(), Some(0));
+    assert_eq!(sandbox.read("work"), "1\n2\n");
+}
+
+#[test]
+fn what_follows_an_agents_commit_is_no_process_of_the_agents() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "other"]).ok();
+    let script = "echo 1 > one; git add one; PROQ_TEST_STAND_AT=moved.taken git commit -qm one";
+    let args = ["spawn", "--auto-merge", "--wait", "-n", "x", "--", "sh", "-ec", script];
+    let out = sandbox.proq(&args);
+    let looks = sandbox.standing(sandbox.holder("x", "moved"));
+    assert!(out.clone().ok().contains("landed x on main"), "{}", out.shown());
+    drop(looks);
+}
