@@ -246,9 +246,6 @@ fn prepare(
         lane::open_apart(project, lane)?;
     }
     let attempt = lane.attempt + 1;
-    if lane.works_in_place() {
-        lane::begin_in_place(project, lane, attempt)?;
-    }
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
     let said = matches!(errand, Errand::Said(_));

@@ -99,8 +99,7 @@ fn wanted(project: &Project, lane: &AnyLane, all: bool) -> Result<bool, Failure>
     let Some(branch) = lane.branch() else {
         // What was said is worth something for as long as nobody says otherwise.
         let unsaid = matches!(state, LaneState::Failed | LaneState::Stalled | LaneState::Stopped);
-        let over = lane.works_in_place() && !state.is_busy();
-        return Ok(all && (unsaid || over));
+        return Ok(all && unsaid);
     };
     let gone = !lane.path.exists() || project.repo.branch_tip(branch)?.is_none();
     Ok(match state {

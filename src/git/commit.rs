@@ -5,7 +5,7 @@ use std::path::Path;
 use gix::actor::Signature;
 
 use super::path::nul_separated;
-use super::{Error, Oid, Repo, RepoPath, Side, ThrowAway};
+use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
 /// What tells the commits of git-proq's own from a person's.
 pub(super) const KEEPER_EMAIL: &str = "git-proq@localhost";
@@ -93,59 +93,6 @@ pub(crate) fn stage_and_commit(
         .changes()
         .run()?;
     repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
-}
-
-/// Commits these files, each with what it is to be or none for one that goes, on top of `head`, where a worktree is; whatever else is staged
-/// there stays so and is not committed. `index` is where an index for that is made. The repository's own commit hooks run,
-/// with an index like that of any commit.
-///
-/// They are staged first, so that a commit that nobody came to finish leaves them staged, and HEAD's files are never shown as
-/// taken back.
-///
-/// # Errors
-/// When git refuses. Then they are not staged.
-pub(crate) fn commit_apart(
-    repo: &Repo,
-    dir: &Path,
-    index: &Path,
-    (head, files): (Oid, &[(RepoPath, Option<Side>)]),
-    message: &str,
-) -> Result<(), Error> {
-    let list = index_lines(head.null(), files);
-    let update = |call: super::Command| {
-        call.args(["update-index", "-z", "--replace", "--index-info"]).input(list.clone()).changes().run()
-    };
-    repo.git_in(dir).arg("read-tree").arg(head.to_string()).index(index).changes().run()?;
-    update(repo.git_in(dir).index(index))?;
-    let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
-    let as_in_head = || {
-        repo.git_in(dir)
-            .args(["reset", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"])
-            .env("GIT_LITERAL_PATHSPECS", "1")
-            .input(nul_separated(&paths))
-            .changes()
-            .run()
-            .map(drop)
-    };
-    update(repo.git_in(dir))?;
-    let done =
-        repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).index(index).input(message).changes().run();
-    // A hook may have committed them otherwise than they were staged.
-    let tidied = as_in_head();
-    done.and(tidied)
-}
-
-/// What `update-index --index-info` reads. What goes makes room first.
-fn index_lines(null: Oid, files: &[(RepoPath, Option<Side>)]) -> Vec<u8> {
-    let mut out = Vec::new();
-    let (gone, there): (Vec<_>, Vec<_>) = files.iter().partition(|(_, side)| side.is_none());
-    for (path, side) in gone.into_iter().chain(there) {
-        let (mode, id) = side.map_or_else(|| (0, null.to_string()), |side| (side.mode, side.oid.to_string()));
-        out.extend_from_slice(format!("{mode:06o} {id}\t").as_bytes());
-        out.extend_from_slice(path.as_bytes());
-        out.push(0);
-    }
-    out
 }
 
 impl Repo {

@@ -68,7 +68,7 @@ pub(crate) use ahead::{Three, circumstances, look_ahead};
 pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
 pub(crate) use clear::{clear, renew};
 pub(crate) use command::{Command, Program};
-pub(crate) use commit::{NewCommit, commit_apart, stage_and_commit};
+pub(crate) use commit::{NewCommit, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use diff::{Change, FileLines, Side, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::apart::close_apart;
 use super::create::{choose_name, hold_name, title_of};
-use super::in_place::refuse_in_place;
 use super::remove::file_away;
 use super::{Error, Name, Operation, Project, Why, effective_state};
 use crate::event;
@@ -112,14 +111,10 @@ pub(crate) fn today(project: &Project, lane: &AnyLane) -> Result<View, Error> {
 /// When there is nothing to look at, or the name is taken.
 pub(crate) fn plan_look<'a>(project: &Project, asked: NewLook<'a>) -> Result<LookPlan<'a>, Error> {
     let name = choose_name(project, asked.name.as_ref(), asked.prompt)?;
-    let in_place = asked.purpose == Purpose::InPlace;
     let view = match asked.place {
         Where::Apart(rev) => view_apart(project, project.look_dir(name.as_str()), rev)?,
         Where::Main => main_view(project)?,
     };
-    if in_place {
-        refuse_in_place(project, name.as_str(), &view.at)?;
-    }
     Ok(LookPlan { name, view, asked })
 }
 
@@ -186,7 +181,6 @@ pub(crate) fn with_article(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Plan => "a plan",
         Purpose::Answer => "an answer",
-        Purpose::InPlace => "work in the main checkout",
     }
 }
 

@@ -226,21 +226,6 @@ impl Layout {
         self.history().join(past).join("attachments")
     }
 
-    /// What is known of the main checkout from before a run worked there.
-    pub(crate) fn run_before(&self, name: &str, attempt: u32) -> PathBuf {
-        self.lane(name).join(format!("runs/{attempt}.before.toml"))
-    }
-
-    /// How the git of a run in the main checkout has moved its branch, a line for each time.
-    pub(crate) fn run_moves(&self, name: &str, attempt: u32) -> PathBuf {
-        self.lane(name).join(format!("runs/{attempt}.moves"))
-    }
-
-    /// The name of the lane whose agent worked in the main checkout last.
-    pub(crate) fn in_place(&self) -> PathBuf {
-        self.root.join("in-place")
-    }
-
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::stop::kill_supervisor;
+use super::support::patience::wait_until;
 use super::support::{Output, Sandbox};
 
 /// What begins and ends an agent that says something. `say TEXT` is its last message.
@@ -350,6 +351,19 @@ fn a_killed_supervisor_leaves_an_orphan_that_is_known() {
     let _ = sandbox.proq(&["wait", "x"]).ok();
     assert_eq!(sandbox.proq(&["show", "x", "--json"]).json()["answer"], "yes\n");
     sandbox.assert_healthy();
+}
+
+#[test]
+fn one_whose_supervisor_was_killed_can_be_put_away() {
+    for away in ["discard", "cleanup"] {
+        let sandbox = at_work("");
+        kill_supervisor(&sandbox, "x");
+        sandbox.tell("go");
+        wait_until("its agent has ended", || sandbox.row("x")["state"] == "failed");
+        let _ = sandbox.proq(&[away, "x"]).ok();
+        assert_eq!(sandbox.row("x"), Value::Null);
+        sandbox.assert_healthy();
+    }
 }
 
 #[test]

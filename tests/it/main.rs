@@ -45,7 +45,6 @@ mod histories;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
-mod in_place;
 #[cfg(target_os = "linux")]
 #[cfg(debug_assertions)]
 mod interleaved;

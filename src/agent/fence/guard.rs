@@ -51,27 +51,9 @@ pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<Str
     }
 }
 
-/// Notes how git has moved the branch that the run commits to.
-pub(super) fn note_moves(hook: &Hook<'_>, input: &[u8]) {
-    let (Some(branch), Some(file)) = (&hook.record.branch, &hook.record.moves) else { return };
-    let own = |update: &Update<'_>| update.name.strip_prefix(HEADS) == Some(branch.as_str());
-    let mut lines = Vec::new();
-    for update in Update::all(input).filter(own) {
-        lines.extend_from_slice(update.old);
-        lines.push(b' ');
-        lines.extend_from_slice(update.new);
-        lines.push(b'\n');
-    }
-    // A move that is not noted counts as somebody else's: then there is no undo for it.
-    let file = std::fs::File::options().create(true).append(true).open(file);
-    drop(file.and_then(|mut file| std::io::Write::write_all(&mut file, &lines)));
-}
-
 fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
     let name = update.name;
     let own = hook.record.branch.is_some() && name.strip_prefix(HEADS) == hook.record.branch.as_deref();
-    // The branch of the main checkout is others' too.
-    let own = own && !(hook.record.moves.is_some() && update.removes());
     let shared = name == STASH || name.starts_with(PROQ) || name.starts_with(HEADS);
     // `pack-refs` takes each ref's own file away once its value is in the packed one.
     let pruned =
@@ -110,10 +92,8 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
         None => format!("{} is git-proq's own", update.name),
         Some(branch) => whose(project, &hook.place, branch)?,
     };
-    let instead = match hook.record.moves {
-        None => format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there"),
-        Some(_) => format!("git-proq: commit to {own} instead"),
-    };
+    let instead =
+        format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there");
     Some(vec![may_not(what), instead])
 }
 

@@ -102,9 +102,7 @@ fn references(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
     let own = hook.had(REFERENCES);
     let step = hook.args.first().and_then(|arg| arg.to_str()).unwrap_or_default();
     let elsewhere = hook.is_elsewhere();
-    let notes = step == "committed" && !elsewhere && hook.record.moves.is_some();
-    let concerns_us = step == "prepared" || notes || (step == "committed" && elsewhere);
-    if !own && !concerns_us {
+    if !own && step != "prepared" && !(step == "committed" && elsewhere) {
         return Ok(Answer::default());
     }
     let mut input = Vec::new();
@@ -117,9 +115,6 @@ fn references(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
     }
     if step == "committed" && elsewhere {
         escape::tell_of_head(dir, hook, &input);
-    }
-    if notes {
-        guard::note_moves(hook, &input);
     }
     let own_file = if own { git::own_hook(dir, REFERENCES)? } else { None };
     match own_file {

@@ -50,8 +50,7 @@ impl Fence {
         let own_hooks = project.repo.hook_names(dir)?;
         let record = FenceRecord {
             lane: lane.name.clone(),
-            branch: lane.commits_to().map(str::to_owned),
-            moves: lane.works_in_place().then(|| layout.run_moves(&lane.name, attempt)),
+            branch: lane.branch().map(str::to_owned),
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
             stash: project.repo.stash_entries(),

@@ -15,9 +15,6 @@ pub(crate) struct FenceRecord {
     /// Its branch, without `refs/heads/`; none when it only looks, and may write no branch at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
-    /// Where it is noted how its git moves its branch; only where that is the branch of the main checkout.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::store::path_form::option")]
-    pub(crate) moves: Option<PathBuf>,
     /// The git directory of the worktree that the run works in.
     #[serde(with = "crate::store::path_form")]
     pub(crate) git_dir: PathBuf,

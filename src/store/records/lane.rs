@@ -155,7 +155,7 @@ pub(crate) struct Tree {
     pub(crate) worktree_id: String,
 }
 
-/// What a lane is for that has nothing of its own in the repository.
+/// What a lane that only looks is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -164,15 +164,6 @@ pub enum Purpose {
     Plan,
     /// To answer a question.
     Answer,
-    /// To do its task in the main checkout, on the branch that is checked out there.
-    InPlace,
-}
-
-impl Purpose {
-    /// Whether it changes nothing, and comes to what its agent says.
-    pub(crate) fn only_looks(self) -> bool {
-        self != Purpose::InPlace
-    }
 }
 
 impl fmt::Display for Purpose {
@@ -180,12 +171,11 @@ impl fmt::Display for Purpose {
         f.pad(match self {
             Purpose::Plan => "plan",
             Purpose::Answer => "answer",
-            Purpose::InPlace => "in-place",
         })
     }
 }
 
-/// A lane that is a guest in what others have: it only looks, and comes to what its agent says, or it works in the main checkout.
+/// A lane that only looks, and comes to what its agent says. Nothing in the repository is its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Look {
     /// What for.
@@ -200,7 +190,7 @@ pub(crate) struct Look {
 pub(crate) enum Place {
     /// A branch and a worktree.
     Own(Tree),
-    /// Nothing: its agent looks at what others have, or works there.
+    /// Nothing: its agent looks at what others have.
     Look(Look),
 }
 
@@ -389,25 +379,7 @@ impl AnyLane {
         matches!(&self.place, Place::Look(look) if look.apart)
     }
 
-    /// The branch that its agent commits to; none when it only looks.
-    pub(crate) fn commits_to(&self) -> Option<&str> {
-        match &self.place {
-            Place::Own(tree) => Some(&tree.branch),
-            Place::Look(look) => Some(self.base.as_str()).filter(|_| !look.purpose.only_looks()),
-        }
-    }
-
-    /// Whether it comes to what its agent says, and changes nothing.
-    pub(crate) fn only_looks(&self) -> bool {
-        self.purpose().is_some_and(Purpose::only_looks)
-    }
-
-    /// Whether its agent works in the main checkout.
-    pub(crate) fn works_in_place(&self) -> bool {
-        self.purpose() == Some(Purpose::InPlace)
-    }
-
-    /// What it is for, if it has nothing of its own.
+    /// What it only looks for, if it does no more than that.
     pub(crate) fn purpose(&self) -> Option<Purpose> {
         match &self.place {
             Place::Own(_) => None,

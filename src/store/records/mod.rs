@@ -2,7 +2,6 @@
 
 mod activity;
 mod approval;
-mod before;
 mod check;
 mod conflict;
 mod fence;
@@ -19,7 +18,6 @@ mod trash;
 
 pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, Approved};
-pub(crate) use before::BeforeRecord;
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
 pub(crate) use fence::FenceRecord;
