@@ -1,9 +1,13 @@
 //! Owns where each thing lies below `proq/`. The only place that joins these paths.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{Error, now};
+
+/// The name of a repository's store.
+const ROOT: &str = "proq";
 
 /// The paths of one repository's store.
 #[derive(Debug, Clone)]
@@ -14,7 +18,7 @@ pub(crate) struct Layout {
 impl Layout {
     /// The layout below a common git directory.
     pub(super) fn new(common_dir: &Path) -> Layout {
-        Layout { root: common_dir.join("proq") }
+        Layout { root: common_dir.join(ROOT) }
     }
 
     /// The folder itself.
@@ -330,9 +334,23 @@ impl Layout {
 }
 
 /// Makes a folder that only its owner may look into: logs, prompts and set-aside files are nobody else's business.
+/// What is above it is made too, but never a repository: whoever still has something to write when one was removed fails.
 pub(crate) fn make_private(dir: &Path) -> Result<(), Error> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(Error::io("create", dir))
+    let make = || std::fs::DirBuilder::new().mode(0o700).create(dir);
+    let made = match make() {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound && dir.file_name() != Some(OsStr::new(ROOT)) => {
+            if let Some(parent) = dir.parent() {
+                make_private(parent)?;
+            }
+            make()
+        }
+        made => made,
+    };
+    match made {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists && dir.is_dir() => Ok(()),
+        made => made.map_err(Error::io("create", dir)),
+    }
 }
 
 /// An id that sorts by time and that no other process makes: time, process, count.
@@ -340,4 +358,24 @@ pub(crate) fn new_id() -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{}-{count}", now().compact(), std::process::id())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_made_in_a_repository_that_is_there_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let gone = Layout::new(&dir.path().join("gone/.git"));
+        assert!(make_private(&gone.lane("x")).is_err());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        let there = Layout::new(dir.path());
+        make_private(&there.lane("x")).unwrap();
+        make_private(&there.lane("x")).unwrap();
+        make_private(&dir.path().join("a/b/c")).unwrap();
+        assert!(there.lane("x").is_dir() && dir.path().join("a/b/c").is_dir());
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        assert!(make_private(&dir.path().join("file")).is_err());
+    }
 }
