@@ -32,6 +32,7 @@ mod preview;
 pub mod probe;
 mod process;
 mod store;
+mod swarm;
 
 pub use facade::{Error, Lane, Proq, Spawn};
 pub use git::{Oid, RepoPath};
