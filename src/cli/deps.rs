@@ -71,7 +71,8 @@ struct Web<'f> {
 }
 
 pub(super) fn run(session: &Session, args: &Deps) -> Done {
-    let found = args.source.read(session, "git proq deps plan.toml")?;
+    let project = session.project()?;
+    let found = args.source.read(session, &project, "git proq deps plan.toml")?;
     let web = Web::of(&found);
     if session.ui.json {
         session.ui.long_object(web.answer());

@@ -22,11 +22,15 @@ use crate::swarm::{self, Found, Graph, Order, Plan, Sharing, Spot};
 /// other, how many lanes that makes at a time, and which way through takes longest. Nothing is run and nothing is changed.
 /// Scopes that are patterns are compared by the files of HEAD.
 ///
-/// A plan in TOML is described by the file that --init writes, and by --schema. --toml writes any other plan as one.
+/// Task folders lie at tasks/AREA/ID-NAME/PROMPT.md (`swarm.tasks`, `swarm.areas`): `all` names them all, an area's name those
+/// of that area, and a path a folder or a single PROMPT.md. Of a roadmap in Markdown one milestone is read, a heading with
+/// items like `- [ ] this` below it; those of `- [x]` are done, and headings below it make groups. A plan in TOML is described by the file that --init writes, and by --schema. --toml writes any other plan as one.
 ///
 /// Examples:
 ///     git proq plan --init
 ///     git proq plan plan.toml
+///     git proq plan auth billing
+///     git proq plan ROADMAP.md --milestone 0.3
 ///     git proq plan plan.toml --json | jq '.waves'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -74,7 +78,7 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
         return init(session, file);
     }
     let project = session.project()?;
-    let found = args.source.read(session, "git proq plan plan.toml")?;
+    let found = args.source.read(session, &project, "git proq plan plan.toml")?;
     if args.toml {
         session.ui.raw(swarm::written(&found.plan).as_bytes());
         return Ok(Exit::Done);
@@ -188,7 +192,7 @@ fn render(look: &Look<'_>) -> String {
     );
     list(&mut out, "Before it is run:", &plan.warnings);
     let phases = phases(look);
-    list(&mut out, "Phases:", &phases);
+    list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phases);
     let _ = writeln!(out, "\n{}\n", tasks(look));
     let _ = writeln!(out, "{}", lanes(look));
     for lane in look.sharing.shared() {
@@ -222,7 +226,9 @@ fn phases(look: &Look<'_>) -> Vec<String> {
     let plan = look.plan();
     let mut out = Vec::new();
     for (n, phase) in plan.phases.iter().enumerate() {
-        if plan.phases.len() > 1 || !phase.title.is_empty() || phase.order == Order::Serial {
+        let is_one = plan.phases.len() == 1;
+        let indent = if is_one { "" } else { "  " };
+        if !is_one || !phase.title.is_empty() || phase.order == Order::Serial {
             let title = if phase.title.is_empty() { String::new() } else { format!(" {}", phase.title) };
             let order = if phase.order == Order::Serial { ", one task after the other" } else { "" };
             out.push(format!("{}.{title}{order}", n + 1));
@@ -231,7 +237,7 @@ fn phases(look: &Look<'_>) -> Vec<String> {
             let ids: Vec<String> = group.tasks.iter().map(swarm::Task::name).collect();
             let why =
                 if group.rationale.is_empty() { String::new() } else { format!(". {}", group.rationale) };
-            out.push(format!("  {}: {}{why}", group.theme, ids.join(", ")));
+            out.push(format!("{indent}{}: {}{why}", group.theme, ids.join(", ")));
         }
     }
     out

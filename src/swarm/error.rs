@@ -21,7 +21,11 @@ pub struct Place {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+        match self.line {
+            // A folder has no lines.
+            0 => f.write_str(&self.file),
+            _ => write!(f, "{}:{}:{}", self.file, self.line, self.column),
+        }
     }
 }
 
@@ -92,6 +96,24 @@ pub enum Error {
         /// Why it comes later.
         why: String,
     },
+    /// A task needs one that is open and was not named.
+    #[error("{place}: task '{task}' needs '{need}', which is not done and no part of this plan")]
+    Elsewhere {
+        /// Where that is said.
+        place: Place,
+        /// The task.
+        task: String,
+        /// What it needs.
+        need: String,
+        /// What to name so that it is there.
+        sources: Vec<String>,
+    },
+    /// What was named lies somewhere else.
+    #[error("{} leads out of the repository", path.display())]
+    Outside {
+        /// As it was named.
+        path: PathBuf,
+    },
     /// A file cannot be read.
     #[error("could not read {}", path.display())]
     Unreadable {
@@ -136,12 +158,48 @@ pub enum Error {
         else_: String,
     },
     /// Several sources, where only one can be.
-    #[error("a plan in the form of {format} is one file, and {count} were named")]
+    #[error("a plan in {format} is one file, and {count} were named")]
     Several {
         /// The form.
         format: Format,
         /// How many there were.
         count: usize,
+    },
+    /// A milestone is asked for where there are none.
+    #[error("only a roadmap has milestones, and this is a plan in {format}")]
+    NoMilestones {
+        /// The form.
+        format: Format,
+    },
+    /// No milestone is called that.
+    #[error("{file} has no milestone '{asked}'")]
+    NoMilestone {
+        /// The file.
+        file: String,
+        /// What was asked for.
+        asked: String,
+        /// A title much like it.
+        near: Option<String>,
+        /// What there is.
+        all: Vec<String>,
+    },
+    /// Several milestones could be meant.
+    #[error("{file} has several milestones that '{asked}' could mean: {}", all.join(", "))]
+    Milestones {
+        /// The file.
+        file: String,
+        /// What was asked for.
+        asked: String,
+        /// Their titles.
+        all: Vec<String>,
+    },
+    /// All of it is done.
+    #[error("every item of {file} is ticked")]
+    AllTicked {
+        /// The file.
+        file: String,
+        /// The milestone that stands last.
+        last: String,
     },
     /// There is nothing in it.
     #[error("there is no task in {name}")]
@@ -166,7 +224,9 @@ impl Explain for Error {
         match self {
             Error::Wrong { fix, .. } => vec![fix.clone().into()],
             Error::Twice { .. } => vec!["give one of them another ID".into()],
-            Error::Unknown { near: Some(near), .. } => vec![format!("did you mean '{near}'?").into()],
+            Error::Unknown { near: Some(near), .. } | Error::NoMilestone { near: Some(near), .. } => {
+                vec![format!("did you mean '{near}'?").into()]
+            }
             Error::Unknown { task, need, near: None, .. } => {
                 vec![format!("add a task with the ID '{need}', or take it out of what '{task}' needs").into()]
             }
@@ -186,6 +246,10 @@ impl Explain for Error {
             Error::TooLate { task, need, .. } => {
                 vec![format!("move '{need}' before '{task}', or '{task}' behind it").into()]
             }
+            Error::Elsewhere { sources, .. } => {
+                vec![format!("include it: git proq plan {}", shell(sources)).into()]
+            }
+            Error::Outside { .. } => vec!["tasks are read from this repository only: move it there".into()],
             Error::Unreadable { .. } => Vec::new(),
             Error::NoText { .. } => vec!["save it as UTF-8".into()],
             Error::TooLarge { .. } | Error::TooMany { .. } => {
@@ -199,6 +263,16 @@ impl Explain for Error {
             }
             Error::NoSource { else_, .. } => vec![else_.clone().into()],
             Error::Several { .. } => vec!["name one of them".into()],
+            Error::NoMilestones { .. } => vec!["leave --milestone out".into()],
+            Error::NoMilestone { all, .. } => vec![format!("what there is: {}", all.join(", ")).into()],
+            Error::Milestones { .. } => vec!["type more of its title".into()],
+            Error::AllTicked { last, .. } if last.is_empty() => {
+                vec!["add what is to be done, as '- [ ] …'".into()]
+            }
+            Error::AllTicked { file, last } => {
+                let words = [file.clone(), "--milestone".to_owned(), last.clone()];
+                vec![format!("look at what was done: git proq plan {}", shell(&words)).into()]
+            }
             Error::Empty { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
             Error::Git(error) => error.hints(),
         }
@@ -206,9 +280,18 @@ impl Explain for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Error::NoFormat { .. } | Error::Several { .. } => Exit::Usage,
+            Error::NoFormat { .. } | Error::Several { .. } | Error::NoMilestones { .. } => Exit::Usage,
             Error::Git(error) => error.exit(),
             _ => Exit::Refused,
         }
     }
+}
+
+/// Words as a shell takes them.
+fn shell(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let word = |word: &String| {
+        if word.chars().all(plain) { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

@@ -1,15 +1,21 @@
 //! Owns plans of dependent tasks: where they are read from, what depends on what, and which of them get in each other's way.
 
 mod error;
+mod folders;
 mod graph;
+mod markdown;
 mod node;
 mod plan;
+mod roadmap;
 mod shape;
 mod sharing;
 mod source;
+mod stories;
 mod toml_plan;
+mod yaml;
 
 pub(crate) use error::{Error, Place};
+pub(crate) use folders::Home;
 pub(crate) use graph::{Graph, Route};
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
 pub(crate) use sharing::{Met, Sharing};

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Place;
+use super::shape::LINE;
 
 /// What several agents are to do, and in which order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,6 +113,12 @@ pub(crate) struct Task {
     pub(crate) from: Place,
 }
 
+/// The first line of a text, no longer than a line may be in a plan in TOML.
+pub(super) fn line(text: &str) -> String {
+    let first = text.trim().split(['\n', '\r']).next().unwrap_or_default();
+    first.trim_end().chars().take(LINE).collect()
+}
+
 /// A task that another one needs, as it was named: `ID` or `area/ID`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Need {
@@ -178,8 +185,8 @@ impl Task {
         Task {
             id,
             area: None,
-            prompt: title.clone(),
-            title,
+            title: line(&title),
+            prompt: title,
             needs: Vec::new(),
             scope: Vec::new(),
             size: Size::default(),
@@ -199,6 +206,13 @@ impl Task {
             Some(area) => format!("{area}/{}", self.id),
             None => self.id.clone(),
         }
+    }
+}
+
+impl Plan {
+    /// A plan of one phase.
+    pub(super) fn of_groups(groups: Vec<Group>) -> Plan {
+        Plan { phases: vec![Phase { groups, ..Phase::default() }], ..Plan::default() }
     }
 }
 

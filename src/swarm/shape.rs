@@ -7,7 +7,7 @@ use super::node::{Entry, Node, Value};
 use crate::{git, harmless};
 
 /// The longest text that is shown in a line.
-const LINE: usize = 300;
+pub(super) const LINE: usize = 300;
 /// The longest name of a task or an area.
 pub(super) const NAME: usize = 64;
 /// How much two words have in common when one is offered for the other.

@@ -5,19 +5,26 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Error, Graph, Plan, toml_plan};
+use super::folders::{self, ALL, Home, PROMPT};
+use super::{Error, Graph, Plan, roadmap, stories, toml_plan};
 use crate::harmless;
 
 /// The largest file of a plan, in MiB.
 const LARGEST: u64 = 4;
 /// The most tasks of a plan.
-const MOST: usize = 5_000;
+pub(super) const MOST: usize = 5_000;
 
 /// What a plan is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// A plan in TOML.
     Toml,
+    /// A folder for each task.
+    Folders,
+    /// A roadmap in Markdown.
+    Roadmap,
+    /// Stories in YAML.
+    Stories,
 }
 
 impl Format {
@@ -25,6 +32,9 @@ impl Format {
     pub(crate) fn word(self) -> &'static str {
         match self {
             Format::Toml => "toml",
+            Format::Folders => "folders",
+            Format::Roadmap => "roadmap",
+            Format::Stories => "stories",
         }
     }
 }
@@ -33,6 +43,9 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Format::Toml => "TOML",
+            Format::Folders => "task folders",
+            Format::Roadmap => "Markdown",
+            Format::Stories => "YAML",
         })
     }
 }
@@ -42,10 +55,14 @@ impl fmt::Display for Format {
 pub(crate) struct Asked<'a> {
     /// The folder that it was named in.
     pub(crate) dir: &'a Path,
-    /// Files and folders.
+    /// Files, folders and names of areas.
     pub(crate) sources: &'a [String],
     /// What it is, if that was said.
     pub(crate) format: Option<Format>,
+    /// The milestone of a roadmap.
+    pub(crate) milestone: Option<&'a str>,
+    /// Where the repository has its tasks.
+    pub(crate) home: Home<'a>,
 }
 
 /// A source that was read.
@@ -68,9 +85,18 @@ pub(crate) fn read(asked: &Asked<'_>) -> Result<Found, Error> {
         Some(format) => format,
         None => format_of(asked)?,
     };
-    let file = Source::only(asked, format)?;
+    if asked.milestone.is_some() && format != Format::Roadmap {
+        return Err(Error::NoMilestones { format });
+    }
+    let one = || {
+        let file = Source::only(asked, format)?;
+        Ok::<_, Error>((file.text()?, file.name))
+    };
     let plan = match format {
-        Format::Toml => toml_plan::read(&file.name, &file.text()?)?,
+        Format::Folders => folders::read(asked.dir, asked.sources, &asked.home)?,
+        Format::Roadmap => one().and_then(|(text, name)| roadmap::read(&name, &text, asked.milestone))?,
+        Format::Stories => one().and_then(|(text, name)| stories::read(&name, &text))?,
+        Format::Toml => one().and_then(|(text, name)| toml_plan::read(&name, &text))?,
     };
     let tasks = plan.spots().count();
     match tasks {
@@ -86,10 +112,16 @@ fn format_of(asked: &Asked<'_>) -> Result<Format, Error> {
         return Err(Error::NoSource { name: String::new(), else_: String::new() });
     };
     let path = asked.dir.join(name);
+    let is_folder = path.is_dir() || path.file_name().is_some_and(|name| name == PROMPT);
+    if name == ALL || is_folder || asked.home.has_area(name) {
+        return Ok(Format::Folders);
+    }
     let ending = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
     match ending.as_ref().and_then(|e| e.to_str()) {
-        _ if !path.exists() => Err(Error::NoSource { name: name.clone(), else_: String::new() }),
+        _ if !path.exists() => Err(folders::nothing(name, &asked.home)),
         Some("toml") => Ok(Format::Toml),
+        Some("md" | "markdown") => Ok(Format::Roadmap),
+        Some("yaml" | "yml") => Ok(Format::Stories),
         _ => Err(Error::NoFormat { name: name.clone() }),
     }
 }
@@ -131,6 +163,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, Error> {
     if bytes.len() as u64 > most {
         return Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST });
     }
-    let text = String::from_utf8(bytes).map_err(|_| Error::NoText { path: path.to_owned() })?;
+    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+    let text = text.ok_or_else(|| Error::NoText { path: path.to_owned() })?;
     Ok(text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text))
 }

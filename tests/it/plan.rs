@@ -210,7 +210,7 @@ fn what_is_no_plan_is_refused_with_what_helps() {
     hint: say what it is: git proq plan --format toml a.txt
     --- code 2
     $ plan empty.toml wrong.toml
-    error: a plan in the form of TOML is one file, and 2 were named
+    error: a plan in TOML is one file, and 2 were named
     hint: name one of them
     --- code 2
     ");
