@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Pick(super::pick::Pick),
     Queue(super::queue::Queue),
     Resolve(super::resolve::Resolve),
+    Plan(super::plan::PlanArgs),
+    Deps(super::deps::Deps),
     Undo(Undo),
     Op(Op),
     Snap(Snap),

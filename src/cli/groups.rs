@@ -13,6 +13,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
     ("Land", &["merge", "pick", "queue", "resolve"]),
+    ("Plan", &["plan", "deps"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     (
         "Set-up",

@@ -62,6 +62,12 @@ pub enum Mistake {
         #[source]
         source: std::io::Error,
     },
+    /// A file is there that would have been written.
+    #[error("{} is there already; it was left as it is", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
     /// A lane has no run with this number.
     #[error("lane '{lane}' has no run {}", if *run == 0 { "yet".to_owned() } else { run.to_string() })]
     NoRun {
@@ -198,6 +204,7 @@ impl Explain for Mistake {
             Mistake::Unapproved => vec!["approve them as they are: git proq approve --yes".into()],
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
             Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],
+            Mistake::Taken { .. } => vec!["name another one: git proq plan --init FILE".into()],
             Mistake::Unreadable { .. } | Mistake::Unwritable { .. } | Mistake::Declined => Vec::new(),
             Mistake::Unsure { number, .. } => vec![
                 format!("look at it: git proq op show {number}").into(),

@@ -15,6 +15,7 @@ mod complete;
 mod config;
 mod conflicts;
 mod demo;
+mod deps;
 mod diff;
 mod discard;
 mod dispatch;
@@ -44,6 +45,8 @@ mod overlaps;
 mod oversee;
 mod pane;
 mod pick;
+mod plan;
+mod plan_source;
 mod preview;
 mod queue;
 mod redispatch;
@@ -138,6 +141,8 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Pick(args) => pick::run(&session, &args),
         Command::Queue(_) => queue::run(&session),
         Command::Resolve(args) => resolve::run(&session, &args),
+        Command::Plan(args) => plan::run(&session, &args),
+        Command::Deps(args) => deps::run(&session, &args),
         Command::Undo(args) => undo::run(&session, &args),
         Command::Op(args) => op::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),

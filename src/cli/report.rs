@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::ui;
 use crate::explain::{Exit, Explain};
-use crate::{agent, config, git, harmless, interrupt, lane, merge, preview, process, store};
+use crate::{agent, config, git, harmless, interrupt, lane, merge, preview, process, store, swarm};
 
 /// A command that did not do what was asked, and why.
 #[derive(Debug)]
@@ -30,6 +30,7 @@ shown_as_error!(
     preview::Error,
     process::Error,
     store::Error,
+    swarm::Error,
     super::Mistake,
     super::pick::Unpicked,
     super::redispatch::Unfit,

@@ -1,124 +1,6 @@
 //! Owns the table of settings: name, form, default, and whether a repository may set it.
 
-use std::time::Duration;
-
-use super::masked;
-
-/// The form of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    /// One of these words.
-    OneOf(&'static [&'static str]),
-    /// A whole number in this unit.
-    Count(&'static str),
-    /// The first part of a branch's name.
-    Prefix,
-    /// Shell command lines, one on each line.
-    Commands,
-    /// A folder: an absolute path, or one below the home folder.
-    Folder,
-    /// An agent or any other program; empty for none.
-    Agent,
-    /// One word that is no option; empty for none.
-    Word,
-    /// Any text.
-    Text,
-    /// US dollars, with up to nine decimals.
-    Dollars,
-    /// A time in minutes, or with a unit: `90s`, `5m`, `2h`.
-    Time,
-    /// Names of events.
-    Events,
-    /// A file of sound or a shell command line; empty for none.
-    Sound,
-    /// An address of the web, which is a secret; empty for none.
-    Secret,
-}
-
-impl Form {
-    /// The form in words, for tables and errors.
-    pub(crate) fn describe(self) -> String {
-        match self {
-            Form::OneOf(words) => format!("one of: {}", words.join(", ")),
-            Form::Count(unit) => format!("a whole number of {unit}"),
-            Form::Prefix => "the beginning of a branch name, as in proq or lanes".to_owned(),
-            Form::Commands => "a list of shell command lines".to_owned(),
-            Form::Folder => "a folder, as /PATH or ~/PATH".to_owned(),
-            Form::Agent => "an agent, or a program".to_owned(),
-            Form::Word => "a name".to_owned(),
-            Form::Text => "a text".to_owned(),
-            Form::Dollars => "US dollars, as in 2.50".to_owned(),
-            Form::Time => "a time, as in 30m, 90s or 2h".to_owned(),
-            Form::Events => "names of events, with spaces between".to_owned(),
-            Form::Sound => "a file of sound, or a shell command line".to_owned(),
-            Form::Secret => "an address that begins with https:// or http://".to_owned(),
-        }
-    }
-
-    /// Whether a value has this form.
-    pub(crate) fn accepts(self, value: &str) -> bool {
-        match self {
-            Form::OneOf(words) => words.contains(&value),
-            Form::Count(_) => value.parse::<u32>().is_ok(),
-            Form::Prefix => begins_branch(value),
-            Form::Commands => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
-            Form::Folder => (value.starts_with('/') || value.starts_with("~/")) && !value.contains('\0'),
-            Form::Agent | Form::Word => !value.starts_with('-') && !value.contains(char::is_control),
-            Form::Text => !value.contains('\0'),
-            Form::Dollars => nano_dollars(value).is_some(),
-            Form::Time => time(value).is_some(),
-            Form::Events => value.chars().all(|c| c.is_ascii_lowercase() || ".-, ".contains(c)),
-            Form::Sound => !value.contains(char::is_control),
-            Form::Secret => value.is_empty() || is_address(value),
-        }
-    }
-}
-
-/// A time: a whole number of minutes, or of the unit behind it.
-pub(crate) fn time(text: &str) -> Option<Duration> {
-    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
-        Some(number) => (
-            number,
-            match text.as_bytes().last() {
-                Some(b's') => 1,
-                Some(b'h') => 60 * 60,
-                _ => 60,
-            },
-        ),
-        None => (text, 60),
-    };
-    Some(Duration::from_secs(u64::from(number.parse::<u32>().ok()?) * unit))
-}
-
-/// An amount of US dollars, in 1e-9 USD: digits, and up to nine more behind a point.
-pub(crate) fn nano_dollars(text: &str) -> Option<u64> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
-    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
-    if !digits(whole) || !digits(part) || part.len() > 9 {
-        return None;
-    }
-    let part: u64 = format!("{part:0<9}").parse().ok()?;
-    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
-}
-
-/// Whether a value is an address with a host.
-fn is_address(value: &str) -> bool {
-    let rest = value.strip_prefix("https://").or_else(|| value.strip_prefix("http://"));
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'))
-        && !value.contains(|c: char| c.is_whitespace() || c.is_control())
-}
-
-/// Whether git would take `text/x` for a branch's name (see `git check-ref-format`).
-#[expect(clippy::case_sensitive_file_extension_comparisons, reason = "git's lock files are lower-case")]
-fn begins_branch(text: &str) -> bool {
-    let part = |p: &str| !p.is_empty() && !p.starts_with('.') && !p.ends_with(".lock");
-    let bad = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
-    !text.starts_with('-')
-        && !text.contains("..")
-        && !text.contains("@{")
-        && !text.contains(bad)
-        && text.split('/').all(part)
-}
+use super::{Form, masked};
 
 /// One setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -409,6 +291,20 @@ pub(crate) const KEYS: &[Key] = &[
         default: "30",
         by_repository: false,
         about: "how long operations, and snapshots that came back, are kept",
+    },
+    Key {
+        name: "swarm.areas",
+        form: Form::Areas,
+        default: "",
+        by_repository: true,
+        about: "areas of tasks that lie elsewhere than in swarm.tasks",
+    },
+    Key {
+        name: "swarm.tasks",
+        form: Form::Inside,
+        default: "tasks",
+        by_repository: true,
+        about: "where task folders lie; each folder in it is an area",
     },
     Key {
         name: "trash.keep",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::key::Form;
+use super::form::Form;
 use super::{KEYS, Key};
 use crate::explain::{Exit, Explain};
 
@@ -251,7 +251,7 @@ impl Layers {
 }
 
 fn is_list(key: &Key) -> bool {
-    key.form == Form::Commands
+    matches!(key.form, Form::Commands | Form::Areas)
 }
 
 /// The event whose commands `hook.EVENT` sets; `hook.timeout` and the like are settings of their own.

@@ -1,11 +1,13 @@
 //! Owns settings: the table of keys, and where each value comes from.
 
+mod form;
 mod key;
 mod layers;
 mod notices;
 mod settings;
 
-pub(crate) use key::{Form, KEYS, Key, nano_dollars, time};
+pub(crate) use form::{Form, nano_dollars, time};
+pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notices::{Desktop, Notify, Room, masked};
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

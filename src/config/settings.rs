@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::key::{nano_dollars, time};
+use super::form::{area, nano_dollars, time};
 use super::{Key, Layers, Notify, Origin, Room};
 
 /// When uncommitted work of a finished agent is committed for it.
@@ -95,6 +95,10 @@ pub(crate) struct Settings {
     pub(crate) notify: Notify,
     /// `op.keep`.
     pub(crate) op_keep: Duration,
+    /// `swarm.areas`: name and folder of each.
+    pub(crate) areas: Vec<(String, String)>,
+    /// `swarm.tasks`.
+    pub(crate) tasks: String,
     /// `trash.keep`.
     pub(crate) trash_keep: Duration,
     /// `verify.commands`.
@@ -156,6 +160,8 @@ impl Settings {
             },
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
+            areas: areas(&text("swarm.areas")),
+            tasks: text("swarm.tasks"),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),
             verify_jobs: usize::try_from(count("verify.jobs")).unwrap_or(1).max(1),
@@ -168,6 +174,12 @@ impl Settings {
 /// Command lines that say something.
 fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+/// Areas and their folders.
+fn areas(text: &str) -> Vec<(String, String)> {
+    let owned = |(name, folder): (&str, &str)| (name.to_owned(), folder.to_owned());
+    text.lines().filter_map(area).map(owned).collect()
 }
 
 /// The folder for checks: where nobody set it, the user's cache folder.

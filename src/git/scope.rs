@@ -45,6 +45,11 @@ impl Scope {
         self.globs.iter().find(|glob| glob.holds(path.as_bytes())).map(|glob| glob.text.as_str())
     }
 
+    /// Whether what it shares with others cannot always be told by names alone.
+    pub(crate) fn has_patterns(&self) -> bool {
+        self.globs.iter().any(|glob| glob.whole.is_none())
+    }
+
     /// Whether all that it names without a wildcard is among these files, or a folder that one of them is in. Folders alone are
     /// not enough: that they are there says nothing of what is to be in them.
     pub(crate) fn finds_its_names(&self, files: &[RepoPath]) -> bool {

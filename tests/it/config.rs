@@ -46,6 +46,8 @@ fn every_setting_is_listed_with_its_meaning() {
     notify.title              false                                                                   put the message in the title of the terminal in which somebody waits or follows
     notify.webhook                                                                                    where the event is posted as JSON; never shown
     op.keep                   30                                                                      how long operations, and snapshots that came back, are kept
+    swarm.areas                                                                                       areas of tasks that lie elsewhere than in swarm.tasks
+    swarm.tasks               tasks                                                                   where task folders lie; each folder in it is an area
     trash.keep                7                                                                       how long removed lanes' folders are kept
     verify.commands                                                                                   what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
     verify.jobs               1                                                                       how many states of a landing are checked at the same time, each in a worktree of its own
@@ -119,6 +121,8 @@ fn later_layers_win_and_the_origin_is_shown() {
     notify.title              false                                                                   built in
     notify.webhook                                                                                    built in
     op.keep                   30                                                                      built in
+    swarm.areas                                                                                       built in
+    swarm.tasks               tasks                                                                   built in
     trash.keep                7                                                                       built in
     verify.commands                                                                                   built in
     verify.jobs               1                                                                       built in

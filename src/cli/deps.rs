@@ -1,0 +1,197 @@
+//! Owns `git proq deps`.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use console::style;
+use serde::Serialize;
+
+use super::plan_source::PlanSource;
+use super::{Done, Session, ui};
+use crate::explain::Exit;
+use crate::harmless;
+use crate::swarm::{Found, Order, Spot};
+
+/// Show what waits for what in a plan
+///
+/// Below each task stand those that need it. One that needs others too says so, and what waits for a task is shown once. In a
+/// phase whose tasks go one after the other, each waits for the one before it.
+///
+/// Examples:
+///     git proq deps plan.toml
+///     git proq deps plan.toml --dot | dot -Tsvg > plan.svg
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Deps {
+    #[command(flatten)]
+    source: PlanSource,
+    /// Print a graph for Graphviz
+    #[arg(long, conflicts_with = "json")]
+    dot: bool,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    tasks: Vec<Row>,
+    edges: Vec<Edge>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    title: String,
+    phase: usize,
+    done: bool,
+}
+
+/// `task` waits for `needs`.
+#[derive(Debug, Serialize)]
+struct Edge {
+    task: String,
+    needs: String,
+    why: Why,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Why {
+    /// It says so.
+    Needs,
+    /// Its phase's tasks go one after the other.
+    Order,
+}
+
+/// Who waits for whom.
+struct Web<'f> {
+    spots: Vec<Spot<'f>>,
+    /// What each task waits for.
+    up: Vec<Vec<(usize, Why)>>,
+    /// What waits for each task.
+    down: Vec<Vec<usize>>,
+}
+
+pub(super) fn run(session: &Session, args: &Deps) -> Done {
+    let project = session.project()?;
+    let found = args.source.read(session, &project, "git proq deps plan.toml")?;
+    let web = Web::of(&found);
+    if session.ui.json {
+        session.ui.long_object(web.answer());
+    } else if args.dot {
+        session.ui.answer(web.dot());
+    } else {
+        session.ui.answer(web.tree());
+    }
+    Ok(Exit::Done)
+}
+
+impl<'f> Web<'f> {
+    fn of(found: &'f Found) -> Web<'f> {
+        let spots: Vec<Spot<'f>> = found.plan.spots().collect();
+        let mut up: Vec<Vec<(usize, Why)>> = Vec::new();
+        let mut down = vec![Vec::new(); spots.len()];
+        for (at, spot) in spots.iter().enumerate() {
+            let mut above: Vec<(usize, Why)> =
+                found.graph.needs(at).iter().map(|need| (*need, Why::Needs)).collect();
+            let before = at
+                .checked_sub(1)
+                .filter(|before| spot.order == Order::Serial && spots[*before].phase == spot.phase);
+            above.extend(before.filter(|b| !found.graph.needs(at).contains(b)).map(|b| (b, Why::Order)));
+            for (need, _) in &above {
+                down[*need].push(at);
+            }
+            up.push(above);
+        }
+        Web { spots, up, down }
+    }
+
+    fn name(&self, task: usize) -> String {
+        self.spots[task].task.name()
+    }
+
+    fn answer(&self) -> Answer {
+        let row = |spot: &Spot<'_>| Row {
+            name: spot.task.name(),
+            title: spot.task.title.clone(),
+            phase: spot.phase + 1,
+            done: spot.task.done,
+        };
+        let edges = self.up.iter().enumerate().flat_map(|(at, above)| {
+            above.iter().map(move |(need, why)| Edge {
+                task: self.name(at),
+                needs: self.name(*need),
+                why: *why,
+            })
+        });
+        Answer { tasks: self.spots.iter().map(row).collect(), edges: edges.collect() }
+    }
+
+    /// Without recursion: a chain may be as long as the plan.
+    fn tree(&self) -> String {
+        let mut out = String::new();
+        let mut told = vec![false; self.spots.len()];
+        let roots = (0..self.spots.len()).filter(|task| self.up[*task].is_empty());
+        let mut left: Vec<(usize, Option<usize>, String, bool)> = Vec::new();
+        left.extend(roots.map(|root| (root, None, String::new(), true)));
+        left.reverse();
+        while let Some((task, above, indent, is_last)) = left.pop() {
+            let (branch, more) = match (above, is_last) {
+                (None, _) => ("", ""),
+                (Some(_), true) => ("└─ ", "   "),
+                (Some(_), false) => ("├─ ", "│  "),
+            };
+            let _ = writeln!(out, "{indent}{branch}{}", self.line(task, above, told[task]));
+            if std::mem::replace(&mut told[task], true) {
+                continue;
+            }
+            let below = &self.down[task];
+            let indent = format!("{indent}{more}");
+            for (n, next) in below.iter().enumerate().rev() {
+                left.push((*next, Some(task), indent.clone(), n + 1 == below.len()));
+            }
+        }
+        out.trim_end().to_owned()
+    }
+
+    /// A task in a line of the tree.
+    fn line(&self, task: usize, above: Option<usize>, is_told: bool) -> String {
+        let spot = &self.spots[task];
+        let mut notes = Vec::new();
+        if spot.task.done {
+            notes.push("done".to_owned());
+        }
+        let others: Vec<String> = self.up[task]
+            .iter()
+            .filter(|(need, _)| Some(*need) != above)
+            .map(|(need, _)| self.name(*need))
+            .collect();
+        if !others.is_empty() {
+            notes.push(format!("also after {}", others.join(", ")));
+        }
+        if is_told && !self.down[task].is_empty() {
+            notes.push(format!("{} below it, see above", ui::count(self.down[task].len(), "task")));
+        }
+        let notes = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) };
+        let title = harmless::line(&spot.task.title);
+        format!("{} {title}{}", style(spot.task.name()).bold(), style(notes).dim())
+    }
+
+    fn dot(&self) -> String {
+        let mut out = "digraph plan {\n  rankdir=LR;\n  node [shape=box];\n".to_owned();
+        for spot in &self.spots {
+            let label = format!("{}\n{}", spot.task.name(), harmless::line(&spot.task.title));
+            let done = if spot.task.done { ", style=dashed" } else { "" };
+            let _ = writeln!(out, "  {} [label={}{done}];", quoted(&spot.task.name()), quoted(&label));
+        }
+        for edge in self.answer().edges {
+            let order = if edge.why == Why::Order { " [style=dotted]" } else { "" };
+            let _ = writeln!(out, "  {} -> {}{order};", quoted(&edge.needs), quoted(&edge.task));
+        }
+        out.push('}');
+        out
+    }
+}
+
+/// A string of Graphviz, in which a backslash means something.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}

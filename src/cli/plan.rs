@@ -1,0 +1,299 @@
+//! Owns `git proq plan`.
+
+mod answer;
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::{Args, ValueHint};
+use console::style;
+
+use super::plan_source::PlanSource;
+use super::{Done, Mistake, Session, table, ui};
+use crate::explain::Exit;
+use crate::git::{self, RepoPath};
+use crate::harmless;
+use crate::lane::Project;
+use crate::swarm::{self, Found, Graph, Order, Plan, Sharing, Spot};
+
+/// Show what a plan of dependent tasks comes to
+///
+/// Shown is in which waves the tasks can be done, which of them are about the same files and so share a lane, one after the
+/// other, how many lanes that makes at a time, and which way through takes longest. Nothing is run and nothing is changed.
+/// Scopes that are patterns are compared by the files of HEAD.
+///
+/// Task folders lie at tasks/AREA/ID-NAME/PROMPT.md (`swarm.tasks`, `swarm.areas`): `all` names them all, an area's name those
+/// of that area, and a path a folder or a single PROMPT.md. Of a roadmap in Markdown one milestone is read, a heading with
+/// items like `- [ ] this` below it; those of `- [x]` are done, and headings below it make groups. A plan in TOML is described by the file that --init writes, and by --schema. --toml writes any other plan as one.
+///
+/// Examples:
+///     git proq plan --init
+///     git proq plan plan.toml
+///     git proq plan auth billing
+///     git proq plan ROADMAP.md --milestone 0.3
+///     git proq plan plan.toml --json | jq '.waves'
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct PlanArgs {
+    #[command(flatten)]
+    source: PlanSource,
+    /// How many lanes may be at work at the same time
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..))]
+    max_parallel: u16,
+    /// Print it as a plan in TOML
+    #[arg(long, conflicts_with = "init")]
+    toml: bool,
+    /// Write a plan to begin with; `-` prints it
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        default_missing_value = "plan.toml",
+        conflicts_with = "sources",
+        value_hint = ValueHint::FilePath
+    )]
+    init: Option<String>,
+    /// Print the JSON schema of a plan in TOML, for editors
+    #[arg(long, conflicts_with_all = ["sources", "init", "toml"])]
+    schema: bool,
+}
+
+/// A plan, and all that follows from it.
+struct Look<'p> {
+    found: &'p Found,
+    spots: Vec<Spot<'p>>,
+    waves: Vec<Vec<usize>>,
+    sharing: Sharing,
+    longest: swarm::Route,
+    max_parallel: usize,
+    sources: &'p [String],
+}
+
+pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
+    if args.schema {
+        session.ui.answer(serde_json::to_string_pretty(&swarm::schema()).unwrap_or_default());
+        return Ok(Exit::Done);
+    }
+    if let Some(file) = &args.init {
+        return init(session, file);
+    }
+    let project = session.project()?;
+    let found = args.source.read(session, &project, "git proq plan plan.toml")?;
+    if args.toml {
+        session.ui.raw(swarm::written(&found.plan).as_bytes());
+        return Ok(Exit::Done);
+    }
+    let waves = found.graph.waves();
+    let look = Look {
+        spots: found.plan.spots().collect(),
+        sharing: Sharing::of(&found.plan, || files(&project))?,
+        longest: found.graph.longest(&found.plan),
+        max_parallel: usize::from(args.max_parallel),
+        sources: args.source.names(),
+        found: &found,
+        waves,
+    };
+    if session.ui.json {
+        session.ui.long_object(answer::of(&look));
+    } else {
+        session.ui.answer(render(&look));
+    }
+    Ok(Exit::Done)
+}
+
+/// The files of HEAD; none before the first commit.
+fn files(project: &Project) -> Result<Vec<RepoPath>, swarm::Error> {
+    let here = project.repo.here().unwrap_or(project.repo.home());
+    let head = project.repo.head_of(here)?;
+    Ok(head.map_or_else(|| Ok(Vec::new()), |head| git::files_of(&project.repo, head))?)
+}
+
+/// Writes a plan to begin with, where nothing is yet.
+fn init(session: &Session, file: &str) -> Done {
+    if file == "-" {
+        session.ui.raw(swarm::TEMPLATE.as_bytes());
+        return Ok(Exit::Done);
+    }
+    let path = session.dir.join(file);
+    put(&path).map_err(|source| match source.kind() {
+        std::io::ErrorKind::AlreadyExists => Mistake::Taken { path: path.clone() },
+        _ => Mistake::Unwritable { path: path.clone(), source },
+    })?;
+    if session.ui.json {
+        session.ui.object(serde_json::json!({ "path": crate::store::path_form::text(&path) }));
+    } else {
+        session.ui.answer(format!("wrote {}", harmless::line(file)));
+        session.ui.hint(format!("see what it comes to: git proq plan {}", harmless::line(file)));
+    }
+    Ok(Exit::Done)
+}
+
+fn put(path: &Path) -> std::io::Result<()> {
+    let mut out = std::fs::File::create_new(path)?;
+    std::io::Write::write_all(&mut out, swarm::TEMPLATE.as_bytes()).inspect_err(|_| {
+        // Half of one is nobody's work.
+        drop(std::fs::remove_file(path));
+    })
+}
+
+impl Look<'_> {
+    fn plan(&self) -> &Plan {
+        &self.found.plan
+    }
+
+    fn graph(&self) -> &Graph {
+        &self.found.graph
+    }
+
+    fn name(&self, task: usize) -> String {
+        self.spots[task].task.name()
+    }
+
+    fn names(&self, tasks: &[usize]) -> Vec<String> {
+        tasks.iter().map(|task| self.name(*task)).collect()
+    }
+
+    /// The wave of each task, from 1; none for one that is done.
+    fn wave_of(&self) -> Vec<Option<usize>> {
+        let mut out = vec![None; self.spots.len()];
+        for (n, wave) in self.waves.iter().enumerate() {
+            for task in wave {
+                out[*task] = Some(n + 1);
+            }
+        }
+        out
+    }
+
+    /// How many lanes are at work at the same time at most.
+    fn lanes(&self) -> usize {
+        self.sharing.widest(&self.waves).min(self.max_parallel)
+    }
+
+    /// The sizes of what is open, together.
+    fn work(&self) -> usize {
+        let open = self.spots.iter().filter(|spot| !spot.task.done);
+        open.map(|spot| spot.task.size.weight()).sum()
+    }
+}
+
+fn render(look: &Look<'_>) -> String {
+    let plan = look.plan();
+    let mut out = String::new();
+    let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
+    let _ = writeln!(out, "{}", style(harmless::line(title)).bold());
+    let done = look.spots.iter().filter(|spot| spot.task.done).count();
+    let _ = writeln!(
+        out,
+        "{} ({}): {}, {done} done, {}",
+        harmless::line(&look.sources.join(" ")),
+        look.found.format,
+        ui::count(look.spots.len(), "task"),
+        ui::count(look.waves.len(), "wave"),
+    );
+    list(&mut out, "Before it is run:", &plan.warnings);
+    let phases = phases(look);
+    list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phases);
+    let _ = writeln!(out, "\n{}\n", tasks(look));
+    let _ = writeln!(out, "{}", lanes(look));
+    for lane in look.sharing.shared() {
+        let _ = writeln!(out, "One lane for {}, one after the other:", look.names(&lane).join(", "));
+        for met in look.sharing.met.iter().filter(|met| look.sharing.lane(met.tasks[0]) == lane[0]) {
+            let [one, two] = met.tasks.map(|task| look.name(task));
+            let [a, b] = met.globs.each_ref().map(|glob| harmless::line(glob));
+            let globs = if a == b { a } else { format!("{a} and {b}") };
+            let _ = writeln!(out, "  {one} and {two} are about {globs}");
+        }
+    }
+    if !look.longest.tasks.is_empty() {
+        let way = look.names(&look.longest.tasks).join(" -> ");
+        let _ = writeln!(out, "Longest way: {way} ({} of {} by size)", look.longest.weight, look.work());
+    }
+    list(&mut out, "In the end:", &plan.criteria);
+    out.trim_end().to_owned()
+}
+
+fn list(out: &mut String, head: &str, items: &[String]) {
+    if !items.is_empty() {
+        let _ = writeln!(out, "\n{head}");
+        for item in items {
+            let _ = writeln!(out, "  {}", harmless::line(item));
+        }
+    }
+}
+
+/// A line for each phase, and each group that says what it is; none where a plan has neither.
+fn phases(look: &Look<'_>) -> Vec<String> {
+    let plan = look.plan();
+    let mut out = Vec::new();
+    for (n, phase) in plan.phases.iter().enumerate() {
+        let is_one = plan.phases.len() == 1;
+        let indent = if is_one { "" } else { "  " };
+        if !is_one || !phase.title.is_empty() || phase.order == Order::Serial {
+            let title = if phase.title.is_empty() { String::new() } else { format!(" {}", phase.title) };
+            let order = if phase.order == Order::Serial { ", one task after the other" } else { "" };
+            out.push(format!("{}.{title}{order}", n + 1));
+        }
+        for group in phase.groups.iter().filter(|group| !group.theme.is_empty()) {
+            let ids: Vec<String> = group.tasks.iter().map(swarm::Task::name).collect();
+            let why =
+                if group.rationale.is_empty() { String::new() } else { format!(". {}", group.rationale) };
+            out.push(format!("{indent}{}: {}{why}", group.theme, ids.join(", ")));
+        }
+    }
+    out
+}
+
+/// How many lanes, and why not more.
+fn lanes(look: &Look<'_>) -> String {
+    let (lanes, widest) = (look.lanes(), look.sharing.widest(&look.waves));
+    let limit = if widest > lanes { format!(", of {widest} that could be at work") } else { String::new() };
+    format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", look.max_parallel)
+}
+
+/// The tasks, those that are done first, then wave by wave.
+fn tasks(look: &Look<'_>) -> String {
+    let waves = look.wave_of();
+    let mut order: Vec<usize> = (0..look.spots.len()).collect();
+    order.sort_by_key(|task| (waves[*task], *task));
+    let rows = order.into_iter().map(|at| {
+        let spot = look.spots[at];
+        let task = spot.task;
+        let needs = look.names(look.graph().needs(at));
+        let progress = task.progress.map(|p| format!("{}/{}", p.done, p.of));
+        vec![
+            waves[at].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
+            task.name(),
+            task.size.to_string(),
+            look.plan().agent_of(spot).map_or_else(|| "-".to_owned(), harmless::line),
+            progress.unwrap_or_else(|| "-".to_owned()),
+            short(&needs),
+            short(&task.scope),
+            harmless::line(&task.title),
+        ]
+    });
+    let mut rows: Vec<Vec<String>> = rows.collect();
+    let mut head = vec!["WAVE", "TASK", "SIZE", "AGENT", "STEPS", "NEEDS", "SCOPE", "TITLE"];
+    // A column in which nothing is anywhere takes room from the titles.
+    for column in ["STEPS", "AGENT", "NEEDS", "SCOPE"] {
+        let at = head.iter().position(|name| *name == column).unwrap_or_default();
+        if rows.iter().all(|row| row[at] == "-") {
+            head.remove(at);
+            for row in &mut rows {
+                row.remove(at);
+            }
+        }
+    }
+    table::render(&head, rows)
+}
+
+/// The first few of them.
+fn short(items: &[String]) -> String {
+    /// More than these are counted.
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = items.iter().take(SHOWN).map(|item| harmless::line(item)).collect();
+    match items.len() {
+        0 => "-".to_owned(),
+        n if n > SHOWN => format!("{}, +{}", shown.join(", "), n - SHOWN),
+        _ => shown.join(", "),
+    }
+}

@@ -1,0 +1,54 @@
+//! Owns the tests of plans that are stories in YAML, through the program.
+
+use super::plan::fixture;
+use super::support::Sandbox;
+
+#[test]
+fn stories_are_a_plan() {
+    let sandbox = Sandbox::new();
+    sandbox.write("stories.yaml", &fixture("stories.yaml"));
+    insta::assert_snapshot!(sandbox.proq(&["plan", "stories.yaml"]).shown(), @r"
+    Accounts for the shop
+    stories.yaml (YAML): 5 tasks, 1 done, 2 waves
+
+    WAVE  TASK   SIZE  STEPS  NEEDS         TITLE
+    done  ACC-1  M     -      -             Sign up by mail
+    1     ACC-2  M     -      ACC-1         Log in and out
+    1     ACC-3  M     -      ACC-1         Addresses of an account
+    1     ACC-5  M     1/2    -             Export of all data of a customer
+    2     ACC-4  M     -      ACC-2, ACC-3  Check out with the usual address: one click
+
+    Lanes: 3 at a time (--max-parallel 3)
+    Longest way: ACC-2 -> ACC-4 (4 of 8 by size)
+    --- code 0
+    ");
+    insta::assert_snapshot!(sandbox.proq(&["deps", "stories.yaml"]).shown(), @r"
+    ACC-1 Sign up by mail (done)
+    ├─ ACC-2 Log in and out
+    │  └─ ACC-4 Check out with the usual address: one click (also after ACC-3)
+    └─ ACC-3 Addresses of an account
+       └─ ACC-4 Check out with the usual address: one click (also after ACC-2)
+    ACC-5 Export of all data of a customer
+    --- code 0
+    ");
+    let answer = sandbox.proq(&["plan", "stories.yaml", "--json"]).json();
+    insta::assert_snapshot!(answer["tasks"][0]["prompt"].as_str().unwrap(), @r"
+    Sign up by mail
+
+    As a customer I want an account, so that I do not type my address
+    each time.
+
+    It is done when:
+    - A mail with a link is sent
+    - The link works once, for a day
+    ");
+}
+
+#[test]
+fn what_it_is_can_be_said() {
+    let sandbox = Sandbox::new();
+    sandbox.write("stories", "- {id: a, title: A}\n");
+    let answer = sandbox.proq(&["plan", "--format", "stories", "stories", "--json"]).json();
+    assert_eq!(answer["tasks"][0]["name"], "a");
+    assert_eq!(answer["source"]["format"], "stories");
+}
