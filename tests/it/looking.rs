@@ -406,12 +406,10 @@ fn its_git_writes_no_branch_and_what_it_does_in_the_main_checkout_is_told() {
         assert!(log.contains(what), "{what}: {log}");
     }
     let told = told_of_escapes(&sandbox);
-    assert!(
-        told.contains(
-            &"the agent of lane 'x' ran git in the main checkout, which wrote HEAD there".to_owned()
-        ),
-        "{told:?}"
-    );
+    // Older ones ask no hook about a branch that is switched to.
+    let asks = sandbox.git_version() >= (2, 46);
+    let words = "the agent of lane 'x' ran git in the main checkout, which wrote HEAD there".to_owned();
+    assert_eq!(told.contains(&words), asks, "{told:?}");
 }
 
 #[test]
