@@ -9,7 +9,7 @@ use super::Error;
 use crate::explain::Exit;
 use crate::fault;
 use crate::lane::{self, Project};
-use crate::process::Start;
+use crate::process::{OF_A_RUN, Start};
 use crate::store::records::{AnyLane, LaneState};
 use crate::store::{self, Guard, Limit, LockName};
 
@@ -102,7 +102,7 @@ fn wait_for_landing(project: &Project, lane: &AnyLane) -> Option<Guard> {
 fn look_for_overlaps(project: &Project, lane: &AnyLane, exe: &Path) {
     if project.lanes().is_ok_and(|lanes| lanes.iter().any(|other| lane.is_beside(other))) {
         let start = Start::new(exe, project.repo.home()).args(["_overlaps", "--lane", lane.name.as_str()]);
-        drop(start.without(crate::process::OF_A_RUN).spawn_detached());
+        drop(start.without(OF_A_RUN).spawn_detached());
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn land_by_itself(
         Because::Landing => ("retry", None),
     };
     let start = Start::new(exe, project.repo.home()).args(["merge", "--auto", why]).args(lanes);
-    let start = start.without(crate::process::OF_A_RUN);
+    let start = start.without(OF_A_RUN);
     let start = match stdin {
         Some(lock) => start.stdin(lock),
         None => start,

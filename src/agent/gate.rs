@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::Error;
 use crate::event::Approvals;
 use crate::lane::{self, Project};
-use crate::process::{Ended, Start, Watched};
+use crate::process::{Ended, OF_A_RUN, Start, Watched};
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, RunRecord};
 
@@ -87,7 +87,7 @@ pub(super) fn begin<P>(
     let second = out.try_clone().map_err(lane::Error::io("write", log))?;
     let start = Start::new(Path::new("sh"), &lane.path)
         .args(["-c", check])
-        .without(crate::process::OF_A_RUN)
+        .without(OF_A_RUN)
         .env("PROQ_VERIFY", "1")
         .env("PROQ_LANES", &lane.name)
         .env("PROQ_BASE", &lane.base)

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::profile::Profile;
 use crate::lane::{Project, effective_state};
-use crate::process::{self, MARK, Start};
+use crate::process::{self, MARK, OF_A_RUN, Start};
 use crate::store::Record;
 use crate::store::records::{AnyLane, RunRecord, Window};
 
@@ -129,7 +129,7 @@ impl Way {
 
 /// A call of tmux. Its server, which the first call leaves behind, belongs to no run.
 fn tmux_in(tmux: &Path, dir: &Path) -> Start {
-    Start::new(tmux, dir).env(MARK, "").without(crate::process::OF_A_RUN)
+    Start::new(tmux, dir).env(MARK, "").without(OF_A_RUN)
 }
 
 /// The session of a repository, in letters that mean nothing to tmux.

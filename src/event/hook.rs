@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{Command, Event};
-use crate::process::{Heard, Hearing, Start};
+use crate::process::{Heard, Hearing, OF_A_RUN, Start};
 use crate::store::{Store, now};
 
 /// So much of what a hook says is kept.
@@ -109,7 +109,7 @@ pub(crate) fn run(hook: &Hook, about: &About, limit: Duration, stop: &dyn Fn() -
         Hook::Program(path, args) => Start::new(path, &about.dir).args(args),
     };
     let mut start = start
-        .without(crate::process::OF_A_RUN)
+        .without(OF_A_RUN)
         .env("PROQ_REPO", &about.dir)
         // What it does with git-proq runs no hooks in its turn, or it might never end.
         .env("PROQ_NO_HOOKS", "1");

@@ -8,8 +8,8 @@ use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_
 use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
-use crate::store::records::{LaneRecord, LaneState, Step, Tree};
-use crate::store::{Guard, LockName, make_private, now, write_atomically};
+use crate::store::records::{LaneRecord, Step, Tree};
+use crate::store::{Guard, LockName, make_private, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
 const TRIES: u32 = 1000;
@@ -376,33 +376,19 @@ impl Steps<'_, '_> {
     fn record(&self) -> Result<LaneRecord, Error> {
         let (project, plan) = (self.op.project, self.plan);
         let git_dir = project.repo.git_dir_of(&plan.path)?;
+        let (name, asked) = (plan.name.as_str(), &plan.asked);
+        let id = git_dir.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        let place = Tree { branch: plan.branch.clone(), worktree_id: id };
+        // What is carried over is the lane's own work.
+        let Base { branch: base, start } = asked.base.clone();
         let lane = LaneRecord {
-            name: plan.name.to_string(),
-            title: title_of(plan.asked.called()).unwrap_or_else(|| plan.name.to_string()),
-            place: Tree {
-                branch: plan.branch.clone(),
-                worktree_id: git_dir
-                    .file_name()
-                    .map_or_else(String::new, |n| n.to_string_lossy().into_owned()),
-            },
-            path: plan.path.clone(),
-            base: plan.asked.base.branch.clone(),
-            // What is carried over is the lane's own work.
-            start: plan.asked.base.start,
-            state: LaneState::Idle,
-            detail: None,
-            agent: plan.asked.agent.clone(),
-            attempt: 0,
-            created: now(),
-            updated: now(),
-            checks: plan.asked.checks.clone(),
-            scope: plan.asked.scope.clone(),
-            preview_edits: Vec::new(),
-            already: false,
-            auto_merge: plan.asked.auto_merge,
-            group: plan.asked.group.clone(),
-            landed: None,
-            refused: None,
+            title: title_of(asked.called()).unwrap_or_else(|| name.to_owned()),
+            agent: asked.agent.clone(),
+            checks: asked.checks.clone(),
+            scope: asked.scope.clone(),
+            auto_merge: asked.auto_merge,
+            group: asked.group.clone(),
+            ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;
         Ok(lane)

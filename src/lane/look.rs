@@ -10,7 +10,7 @@ use crate::event;
 use crate::fault;
 use crate::git::{Oid, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, Look, Place, Purpose};
-use crate::store::{Guard, LockName, Record, make_private, now, rename_new, sync_dir, write_atomically};
+use crate::store::{Guard, LockName, Record, make_private, rename_new, sync_dir, write_atomically};
 
 /// What a lane that only looks is asked for with.
 #[derive(Debug, Clone)]
@@ -152,28 +152,11 @@ pub(crate) fn create_look(
 fn record(project: &Project, name: &Name, plan: &LookPlan<'_>) -> AnyLane {
     let asked = &plan.asked;
     let apart = matches!(asked.place, Where::Apart(_));
-    LaneRecord {
-        name: name.to_string(),
-        title: title_of(asked.prompt).unwrap_or_else(|| name.to_string()),
-        place: Place::Look(Look { purpose: asked.purpose, apart }),
-        path: if apart { project.look_dir(name.as_str()) } else { plan.view.dir.clone() },
-        base: plan.view.at.clone(),
-        start: plan.view.start,
-        state: LaneState::Idle,
-        detail: None,
-        agent: Some(asked.agent.clone()),
-        attempt: 0,
-        created: now(),
-        updated: now(),
-        checks: Vec::new(),
-        scope: Vec::new(),
-        preview_edits: Vec::new(),
-        already: false,
-        auto_merge: false,
-        group: None,
-        landed: None,
-        refused: None,
-    }
+    let path = if apart { project.look_dir(name.as_str()) } else { plan.view.dir.clone() };
+    let place = Place::Look(Look { purpose: asked.purpose, apart });
+    let lane = LaneRecord::new(name.as_str(), place, path, plan.view.at.clone(), plan.view.start);
+    let title = title_of(asked.prompt).unwrap_or_else(|| name.to_string());
+    LaneRecord { title, agent: Some(asked.agent.clone()), ..lane }
 }
 
 /// What it is, in a sentence.

@@ -22,30 +22,15 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
     let Some(worktree) = worktrees.at(path) else { return Ok(false) };
     let base = super::base::current(project)?;
     let Base { branch: base, start } = super::resolve_base(project, Some(&base), None)?;
+    let place = Tree {
+        branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
+        worktree_id: name.to_string(),
+    };
+    let start = worktree.head(&project.repo)?.unwrap_or(start);
     let record = LaneRecord {
-        name: name.to_string(),
-        title: name.to_string(),
-        place: Tree {
-            branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
-            worktree_id: name.to_string(),
-        },
-        path: path.to_owned(),
-        base,
-        start: worktree.head(&project.repo)?.unwrap_or(start),
         state: LaneState::Failed,
         detail: Some("its making was cut short".to_owned()),
-        agent: None,
-        attempt: 0,
-        created: now(),
-        updated: now(),
-        checks: Vec::new(),
-        scope: Vec::new(),
-        preview_edits: Vec::new(),
-        already: false,
-        auto_merge: false,
-        group: None,
-        landed: None,
-        refused: None,
+        ..LaneRecord::new(name.as_str(), place, path.to_owned(), base, start)
     };
     if dry_run {
         return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false).map(|()| true);

@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use super::letters::with_a_landing_under_way;
 use super::runs::with_claude;
 use super::support::Sandbox;
 use super::support::patience::{Beside, Lines, wait_until_free};
@@ -79,24 +80,7 @@ fn a_lane_that_lands_while_its_run_is_looked_at_has_not_failed() {
 
 #[test]
 fn who_waits_for_a_landing_waits_for_the_one_that_follows_it() {
-    let sandbox = with_claude(
-        r#"begin; if [ $n = 1 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi; echo $n >> work; well"#,
-    );
-    for pipe in ["up", "go", "landed", "end"] {
-        sandbox.pipe(pipe);
-    }
-    // The landing of the first run goes on until the second run is over.
-    let hook =
-        r#"test -e "$ROOT/once" || { echo > "$ROOT/once"; echo > "$ROOT/landed"; read go < "$ROOT/end"; }"#;
-    sandbox.sh(&format!(
-        "printf '#!/bin/sh\n%s\n' '{hook}' > .git/hooks/post-merge; chmod +x .git/hooks/post-merge"
-    ));
-    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
-    sandbox.hear("up");
-    // So the lane stays when it has landed.
-    sandbox.git(&["worktree", "lock", ".proq-worktrees/x"]);
-    sandbox.tell("go");
-    sandbox.hear("landed");
+    let sandbox = with_a_landing_under_way();
     // The first landing is over, and neither has the second one begun nor is it known to whoever waits.
     let at = "landing.free,landing.looked";
     let (mut waits, said) = beside(&sandbox, at, &["send", "x", "more", "--wait"]);

@@ -76,15 +76,15 @@ fn what_comes_while_a_run_is_judged_is_told_before_the_lane_lands() {
     assert_eq!((ends(&sandbox), sandbox.events("merge.refused").len()), (1, 0));
 }
 
-#[test]
-fn what_a_run_adds_while_a_lane_lands_by_itself_lands_too() {
+/// Lane `x`, whose first run is over and is being landed by itself: the base has moved, and the landing goes on until `end` is told.
+/// The lane stays when it has landed.
+pub fn with_a_landing_under_way() -> Sandbox {
     let sandbox = with_claude(
         r#"begin; if [ $n = 1 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi; echo $n >> work; well"#,
     );
     for pipe in ["up", "go", "landed", "end"] {
         sandbox.pipe(pipe);
     }
-    // The landing of the first run has moved the base, and is going on until the second run is over.
     let hook =
         r#"test -e "$ROOT/once" || { echo > "$ROOT/once"; echo > "$ROOT/landed"; read go < "$ROOT/end"; }"#;
     sandbox.sh(&format!(
@@ -92,10 +92,16 @@ fn what_a_run_adds_while_a_lane_lands_by_itself_lands_too() {
     ));
     let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();
     sandbox.hear("up");
-    // So the lane stays when it has landed.
+    // So it stays.
     sandbox.git(&["worktree", "lock", ".proq-worktrees/x"]);
     sandbox.tell("go");
     sandbox.hear("landed");
+    sandbox
+}
+
+#[test]
+fn what_a_run_adds_while_a_lane_lands_by_itself_lands_too() {
+    let sandbox = with_a_landing_under_way();
     let _ = sandbox.proq(&["send", "x", "more"]).ok();
     let _ = sandbox.proq(&["wait", "x"]).ok();
     sandbox.tell("end");

@@ -6,7 +6,7 @@ use super::hook::Hook;
 use crate::event::Name;
 use crate::lane::Project;
 use crate::note::Listener;
-use crate::process::Start;
+use crate::process::{OF_A_RUN, Start};
 use crate::store::records::{LaneRecord, PreviewRecord};
 use crate::store::{Guard, LockName, Record, write_cache};
 
@@ -68,7 +68,7 @@ fn start_look(project: &Project, lane: &LaneRecord) {
     }
     let Ok(exe) = std::env::current_exe() else { return };
     let start = Start::new(&exe, project.repo.home()).args(["_moved", "--lane", lane.name.as_str()]);
-    drop(start.without(crate::process::OF_A_RUN).spawn_detached());
+    drop(start.without(OF_A_RUN).spawn_detached());
 }
 
 /// Takes up looking at the commits that a lane got; none when somebody is at it. What comes from now on is seen by

@@ -302,6 +302,32 @@ impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
 }
 
 impl<P> LaneRecord<P> {
+    /// A lane that begins now, in which nothing has been done: idle, called as it is named.
+    pub(crate) fn new(name: &str, place: P, path: PathBuf, base: String, start: Oid) -> LaneRecord<P> {
+        LaneRecord {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            place,
+            path,
+            base,
+            start,
+            state: LaneState::Idle,
+            detail: None,
+            agent: None,
+            attempt: 0,
+            created: now(),
+            updated: now(),
+            checks: Vec::new(),
+            scope: Vec::new(),
+            preview_edits: Vec::new(),
+            already: false,
+            auto_merge: false,
+            group: None,
+            landed: None,
+            refused: None,
+        }
+    }
+
     /// Whether another lane is to land where this one is, so that they may be in each other's way.
     pub(crate) fn is_beside<Q>(&self, other: &LaneRecord<Q>) -> bool {
         other.base == self.base && other.name != self.name && !other.state.is_over()
