@@ -78,6 +78,26 @@ fn as_keeper(call: super::Command) -> super::Command {
     KEEPER.iter().fold(call, |call, (key, value)| call.env(key, value))
 }
 
+/// Stages exactly `paths` of a worktree, as they are there: added, changed or removed.
+pub(crate) fn stage(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    // Without a path git would take them all.
+    if paths.is_empty() {
+        return Ok(());
+    }
+    repo.git_in(dir)
+        .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
+        .env("GIT_LITERAL_PATHSPECS", "1")
+        .input(nul_separated(paths))
+        .changes()
+        .run()
+        .map(drop)
+}
+
+/// Commits what is staged in a worktree. The repository's own commit hooks run, as for any commit.
+pub(crate) fn commit_staged(repo: &Repo, dir: &Path, message: &str) -> Result<(), Error> {
+    repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
+}
+
 /// Commits exactly `paths` of a worktree (added, changed or removed) on top of what is staged already.
 /// The repository's own commit hooks run, as for any commit.
 pub(crate) fn stage_and_commit(
@@ -86,13 +106,8 @@ pub(crate) fn stage_and_commit(
     paths: &[RepoPath],
     message: &str,
 ) -> Result<(), Error> {
-    repo.git_in(dir)
-        .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
-        .env("GIT_LITERAL_PATHSPECS", "1")
-        .input(nul_separated(paths))
-        .changes()
-        .run()?;
-    repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
+    stage(repo, dir, paths)?;
+    commit_staged(repo, dir, message)
 }
 
 impl Repo {

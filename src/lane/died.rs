@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use super::Project;
+use crate::store::Record;
+use crate::store::records::AnyLane;
 
 /// What is said of it in any case.
 const DIED: &str = "its supervisor ended without a word";
@@ -15,10 +17,16 @@ const ADVICE: &str = "note: run with `RUST_BACKTRACE";
 
 /// What there is to say of the last run of a lane, by its name, whose supervisor has died.
 pub(crate) fn died(project: &Project, lane: &str) -> String {
-    match last_words(&project.store.layout().supervisor_log(lane)) {
-        Some(said) => format!("{DIED}; the last that it wrote: {said}"),
-        None => DIED.to_owned(),
+    let layout = project.store.layout();
+    let record = AnyLane::find(&layout.lane_record(lane)).ok().flatten();
+    let mut out = DIED.to_owned();
+    if record.is_some_and(|lane| lane.works_in_place()) {
+        out.push_str("; what it changed is in the main checkout as it left it");
     }
+    if let Some(said) = last_words(&layout.supervisor_log(lane)) {
+        out.push_str(&format!("; the last that it wrote: {said}"));
+    }
+    out
 }
 
 /// The end of what a supervisor wrote, in a line; none when it wrote nothing, or nothing that can be read.
