@@ -1,4 +1,5 @@
-//! Owns the tests of deaths around a run in the main checkout: at each moment of its start and its end, and of two that begin at once.
+//! Owns the tests of deaths around a run in the main checkout, at each moment of its start and its end, and of what others do in
+//! such a moment.
 
 use std::process::Stdio;
 
@@ -137,5 +138,50 @@ fn of_two_that_begin_at_once_one_does() {
     sandbox.tell("go");
     assert_eq!(sandbox.proq(&["wait", "two"]).ok(), "two: no-change\n");
     wait_until_free(&sandbox.lock("two", "run.lock"));
+    assert_untouched(&sandbox);
+}
+
+#[test]
+fn from_its_first_look_until_it_is_on_record_nobody_else_begins() {
+    let sandbox = at_work();
+    sandbox.git(&["config", "proq.lock.timeout", "1"]);
+    let mut command =
+        sandbox.proq_command(&sandbox.repo, &["spawn", "--in-place", "-n", "one", "--", "true"]);
+    command.env("PROQ_TEST_STAND_AT", "in-place.begun").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut first = Beside(command.spawn().unwrap());
+    let standing = sandbox.standing(first.0.id());
+    let _ = sandbox.proq(&["spawn", "--in-place", "-n", "two", "--", "true"]).fails(5);
+    assert!(sandbox.row("two").is_null());
+    drop(standing);
+    assert_eq!(first.code(), Some(0));
+    assert_eq!(sandbox.proq(&["wait", "one"]).ok(), "one: no-change\n");
+    assert_untouched(&sandbox);
+}
+
+#[test]
+fn what_the_user_stages_at_the_last_moment_is_not_committed() {
+    let sandbox = at_work();
+    let mut command = sandbox.proq_command(&sandbox.repo, &SPAWN);
+    command.env("PROQ_TEST_STAND_AT", "in-place.looked");
+    let _ = sandbox.output(command).ok();
+    let standing = sandbox.standing(sandbox.holder("x", "run"));
+    sandbox.git(&["add", "a"]);
+    drop(standing);
+    let out = sandbox.proq(&["wait", "x"]).ok();
+    assert!(out.contains("files of yours would go with it: a"), "{out}");
+    assert_eq!(status(&sandbox), "M  a\n M b\n D c\n?? loose\n?? new");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "files");
+}
+
+#[test]
+fn what_somebody_else_commits_while_a_hook_says_no_is_not_taken_back() {
+    let sandbox = at_work();
+    let hook = "#!/bin/sh\n[ -n \"$THEIRS\" ] && exit 0\nTHEIRS=1 git commit -qm theirs; exit 1\n";
+    sandbox.write(".git/hooks/pre-commit", hook);
+    sandbox.sh("chmod +x .git/hooks/pre-commit");
+    let out = super::in_place::in_place(&sandbox, "echo more >> b; echo new > new").ok();
+    assert!(out.contains("it stays staged, since somebody else has committed"), "{out}");
+    assert_eq!(status(&sandbox), " M a\n?? loose");
+    assert_eq!(sandbox.git(&["show", "--format=%s", "--name-only", "HEAD"]), "theirs\n\nb\nnew");
     assert_untouched(&sandbox);
 }
