@@ -156,13 +156,17 @@ impl<'a> End<'a> {
         let before = Staged::read(repo, dir, own)?;
         fault::point("in-place.looked");
         let Err(e) = self.stage_and_commit(head, own, message) else { return self.look_at_commit(head) };
-        let put_back = match repo.head_of(dir)? == Some(head) {
-            true => before.put_back(repo, dir).err().map(|e| format!("it stays staged: {e}")),
-            // That commit may hold what is staged here, and the old state would take it back.
-            false => Some("it stays staged, since somebody else has committed".to_owned()),
-        };
+        if repo.head_of(dir)? != Some(head) {
+            // That commit may hold what is staged here, and the old state of the index would take it back.
+            let was = head.short();
+            self.remark(format!(
+                "git failed, and HEAD has moved meanwhile, so the index is as it was left: git log {was}.. ({e})"
+            ));
+            return Ok(());
+        }
+        let put_back = before.put_back(repo, dir).err();
         self.remark(format!("what it changed is not committed: {}; git refused: {e}", git::names(own)));
-        self.out.remarks.extend(put_back);
+        self.out.remarks.extend(put_back.map(|e| format!("what was staged for it is staged still: {e}")));
         Ok(())
     }
 
@@ -256,6 +260,15 @@ impl<'a> End<'a> {
             return Ok(());
         }
         self.out.changed = true;
+        if self.out.astray.is_some() {
+            // A branch that is checked out nowhere is moved by landings too.
+            self.remark(format!(
+                "{branch} went from {} to {}, and no undo knows of it",
+                from.short(),
+                to.short()
+            ));
+            return Ok(());
+        }
         let changed = git::tree_changes(repo, from, to)?;
         let mut theirs: Vec<RepoPath> = changed.into_iter().map(|change| change.path).collect();
         theirs.retain(|path| self.yours.holds(path));

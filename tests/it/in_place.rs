@@ -187,8 +187,8 @@ fn one_that_leaves_the_branch_is_told_and_not_committed_for() {
     .fails(4);
     assert!(out.contains("the main checkout is on elsewhere now, and nothing was committed for it"), "{out}");
     assert_eq!(status(&sandbox), "?? one");
-    // What it committed before it left can be taken back all the same.
-    assert_eq!(operations(&sandbox), 1);
+    assert!(out.contains("main went from ") && out.contains("no undo knows of it"), "{out}");
+    assert_eq!(operations(&sandbox), 0);
     let said = sandbox.proq(&["run", "x", "claude", "go on"]).fails(1);
     assert!(said.contains("claude") || said.contains("lane 'x' works on 'main'"), "{said}");
 }

@@ -112,8 +112,9 @@ fn nobody_changes_the_checkout_beneath_it() {
     waiting(&sandbox);
     let id = super::in_place::kept_before(&sandbox);
     let tip = sandbox.git(&["rev-parse", "main"]);
-    let all: [&[&str]; 7] = [
+    let all: [&[&str]; 8] = [
         &["preview", "y"],
+        &["preview", "y", "--dry-run"],
         &["merge", "y"],
         &["merge", "--atomic", "y"],
         &["undo", "3"],

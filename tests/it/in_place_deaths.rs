@@ -4,6 +4,7 @@
 use std::process::Stdio;
 
 use super::in_place::{assert_untouched, at_work, begin, kept_before, status};
+use super::runs::with_claude;
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
 use super::support::patience::{Beside, wait_until, wait_until_free};
@@ -65,8 +66,8 @@ fn an_end_that_is_killed_leaves_files_or_a_commit() {
             "its supervisor ended without a word; what it changed is in the main checkout as it left it";
         assert!(row["detail"].as_str().is_some_and(|d| d.starts_with(told)), "{point}: {row}");
         if point == "in-place.staged" {
-            let refused = sandbox.proq(&["redispatch", "x", "--agent", "claude"]);
-            assert_ne!(refused.code, 0);
+            let said = sandbox.proq(&["spawn", "--in-place", "-n", "z", "--", "true"]).fails(1);
+            assert!(said.contains("these files are staged in the main checkout: b, c, new"), "{said}");
         }
         assert_eq!(sandbox.read("new"), "new\n");
         assert_sound(&sandbox, point);
@@ -113,6 +114,36 @@ fn a_supervisor_that_was_killed_leaves_all_that_there_was() {
     assert_eq!(sandbox.git(&["show", &format!("{snap}:a")]), "a\nmine");
     let _ = sandbox.proq(&["cleanup", "x"]).ok();
     let _ = sandbox.proq(&other).ok();
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn after_a_death_its_lane_goes_on() {
+    let sandbox = with_claude(
+        r#"begin; echo $n >> "$cd_back/file$n"; if [ $n = 1 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi; well"#,
+    );
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    let _ = sandbox.proq(&["spawn", "--in-place", "-n", "x", "claude", "write"]).ok();
+    let _ = sandbox.hear("up");
+    kill_supervisor(&sandbox, "x");
+    for args in [&["send", "x", "more"][..], &["run", "x", "claude"], &["redispatch", "x"]] {
+        assert_eq!(sandbox.proq(args).code, 1, "{args:?}");
+    }
+    let _ = sandbox.proq(&["stop", "x"]);
+    wait_until("its agent has ended", || {
+        ["failed", "stopped"].map(Into::into).contains(&sandbox.row("x")["state"])
+    });
+    for (n, args) in
+        [(2, &["send", "x", "more"][..]), (3, &["run", "x", "claude"]), (4, &["redispatch", "x"])]
+    {
+        let _ = sandbox.proq(args).ok();
+        assert_eq!(sandbox.proq(&["wait", "x"]).ok(), "x: done\n", "{args:?}");
+        assert_eq!(sandbox.git(&["show", "--format=", "--name-only", "HEAD"]), format!("file{n}"));
+    }
+    // Nobody knows whose this is any more.
+    assert_eq!(status(&sandbox), "?? file1");
+    let _ = sandbox.proq(&["discard", "x"]).ok();
     sandbox.assert_healthy();
 }
 
@@ -180,7 +211,7 @@ fn what_somebody_else_commits_while_a_hook_says_no_is_not_taken_back() {
     sandbox.write(".git/hooks/pre-commit", hook);
     sandbox.sh("chmod +x .git/hooks/pre-commit");
     let out = super::in_place::in_place(&sandbox, "echo more >> b; echo new > new").ok();
-    assert!(out.contains("it stays staged, since somebody else has committed"), "{out}");
+    assert!(out.contains("HEAD has moved meanwhile, so the index is as it was left"), "{out}");
     assert_eq!(status(&sandbox), " M a\n?? loose");
     assert_eq!(sandbox.git(&["show", "--format=%s", "--name-only", "HEAD"]), "theirs\n\nb\nnew");
     assert_untouched(&sandbox);
