@@ -213,6 +213,7 @@ fn start(
         true => Some(lane::begin_in_place(project, before, before.attempt + 1)?),
         false => None,
     };
+    fault::point("launch.begun");
     let (lane, outfit) = prepare(project, before, job, exe, errand)?;
     drop(begun);
     fault::point("launch.prepared");

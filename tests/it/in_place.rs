@@ -256,6 +256,18 @@ fn what_was_ignored_or_changed_is_the_users_under_any_name() {
 }
 
 #[test]
+fn what_git_was_told_not_to_look_at_is_the_users() {
+    let sandbox = at_work();
+    sandbox.sh("git update-index --assume-unchanged c; echo mine >> c; git update-index --skip-worktree b; echo mine >> b");
+    let script =
+        "git update-index --no-assume-unchanged c; git update-index --no-skip-worktree b; echo one > one";
+    assert_eq!(in_place(&sandbox, script).ok(), "x: done\n");
+    assert_eq!(sandbox.git(&["show", "--format=", "--name-status", "HEAD"]), "A\tone");
+    assert_eq!((sandbox.read("b"), sandbox.read("c")), ("b\nmine\n".into(), "c\nmine\n".into()));
+    assert_untouched(&sandbox);
+}
+
+#[test]
 fn an_undo_over_edits_of_the_users_is_refused_by_name() {
     let sandbox = at_work();
     let _ = in_place(&sandbox, "echo more >> b; echo more >> c").ok();

@@ -2,11 +2,18 @@
 //! at work, what the user does meanwhile, and the commands that look at it.
 
 use super::in_place::{assert_untouched, at_work, begin, in_place, operations, status, subjects};
-use super::runs::with_claude;
+use super::runs;
 use super::support::Sandbox;
 use super::tmux::Screen;
 
 const SPAWN: [&str; 8] = ["spawn", "--in-place", "-n", "x", "--", "sh", "-c", "echo one > one"];
+
+/// A repository whose `claude` has all the time to end by itself.
+pub fn with_claude(script: &str) -> Sandbox {
+    let sandbox = runs::with_claude(script);
+    sandbox.git(&["config", "proq.agent.linger", "60"]);
+    sandbox
+}
 
 /// A run as lane `x` that has changed `b` and waits for `go`.
 fn waiting(sandbox: &Sandbox) {

@@ -4,7 +4,7 @@
 use std::process::Stdio;
 
 use super::in_place::{assert_untouched, at_work, begin, kept_before, status};
-use super::runs::with_claude;
+use super::in_place_beside::with_claude;
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
 use super::support::patience::{Beside, wait_until, wait_until_free};
@@ -178,7 +178,7 @@ fn from_its_first_look_until_it_is_on_record_nobody_else_begins() {
     sandbox.git(&["config", "proq.lock.timeout", "1"]);
     let mut command =
         sandbox.proq_command(&sandbox.repo, &["spawn", "--in-place", "-n", "one", "--", "true"]);
-    command.env("PROQ_TEST_STAND_AT", "in-place.begun").stdout(Stdio::null()).stderr(Stdio::null());
+    command.env("PROQ_TEST_STAND_AT", "launch.begun").stdout(Stdio::null()).stderr(Stdio::null());
     let mut first = Beside(command.spawn().unwrap());
     let standing = sandbox.standing(first.0.id());
     let _ = sandbox.proq(&["spawn", "--in-place", "-n", "two", "--", "true"]).fails(5);
