@@ -227,7 +227,12 @@ fn line_of(step: &Step) -> Option<String> {
             format!("{}: {moved}{} -> {}", dir.display(), from.short(), to.short())
         }
         Step::Worked { dir, branch, from, to } => {
-            format!("{}: an agent brought {branch} from {} to {}", dir.display(), from.short(), to.short())
+            format!(
+                "{}: {branch} {} -> {} while an agent worked there",
+                dir.display(),
+                from.short(),
+                to.short()
+            )
         }
         Step::Snap { id, .. } => format!("snapshot {id}: git proq snap show {id}"),
         Step::Clear { dir, snap } => format!("{}: changes set aside as {snap}", dir.display()),

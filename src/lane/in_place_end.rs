@@ -121,6 +121,7 @@ impl<'a> End<'a> {
         };
         let staged = self.staged_of_yours(&dirt);
         if !staged.is_empty() {
+            self.out.changed = true;
             self.remark(format!(
                 "files that had changes of yours before are staged now, and nothing is committed for it: {}; to unstage all, as it is: \
                  git reset",
@@ -222,17 +223,16 @@ impl<'a> End<'a> {
     }
 
     /// The command that shows what files were like before.
-    fn as_they_were(&self) -> String {
-        self.before
-            .snap
-            .as_ref()
-            .map(|id| format!("; as they were: git proq snap show {id}"))
-            .unwrap_or_default()
+    fn as_they_were(&self, paths: &[RepoPath]) -> String {
+        // What was ignored is in no snapshot.
+        let held = self.before.files.iter().any(|file| paths.contains(&file.path));
+        let snap = self.before.snap.as_ref().filter(|_| held);
+        snap.map(|id| format!("; as they were: git proq snap show {id}")).unwrap_or_default()
     }
 
     fn tell_of_yours(&mut self, touched: &[RepoPath]) {
         if !touched.is_empty() {
-            let (names, kept) = (git::names(touched), self.as_they_were());
+            let (names, kept) = (git::names(touched), self.as_they_were(touched));
             self.remark(format!(
                 "files that had changes of yours, or were ignored, changed while it ran, and are not committed for it: {names}{kept}"
             ));
@@ -275,7 +275,7 @@ impl<'a> End<'a> {
         if theirs.is_empty() {
             return self.file(from, to);
         }
-        let (names, kept) = (git::names(&theirs), self.as_they_were());
+        let (names, kept) = (git::names(&theirs), self.as_they_were(&theirs));
         self.remark(format!(
             "changes of yours were committed: {names}{kept}; no undo could tell whose is what, but this leaves all files as they \
              are: git reset {}",

@@ -206,6 +206,10 @@ fn what_the_agent_stages_of_the_users_keeps_all_uncommitted_and_is_told() {
     sandbox.git(&["reset", "-q"]);
     assert_untouched(&sandbox);
     assert_eq!(sandbox.read("b"), "b\nmore\n");
+    // Also where that is all that it did.
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    let out = in_place(&sandbox, "git add a").ok();
+    assert!(out.starts_with("x: done (files that had changes of yours before are staged now"), "{out}");
 }
 
 #[test]
@@ -231,7 +235,7 @@ fn what_the_agent_commits_of_the_users_is_told_and_no_undo_takes_it_away() {
     assert_untouched(&sandbox);
     let _ = sandbox.proq(&["discard", "x"]).ok();
     let out = in_place(&sandbox, "git add -f .env; git commit -qm secret").ok();
-    assert!(out.contains("changes of yours were committed: .env"), "{out}");
+    assert!(out.contains("changes of yours were committed: .env; no undo"), "{out}");
 }
 
 #[test]
