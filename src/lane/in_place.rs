@@ -40,14 +40,17 @@ pub(crate) fn refuse_beside_in_place(project: &Project) -> Result<(), Error> {
     }
 }
 
-/// The same where a branch is to move, if the main checkout is on it and would have to follow.
+/// The same where a branch is to move, if the agent works on it, or the main checkout is on it and would have to follow.
 ///
 /// # Errors
 /// [`Error::InPlace`].
 pub(crate) fn refuse_move_beside_in_place(project: &Project, branch: &str) -> Result<(), Error> {
     let Some(lane) = at_work_in_place(project, None)? else { return Ok(()) };
     let main = project.repo.require_main()?;
-    if branch_of(project, main)?.as_deref() == Some(branch) { Err(at_work(&lane)) } else { Ok(()) }
+    // Its agent may have gone elsewhere for a moment, and will be back.
+    let own = AnyLane::find(&project.store.layout().lane_record(&lane))?.map(|lane| lane.base);
+    let meant = own.as_deref() == Some(branch) || branch_of(project, main)?.as_deref() == Some(branch);
+    if meant { Err(at_work(&lane)) } else { Ok(()) }
 }
 
 /// The same for a step that changes the files of a worktree, where that is the main checkout.

@@ -36,13 +36,17 @@ fn seen(dir: &Path, path: RepoPath) -> FileBefore {
         .as_ref()
         .filter(|meta| !meta.is_dir())
         .map(|meta| format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode()));
-    FileBefore { path, id: meta.as_ref().map(id_of), state: state.unwrap_or_default() }
+    FileBefore { path, ids: meta.as_ref().map(ids_of).unwrap_or_default(), state: state.unwrap_or_default() }
 }
 
-/// What a file keeps under another name. The number alone is soon given to another one.
-fn id_of(meta: &Metadata) -> String {
+/// What a file keeps under another name. The number alone is soon given to another one, so its birth counts too; or its size and
+/// time, where a layer over the file system gives what is changed there another birth.
+fn ids_of(meta: &Metadata) -> Vec<String> {
     let born = meta.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    format!("{} {} {}", meta.dev(), meta.ino(), born.map_or(0, |at| at.as_nanos()))
+    let place = format!("{} {}", meta.dev(), meta.ino());
+    let by_birth = format!("{place} {}", born.map_or(0, |at| at.as_nanos()));
+    let by_state = format!("{place} {} {}.{}", meta.size(), meta.mtime(), meta.mtime_nsec());
+    std::iter::once(by_birth).chain(meta.is_file().then_some(by_state)).collect()
 }
 
 /// The ids of these and of what is in them, up to a number of them. Lanes are no part of the checkout.
@@ -61,7 +65,7 @@ fn ids_below(dir: &Path, paths: &[RepoPath], lanes: &Path) -> Vec<String> {
     todo.iter()
         .filter(|path| *path != lanes)
         .filter_map(|p| p.symlink_metadata().ok())
-        .map(|m| id_of(&m))
+        .flat_map(|m| ids_of(&m))
         .collect()
 }
 
@@ -81,7 +85,7 @@ impl<'a> Yours<'a> {
         let paths: BTreeSet<&RepoPath> =
             before.files.iter().map(|file| &file.path).chain(&before.ignored).collect();
         let above = paths.iter().flat_map(|path| path.parents()).collect();
-        let ids = before.files.iter().filter_map(|file| file.id.as_deref());
+        let ids = before.files.iter().flat_map(|file| &file.ids).map(String::as_str);
         let ids = ids.chain(before.ignored_ids.iter().map(String::as_str)).collect();
         Yours { dir, before, paths, above, ids }
     }
@@ -97,7 +101,7 @@ impl<'a> Yours<'a> {
 
     fn is_known(&self, path: &RepoPath) -> bool {
         let meta = path.under(self.dir).symlink_metadata();
-        meta.is_ok_and(|meta| self.ids.contains(id_of(&meta).as_str()))
+        meta.is_ok_and(|meta| ids_of(&meta).iter().any(|id| self.ids.contains(id.as_str())))
     }
 
     /// Those that are not as they were, not there any more, or seen for the first time.
@@ -107,6 +111,8 @@ impl<'a> Yours<'a> {
             self.before.files.iter().filter(differs).map(|file| file.path.clone()).collect();
         let before: BTreeSet<&RepoPath> = self.before.files.iter().map(|file| &file.path).collect();
         out.extend(dirt.paths().into_iter().filter(|path| !before.contains(path) && self.holds(path)));
+        let is_gone = |path: &&RepoPath| path.under(self.dir).symlink_metadata().is_err();
+        out.extend(self.before.ignored.iter().filter(is_gone).cloned());
         out.into_iter().collect()
     }
 }

@@ -3,17 +3,14 @@
 //! All is done as a person would do it, with the index that is there and plain git, so that a kill at any moment leaves what a
 //! person's would: files that are staged, or a commit.
 
-use std::collections::BTreeSet;
-
 use super::in_place::branch_of;
 use super::in_place_before::Yours;
-use super::leftovers::unfit;
 use super::operation::operate_as;
 use super::{Error, Project};
 use crate::fault;
-use crate::git::{self, Dirt, Entry, Kind, Oid, RepoPath, Staged};
+use crate::git::{self, Dirt, Oid, RepoPath};
 use crate::store::records::{AnyLane, BeforeRecord, RunRecord, Step};
-use crate::store::{Header, Record};
+use crate::store::{Header, Record, new_id};
 
 /// What a run in the main checkout came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,9 +61,9 @@ pub(crate) fn end_in_place(
     Ok(end.out)
 }
 
-struct End<'a> {
-    project: &'a Project,
-    lane: &'a AnyLane,
+pub(super) struct End<'a> {
+    pub(super) project: &'a Project,
+    pub(super) lane: &'a AnyLane,
     run: &'a RunRecord,
     before: &'a BeforeRecord,
     yours: Yours<'a>,
@@ -79,21 +76,21 @@ impl<'a> End<'a> {
         End { project, lane, run, before, yours, out: InPlace::default() }
     }
 
-    fn remark(&mut self, text: String) {
+    pub(super) fn remark(&mut self, text: String) {
         self.out.remarks.push(text);
     }
 
-    fn status(&self) -> Result<Dirt, Error> {
+    pub(super) fn status(&self) -> Result<Dirt, Error> {
         Ok(git::status(&self.project.repo, &self.lane.path, true)?)
     }
 
     /// What was changed since the run began, by whomever, and is not committed.
-    fn own(&self, dirt: &Dirt) -> Vec<RepoPath> {
+    pub(super) fn own(&self, dirt: &Dirt) -> Vec<RepoPath> {
         dirt.paths().into_iter().filter(|path| !self.yours.holds(path)).collect()
     }
 
     /// Files of the user's that are staged, which they were not before.
-    fn staged_of_yours(&self, dirt: &Dirt) -> Vec<RepoPath> {
+    pub(super) fn staged_of_yours(&self, dirt: &Dirt) -> Vec<RepoPath> {
         dirt.staged().map(|entry| &entry.path).filter(|path| self.yours.holds(path)).cloned().collect()
     }
 
@@ -101,16 +98,11 @@ impl<'a> End<'a> {
         let (repo, dir, base) = (&self.project.repo, &self.lane.path, &self.lane.base);
         let (branch, head) = (branch_of(self.project, dir)?, repo.head_of(dir)?);
         let dirt = self.status()?;
-        let (mut own, touched) = (self.own(&dirt), self.yours.touched(&dirt));
-        self.out.changed = !own.is_empty() || !touched.is_empty() || head != Some(self.run.tip_before);
+        let touched = self.yours.touched(&dirt);
+        let (own, nested) = self.committable(&dirt);
+        self.out.changed =
+            !own.is_empty() || !nested.is_empty() || !touched.is_empty() || head != Some(self.run.tip_before);
         self.tell_of_yours(&touched);
-        let nested: Vec<RepoPath> = dirt
-            .entries
-            .iter()
-            .filter(|e| e.nested && own.contains(&e.path))
-            .map(|e| e.path.clone())
-            .collect();
-        own.retain(|path| !nested.contains(path));
         if !nested.is_empty() {
             let names = git::names(&nested);
             self.remark(format!("not committed, since they are repositories of their own: {names}"));
@@ -137,91 +129,6 @@ impl<'a> End<'a> {
         Ok(())
     }
 
-    /// Why nothing can be committed.
-    fn why_not(&self, dirt: &Dirt, own: &[RepoPath]) -> Result<Option<String>, Error> {
-        if let Some(open) = git::open_operation(&self.project.repo.git_dir_of(&self.lane.path)?) {
-            return Ok(Some(format!("a {} is under way there, so nothing is committed for it", open.what)));
-        }
-        let unmerged = dirt.unmerged();
-        if !unmerged.is_empty() {
-            let names = git::names(&unmerged);
-            return Ok(Some(format!("conflicts are open there, so nothing is committed for it: {names}")));
-        }
-        let why: Vec<String> = own.iter().filter_map(|path| unfit(self.project, self.lane, path)).collect();
-        Ok((!why.is_empty()).then(|| format!("what it changed is not committed: {}", why.join("; "))))
-    }
-
-    /// Stages and commits these. Where git refuses, the index says of them what it said before.
-    fn commit(&mut self, head: Oid, own: &[RepoPath], message: &str) -> Result<(), Error> {
-        let (repo, dir) = (&self.project.repo, &self.lane.path);
-        let before = Staged::read(repo, dir, own)?;
-        fault::point("in-place.looked");
-        let Err(e) = self.stage_and_commit(head, own, message) else { return self.look_at_commit(head) };
-        if repo.head_of(dir)? != Some(head) {
-            // That commit may hold what is staged here, and the old state of the index would take it back.
-            let was = head.short();
-            self.remark(format!(
-                "git failed, and HEAD has moved meanwhile, so the index is as it was left: git log {was}.. ({e})"
-            ));
-            return Ok(());
-        }
-        let put_back = before.put_back(repo, dir).err();
-        self.remark(format!("what it changed is not committed: {}; git refused: {e}", git::names(own)));
-        self.out.remarks.extend(put_back.map(|e| format!("what was staged for it is staged still: {e}")));
-        Ok(())
-    }
-
-    fn stage_and_commit(&mut self, head: Oid, own: &[RepoPath], message: &str) -> Result<(), Error> {
-        let (repo, dir) = (&self.project.repo, &self.lane.path);
-        git::stage(repo, dir, &self.unstaged(own)?)?;
-        fault::point("in-place.staged");
-        // What was a file a moment ago may be a folder with files of the user's by now.
-        let dirt = git::status(repo, dir, false)?;
-        let theirs = self.staged_of_yours(&dirt);
-        if !theirs.is_empty() {
-            let why = format!("files of yours would go with it: {}", git::names(&theirs));
-            return Err(Error::InPlace { why, help: String::new() });
-        }
-        let inside: Vec<RepoPath> = dirt
-            .entries
-            .iter()
-            .filter(|e| e.is_inside_submodule() && own.contains(&e.path))
-            .map(|e| e.path.clone())
-            .collect();
-        if !inside.is_empty() {
-            self.remark(format!(
-                "what it changed inside of submodules is not committed: {}",
-                git::names(&inside)
-            ));
-        }
-        // A time, or line endings, may be all that differed.
-        if !repo.index_is_at(dir, head)? {
-            git::commit_staged(repo, dir, message)?;
-            fault::point("in-place.committed");
-        }
-        Ok(())
-    }
-
-    /// Those of these that are not staged as they are. What was taken out of git stays out, with its file in its place.
-    fn unstaged(&self, own: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
-        let dirt = self.status()?;
-        let is_done = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, unstaged: false, .. });
-        let done: BTreeSet<&RepoPath> = dirt.entries.iter().filter(is_done).map(|e| &e.path).collect();
-        Ok(own.iter().filter(|path| !done.contains(path)).cloned().collect())
-    }
-
-    /// Says so where the commit is not on top of what was there: plain git waits for nobody.
-    fn look_at_commit(&mut self, head: Oid) -> Result<(), Error> {
-        let repo = &self.project.repo;
-        let tip = repo.head_of(&self.lane.path)?.filter(|tip| *tip != head);
-        if let Some(tip) = tip
-            && repo.require_commit(&format!("{tip}^")).ok() != Some(head)
-        {
-            self.remark(format!("somebody else committed at that moment too: git log {}..", head.short()));
-        }
-        Ok(())
-    }
-
     /// The command that shows what files were like before.
     fn as_they_were(&self, paths: &[RepoPath]) -> String {
         // What was ignored is in no snapshot.
@@ -239,8 +146,25 @@ impl<'a> End<'a> {
         }
     }
 
+    /// Gives refs to what the branch left behind where git's hook could make none.
+    fn keep_left_behind(&mut self) -> Result<(), Error> {
+        let (repo, layout) = (&self.project.repo, self.project.store.layout());
+        let note = layout.left_behind(&self.lane.name);
+        let text = match std::fs::read_to_string(&note) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(Error::io("read", &note)(e)),
+        };
+        for left in text.lines().filter_map(|line| Oid::from_hex(line.trim().as_bytes())) {
+            let name = format!("refs/proq/saved/{}-{}", self.lane.name, new_id());
+            repo.create_ref(&name, left, "git-proq: left behind in the main checkout")?;
+        }
+        std::fs::remove_file(&note).map_err(Error::io("remove", &note))
+    }
+
     /// Writes down how the branch went, unless changes of the user's are in that.
     fn note_way(&mut self) -> Result<(), Error> {
+        self.keep_left_behind()?;
         let (repo, branch, from) = (&self.project.repo, &self.lane.base, self.run.tip_before);
         let Some(to) = repo.branch_tip(branch)? else {
             self.out.changed = true;
@@ -277,9 +201,9 @@ impl<'a> End<'a> {
         }
         let (names, kept) = (git::names(&theirs), self.as_they_were(&theirs));
         self.remark(format!(
-            "changes of yours were committed: {names}{kept}; no undo could tell whose is what, but this leaves all files as they \
-             are: git reset {}",
-            from.short()
+            "changes of yours were committed: {names}{kept}; no undo could tell whose is what: git log --stat {}..{}",
+            from.short(),
+            to.short()
         ));
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use super::{Checkout, Error, Project, head, snaps};
 use crate::git::{Entry, RepoPath, stage_and_commit, status};
+use crate::interrupt::Asked;
 use crate::store::records::{LaneRecord, SnapRecord};
 use crate::store::{new_id, now};
 
@@ -50,7 +51,8 @@ pub(crate) fn commit_leftovers(
     if !why.is_empty() {
         return Err(Error::Leftover { name: lane.name.clone(), why });
     }
-    stage_and_commit(&project.repo, &lane.path, &paths, message)?;
+    let asked = Asked::listen();
+    stage_and_commit(&project.repo, &lane.path, &paths, message, &|| asked.is())?;
     Ok(Leftovers::Committed(paths.len()))
 }
 

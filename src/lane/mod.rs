@@ -21,6 +21,7 @@ mod head;
 mod history;
 mod in_place;
 mod in_place_before;
+mod in_place_commit;
 mod in_place_end;
 mod inbox;
 mod leftovers;

@@ -235,6 +235,11 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.before.toml"))
     }
 
+    /// The commits that a run in the main checkout left behind and that no ref could be made for then, a line each.
+    pub(crate) fn left_behind(&self, name: &str) -> PathBuf {
+        self.lane(name).join("left-behind")
+    }
+
     /// The name of the lane whose agent worked in the main checkout last.
     pub(crate) fn in_place(&self) -> PathBuf {
         self.root.join("in-place")

@@ -51,6 +51,7 @@ mod in_place_beside;
 #[cfg(target_os = "linux")]
 #[cfg(debug_assertions)]
 mod in_place_deaths;
+mod in_place_odd;
 #[cfg(target_os = "linux")]
 #[cfg(debug_assertions)]
 mod interleaved;

@@ -1,5 +1,7 @@
 //! Owns which refs an agent may not write: what is shared with others, and what is others'.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use super::hook::Hook;
@@ -118,8 +120,16 @@ fn own_branch(project: &Project, hook: &Hook<'_>, update: &Update<'_>, now: Opti
         return None;
     }
     let name = format!("{PROQ}saved/{}-{}", hook.record.lane, new_id());
-    let kept = project.repo.create_ref(&name, now, "git-proq: left behind in the main checkout");
-    kept.err().map(|e| format!("what branch {branch} would leave behind could not be kept: {e}"))
+    if project.repo.create_ref(&name, now, "git-proq: left behind in the main checkout").is_ok() {
+        return None;
+    }
+    // Where all refs have one lock, git holds it just now. What is noted gets its ref when the run ends.
+    let note = project.store.layout().left_behind(&hook.record.lane);
+    let noted = File::options().create(true).append(true).open(note).and_then(|mut file| {
+        writeln!(file, "{now}")?;
+        file.sync_all()
+    });
+    noted.err().map(|e| format!("what branch {branch} would leave behind could not be kept: {e}"))
 }
 
 /// Whose a branch is, as the beginning of a sentence; none if it is nobody's.

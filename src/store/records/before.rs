@@ -10,9 +10,9 @@ use crate::store::Record;
 pub(crate) struct FileBefore {
     /// Its path.
     pub(crate) path: RepoPath,
-    /// What it is the same file by, also under another name; none for one that was deleted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) id: Option<String>,
+    /// What it is known by, each, also under another name; nothing for one that was deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ids: Vec<String>,
     /// What changes when it is written to; nothing for a folder.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) state: String,
@@ -29,7 +29,7 @@ pub(crate) struct BeforeRecord {
     /// Files and folders that git ignored.
     #[serde(default)]
     pub(crate) ignored: Vec<RepoPath>,
-    /// What those files and folders are the same by, as far as there were not too many.
+    /// What those files and folders are known by, as far as there were not too many.
     #[serde(default)]
     pub(crate) ignored_ids: Vec<String>,
     /// What had changes, was deleted, or was unknown to git.
