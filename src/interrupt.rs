@@ -89,3 +89,26 @@ pub(crate) fn hear(mouth: &UnixStream) -> std::io::Result<Heard> {
     }
     Ok(heard)
 }
+
+/// Whether a signal asks this process to end, from the moment in which this was made. For one that has handlers of its own and
+/// cannot see to them meanwhile.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Asked {
+    flag: Arc<AtomicBool>,
+    _handlers: Heard,
+}
+
+impl Asked {
+    /// Looks from now on. Where no handler can be had, nobody is heard.
+    pub(crate) fn listen() -> Asked {
+        let flag = Arc::new(AtomicBool::new(false));
+        let handlers = SIGNALS.iter().filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok());
+        Asked { _handlers: Heard(handlers.collect()), flag }
+    }
+
+    /// Whether one came.
+    pub(crate) fn is(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+}

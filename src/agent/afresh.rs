@@ -4,7 +4,7 @@ use super::Error;
 use super::prompt::attachments;
 use crate::lane::{self, Project, told_at_work};
 use crate::store::Record;
-use crate::store::records::{AnyLane, LaneRecord, RunRecord};
+use crate::store::records::{AnyLane, RunRecord};
 
 /// How many commits are named.
 const COMMITS: usize = 50;
@@ -99,17 +99,17 @@ pub(super) fn text(project: &Project, lane: &AnyLane, first: &RunRecord, why: &s
     out.push_str(&format!(
         "\n\n# What has been done\n\nThis was begun in another conversation, which {why}. "
     ));
-    match lane.clone().with_tree() {
-        Ok(lane) => out.push_str(&in_its_tree(project, &lane)?),
-        Err(_) => out.push_str(&what_was_answered(project, lane, first)?),
+    match lane.commits_to() {
+        Some(branch) => out.push_str(&in_its_tree(project, lane, branch)?),
+        None => out.push_str(&what_was_answered(project, lane, first)?),
     }
     Ok(out)
 }
 
-/// What has come of it in a lane's branch and worktree.
-fn in_its_tree(project: &Project, lane: &LaneRecord) -> Result<String, Error> {
+/// What has come of it in the worktree, and on its branch.
+fn in_its_tree(project: &Project, lane: &AnyLane, branch: &str) -> Result<String, Error> {
     let mut out = "What it came to is in this worktree. Go on from there, and do nothing twice.\n".to_owned();
-    let tip = project.repo.branch_tip(&lane.place.branch)?.unwrap_or(lane.start);
+    let tip = project.repo.branch_tip(branch)?.unwrap_or(lane.start);
     let mut commits = project.repo.commits_on(tip, lane.start, &[], COMMITS)?;
     commits.reverse();
     if !commits.is_empty() {

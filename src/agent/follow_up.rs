@@ -1,6 +1,7 @@
 //! Owns what follows a run: other processes of this program, which this one does not wait for. They look whom the lane is in
 //! the way of now, and land it if it lands by itself.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -54,6 +55,9 @@ impl FollowUp {
 
     /// Starts it. The run lock is free by now, or the lane would look busy.
     pub(super) fn begin(self, project: &Project, lane: &AnyLane, exe: &Path) {
+        if lane.works_in_place() {
+            return land_what_waited(project, &lane.base, exe);
+        }
         if let Some(why) = self.failed {
             return lane::refuse_landing(project, lane, &why, Exit::Refused);
         }
@@ -72,6 +76,16 @@ impl FollowUp {
         if let Err(e) = land_by_itself(project, exe, Because::RunEnded(lock), names) {
             lane::refuse_landing(project, lane, &e.to_string(), Exit::Refused);
         }
+    }
+}
+
+/// Starts the landings of lanes that land by themselves, and could not while an agent worked where their base is checked out.
+fn land_what_waited(project: &Project, base: &str, exe: &Path) {
+    let waiting = lane::waiting_to_land(project, &BTreeSet::from([base]));
+    let names: Vec<String> = waiting.into_iter().map(|lane| lane.name).collect();
+    // What cannot be started comes after the next landing.
+    if !names.is_empty() {
+        drop(land_by_itself(project, exe, Because::Landing, &names));
     }
 }
 

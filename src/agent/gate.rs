@@ -22,7 +22,7 @@ const SHOWN: u64 = 6_000;
 /// The commands that a landing of the lane will ask: those of the settings, as far as they may run, and those of its task. None
 /// when there is nothing to land.
 pub(crate) fn checks_of(project: &Project, lane: &AnyLane) -> Result<Vec<String>, Error> {
-    if lane.purpose().is_some() {
+    if lane.only_looks() {
         return Ok(Vec::new());
     }
     let approvals = Approvals::read(&project.repo, &project.store)?;

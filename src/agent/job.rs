@@ -131,7 +131,7 @@ impl Job {
         asked: &Asked,
     ) -> Result<Job, Error> {
         let (program, args) = words.split_first().ok_or(Error::NoCommand)?;
-        if let Some(purpose) = asked.purpose {
+        if let Some(purpose) = asked.purpose.filter(|purpose| purpose.only_looks()) {
             let why = "takes an agent: nothing keeps a command of yours from changing things";
             return Err(Error::OnlyLooks { purpose: purpose.to_string(), why });
         }
@@ -145,7 +145,7 @@ impl Job {
             permission: Permission::default(),
             model: None,
             resume: None,
-            purpose: None,
+            purpose: asked.purpose,
             limits: limits(project, asked),
             in_window: asked.in_window,
             max_turns: None,
@@ -281,7 +281,7 @@ impl Job {
 
 /// What the agent may do. One that only looks may do no more than that, whatever the settings say.
 fn permission(settings: &Settings, asked: &Asked) -> Result<Permission, Error> {
-    let Some(purpose) = asked.purpose else {
+    let Some(purpose) = asked.purpose.filter(|purpose| purpose.only_looks()) else {
         return Ok(asked.permission.or(Permission::named(&settings.permission)).unwrap_or_default());
     };
     let why = match asked.permission {

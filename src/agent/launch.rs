@@ -168,6 +168,9 @@ fn order(
     exe: &Path,
     errand: Errand<'_>,
 ) -> Result<Order, Error> {
+    if lane.works_in_place() {
+        lane::go_on_in_place(project, lane)?;
+    }
     let (lane, outfit) = prepare(project, lane, job, exe, errand)?;
     Order::of(project, &lane, lane.attempt, outfit.words, outfit.env)
 }
@@ -206,7 +209,13 @@ fn start(
     // Held until it is written down that nothing has begun: it would seem to be the run of a dead supervisor meanwhile.
     let kept = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
     let mark = new_session()?;
+    let begun = match before.works_in_place() {
+        true => Some(lane::begin_in_place(project, before, before.attempt + 1)?),
+        false => None,
+    };
+    fault::point("launch.begun");
     let (lane, outfit) = prepare(project, before, job, exe, errand)?;
+    drop(begun);
     fault::point("launch.prepared");
     let mut start = Start::new(exe, project.repo.home())
         .args(["_supervise", "--lane"])

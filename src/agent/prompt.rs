@@ -35,9 +35,9 @@ pub(super) fn tell(
     if job.profile().bare {
         return Ok(Told { rules: None, prompt });
     }
-    let rules = match (lane.purpose(), lane.branch()) {
-        (Some(purpose), _) => rules_of_looking(project, lane, job, purpose),
-        (None, branch) => rules(project, lane, job, checks, branch.unwrap_or_default()),
+    let rules = match (lane.purpose(), lane.commits_to()) {
+        (Some(purpose), None) => rules_of_looking(project, lane, job, purpose),
+        (_, branch) => rules(project, lane, job, checks, branch.unwrap_or_default()),
     };
     if job.profile().capabilities.reads_system_prompt {
         return Ok(Told { rules: Some(rules), prompt });
@@ -61,13 +61,14 @@ pub(super) fn attachments(project: &Project, lane: &str) -> Result<String, Error
 
 fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch: &str) -> String {
     let settings = &project.settings;
-    let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
-    let mut out = format!(
-        "# Rules of this lane\n\nYou work in lane `{name}`: a git worktree of its own at {dir}, on branch `{branch}`, \
-         which is to land on `{base}`. Others work in other worktrees of this repository at the same time. Nobody can \
-         answer questions: decide, and say at the end what you decided.\n\n"
-    );
+    let mut out = where_it_works(lane, branch);
     let mut rule = |text: String| out.push_str(&format!("- {text}\n"));
+    if lane.works_in_place() {
+        rule(format!(
+            "Stay on `{branch}`. Commit nothing that you have not changed yourself, and take nothing back that is not yours: no \
+             `git add --all`, `git commit --all`, `git stash`, `git reset --hard`, `git clean` or `git checkout .`."
+        ));
+    }
     rule(
         "Stay in this worktree. Leave other worktrees and branches, the stash and git's settings alone."
             .to_owned(),
@@ -80,18 +81,9 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
             globs.join(", ")
         ));
     }
-    match job.permission {
-        Permission::Read => rule("Look only. Change no file and commit nothing.".to_owned()),
-        Permission::Edit | Permission::Full => {
-            let left = match settings.autocommit {
-                Autocommit::Never => "What is not committed will not land.",
-                _ => "What you cannot commit yourself is committed for you when you are done.",
-            };
-            rule(format!("Commit your work here, on this branch, one thing in each commit. {left}"));
-            if !settings.commit_style.trim().is_empty() {
-                rule(format!("Commit messages: {}", settings.commit_style.trim()));
-            }
-        }
+    rule(how_to_commit(project, lane, job));
+    if !settings.commit_style.trim().is_empty() && job.permission != Permission::Read {
+        rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
     if settings.context_warn.is_some() {
         rule(
@@ -109,7 +101,8 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
     if !checks.is_empty() {
         let lines: Vec<String> = checks.iter().map(|line| format!("- `{line}`\n")).collect();
         out.push_str(&format!(
-            "\nIt lands only when these commands succeed with it, at the top of the worktree. Run them before you end:\n\n{}",
+            "\n{} these commands succeed with it, at the top of the worktree. Run them before you end:\n\n{}",
+            if lane.works_in_place() { "It is well done when" } else { "It lands only when" },
             lines.concat()
         ));
     }
@@ -119,11 +112,41 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
     out
 }
 
+/// Where a run works, and beside whom.
+fn where_it_works(lane: &AnyLane, branch: &str) -> String {
+    let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
+    let place = if lane.works_in_place() {
+        format!(
+            "# Rules of this run\n\nYou work in the main checkout of a git repository at {dir}, on branch `{branch}` (this run is \
+             called `{name}`). People may have changes there that are not committed, and work there at the same time; others work in \
+             other worktrees."
+        )
+    } else {
+        format!(
+            "# Rules of this lane\n\nYou work in lane `{name}`: a git worktree of its own at {dir}, on branch `{branch}`, \
+             which is to land on `{base}`. Others work in other worktrees of this repository at the same time."
+        )
+    };
+    format!("{place} Nobody can answer questions: decide, and say at the end what you decided.\n\n")
+}
+
+fn how_to_commit(project: &Project, lane: &AnyLane, job: &Job) -> String {
+    if job.permission == Permission::Read {
+        return "Look only. Change no file and commit nothing.".to_owned();
+    }
+    let left = match project.settings.autocommit {
+        Autocommit::Never if lane.works_in_place() => "",
+        Autocommit::Never => " What is not committed will not land.",
+        _ => " What you cannot commit yourself is committed for you when you are done.",
+    };
+    format!("Commit your work here, on this branch, one thing in each commit.{left}")
+}
+
 /// What a run is told that comes to what it says.
 fn rules_of_looking(project: &Project, lane: &AnyLane, job: &Job, purpose: Purpose) -> String {
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
     let last = match purpose {
-        Purpose::Answer => {
+        Purpose::Answer | Purpose::InPlace => {
             "Your last message is the answer, and the only thing that is kept. Make it complete and plain; name the files \
              and lines that show it."
         }

@@ -177,6 +177,7 @@ impl Settle<'_> {
     fn by_evidence(&self) -> Result<Verdict, Error> {
         match self.lane.clone().with_tree() {
             Ok(lane) => self.by_commits(&lane),
+            Err(Purpose::InPlace) => self.by_changes(),
             Err(purpose) => self.by_answer(purpose),
         }
     }
@@ -194,8 +195,8 @@ impl Settle<'_> {
             Kept::Part => verdict.detail = Some(format!("its {purpose} is long; the log has all of it")),
             Kept::Nothing => {
                 let why = match purpose {
-                    Purpose::Answer => "it ended without an answer",
                     Purpose::Plan => "it ended without a plan",
+                    _ => "it ended without an answer",
                 };
                 return Ok(Verdict {
                     state: LaneState::Failed,
@@ -206,6 +207,40 @@ impl Settle<'_> {
             }
         }
         Ok(verdict)
+    }
+
+    /// What a run in the main checkout has to show is what is not as it was there.
+    fn by_changes(&self) -> Result<Verdict, Error> {
+        let mut verdict = self.how_it_ended();
+        let well = verdict.state == LaneState::Done;
+        let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, self.attempt))?;
+        let message = self.message();
+        let message = self.may_commit(well).then_some(message.as_str());
+        let found = lane::end_in_place(self.project, self.lane, &run, message)?;
+        if let Some(there) = found.astray {
+            let why = format!("the main checkout is on {there} now, and nothing was committed for it");
+            (verdict.state, verdict.class) = (LaneState::Failed, RunClass::Failed);
+            verdict.detail = Some(why);
+        } else if well && !found.changed {
+            verdict.state = LaneState::NoChange;
+        }
+        let parts: Vec<String> = verdict.detail.into_iter().chain(found.remarks).collect();
+        verdict.detail = (!parts.is_empty()).then(|| parts.join("; "));
+        Ok(verdict)
+    }
+
+    /// Whether what a run left is committed for it.
+    fn may_commit(&self, well: bool) -> bool {
+        match self.project.settings.autocommit {
+            Autocommit::Always => true,
+            Autocommit::Success => well,
+            Autocommit::Never => false,
+        }
+    }
+
+    /// The message of such a commit.
+    fn message(&self) -> String {
+        format!("{}\n\nLeft uncommitted by the agent of lane {}.\n", self.lane.title, self.lane.name)
     }
 
     /// What a run in a lane with a branch has to show is commits there.
@@ -228,16 +263,9 @@ impl Settle<'_> {
             let detail = Some("its session was ended while it was idle".to_owned());
             return Ok(Verdict { state: LaneState::Done, detail, ..verdict });
         }
-        let wanted = match self.project.settings.autocommit {
-            Autocommit::Always => true,
-            Autocommit::Success => well,
-            Autocommit::Never => false,
-        };
         let mut uncommitted = false;
-        if wanted {
-            let left = format!("Left uncommitted by the agent of lane {}.", lane.name);
-            let message = format!("{}\n\n{left}\n", lane.title);
-            match commit_leftovers(self.project, lane, &message) {
+        if self.may_commit(well) {
+            match commit_leftovers(self.project, lane, &self.message()) {
                 Ok(Leftovers::Nothing) => {}
                 // HEAD may have left the branch before.
                 Ok(Leftovers::Committed(_)) => {

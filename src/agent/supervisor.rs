@@ -251,7 +251,7 @@ impl Supervisor<'_> {
     /// What comes after a run, by what came of it. The verdict says so too.
     fn next(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
         // What was only looked at is nowhere but in the context that was full.
-        if verdict.class == RunClass::ContextFull && self.lane.purpose().is_some() {
+        if verdict.class == RunClass::ContextFull && self.lane.only_looks() {
             return Next::End;
         }
         if verdict.class == RunClass::ContextFull {
@@ -346,6 +346,13 @@ impl Supervisor<'_> {
         }
         let path = project.store.layout().run_record(&self.lane.name, attempt);
         let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;
+        if self.lane.works_in_place() {
+            return match lane::has_changed_in_place(project, &self.lane, &run) {
+                Ok(false) => Ok(run),
+                Ok(true) => Err("the main checkout is not as it was, and is not put back".to_owned()),
+                Err(e) => Err(e.to_string()),
+            };
+        }
         let Ok(lane) = self.lane.clone().with_tree() else { return Ok(run) };
         let why = format!("what run {attempt} of lane {} had done when it failed", lane.name);
         let kept = lane::put_back(project, &lane, run.tip_before, &why).map_err(|e| e.to_string())?;

@@ -295,7 +295,10 @@ impl Watch<'_> {
     fn signs(&self) -> Signs {
         let notes = std::fs::metadata(self.order.dir.join("STATUS.md"));
         Signs {
-            tip: self.lane.branch().and_then(|branch| self.project.repo.branch_tip(branch).ok().flatten()),
+            tip: self
+                .lane
+                .commits_to()
+                .and_then(|branch| self.project.repo.branch_tip(branch).ok().flatten()),
             notes: notes.and_then(|meta| meta.modified()).ok(),
         }
     }

@@ -99,7 +99,8 @@ fn wanted(project: &Project, lane: &AnyLane, all: bool) -> Result<bool, Failure>
     let Some(branch) = lane.branch() else {
         // What was said is worth something for as long as nobody says otherwise.
         let unsaid = matches!(state, LaneState::Failed | LaneState::Stalled | LaneState::Stopped);
-        return Ok(all && unsaid);
+        let over = lane.works_in_place() && !state.is_busy();
+        return Ok(all && (unsaid || over));
     };
     let gone = !lane.path.exists() || project.repo.branch_tip(branch)?.is_none();
     Ok(match state {

@@ -177,7 +177,8 @@ fn let_go(session: &Session, op: &Operation<'_>, lane: &AnyLane, why: Why) -> Re
     if !session.ui.json {
         let verb = if why == Why::Discard { "discarded" } else { "cleaned up" };
         session.ui.answer(format!("{verb} {}", lane.name));
-        session.ui.say(format!("what was said stays for a while: git proq show {past}"));
+        let what = if lane.only_looks() { "what was said stays" } else { "its record stays" };
+        session.ui.say(format!("{what} for a while: git proq show {past}"));
     }
     Ok(Gone {
         lane: lane.name.clone(),

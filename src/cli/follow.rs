@@ -53,7 +53,7 @@ pub(super) fn follow(session: &Session, project: &Project, lane: &AnyLane, job: 
         return Ok(say_landing(session, lane, job, &landing));
     }
     let lane = now;
-    if lane.purpose().is_some() {
+    if lane.only_looks() {
         return looking::say_end(session, project, &lane, job, state);
     }
     if session.ui.json {
@@ -67,7 +67,8 @@ pub(super) fn follow(session: &Session, project: &Project, lane: &AnyLane, job: 
 
 /// Says to programs what became of a lane that was to land.
 fn say_json(session: &Session, lane: &AnyLane, job: Option<&Job>, state: LaneState) {
-    if let Ok(lane) = lane.clone().with_tree() {
-        spawn::say_json(session, &lane, job, state);
+    match lane.clone().with_tree() {
+        Ok(lane) => spawn::say_json(session, &lane, job, state),
+        Err(_) => looking::say_json(session, lane, job, state, None),
     }
 }

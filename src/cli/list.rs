@@ -438,7 +438,7 @@ fn next_steps(board: &Board) -> Vec<String> {
             && board.views.iter().filter(|other| other.lane.group == v.lane.group).count() > 1
     };
     let rivals: Vec<&View> = board.views.iter().filter(is_rival).collect();
-    let said = |v: &&View| v.state == LaneState::Done && v.lane.purpose().is_some();
+    let said = |v: &&View| v.state == LaneState::Done && v.lane.only_looks();
     if let Some(view) = board.views.iter().find(said) {
         out.push(format!("git proq show {} prints what it came to", view.lane.name));
     }

@@ -1,4 +1,4 @@
-//! Owns `git proq spawn` in the modes `plan` and `answer`: a run that only looks, and saying what it came to.
+//! Owns `git proq spawn` in the modes `plan` and `answer`, a run that only looks, and `--in-place`; and saying what they came to.
 
 use std::path::{Path, PathBuf};
 
@@ -37,14 +37,15 @@ struct Answer<'a> {
     dry_run: bool,
 }
 
-/// Starts an agent that only looks.
+/// Starts an agent that has nothing of its own in the repository.
 pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
     refuse_what_builds(args, purpose)?;
     let project = session.project_to_change()?;
     let asked = Asked::read(session, &project, args)?;
-    let (Some(job), Some(prompt)) = (&asked.job, &asked.prompt) else { return Err(no_question().into()) };
+    let prompt = asked.prompt.as_ref().or(asked.words.as_ref());
+    let (Some(job), Some(prompt)) = (&asked.job, prompt) else { return Err(no_question(purpose).into()) };
     if prompt.trim().is_empty() {
-        return Err(no_question().into());
+        return Err(no_question(purpose).into());
     }
     let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
     let place = if args.isolated { Where::Apart(args.base.as_deref()) } else { Where::Main };
@@ -56,7 +57,8 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
     }
     let (lane, lock) = lane::create_look(&project, &plan, &asked.attached)?;
     spawn::remember(&project);
-    let lane = agent::launch(&project, &lane, lock, job, &resolve::this_program()?)?;
+    let launched = agent::launch(&project, &lane, lock, job, &resolve::this_program()?);
+    let lane = launched.map_err(|e| take_away(&project, &lane, e))?;
     if args.wait {
         return follow::follow(session, &project, &lane, Some(job));
     }
@@ -64,19 +66,50 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
         say_json(session, &lane, Some(job), lane.state, None);
         return Ok(Exit::Done);
     }
-    session.ui.answer(format!(
-        "lane '{}' for {}, looking at {}",
-        lane.name,
-        lane::with_article(purpose),
-        seen(&lane)
-    ));
-    session.ui.answer(format!("  {}", lane.path.display()));
-    session.ui.say(format!("{} looks there, and changes nothing", job.called()));
-    session.ui.hint(format!("wait for it: git proq wait {0}   read it then: git proq show {0}", lane.name));
+    say_started(session, &lane, job, purpose);
     Ok(Exit::Done)
 }
 
-fn no_question() -> Mistake {
+/// Takes a lane away whose run could not begin in the main checkout: nothing was changed then, and nothing is to be left of it.
+fn take_away(project: &Project, lane: &AnyLane, e: agent::Error) -> Failure {
+    let refused = matches!(&e, agent::Error::Lane(_));
+    if refused
+        && lane.works_in_place()
+        && let Err(e) = lane::forget_look(project, lane)
+    {
+        project.listener.warn(format!("lane '{}' is left: {e}", lane.name));
+    }
+    e.into()
+}
+
+fn say_started(session: &Session, lane: &AnyLane, job: &Job, purpose: Purpose) {
+    let name = &lane.name;
+    if !purpose.only_looks() {
+        session.ui.answer(format!("lane '{name}' works in the main checkout, on {}", seen(lane)));
+        session.ui.answer(format!("  {}", lane.path.display()));
+        session.ui.say(format!("{} works there; what it changes is committed when it is done", job.called()));
+        session.ui.hint(format!(
+            "follow it: git proq logs -f {name}   take it back then, by its number in: git proq op log"
+        ));
+        return;
+    }
+    session.ui.answer(format!(
+        "lane '{name}' for {}, looking at {}",
+        lane::with_article(purpose),
+        seen(lane)
+    ));
+    session.ui.answer(format!("  {}", lane.path.display()));
+    session.ui.say(format!("{} looks there, and changes nothing", job.called()));
+    session.ui.hint(format!("wait for it: git proq wait {name}   read it then: git proq show {name}"));
+}
+
+fn no_question(purpose: Purpose) -> Mistake {
+    if !purpose.only_looks() {
+        return Mistake::Missing {
+            what: "the agent needs a prompt",
+            example: "git proq spawn --in-place claude \"fix the typos\"",
+        };
+    }
     Mistake::Missing {
         what: "the agent needs a question",
         example: "git proq spawn claude --mode answer \"where is the tax computed?\"",
@@ -85,6 +118,7 @@ fn no_question() -> Mistake {
 
 /// Refuses flags that are about a lane that is to land.
 fn refuse_what_builds(args: &Spawn, purpose: Purpose) -> Result<(), Failure> {
+    let mode = if purpose.only_looks() { format!("--mode {purpose}") } else { "--in-place".to_owned() };
     let given = [
         ("--base", args.base.is_some() && !args.isolated),
         ("--onto", args.onto.is_some()),
@@ -97,7 +131,7 @@ fn refuse_what_builds(args: &Spawn, purpose: Purpose) -> Result<(), Failure> {
         ("--agents", args.agents.is_some()),
     ];
     match given.into_iter().find(|(_, given)| *given) {
-        Some((flag, _)) => Err(Mistake::NothingToLand { mode: purpose.to_string(), flag }.into()),
+        Some((flag, _)) => Err(Mistake::NothingToLand { mode, flag }.into()),
         None => Ok(()),
     }
 }
@@ -127,7 +161,8 @@ fn say_plan(session: &Session, plan: &LookPlan<'_>, job: &Job, purpose: Purpose,
         return;
     }
     session.ui.answer(format!("would make lane '{}' for {}", plan.name, lane::with_article(purpose)));
-    session.ui.answer(format!("  looks at  {} ({})", view.at, view.start.short()));
+    let does = if purpose.only_looks() { "looks at" } else { "works on" };
+    session.ui.answer(format!("  {does}  {} ({})", view.at, view.start.short()));
     session.ui.answer(format!("  in        {}", view.dir.display()));
     session.ui.answer(format!("  runs      {}", job.shown()));
     for file in attached {
@@ -135,7 +170,13 @@ fn say_plan(session: &Session, plan: &LookPlan<'_>, job: &Job, purpose: Purpose,
     }
 }
 
-fn say_json(session: &Session, lane: &AnyLane, job: Option<&Job>, state: LaneState, said: Option<String>) {
+pub(super) fn say_json(
+    session: &Session,
+    lane: &AnyLane,
+    job: Option<&Job>,
+    state: LaneState,
+    said: Option<String>,
+) {
     session.ui.object(Answer {
         lane: &lane.name,
         mode: lane.purpose().unwrap_or(Purpose::Answer),

@@ -32,9 +32,9 @@ pub enum Mistake {
         id: String,
     },
     /// A flag about landing, for a run that has nothing to land.
-    #[error("{flag} does not go with --mode {mode}, which makes nothing that could land; nothing was made")]
+    #[error("{flag} does not go with {mode}, which makes nothing that could land; nothing was made")]
     NothingToLand {
-        /// The mode.
+        /// The mode, as it was typed.
         mode: String,
         /// The flag.
         flag: &'static str,
@@ -173,6 +173,9 @@ impl Explain for Mistake {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Mistake::Missing { example, .. } => vec![format!("for example: {example}").into()],
+            Mistake::NothingToLand { mode, flag } if mode == "--in-place" => {
+                vec![format!("leave {flag} out, or have it done in a lane: leave {mode} out").into()]
+            }
             Mistake::NothingToLand { flag, .. } => {
                 vec![format!("leave {flag} out, or have it built: --mode build").into()]
             }

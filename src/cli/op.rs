@@ -203,6 +203,11 @@ fn ref_row(step: &Step) -> Option<RefRow> {
             };
             Some(RefRow { name, before: text(Some(*from)), after: text(Some(*to)) })
         }
+        Step::Worked { branch, from, to, .. } => Some(RefRow {
+            name: format!("refs/heads/{branch}"),
+            before: text(Some(*from)),
+            after: text(Some(*to)),
+        }),
         _ => None,
     }
 }
@@ -220,6 +225,14 @@ fn line_of(step: &Step) -> Option<String> {
                 RefMove::Switch { from, to } => format!("{from} -> {to}, "),
             };
             format!("{}: {moved}{} -> {}", dir.display(), from.short(), to.short())
+        }
+        Step::Worked { dir, branch, from, to } => {
+            format!(
+                "{}: {branch} {} -> {} while an agent worked there",
+                dir.display(),
+                from.short(),
+                to.short()
+            )
         }
         Step::Snap { id, .. } => format!("snapshot {id}: git proq snap show {id}"),
         Step::Clear { dir, snap } => format!("{}: changes set aside as {snap}", dir.display()),

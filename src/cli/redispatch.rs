@@ -186,6 +186,9 @@ fn ask_again(session: &Session, project: &Project, args: &Redispatch, purpose: P
     let (_, job) = same_task(session, project, &lane, args)?;
     let view = lane::today(project, &lane)?;
     let (base, start) = (view.at, view.start);
+    if lane.works_in_place() {
+        lane::refuse_in_place(project, &lane.name, &base)?;
+    }
     if !args.dry_run {
         let (lane, lock) = project.hold_any_idle(&lane.name)?;
         let lane = project.update_lane(&lane.name, |record| {
@@ -207,6 +210,14 @@ fn ask_again(session: &Session, project: &Project, args: &Redispatch, purpose: P
         return Ok(Exit::Done);
     }
     let (name, agent) = (&lane.name, &job.agent);
+    if lane.works_in_place() {
+        let starts = if args.dry_run { "would start" } else { "starts" };
+        let at = start.short();
+        session
+            .ui
+            .answer(format!("lane '{name}' {starts} {agent} afresh in the main checkout, on {base} ({at})"));
+        return Ok(Exit::Done);
+    }
     let asks = if args.dry_run { "would ask" } else { "asks" };
     session.ui.answer(format!("lane '{name}' {asks} {agent} anew, of {base} ({})", start.short()));
     if !args.dry_run {

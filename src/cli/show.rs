@@ -219,7 +219,10 @@ fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&Vie
 
 /// Where it works, what it has there, and what is to become of that.
 fn print_place(line: &dyn Fn(&str, &str), project: &Project, lane: &AnyLane, view: Option<&View>) {
-    if let Some(purpose) = lane.purpose() {
+    if lane.works_in_place() {
+        line("mode", "in-place: it works in the main checkout, there is nothing to land");
+        line("works on", &looking::seen(lane));
+    } else if let Some(purpose) = lane.purpose() {
         line("mode", &format!("{purpose}: it only looks, there is nothing to land"));
         line("looks at", &looking::seen(lane));
     } else {

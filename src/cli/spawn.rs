@@ -41,6 +41,10 @@ use crate::store::{Repositories, path_form};
 /// all that is kept: no branch, no worktree, nothing to land. `git proq show` prints it, with --wait this command does;
 /// `git proq send` asks on. With --isolated it looks at a commit instead, in a worktree that goes when its run ends.
 ///
+/// With --in-place the agent works in the main checkout, on the branch that is checked out there, one such run at a time and
+/// not while a preview is open. What it changes is committed there; files that had changes of yours stay uncommitted, and a copy
+/// of them as they were is kept. `git proq undo` takes its commits back, by the number in `git proq op log`.
+///
 /// With --tmux the agent is on its own screen in a window of tmux, where you can look at it and talk to it: `git proq attach`
 /// goes there. It does not end with your terminal. Its run is over when it ends.
 ///
@@ -97,6 +101,9 @@ pub(crate) struct Spawn {
     /// With --mode plan or answer, look in a worktree made for it, at --base or what is checked out here; it goes afterwards
     #[arg(long)]
     pub(crate) isolated: bool,
+    /// Work in the main checkout, on its branch, without a lane's own: for what cannot be had twice, like a database
+    #[arg(long, conflicts_with_all = ["mode", "isolated", "empty"])]
+    pub(crate) in_place: bool,
     /// What the agent's run is to be like
     #[command(flatten)]
     pub(crate) wishes: Wishes,
@@ -186,7 +193,7 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
-    if let Some(purpose) = args.mode.purpose() {
+    if let Some(purpose) = args.purpose() {
         return looking::run(session, args, purpose);
     }
     if args.isolated {
@@ -247,6 +254,11 @@ pub(super) fn remember(project: &Project) {
 }
 
 impl Spawn {
+    /// What it is for, if it is to have no branch of its own.
+    fn purpose(&self) -> Option<Purpose> {
+        if self.in_place { Some(Purpose::InPlace) } else { self.mode.purpose() }
+    }
+
     /// The same with the prompt as text, so that it is read once.
     pub(super) fn with_prompt_read(self) -> Result<Spawn, Failure> {
         match &self.file {
@@ -261,7 +273,7 @@ pub(super) struct Asked {
     pub(super) job: Option<Job>,
     pub(super) prompt: Option<String>,
     /// What a lane for a bare command line is named after.
-    words: Option<String>,
+    pub(super) words: Option<String>,
     /// Files that belong to the prompt.
     pub(super) attached: Vec<PathBuf>,
 }
@@ -303,7 +315,7 @@ impl Asked {
 
 /// What the run is to be like.
 fn asked_of(args: &Spawn) -> agent::Asked {
-    agent::Asked { purpose: args.mode.purpose(), ..args.wishes.asked_in(args.tmux) }
+    agent::Asked { purpose: args.purpose(), ..args.wishes.asked_in(args.tmux) }
 }
 
 /// The files to give along, each of which can be read and has a name of its own.

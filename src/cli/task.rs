@@ -64,7 +64,7 @@ struct Shown {
     title: String,
     /// What the run is for: `task`, or `conflict` where the lane's conflict is laid out.
     errand: &'static str,
-    /// What it is to come to: `build`, which means commits, `plan` or `answer`.
+    /// What it is to come to: `build`, which means commits in a lane, `in-place`, `plan` or `answer`.
     mode: String,
     prompt: String,
     /// None when there is nothing to land.
@@ -113,7 +113,10 @@ fn read(session: &Session) -> Done {
     };
     line("lane", &shown.lane);
     match &shown.branch {
-        Some(branch) => line("branch", &format!("{branch}, lands on {}", shown.base)),
+        Some(branch) if shown.mode == "build" => {
+            line("branch", &format!("{branch}, lands on {}", shown.base));
+        }
+        Some(branch) => line("branch", &format!("{branch}, in the main checkout")),
         None => line("mode", &format!("{}: look only; your last message is what is kept", shown.mode)),
     }
     for glob in &shown.scope {
@@ -148,7 +151,7 @@ fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
         report: ReportRecord::find(&layout.report(&lane.name))?,
         files: lane::attachments(project, &lane.name)?.iter().map(|file| path_form::text(file)).collect(),
         mode: lane.purpose().map_or_else(|| "build".to_owned(), |purpose| purpose.to_string()),
-        branch: lane.branch().map(str::to_owned),
+        branch: lane.commits_to().map(str::to_owned),
         lane: lane.name,
         title: lane.title,
         base: lane.base,

@@ -301,6 +301,19 @@ mod tests {
     }
 
     #[test]
+    fn the_page_about_hooks_names_every_event() {
+        let page = include_str!("../../hooks/README.md");
+        let names = include_str!("log.rs").lines().filter_map(|line| {
+            line.trim().strip_prefix("#[serde(rename = \"")?.split_once('"').map(|(name, _)| name)
+        });
+        let names: Vec<&str> = names.filter(|name| name.contains('.')).collect();
+        assert!(names.contains(&"lane.created") && names.contains(&"batch.ended"));
+        for name in names {
+            assert!(page.contains(&format!("\n| `{name}` | ")), "{name} is not on the page");
+        }
+    }
+
+    #[test]
     fn events_are_numbered_and_a_torn_line_is_passed_over() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::at(dir.path(), Listener::silent());

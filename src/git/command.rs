@@ -7,10 +7,17 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::{Error, Oid, injected};
+
+/// Whether what is waited for is unwanted by now.
+pub(crate) type Unwanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
 const KEPT: &[&str] = &[
@@ -170,13 +177,24 @@ impl Command {
     }
 
     /// Runs it to the end.
-    pub(crate) fn run(mut self) -> Result<Output, Error> {
+    pub(crate) fn run(self) -> Result<Output, Error> {
+        self.run_watched(None)
+    }
+
+    /// The same, but ends it, with all that it started, when it takes longer than that or `is_unwanted` by now. It must be one that
+    /// changes something: those have a process group of their own.
+    pub(super) fn run_within(self, limit: Duration, is_unwanted: Unwanted<'_>) -> Result<Output, Error> {
+        self.run_watched(Some(&Patience { limit, is_unwanted }))
+    }
+
+    fn run_watched(mut self, patience: Option<&Patience<'_>>) -> Result<Output, Error> {
         let input = self.input.take();
         if input.is_some() {
             self.inner.stdin(Stdio::piped());
         }
         let mut child = self.start()?;
-        let stdin = child.stdin.take();
+        let (stdin, group) = (child.stdin.take(), child.id());
+        let ended = AtomicBool::new(false);
         // Both pipes can fill up, so the input is written beside the reading.
         let output = std::thread::scope(|scope| {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
@@ -185,18 +203,26 @@ impl Command {
                     drop(stdin.write_all(&input));
                 });
             }
-            child.wait_with_output()
+            let (over, is_over) = mpsc::channel();
+            if let Some(patience) = patience {
+                let ended = &ended;
+                scope.spawn(move || ended.store(patience.watch(group, &is_over), Ordering::Relaxed));
+            }
+            let output = child.wait_with_output();
+            drop::<mpsc::Sender<()>>(over);
+            output
         })
         .map_err(|e| self.not_started(&e))?;
         let code = output.status.code().unwrap_or(-1);
         if self.accepted.contains(&code) {
             return Ok(Output { stdout: output.stdout, code });
         }
-        Err(Error::Command {
-            args: self.shown(),
-            status: in_words(output.status),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        })
+        let status = match ended.into_inner() {
+            true => "it was ended: it took too long, or this was to be stopped".to_owned(),
+            false => in_words(output.status),
+        };
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        Err(Error::Command { args: self.shown(), status, stderr })
     }
 
     /// Runs it, to be answered with the id of what it made.
@@ -263,6 +289,36 @@ impl Command {
             }
         }
         words.join(" ")
+    }
+}
+
+/// How long somebody waits for a program that runs what others wrote.
+struct Patience<'a> {
+    limit: Duration,
+    is_unwanted: Unwanted<'a>,
+}
+
+impl Patience<'_> {
+    /// How often it is looked whether somebody asks.
+    const GLANCE: Duration = Duration::from_millis(100);
+    /// How long it may take to tidy up.
+    const GRACE: Duration = Duration::from_secs(2);
+
+    /// Waits until it is over, or ends its group; whether it did that.
+    fn watch(&self, group: u32, is_over: &mpsc::Receiver<()>) -> bool {
+        let begin = Instant::now();
+        while begin.elapsed() < self.limit && !(self.is_unwanted)() {
+            if is_over.recv_timeout(Patience::GLANCE) != Err(RecvTimeoutError::Timeout) {
+                return false;
+            }
+        }
+        let Some(group) = i32::try_from(group).ok().and_then(Pid::from_raw) else { return false };
+        // It may end by itself at this moment.
+        let _asked = kill_process_group(group, Signal::TERM);
+        if is_over.recv_timeout(Patience::GRACE) == Err(RecvTimeoutError::Timeout) {
+            let _ended = kill_process_group(group, Signal::KILL);
+        }
+        true
     }
 }
 

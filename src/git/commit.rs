@@ -1,9 +1,11 @@
 //! Owns writing commits without a checkout, and committing named paths in one.
 
 use std::path::Path;
+use std::time::Duration;
 
 use gix::actor::Signature;
 
+use super::command::Unwanted;
 use super::path::nul_separated;
 use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
@@ -78,6 +80,43 @@ fn as_keeper(call: super::Command) -> super::Command {
     KEEPER.iter().fold(call, |call, (key, value)| call.env(key, value))
 }
 
+/// Stages exactly `paths` of a worktree, as they are there: added, changed or removed.
+pub(crate) fn stage(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    // Without a path git would take them all.
+    if paths.is_empty() {
+        return Ok(());
+    }
+    repo.git_in(dir)
+        .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
+        .env("GIT_LITERAL_PATHSPECS", "1")
+        .input(nul_separated(paths))
+        .changes()
+        .run()
+        .map(drop)
+}
+
+/// How long the repository's own hooks may take at a commit that nobody waits for in front of a terminal.
+const PATIENCE: Duration = Duration::from_mins(30);
+
+/// Commits what is staged in a worktree. The repository's own commit hooks run, as for any commit; they are ended when it
+/// `is_unwanted`. The message that a person may be writing there just now stays.
+pub(crate) fn commit_staged(
+    repo: &Repo,
+    dir: &Path,
+    message: &str,
+    is_unwanted: Unwanted<'_>,
+) -> Result<(), Error> {
+    let draft = repo.git_dir_of(dir)?.join("COMMIT_EDITMSG");
+    let former = std::fs::read(&draft);
+    let call = repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes();
+    let done = call.run_within(PATIENCE, is_unwanted).map(drop);
+    if let Ok(former) = former {
+        // The commit is what counts.
+        drop(std::fs::write(&draft, former));
+    }
+    done
+}
+
 /// Commits exactly `paths` of a worktree (added, changed or removed) on top of what is staged already.
 /// The repository's own commit hooks run, as for any commit.
 pub(crate) fn stage_and_commit(
@@ -85,14 +124,10 @@ pub(crate) fn stage_and_commit(
     dir: &Path,
     paths: &[RepoPath],
     message: &str,
+    is_unwanted: Unwanted<'_>,
 ) -> Result<(), Error> {
-    repo.git_in(dir)
-        .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
-        .env("GIT_LITERAL_PATHSPECS", "1")
-        .input(nul_separated(paths))
-        .changes()
-        .run()?;
-    repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes().run().map(drop)
+    stage(repo, dir, paths)?;
+    commit_staged(repo, dir, message, is_unwanted)
 }
 
 impl Repo {

@@ -48,6 +48,7 @@ mod scope;
 mod settings;
 mod snapshot;
 mod special;
+mod staged;
 mod stale;
 mod status;
 mod submodule;
@@ -68,7 +69,7 @@ pub(crate) use ahead::{Three, circumstances, look_ahead};
 pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
 pub(crate) use clear::{clear, renew};
 pub(crate) use command::{Command, Program};
-pub(crate) use commit::{NewCommit, stage_and_commit};
+pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use diff::{Change, FileLines, Side, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
@@ -98,7 +99,8 @@ pub(crate) use snapshot::{
     Snapshot, empty_folders, ignored, keep_index, prune_folders, take as take_snapshot, tracked_tree,
 };
 pub(crate) use special::LeftOut;
-pub(crate) use status::{Dirt, Entry, status, statuses};
+pub(crate) use staged::Staged;
+pub(crate) use status::{Dirt, Entry, Kind, status, statuses};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};
 pub(crate) use text_merge::Lines;
 pub(crate) use touched::{Touched, touched};

@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Whether only something inside a submodule differs, or which of its commits is checked out: that stays there with its
     /// folder, whatever the index says of it.
-    pub(super) fn is_inside_submodule(&self) -> bool {
+    pub(crate) fn is_inside_submodule(&self) -> bool {
         self.submodule && !matches!(self.kind, Kind::Tracked { staged: true, .. })
     }
 }
@@ -66,6 +66,11 @@ impl Dirt {
     /// Untracked files, embedded repositories included.
     pub(crate) fn untracked(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|e| e.kind == Kind::Untracked)
+    }
+
+    /// Paths that the index has otherwise than HEAD.
+    pub(crate) fn staged(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|e| matches!(e.kind, Kind::Tracked { staged: true, .. }))
     }
 
     /// Paths with conflict stages.

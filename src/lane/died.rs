@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use super::Project;
+use crate::store::Record;
+use crate::store::records::{AnyLane, BeforeRecord, RunRecord};
 
 /// What is said of it in any case.
 const DIED: &str = "its supervisor ended without a word";
@@ -15,10 +17,38 @@ const ADVICE: &str = "note: run with `RUST_BACKTRACE";
 
 /// What there is to say of the last run of a lane, by its name, whose supervisor has died.
 pub(crate) fn died(project: &Project, lane: &str) -> String {
-    match last_words(&project.store.layout().supervisor_log(lane)) {
-        Some(said) => format!("{DIED}; the last that it wrote: {said}"),
-        None => DIED.to_owned(),
+    let layout = project.store.layout();
+    let record = AnyLane::find(&layout.lane_record(lane)).ok().flatten();
+    let mut out = DIED.to_owned();
+    if let Some(lane) = record.filter(AnyLane::works_in_place) {
+        out.push_str(&what_is_there(project, &lane));
     }
+    if let Some(said) = last_words(&layout.supervisor_log(lane)) {
+        out.push_str(&format!("; the last that it wrote: {said}"));
+    }
+    out
+}
+
+/// What there is to say of a run in the main checkout: nobody has looked whose is what there.
+fn what_is_there(project: &Project, lane: &AnyLane) -> String {
+    let layout = project.store.layout();
+    let mut out = "; what it changed is in the main checkout as it left it".to_owned();
+    let run = RunRecord::find(&layout.run_record(&lane.name, lane.attempt)).ok().flatten();
+    let tip = project.repo.branch_tip(&lane.base).ok().flatten();
+    if let (Some(run), Some(tip)) = (run, tip)
+        && run.tip_before != tip
+    {
+        let (from, to) = (run.tip_before.short(), tip.short());
+        out.push_str(&format!(
+            "; {} has moved since it began, by whomever: git log --stat {from}..{to}",
+            lane.base
+        ));
+    }
+    let before = BeforeRecord::find(&layout.run_before(&lane.name, lane.attempt)).ok().flatten();
+    if let Some(snap) = before.and_then(|before| before.snap) {
+        out.push_str(&format!("; what was uncommitted before: git proq snap show {snap}"));
+    }
+    out
 }
 
 /// The end of what a supervisor wrote, in a line; none when it wrote nothing, or nothing that can be read.

@@ -68,6 +68,14 @@ pub enum Error {
         /// What it is for.
         purpose: Purpose,
     },
+    /// A run cannot work in the main checkout, or something else cannot while one does.
+    #[error("{why}; nothing was changed")]
+    InPlace {
+        /// Why, as a sentence.
+        why: String,
+        /// What helps.
+        help: String,
+    },
     /// Its agent is at work.
     #[error("the agent of lane '{name}' is running; nothing was changed")]
     Busy {
@@ -290,6 +298,7 @@ impl Error {
         match self {
             Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
             Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
+            Error::InPlace { help, .. } => vec![help.clone().into()],
             Error::SnapWaits { .. } => vec!["go back: git proq preview --back".into()],
             Error::NoWorktree { id } => vec![format!("name one: git proq -C DIR snap restore {id}").into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
@@ -424,6 +433,9 @@ impl Explain for Error {
                 vec![format!("did you mean '{similar}'?").into(), "see all: git proq list".into()]
             }
             Error::Unknown { similar: None, .. } => vec!["see all: git proq list".into()],
+            Error::NoTree { name, purpose: Purpose::InPlace } => {
+                vec![format!("see what it came to: git proq show {name}").into()]
+            }
             Error::NoTree { name, .. } => vec![format!("read it: git proq show {name}").into()],
             Error::Busy { name } => vec![
                 format!("wait for it: git proq wait {name}").into(),

@@ -192,7 +192,9 @@ fn switched(from: &Head, to: &Head, prefix: &str) -> String {
 pub(super) fn moved_branch(step: &Step) -> Option<(&str, Option<crate::git::Oid>, Option<crate::git::Oid>)> {
     match step {
         Step::Ref { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
-        Step::Tree { from, to, mv: RefMove::Branch(branch), .. } => Some((branch, Some(*from), Some(*to))),
+        Step::Tree { from, to, mv: RefMove::Branch(branch), .. } | Step::Worked { branch, from, to, .. } => {
+            Some((branch, Some(*from), Some(*to)))
+        }
         _ => None,
     }
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 
 use super::{Checkout, Error, Project, head, snaps};
 use crate::git::{Entry, RepoPath, stage_and_commit, status};
+use crate::interrupt::Asked;
 use crate::store::records::{LaneRecord, SnapRecord};
 use crate::store::{new_id, now};
 
@@ -34,17 +35,12 @@ pub(crate) fn commit_leftovers(
     let dirt = status(&project.repo, &lane.path, true)?;
     // A submodule with changes inside has nothing that a commit here could hold.
     let entries: Vec<&Entry> = dirt.entries.iter().filter(|e| !e.submodule).collect();
-    let mut why = Vec::new();
-    for path in dirt.unmerged() {
-        why.push(format!("{path} is unmerged"));
-    }
+    let mut why: Vec<String> = dirt.unmerged().iter().map(|path| format!("{path} is unmerged")).collect();
     for entry in &entries {
         if entry.nested {
             why.push(format!("{} is a repository of its own", entry.path));
-        } else if has_markers(lane, &entry.path) {
-            why.push(format!("{} holds conflict markers", entry.path));
-        } else if let Some(mib) = too_large(project, lane, &entry.path) {
-            why.push(format!("{} has {mib} MiB, more than agent.autocommit_limit", entry.path));
+        } else {
+            why.extend(unfit(project, lane, &entry.path));
         }
     }
     let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
@@ -55,7 +51,8 @@ pub(crate) fn commit_leftovers(
     if !why.is_empty() {
         return Err(Error::Leftover { name: lane.name.clone(), why });
     }
-    stage_and_commit(&project.repo, &lane.path, &paths, message)?;
+    let asked = Asked::listen();
+    stage_and_commit(&project.repo, &lane.path, &paths, message, &|| asked.is())?;
     Ok(Leftovers::Committed(paths.len()))
 }
 
@@ -75,14 +72,23 @@ pub(crate) fn copy_leftovers(project: &Project, lane: &LaneRecord, why: &str) ->
     Ok(taken.is_some())
 }
 
+/// Why a file must not be committed as it is.
+pub(super) fn unfit<P>(project: &Project, lane: &LaneRecord<P>, path: &RepoPath) -> Option<String> {
+    if has_markers(lane, path) {
+        return Some(format!("{path} holds conflict markers"));
+    }
+    let mib = too_large(project, lane, path)?;
+    Some(format!("{path} has {mib} MiB, more than agent.autocommit_limit"))
+}
+
 /// How many MiB a file has, if those are more than may be committed without anybody's leave: what is in history stays there.
-fn too_large(project: &Project, lane: &LaneRecord, path: &RepoPath) -> Option<u64> {
+fn too_large<P>(project: &Project, lane: &LaneRecord<P>, path: &RepoPath) -> Option<u64> {
     let limit = project.settings.autocommit_limit?;
     let meta = path.under(&lane.path).symlink_metadata().ok()?;
     (meta.is_file() && meta.len() > limit).then_some(meta.len() / (1024 * 1024))
 }
 
-fn has_markers(lane: &LaneRecord, path: &RepoPath) -> bool {
+fn has_markers<P>(lane: &LaneRecord<P>, path: &RepoPath) -> bool {
     let file = path.under(&lane.path);
     if !file.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() <= SEARCHED) {
         return false;

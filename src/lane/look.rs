@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::apart::close_apart;
 use super::create::{choose_name, hold_name, title_of};
+use super::in_place::refuse_in_place;
 use super::remove::file_away;
 use super::{Error, Name, Operation, Project, Why, effective_state};
 use crate::event;
@@ -111,10 +112,14 @@ pub(crate) fn today(project: &Project, lane: &AnyLane) -> Result<View, Error> {
 /// When there is nothing to look at, or the name is taken.
 pub(crate) fn plan_look<'a>(project: &Project, asked: NewLook<'a>) -> Result<LookPlan<'a>, Error> {
     let name = choose_name(project, asked.name.as_ref(), asked.prompt)?;
+    let in_place = asked.purpose == Purpose::InPlace;
     let view = match asked.place {
         Where::Apart(rev) => view_apart(project, project.look_dir(name.as_str()), rev)?,
         Where::Main => main_view(project)?,
     };
+    if in_place {
+        refuse_in_place(project, name.as_str(), &view.at)?;
+    }
     Ok(LookPlan { name, view, asked })
 }
 
@@ -164,6 +169,7 @@ pub(crate) fn with_article(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Plan => "a plan",
         Purpose::Answer => "an answer",
+        Purpose::InPlace => "work in the main checkout",
     }
 }
 
@@ -187,6 +193,21 @@ pub(crate) fn remove_look(op: &Operation<'_>, lane: &AnyLane, why: Why) -> Resul
     let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
     op.tell(event::Name::LaneRemoved, Some(&lane), format!("lane '{}' {done}", lane.name));
     Ok(past)
+}
+
+/// Takes one away that has not had a run yet, as if it had never been made.
+///
+/// # Errors
+/// When somebody else has it by now, or its records cannot be removed.
+pub(crate) fn forget_look(project: &Project, lane: &AnyLane) -> Result<(), Error> {
+    let layout = project.store.layout();
+    let _run = project.store.locks().take(&LockName::Run(lane.name.clone()))?;
+    let now = AnyLane::find(&layout.lane_record(&lane.name))?;
+    if now.is_none_or(|now| !now.is_same_lane(lane) || now.attempt > 0) {
+        return Ok(());
+    }
+    project.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' could not begin", lane.name));
+    Ok(layout.take_away(&layout.lane(&lane.name))?.finish()?)
 }
 
 /// Refuses one whose agent runs: nothing else can be lost of it.

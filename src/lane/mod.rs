@@ -19,6 +19,10 @@ mod expire;
 mod half_made;
 mod head;
 mod history;
+mod in_place;
+mod in_place_before;
+mod in_place_commit;
+mod in_place_end;
 mod inbox;
 mod leftovers;
 mod list;
@@ -63,12 +67,17 @@ pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
 pub(crate) use head::follow_head;
 pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
+pub(crate) use in_place::{
+    at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,
+    refuse_move_beside_in_place,
+};
+pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
 pub(crate) use look::{
-    LookPlan, NewLook, Where, answer_of, create_look, last_answer, plan_look, refuse_busy, remove_look,
-    today, with_article,
+    LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
+    remove_look, today, with_article,
 };
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};

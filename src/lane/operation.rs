@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::steps::{self, Applied};
-use super::{Checkout, Error, Project};
+use super::{Checkout, Error, Project, in_place};
 use crate::event;
 use crate::fault;
 use crate::git::{Oid, RefMove, Restored, Snapshot};
@@ -261,7 +261,7 @@ impl<'p> Operation<'p> {
 
     /// Takes one step.
     pub(crate) fn perform(&self, step: Step) -> Result<Applied, Error> {
-        self.stop_if_asked()?;
+        self.may_begin(std::slice::from_ref(&step))?;
         let n = self.plan(vec![step], false)?;
         self.take(n, |step, scratch| steps::apply(self, step, scratch))
     }
@@ -272,17 +272,21 @@ impl<'p> Operation<'p> {
         step: Step,
         work: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        self.stop_if_asked()?;
+        self.may_begin(std::slice::from_ref(&step))?;
         let n = self.plan(vec![step], false)?;
         self.take(n, |_, scratch| work(scratch).map(|()| Applied::Done)).map(drop)
     }
 
-    /// Ctrl-C is obeyed at the border of steps: an error takes everything back. Nothing stops the way back.
-    fn stop_if_asked(&self) -> Result<(), Error> {
+    /// Ctrl-C is obeyed at the border of steps: an error takes everything back. Nothing stops the way back. Where an agent works in
+    /// the main checkout, no step changes the files there.
+    fn may_begin(&self, steps: &[Step]) -> Result<(), Error> {
         if self.is_going_back() {
             return Ok(());
         }
         crate::interrupt::check()?;
+        for step in steps {
+            in_place::refuse_step_beside_in_place(self, step)?;
+        }
         // Whoever puts that right takes back what came after it too.
         if self.is_half_way() { Err(Error::Halfway) } else { Ok(()) }
     }
@@ -301,7 +305,7 @@ impl<'p> Operation<'p> {
     /// Takes steps that belong together: once the first has happened there is no way back, and the others follow, also
     /// after a crash. What one of them cannot do is said and does not keep the next from being done.
     pub(crate) fn forward(&self, all: Vec<Step>) -> Result<Applied, Error> {
-        self.stop_if_asked()?;
+        self.may_begin(&all)?;
         let count = all.len();
         let first = self.plan(all, true)?;
         let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::expire::{Old, Spare, Stays, What};
+use super::in_place::needs_snap;
 use super::{Error, Project};
 use crate::fault;
 use crate::git::{self, Snapshot};
@@ -99,7 +100,9 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
     for id in project.snap_ids()?.into_iter().filter(|id| *id < oldest) {
         match SnapRecord::find(&project.store.layout().snapshot(&id).join("snap.toml")) {
             Err(e) => old.stays.push(Stays::unreadable(id, &e)),
-            Ok(Some(SnapRecord { restored: Some(at), .. })) if at.is_older_than(project.settings.op_keep) => {
+            Ok(Some(SnapRecord { restored: Some(at), .. }))
+                if at.is_older_than(project.settings.op_keep) && !needs_snap(project, &id)? =>
+            {
                 old.spare.push(Spare { name: id, at, what: What::Snapshot });
             }
             Ok(_) => {}
@@ -113,7 +116,8 @@ pub(super) fn free(project: &Project, id: &str) -> Result<bool, Error> {
     let lock = project.store.locks().take(&LockName::Store)?;
     let dir = project.store.layout().snapshot(id);
     let Some(snap) = SnapRecord::find(&dir.join("snap.toml"))? else { return Ok(false) };
-    if !snap.restored.is_some_and(|at| at.is_older_than(project.settings.op_keep)) {
+    if !snap.restored.is_some_and(|at| at.is_older_than(project.settings.op_keep)) || needs_snap(project, id)?
+    {
         return Ok(false);
     }
     let name = SnapRecord::ref_name(id);

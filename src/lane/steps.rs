@@ -72,8 +72,8 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             write_record(project, step)?;
         }
         Step::Move { from, to } => rename(from, to)?,
-        // Their work is more than their data says; who plans them does it.
-        Step::Snap { .. } | Step::Worktree { .. } | Step::Resolve { .. } => {}
+        // Their work is more than their data says, who plans them does it; or it has been done.
+        Step::Snap { .. } | Step::Worktree { .. } | Step::Resolve { .. } | Step::Worked { .. } => {}
     }
     Ok(Applied::Done)
 }
@@ -96,7 +96,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
         }
-        Step::Anchor { .. } | Step::Snap { anew: true, .. } => Ok(()),
+        Step::Anchor { .. } | Step::Snap { anew: true, .. } | Step::Worked { .. } => Ok(()),
         Step::Tree { dir, from, to, mv } => op.transition(dir, *to, *from, mv.inverse()),
         Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
         Step::Snap { id, .. } => op.retire(id),
@@ -165,6 +165,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         return Ok(false);
     }
     let settled = match step {
+        Step::Worked { .. } => return Ok(true),
         Step::Ref { name, old, new } => {
             git::settle_ref(&project.repo, name, *new, scratch)?;
             return Ok(new != old && project.repo.ref_tip(name)? == *new);

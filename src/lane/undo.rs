@@ -1,5 +1,6 @@
 //! Owns taking operations of the log back, newest first, as one operation of its own: all of it, or nothing.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -85,11 +86,12 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
         _ => header.undoes.clone_from(&planned.numbers),
     }
     operate_as(project, header, |op| {
+        let held = RefCell::new(BTreeSet::new());
         for number in &planned.numbers {
             let Some(entry) = log.steps_of(*number) else {
                 return Err(UndoError::NoOperation { number: *number }.into());
             };
-            let back = TakeBack { op, entry, number: *number, force };
+            let back = TakeBack { op, entry, number: *number, force, held: &held };
             back.run()
                 .and_then(|()| auto_merge::take_off(op, entry.standing()))
                 .map_err(|e| UndoError::CannotUndo { number: *number, source: Box::new(e) })?;
@@ -110,6 +112,8 @@ struct TakeBack<'a, 'p> {
     entry: &'a Entry,
     number: u64,
     force: bool,
+    /// Lanes whose run locks are held: several operations may be about one.
+    held: &'a RefCell<BTreeSet<String>>,
 }
 
 impl TakeBack<'_, '_> {
@@ -126,7 +130,9 @@ impl TakeBack<'_, '_> {
         }
         if made.is_empty() {
             for name in self.lanes_that_move() {
-                self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
+                if self.held.borrow_mut().insert(name.clone()) {
+                    self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
+                }
             }
         } else {
             // What the making came after: an older lane of that name, which went for it.

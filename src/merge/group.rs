@@ -148,6 +148,7 @@ impl Work<'_, '_> {
     /// Stacks the lanes that may still land on their base as it is now, and checks what would land.
     fn prepare(&mut self, onto: &str, group: &[Candidate], pending: &mut Pending) -> Result<Prepared, Error> {
         let (request, project) = (self.request, self.op.project);
+        lane::refuse_move_beside_in_place(project, onto)?;
         let scratch = project.store.layout().scratch()?;
         let aside = match request.dry_run {
             true => Some(ThrowAway::new(&project.repo, &scratch.path().join("objects"))?),

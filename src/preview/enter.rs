@@ -32,6 +32,7 @@ pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
     project.lane(name)?;
     operate(project, "preview", |op| {
         let checkout = op.checkout(&main)?;
+        lane::refuse_beside_in_place(project)?;
         // As it is under the lock.
         let lane = project.lane(name)?;
         let desk = Desk::look(project, &main)?;

@@ -5,7 +5,7 @@ use super::desk::{self, Desk};
 use super::enter::tip_of;
 use super::leave::home_commit;
 use crate::git::{self, RepoPath};
-use crate::lane::Project;
+use crate::lane::{self, Project};
 
 /// What would be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub(crate) struct Plan {
 /// Plans showing a lane, or without one refreshing or leaving the open preview.
 pub(crate) fn plan(project: &Project, lane: Option<&str>) -> Result<Plan, Error> {
     let main = project.repo.require_main()?.to_owned();
+    lane::refuse_beside_in_place(project)?;
     let desk = Desk::look(project, &main)?;
     let open = desk::open_preview(project)?;
     let (lane, to, target) = match (lane, &open) {

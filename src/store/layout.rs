@@ -230,6 +230,21 @@ impl Layout {
         self.history().join(past).join("attachments")
     }
 
+    /// What is known of the main checkout from before a run worked there.
+    pub(crate) fn run_before(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.before.toml"))
+    }
+
+    /// The commits that a run in the main checkout left behind and that no ref could be made for then, a line each.
+    pub(crate) fn left_behind(&self, name: &str) -> PathBuf {
+        self.lane(name).join("left-behind")
+    }
+
+    /// The name of the lane whose agent worked in the main checkout last.
+    pub(crate) fn in_place(&self) -> PathBuf {
+        self.root.join("in-place")
+    }
+
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

@@ -46,6 +46,12 @@ mod histories;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
+mod in_place;
+mod in_place_beside;
+#[cfg(target_os = "linux")]
+#[cfg(debug_assertions)]
+mod in_place_deaths;
+mod in_place_odd;
 #[cfg(target_os = "linux")]
 #[cfg(debug_assertions)]
 mod interleaved;

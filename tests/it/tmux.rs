@@ -65,7 +65,7 @@ impl Screen {
     }
 
     /// Types the agent's last line.
-    fn types_last(&self, line: &str) {
+    pub fn types_last(&self, line: &str) {
         let _ = self.tmux(&["send-keys", "-t", "=proq-repo:x", "-l", line]).ok();
         let _ = self.tmux(&["send-keys", "-t", "=proq-repo:x", "Enter"]).ok();
     }

@@ -16,7 +16,7 @@ use super::hook::Hook;
 use super::said::each_line;
 use crate::event::{Event, Name};
 use crate::git::{self, RepoPath};
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::note::Listener;
 use crate::store::Layout;
 use crate::store::records::AnyLane;
@@ -103,7 +103,14 @@ pub(super) fn tell_of_files(project: &Project, lane: &AnyLane, attempt: u32, fen
 }
 
 fn elsewhere(project: &Project, lane: &AnyLane) -> Vec<Elsewhere> {
-    let main = project.repo.main_worktree().map(|top| Elsewhere { lane: None, top: top.to_owned() });
+    let main = project
+        .repo
+        .main_worktree()
+        .filter(|_| {
+            // Another run may be at work there.
+            !lane.works_in_place() && matches!(lane::at_work_in_place(project, None), Ok(None))
+        })
+        .map(|top| Elsewhere { lane: None, top: top.to_owned() });
     let others = project.lanes().unwrap_or_default().into_iter();
     let quiet = others.filter(|other| {
         other.name != lane.name && !other.state.is_claimed() && !other.state.is_over() && other.path.is_dir()

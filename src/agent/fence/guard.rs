@@ -1,5 +1,7 @@
 //! Owns which refs an agent may not write: what is shared with others, and what is others'.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 
 use super::hook::Hook;
@@ -54,6 +56,8 @@ pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<Str
 fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
     let name = update.name;
     let own = hook.record.branch.is_some() && name.strip_prefix(HEADS) == hook.record.branch.as_deref();
+    // The branch of the main checkout is others' too.
+    let own = own && !hook.record.in_place;
     let shared = name == STASH || name.starts_with(PROQ) || name.starts_with(HEADS);
     // `pack-refs` takes each ref's own file away once its value is in the packed one.
     let pruned =
@@ -88,13 +92,44 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
             "git-proq: say what should be done instead; that is what is kept".to_owned(),
         ]);
     };
+    if branch == Some(own.as_str()) {
+        return own_branch(project, hook, update, now).map(|what| vec![may_not(what)]);
+    }
     let what = match branch {
         None => format!("{} is git-proq's own", update.name),
         Some(branch) => whose(project, &hook.place, branch)?,
     };
-    let instead =
-        format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there");
+    let instead = match hook.record.in_place {
+        false => format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there"),
+        true => format!("git-proq: commit to {own} instead"),
+    };
     Some(vec![may_not(what), instead])
+}
+
+/// Why the branch of the main checkout may not be written so, as the beginning of a sentence. It may go anywhere, and what it
+/// leaves behind is kept; it may not go.
+fn own_branch(project: &Project, hook: &Hook<'_>, update: &Update<'_>, now: Option<Oid>) -> Option<String> {
+    let branch = update.name.strip_prefix(HEADS).unwrap_or(update.name);
+    if update.removes() {
+        return Some(format!("branch {branch} is that of the main checkout, and stays"));
+    }
+    let now = now?;
+    let follows =
+        Oid::from_hex(update.new).is_some_and(|new| project.repo.is_ancestor(now, new).unwrap_or(false));
+    if follows {
+        return None;
+    }
+    let name = format!("{PROQ}saved/{}-{}", hook.record.lane, new_id());
+    if project.repo.create_ref(&name, now, "git-proq: left behind in the main checkout").is_ok() {
+        return None;
+    }
+    // Where all refs have one lock, git holds it just now. What is noted gets its ref when the run ends.
+    let note = project.store.layout().left_behind(&hook.record.lane);
+    let noted = File::options().create(true).append(true).open(note).and_then(|mut file| {
+        writeln!(file, "{now}")?;
+        file.sync_all()
+    });
+    noted.err().map(|e| format!("what branch {branch} would leave behind could not be kept: {e}"))
 }
 
 /// Whose a branch is, as the beginning of a sentence; none if it is nobody's.

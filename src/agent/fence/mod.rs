@@ -50,7 +50,8 @@ impl Fence {
         let own_hooks = project.repo.hook_names(dir)?;
         let record = FenceRecord {
             lane: lane.name.clone(),
-            branch: lane.branch().map(str::to_owned),
+            branch: lane.commits_to().map(str::to_owned),
+            in_place: lane.works_in_place(),
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
             stash: project.repo.stash_entries(),

@@ -15,6 +15,9 @@ pub(crate) struct FenceRecord {
     /// Its branch, without `refs/heads/`; none when it only looks, and may write no branch at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) branch: Option<String>,
+    /// Whether that is the branch of the main checkout, which is others' too.
+    #[serde(default)]
+    pub(crate) in_place: bool,
     /// The git directory of the worktree that the run works in.
     #[serde(with = "crate::store::path_form")]
     pub(crate) git_dir: PathBuf,

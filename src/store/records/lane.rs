@@ -155,7 +155,7 @@ pub(crate) struct Tree {
     pub(crate) worktree_id: String,
 }
 
-/// What a lane that only looks is for.
+/// What a lane is for that has nothing of its own in the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -164,6 +164,15 @@ pub enum Purpose {
     Plan,
     /// To answer a question.
     Answer,
+    /// To do its task in the main checkout, on the branch that is checked out there.
+    InPlace,
+}
+
+impl Purpose {
+    /// Whether it changes nothing, and comes to what its agent says.
+    pub(crate) fn only_looks(self) -> bool {
+        self != Purpose::InPlace
+    }
 }
 
 impl fmt::Display for Purpose {
@@ -171,11 +180,12 @@ impl fmt::Display for Purpose {
         f.pad(match self {
             Purpose::Plan => "plan",
             Purpose::Answer => "answer",
+            Purpose::InPlace => "in-place",
         })
     }
 }
 
-/// A lane that only looks, and comes to what its agent says. Nothing in the repository is its own.
+/// A lane that is a guest in what others have: it only looks, and comes to what its agent says, or it works in the main checkout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Look {
     /// What for.
@@ -190,7 +200,7 @@ pub(crate) struct Look {
 pub(crate) enum Place {
     /// A branch and a worktree.
     Own(Tree),
-    /// Nothing: its agent looks at what others have.
+    /// Nothing: its agent looks at what others have, or works there.
     Look(Look),
 }
 
@@ -405,7 +415,25 @@ impl AnyLane {
         matches!(&self.place, Place::Look(look) if look.apart)
     }
 
-    /// What it only looks for, if it does no more than that.
+    /// The branch that its agent commits to; none when it only looks.
+    pub(crate) fn commits_to(&self) -> Option<&str> {
+        match &self.place {
+            Place::Own(tree) => Some(&tree.branch),
+            Place::Look(look) => Some(self.base.as_str()).filter(|_| !look.purpose.only_looks()),
+        }
+    }
+
+    /// Whether it comes to what its agent says, and changes nothing.
+    pub(crate) fn only_looks(&self) -> bool {
+        self.purpose().is_some_and(Purpose::only_looks)
+    }
+
+    /// Whether its agent works in the main checkout.
+    pub(crate) fn works_in_place(&self) -> bool {
+        self.purpose() == Some(Purpose::InPlace)
+    }
+
+    /// What it is for, if it has nothing of its own.
     pub(crate) fn purpose(&self) -> Option<Purpose> {
         match &self.place {
             Place::Own(_) => None,

@@ -41,6 +41,18 @@ pub(crate) enum Step {
         #[serde(rename = "move")]
         mv: RefMove,
     },
+    /// The branch of a worktree went from one commit to another while an agent worked there. This only says so.
+    Worked {
+        /// Its top folder.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+        /// The branch, without `refs/heads/`.
+        branch: String,
+        /// Where it was.
+        from: Oid,
+        /// Where it is.
+        to: Oid,
+    },
     /// A snapshot is taken.
     Snap {
         /// Its id.
