@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Format;
+use super::{BatchError, Format};
 use crate::explain::{Exit, Explain};
 
 /// A place in a file, as editors count.
@@ -210,6 +210,27 @@ pub enum Error {
     /// The repository cannot be looked at.
     #[error(transparent)]
     Git(#[from] crate::git::Error),
+    /// From a batch.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// From the store.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// From a lane.
+    #[error(transparent)]
+    Lane(#[from] crate::lane::Error),
+    /// From an agent.
+    #[error(transparent)]
+    Agent(#[from] crate::agent::Error),
+    /// From a landing.
+    #[error(transparent)]
+    Merge(#[from] crate::merge::Error),
+    /// From a preview.
+    #[error(transparent)]
+    Preview(#[from] crate::preview::Error),
+    /// From a program.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
 }
 
 impl Error {
@@ -275,6 +296,13 @@ impl Explain for Error {
             }
             Error::Empty { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
             Error::Git(error) => error.hints(),
+            Error::Batch(error) => error.hints(),
+            Error::Store(error) => error.hints(),
+            Error::Lane(error) => error.hints(),
+            Error::Agent(error) => error.hints(),
+            Error::Merge(error) => error.hints(),
+            Error::Preview(error) => error.hints(),
+            Error::Process(error) => error.hints(),
         }
     }
 
@@ -282,6 +310,13 @@ impl Explain for Error {
         match self {
             Error::NoFormat { .. } | Error::Several { .. } | Error::NoMilestones { .. } => Exit::Usage,
             Error::Git(error) => error.exit(),
+            Error::Batch(error) => error.exit(),
+            Error::Store(error) => error.exit(),
+            Error::Lane(error) => error.exit(),
+            Error::Agent(error) => error.exit(),
+            Error::Merge(error) => error.exit(),
+            Error::Preview(error) => error.exit(),
+            Error::Process(error) => error.exit(),
             _ => Exit::Refused,
         }
     }

@@ -2,6 +2,7 @@
 
 mod activity;
 mod approval;
+mod batched;
 mod check;
 mod conflict;
 mod fence;
@@ -18,6 +19,7 @@ mod trash;
 
 pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, Approved};
+pub(crate) use batched::{ForTask, InBatch};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
 pub(crate) use fence::FenceRecord;
