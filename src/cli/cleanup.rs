@@ -47,22 +47,7 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
         return tidy_batch(session, &project, asked, args);
     }
     let named = !args.lanes.is_empty();
-    if args.force && !named {
-        let what = "--force is for lanes or a batch that are named";
-        return Err(Mistake::Missing { what, example: "git proq cleanup payments --force" }.into());
-    }
-    let mut lanes = Vec::new();
-    if named {
-        for name in &args.lanes {
-            lanes.push(project.any_lane(name)?);
-        }
-    } else {
-        for lane in project.every_lane()? {
-            if wanted(&project, &lane, args.all)? {
-                lanes.push(lane);
-            }
-        }
-    }
+    let lanes = meant(&project, args)?;
     let mut answers = Vec::new();
     let mut exit = Exit::Done;
     let mut told = |name: &str, done: Result<Option<Gone>, Failure>| match done {
@@ -103,6 +88,27 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
         lane::expire(&project)?;
     }
     Ok(if exit == Exit::Done { stray_exit } else { exit })
+}
+
+/// The lanes that are named, or that are candidates.
+fn meant(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Failure> {
+    let mut lanes = Vec::new();
+    for name in &args.lanes {
+        lanes.push(project.any_lane(name)?);
+    }
+    if !args.lanes.is_empty() {
+        return Ok(lanes);
+    }
+    if args.force {
+        let what = "--force is for lanes or a batch that are named";
+        return Err(Mistake::Missing { what, example: "git proq cleanup payments --force" }.into());
+    }
+    for lane in project.every_lane()? {
+        if wanted(project, &lane, args.all)? {
+            lanes.push(lane);
+        }
+    }
+    Ok(lanes)
 }
 
 /// Removes what is left of a batch.

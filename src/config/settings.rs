@@ -51,6 +51,23 @@ pub(crate) struct Swarm {
     pub(crate) strategy: String,
 }
 
+impl Swarm {
+    /// Reads the values by their names.
+    fn of(text: &dyn Fn(&str) -> String) -> Swarm {
+        Swarm {
+            agent: Some(text("swarm.agent")).filter(|agent| !agent.is_empty()),
+            auto_merge: text("swarm.auto_merge") == "true",
+            budget: nano_dollars(&text("swarm.budget")).filter(|nanos| *nanos > 0),
+            max_attempts: text("swarm.max_attempts").parse().unwrap_or_default(),
+            max_parallel: text("swarm.max_parallel").parse().unwrap_or_default(),
+            mode: text("swarm.mode"),
+            on_merge_failure: text("swarm.on_merge_failure"),
+            on_task_failure: text("swarm.on_task_failure"),
+            strategy: text("swarm.strategy"),
+        }
+    }
+}
+
 /// Typed settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -191,17 +208,7 @@ impl Settings {
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
             abort_grace: Duration::from_secs(count("swarm.abort_grace")),
-            swarm: Swarm {
-                agent: Some(text("swarm.agent")).filter(|agent| !agent.is_empty()),
-                auto_merge: text("swarm.auto_merge") == "true",
-                budget: nano_dollars(&text("swarm.budget")).filter(|nanos| *nanos > 0),
-                max_attempts: text("swarm.max_attempts").parse().unwrap_or_default(),
-                max_parallel: text("swarm.max_parallel").parse().unwrap_or_default(),
-                mode: text("swarm.mode"),
-                on_merge_failure: text("swarm.on_merge_failure"),
-                on_task_failure: text("swarm.on_task_failure"),
-                strategy: text("swarm.strategy"),
-            },
+            swarm: Swarm::of(&text),
             areas: areas(&text("swarm.areas")),
             tasks: text("swarm.tasks"),
             trash_keep: days("trash.keep"),

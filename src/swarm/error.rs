@@ -234,6 +234,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error of another part that this is.
+    fn of_elsewhere(&self) -> Option<&dyn Explain> {
+        Some(match self {
+            Error::Git(error) => error,
+            Error::Batch(error) => error,
+            Error::Store(error) => error,
+            Error::Lane(error) => error,
+            Error::Agent(error) => error,
+            Error::Merge(error) => error,
+            Error::Preview(error) => error,
+            Error::Process(error) => error,
+            _ => return None,
+        })
+    }
+
     /// Something that is not as it has to be.
     pub(super) fn wrong(place: &Place, what: impl Into<String>, fix: impl Into<String>) -> Error {
         Error::Wrong { place: place.clone(), what: what.into(), fix: fix.into() }
@@ -295,29 +310,14 @@ impl Explain for Error {
                 vec![format!("look at what was done: git proq plan {}", shell(&words)).into()]
             }
             Error::Empty { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
-            Error::Git(error) => error.hints(),
-            Error::Batch(error) => error.hints(),
-            Error::Store(error) => error.hints(),
-            Error::Lane(error) => error.hints(),
-            Error::Agent(error) => error.hints(),
-            Error::Merge(error) => error.hints(),
-            Error::Preview(error) => error.hints(),
-            Error::Process(error) => error.hints(),
+            _ => self.of_elsewhere().map_or_else(Vec::new, Explain::hints),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
             Error::NoFormat { .. } | Error::Several { .. } | Error::NoMilestones { .. } => Exit::Usage,
-            Error::Git(error) => error.exit(),
-            Error::Batch(error) => error.exit(),
-            Error::Store(error) => error.exit(),
-            Error::Lane(error) => error.exit(),
-            Error::Agent(error) => error.exit(),
-            Error::Merge(error) => error.exit(),
-            Error::Preview(error) => error.exit(),
-            Error::Process(error) => error.exit(),
-            _ => Exit::Refused,
+            _ => self.of_elsewhere().map_or(Exit::Refused, Explain::exit),
         }
     }
 }

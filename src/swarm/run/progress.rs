@@ -1,5 +1,6 @@
 //! Owns the picture of a batch that people and programs are shown.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Serialize;
@@ -12,6 +13,12 @@ use crate::store::records::{LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record, now, write_cache};
 use crate::swarm::batch::{Batch, Line};
 use crate::swarm::schedule::{Fate, Left, Now, Outcome, PauseReason, State, Why};
+
+/// What the output of an agent is called that says nothing of itself.
+const PLAIN: &str = "text";
+
+/// How much of a log is looked at for its last line.
+const TAIL: u64 = 2_000;
 
 /// A batch at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -248,11 +255,14 @@ fn lanes_at_work(project: &Project, batch: &Batch) -> Vec<Lane> {
         }
         let layout = project.store.layout();
         let run = RunRecord::find(&layout.run_record(&lane.name, lane.attempt)).ok().flatten();
+        // Of one that says nothing of itself, what it wrote last.
+        let plain = run.as_ref().is_some_and(|run| run.dialect.as_deref() == Some(PLAIN));
+        let said = if plain { last_line(&layout.run_log(&lane.name, lane.attempt)) } else { None };
         let live = shown_live(&layout.run_live(&lane.name, lane.attempt));
         out.push(Lane {
             task: lane.batch.as_ref().map_or_else(String::new, |of| of.task.clone()),
             state,
-            step: doing.or_else(|| live.last_tool.clone()),
+            step: doing.or_else(|| live.last_tool.clone()).or(said),
             seconds: run.map_or(0, |run| now().since(run.started).as_secs()),
             cost_usd: live.cost.map(|cost| dollars(cost.nanos)),
             tokens: live.tokens,
@@ -260,6 +270,18 @@ fn lanes_at_work(project: &Project, batch: &Batch) -> Vec<Lane> {
         });
     }
     out
+}
+
+/// The last line of a log, of which only the end is read.
+fn last_line(log: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
+    Some(crate::harmless::line(line))
 }
 
 impl Runner<'_> {
