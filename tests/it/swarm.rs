@@ -103,3 +103,69 @@ fn each_task_starts_from_what_it_needs() {
         assert!(seen("bottom").lines().any(|file| file == name), "{}", seen("bottom"));
     }
 }
+
+#[test]
+fn a_task_folder_is_there_for_its_agent_and_never_lands() {
+    let sandbox = planned(DIAMOND);
+    sandbox.write("tasks/auth/AUTH-1-roles/PROMPT.md", "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n");
+    worker(
+        &sandbox,
+        "cat tasks/auth/AUTH-1-roles/PROMPT.md > $ROOT/read; echo half > tasks/auth/AUTH-1-roles/STATUS.md",
+    );
+    let out = sandbox.proq(&["swarm", "auth", "--agent", "worker", "-q"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    let read = std::fs::read_to_string(sandbox.root().join("read")).unwrap();
+    assert!(read.starts_with("# AUTH-1: Roles"), "{read}");
+    let files = sandbox.git(&["ls-tree", "-r", "--name-only", "proq/batch-20260102-030405"]);
+    assert_eq!(files, "a.txt\nauth-AUTH-1.txt");
+}
+
+#[test]
+fn the_agent_is_told_the_plans_words_and_where_it_stands() {
+    let plan = "format = 1\nsummary = \"A shop\"\nagent = \"worker\"\n[[group]]\ntheme = \"x\"\nprompt = \"Be brief.\"\n\
+                [[group.task]]\nid = \"one\"\ntitle = \"One\"\n[[group.task]]\nid = \"two\"\ntitle = \"Two\"\nprompt = \"Make it two.\"\nneeds = [\"one\"]\n";
+    let sandbox = planned(plan);
+    worker(&sandbox, "printf '%s' \"$1\" > $ROOT/told-$name");
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
+    insta::assert_snapshot!(std::fs::read_to_string(sandbox.root().join("told-two")).unwrap(), @r"
+    Make it two.
+
+    Be brief.
+
+    This is task `two` of a plan (A shop). Do this task and no other: others are at work on the rest of the plan. What it builds on is done and is here: `one`.
+    ");
+}
+
+#[test]
+fn the_doctor_names_what_is_left_of_batches_of_which_nothing_is_known() {
+    let sandbox = planned(DIAMOND);
+    worker(&sandbox, "[ $name != left ] || exit 1");
+    sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(4);
+    sandbox.assert_healthy();
+    let lane = sandbox.row("left");
+    assert_eq!(lane["batch"]["task"], "left", "{lane}");
+    assert_eq!(lane["batch"]["batch"], "20260102-030405");
+    sandbox.sh("rm .git/proq/batches/20260102-030405/batch.toml");
+    let said = sandbox.proq(&["doctor"]).stdout;
+    for what in [
+        "batches/20260102-030405 belongs to a batch that was never finished",
+        "lane 'left' is for left of batch 20260102-030405, of which nothing is known: nobody goes on with it",
+        "proq/batch-20260102-030405 is the branch of a batch of which nothing is known",
+    ] {
+        assert!(said.contains(what), "{said}");
+    }
+}
+
+#[test]
+fn how_far_it_is_can_be_had_in_a_file() {
+    let sandbox = planned(DIAMOND);
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--progress-file", "far.json"]).ok();
+    let far: serde_json::Value = serde_json::from_str(&sandbox.read("far.json")).unwrap();
+    assert_eq!(
+        (&far["schema"], &far["state"], &far["counts"]["landed"]),
+        (&1.into(), &"over".into(), &6.into())
+    );
+    let answer = sandbox.proq(&["status", "--json"]).json();
+    assert_eq!(answer["tasks"], far["tasks"]);
+}
