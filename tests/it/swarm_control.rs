@@ -133,17 +133,34 @@ fn two_batches_of_a_plan_never_run_a_task_at_the_same_time() {
 fn no_more_agents_run_than_are_allowed_over_all_batches() {
     let sandbox = planned(DIAMOND);
     sandbox.git(&["config", "proq.agent.maxRunning", "1"]);
-    worker(&sandbox, "mkdir $ROOT/alone || touch $ROOT/two-at-once; sleep 0.05; rmdir $ROOT/alone");
+    sandbox.pipe("go");
+    worker(
+        &sandbox,
+        "echo begins >> $ROOT/times; if [ $name = top ]; then cat $ROOT/go; fi; echo ends >> $ROOT/times",
+    );
     let other = DIAMOND.replace("id = \"", "id = \"o-").replace("needs = [\"", "needs = [\"o-");
     sandbox.write("other.toml", &other.replace("\", \"", "\", \"o-"));
-    for plan in ["plan.toml", "other.toml"] {
+    let begin = |plan: &str| {
         let out = sandbox.proq(&["swarm", plan, "--detach", "-q"]);
         assert_eq!(out.code, 0, "{}", out.stderr);
-    }
-    let state = |id: &str| sandbox.proq(&["status", id, "--json"]).json()["why"].clone();
-    wait_until("both", || ["20260102-030405", "20260102-030405-2"].iter().all(|id| state(id) == "complete"));
-    assert!(!sandbox.root().join("two-at-once").exists());
-    assert_eq!(ran(&sandbox).len(), 12);
+    };
+    begin("plan.toml");
+    wait_until("the first task to be at work", || task(&sandbox, "top")["state"] == "running");
+    begin("other.toml");
+    let status = |id: &str| sandbox.proq(&["status", id, "--json"]).json();
+    // It would have begun its first tasks with this.
+    let log = sandbox.repo.join(".git/proq/batches/20260102-030405-2/log.jsonl");
+    wait_until("the other one to see that there is no room", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.contains("\"event\":\"slots\",\"room\":0") && text.contains("\"event\":\"begun\"")
+    });
+    assert_eq!(status("20260102-030405-2")["tasks"][0]["state"], "queued");
+    sandbox.tell("go");
+    wait_until("both", || {
+        ["20260102-030405", "20260102-030405-2"].iter().all(|id| status(id)["why"] == "complete")
+    });
+    let times = std::fs::read_to_string(sandbox.root().join("times")).unwrap();
+    assert_eq!(times, "begins\nends\n".repeat(12), "two at once");
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn a_task_that_fails_is_taken_back_and_set_aside_and_what_shares_its_lane_goes_o
     sandbox.git(&["config", "proq.swarm.maxAttempts", "2"]);
     worker(
         &sandbox,
-        "echo $PROQ_LANE >> $ROOT/lanes; if [ $name = two ]; then echo half > half.txt; git add -A; git commit -qm half; echo more > more.txt; exit 3; fi",
+        "echo $PROQ_LANE >> $ROOT/lanes; ls > $ROOT/seen-$name; if [ $name = two ]; then echo half > half.txt; git add -A; git commit -qm half; echo more > more.txt; exit 3; fi",
     );
     let out = sandbox.proq(&["swarm", "plan.toml", "--waves"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
@@ -114,6 +114,8 @@ fn a_task_that_fails_is_taken_back_and_set_aside_and_what_shares_its_lane_goes_o
     assert_eq!(sandbox.sh("sort -u $ROOT/lanes").lines().count(), 1, "they share a lane");
     let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
     assert_eq!(files, "a.txt\none.txt\nthree.txt");
+    let seen = std::fs::read_to_string(sandbox.root().join("seen-three")).unwrap();
+    assert_eq!(seen, "a.txt\none.txt\n", "what failed was taken off the lane before");
     // Nothing that it did is lost.
     let saved =
         sandbox.sh("git for-each-ref --format='%(refname)' refs/proq/saved/ | xargs git log --format=%s");
