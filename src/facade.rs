@@ -207,6 +207,7 @@ impl Proq {
                 scope: asked.scope.clone(),
                 auto_merge: asked.auto_merge,
                 group: None,
+                batch: None,
             },
         )?;
         let created = lane::create(project, &plan)?;

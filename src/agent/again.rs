@@ -33,6 +33,11 @@ impl Patience {
         }
     }
 
+    /// The same for a run of a batch, which tries again itself: what is only waited for is waited for here.
+    pub(super) fn of_batch(self) -> Patience {
+        Patience { crash: 0, ..self }
+    }
+
     /// How long to wait before the next try, when `former` runs of this task in a row have ended as they did, the last of them
     /// last. None when it is not tried again. Tries of each kind are counted apart.
     pub(super) fn wait(&self, former: &[RunClass]) -> Option<Duration> {

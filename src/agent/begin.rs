@@ -38,18 +38,23 @@ pub(super) fn note_start(
     Ok(lane)
 }
 
-/// Takes the lock over from standard input, which becomes empty: the agent must not inherit it.
-pub(super) fn adopt_lock(project: &Project, name: &str) -> Result<Guard, Error> {
+/// Takes a lock over from standard input, which becomes empty: no agent must inherit it.
+pub(crate) fn adopt_lock(project: &Project, name: &LockName) -> Result<Guard, Error> {
     let failed = |source| process::Error::Start { program: "the supervisor".into(), source };
     let stdin = std::io::stdin().as_fd().try_clone_to_owned().map_err(failed)?;
     let null = File::open("/dev/null").map_err(failed)?;
     rustix::stdio::dup2_stdin(&null).map_err(|e| failed(e.into()))?;
-    Ok(project.store.locks().adopt(&LockName::Run(name.to_owned()), File::from(stdin)))
+    Ok(project.store.locks().adopt(name, File::from(stdin)))
 }
 
 /// Answers the starter, if it listens still, that its agent does not run, and why.
 pub(crate) fn answer_not_begun(why: &dyn std::error::Error) {
     say(&with_causes(why));
+}
+
+/// Answers the starter that all is well.
+pub(crate) fn answer_begun() {
+    say(super::launch::STARTED);
 }
 
 /// Answers the starter and lets go of the pipe, so that it does not wait for the agent's end.

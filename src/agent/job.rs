@@ -13,7 +13,7 @@ use super::window;
 use crate::config::Settings;
 use crate::lane::Project;
 use crate::process;
-use crate::store::records::{Purpose, RunLimits};
+use crate::store::records::{ForTask, Purpose, RunLimits};
 
 /// What a run is to be like, as far as somebody has said so.
 #[derive(Debug, Clone, Default)]
@@ -58,6 +58,8 @@ pub(crate) struct Job {
     pub(super) talk: Option<u32>,
     /// The messages of the lane's inbox that are in what it is told.
     pub(super) tells: Vec<String>,
+    /// The task of a batch that it is for.
+    pub(super) batch: Option<ForTask>,
     program: PathBuf,
     profile: Profile,
     /// The user's own arguments, in place of the profile's.
@@ -115,6 +117,7 @@ impl Job {
             max_turns: max_turns.filter(|_| profile.takes("max_turns")),
             talk: None,
             tells: Vec::new(),
+            batch: None,
             program,
             profile,
             own,
@@ -151,6 +154,7 @@ impl Job {
             max_turns: None,
             talk: None,
             tells: Vec::new(),
+            batch: None,
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
             own: Some(args.to_vec()),
@@ -165,6 +169,11 @@ impl Job {
     /// The same with these messages of the lane's inbox in what it is told.
     pub(super) fn telling(self, tells: Vec<String>) -> Job {
         Job { tells, ..self }
+    }
+
+    /// The same for a task of a batch.
+    pub(crate) fn for_task(self, batch: Option<ForTask>) -> Job {
+        Job { batch, ..self }
     }
 
     /// The agent as a sentence names it.

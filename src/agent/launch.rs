@@ -194,7 +194,7 @@ fn job_like(
         ..Asked::default()
     };
     let job = Job::agent(project, &run.agent, text, project.repo.home(), &asked)?;
-    Ok(job.in_talk(run.talk()))
+    Ok(job.in_talk(run.talk()).for_task(run.batch.clone()))
 }
 
 fn start(
@@ -228,7 +228,7 @@ fn start(
     for (key, value) in &outfit.env {
         start = start.env(key, value);
     }
-    let heard = hear(start, &log);
+    let heard = hear(start, &log, "supervisor");
     fault::point("launch.heard");
     let done = match heard {
         None => Ok(project.any_lane(&lane.name)?),
@@ -326,11 +326,13 @@ fn record_of(
         account: Account { session: outfit.session.clone(), model: job.model.clone(), ..Account::default() },
         totals: None,
         limits: job.limits,
+        batch: job.batch.clone(),
     })
 }
 
-/// Starts the supervisor and listens for its first line. Why the agent does not run, if it does not.
-fn hear(start: Start, log: &Path) -> Option<String> {
+/// Starts a process that goes on by itself and listens for its first line. Why it does not do what it is for, if it does not;
+/// `who` it is and where it writes its errors is said then.
+pub(crate) fn hear(start: Start, log: &Path, who: &str) -> Option<String> {
     let mut child = match start.spawn_talking() {
         Ok(child) => child,
         Err(e) => return Some(e.to_string()),
@@ -343,9 +345,8 @@ fn hear(start: Start, log: &Path) -> Option<String> {
         STARTED => None,
         // Its output ends with it.
         "" => {
-            let how =
-                child.wait().map(|status| format!("its supervisor ended early, with {}", Ended::of(status)));
-            let how = how.unwrap_or_else(|e| format!("its supervisor ended early: {e}"));
+            let how = child.wait().map(|status| format!("its {who} ended early, with {}", Ended::of(status)));
+            let how = how.unwrap_or_else(|e| format!("its {who} ended early: {e}"));
             Some(lane::last_words(log).map_or_else(|| how.clone(), |said| format!("{how}: {said}")))
         }
         said => Some(said.to_owned()),

@@ -43,6 +43,8 @@ pub(super) struct Order {
     pub(super) may_try_again: bool,
     /// Whether it is in a window, in front of a person.
     pub(super) in_window: bool,
+    /// Whether it is for a task of a batch, which has its own way with failures.
+    pub(super) of_batch: bool,
     /// The conversation that it belongs to.
     pub(super) talk: u32,
     /// The messages that it tells: nobody else may until it has started.
@@ -92,6 +94,7 @@ impl Order {
             can_be_sent_to,
             may_try_again,
             in_window: run.interactive,
+            of_batch: run.batch.is_some(),
             talk: run.talk(),
             taken: Cell::default(),
             before: counted_before(project, lane, &run)?,

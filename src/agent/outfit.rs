@@ -104,8 +104,19 @@ pub(super) fn prepare(
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
     env.push(("PROQ_TASK_FILE".to_owned(), task.into()));
+    env.extend(of_task(job));
     env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up(&lane.name, attempt).into()));
     Ok(Outfit { words: job.words(&values), env, session })
+}
+
+/// What a run of a batch finds of its task.
+fn of_task(job: &Job) -> Vec<(String, OsString)> {
+    let Some(of) = &job.batch else { return Vec::new() };
+    vec![
+        ("PROQ_BATCH".to_owned(), of.batch.clone().into()),
+        ("PROQ_TASK".to_owned(), of.task.clone().into()),
+        ("PROQ_TASK_ATTEMPT".to_owned(), of.attempt.to_string().into()),
+    ]
 }
 
 /// What a run is told. What was said in place of the lane's task is kept as it was said.

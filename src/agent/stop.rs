@@ -30,6 +30,26 @@ pub(crate) fn stop(project: &Project, name: &str) -> Result<AnyLane, Error> {
     }
 }
 
+/// How often a supervisor is asked that is to give no grace.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// The same without grace: a supervisor that is asked again while it waits for its agent ends that at once.
+///
+/// # Errors
+/// As [`stop`].
+pub(crate) fn stop_at_once(project: &Project, name: &str) -> Result<AnyLane, Error> {
+    let until = Instant::now() + MARGIN;
+    let lock = LockName::Run(name.to_owned());
+    while settled_state(project, name, until)? == LaneState::Running && Instant::now() < until {
+        ask_watcher(project, &project.any_lane(name)?)?;
+        std::thread::sleep(AGAIN);
+        if !project.store.locks().is_held(&lock)? {
+            return Ok(project.any_lane(name)?);
+        }
+    }
+    stop(project, name)
+}
+
 /// The state once it is not `starting` any more: only then is it on record who watches the run.
 fn settled_state(project: &Project, name: &str, until: Instant) -> Result<LaneState, Error> {
     loop {

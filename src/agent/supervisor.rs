@@ -22,8 +22,8 @@ use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
 use crate::lane::{self, Inbox, Project, Traces};
-use crate::store::Record;
 use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
+use crate::store::{LockName, Record};
 use crate::{event, process};
 
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
@@ -46,7 +46,7 @@ pub(crate) fn supervise(
 ) -> Result<(), Error> {
     process::leave_session();
     process::adopt_orphans();
-    let lock = adopt_lock(project, name)?;
+    let lock = adopt_lock(project, &LockName::Run(name.to_owned()))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -265,7 +265,9 @@ impl Supervisor<'_> {
             return Next::End;
         }
         self.former.push(verdict.class);
-        match Patience::of(&self.project.settings).wait(&self.former) {
+        let patience = Patience::of(&self.project.settings);
+        let patience = if order.of_batch { patience.of_batch() } else { patience };
+        match patience.wait(&self.former) {
             None => Next::End,
             Some(wait) => {
                 let again = format!("{}; it is tried again in {} s", verdict.class, wait.as_secs());

@@ -74,6 +74,11 @@ pub(crate) enum Command {
     Resolve(super::resolve::Resolve),
     Plan(super::plan::PlanArgs),
     Deps(super::deps::Deps),
+    Swarm(super::swarm::Swarm),
+    Status(super::status::Status),
+    Pause(super::control::Pause),
+    Resume(super::control::Resume),
+    Abort(super::control::Abort),
     Undo(Undo),
     Op(Op),
     Snap(Snap),
@@ -93,6 +98,8 @@ pub(crate) enum Command {
     Demo(super::demo::Demo),
     #[command(name = "_supervise", hide = true)]
     Supervise(super::supervise::Supervise),
+    #[command(name = "_swarm", hide = true)]
+    Scheduler(super::swarm::Scheduler),
     #[command(name = "_pane", hide = true)]
     Pane(super::pane::Pane),
     #[command(name = "_acp", hide = true)]

@@ -2,14 +2,16 @@
 
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
 
-use super::complete::any_lane_names;
+use super::complete::{any_lane_names, batch_names};
 use super::discard::{Answer, Gone, kept, make_ready, take_away};
-use super::{Done, Failure, Session, report};
+use super::{Done, Failure, Mistake, Session, report};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Why, effective_state, operate};
 use crate::store::records::{AnyLane, LaneState};
+use crate::swarm;
 
 /// Tidy up lanes that are done with
 ///
@@ -28,9 +30,12 @@ pub(crate) struct Cleanup {
     /// Also lanes that changed nothing, failed ones without work, and those that came to no answer
     #[arg(long, conflicts_with = "lanes")]
     pub(crate) all: bool,
-    /// Remove the named lanes whatever is in them, saving it all first
-    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
+    /// Remove the named lanes, or the batch, whatever is in them, saving it all first
+    #[arg(long, short, conflicts_with = "all")]
     pub(crate) force: bool,
+    /// The lanes and the branch of this batch, with everything in them saved; what has landed on its branch has to be on its base
+    #[arg(long, value_name = "BATCH", conflicts_with_all = ["lanes", "all"], add = ArgValueCompleter::new(batch_names))]
+    pub(crate) batch: Option<String>,
     /// Say what would be removed, and remove nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -38,19 +43,11 @@ pub(crate) struct Cleanup {
 
 pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     let project = session.project_to_change()?;
-    let named = !args.lanes.is_empty();
-    let mut lanes = Vec::new();
-    if named {
-        for name in &args.lanes {
-            lanes.push(project.any_lane(name)?);
-        }
-    } else {
-        for lane in project.every_lane()? {
-            if wanted(&project, &lane, args.all)? {
-                lanes.push(lane);
-            }
-        }
+    if let Some(asked) = &args.batch {
+        return tidy_batch(session, &project, asked, args);
     }
+    let named = !args.lanes.is_empty();
+    let lanes = meant(&project, args)?;
     let mut answers = Vec::new();
     let mut exit = Exit::Done;
     let mut told = |name: &str, done: Result<Option<Gone>, Failure>| match done {
@@ -93,8 +90,66 @@ pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     Ok(if exit == Exit::Done { stray_exit } else { exit })
 }
 
+/// The lanes that are named, or that are candidates.
+fn meant(project: &Project, args: &Cleanup) -> Result<Vec<AnyLane>, Failure> {
+    let mut lanes = Vec::new();
+    for name in &args.lanes {
+        lanes.push(project.any_lane(name)?);
+    }
+    if !args.lanes.is_empty() {
+        return Ok(lanes);
+    }
+    if args.force {
+        let what = "--force is for lanes or a batch that are named";
+        return Err(Mistake::Missing { what, example: "git proq cleanup payments --force" }.into());
+    }
+    for lane in project.every_lane()? {
+        if wanted(project, &lane, args.all)? {
+            lanes.push(lane);
+        }
+    }
+    Ok(lanes)
+}
+
+/// Removes what is left of a batch.
+fn tidy_batch(session: &Session, project: &Project, asked: &str, args: &Cleanup) -> Done {
+    #[derive(Serialize)]
+    struct Tidy<'a> {
+        batch: &'a str,
+        lanes: &'a [String],
+        saved: Option<&'a str>,
+        dry_run: bool,
+    }
+    let batch = swarm::find_batch(project, asked)?;
+    let done = swarm::clean_up_batch(project, &batch, args.force, args.dry_run)?;
+    if session.ui.json {
+        let (lanes, saved) = (done.lanes.as_slice(), done.saved.as_deref());
+        session.ui.object(Tidy { batch: &batch.id, lanes, saved, dry_run: args.dry_run });
+        return Ok(Exit::Done);
+    }
+    let lanes = super::ui::count(done.lanes.len(), "lane");
+    let did = if args.dry_run { "would clean up" } else { "cleaned up" };
+    session.ui.answer(format!("{did} batch {}: {lanes}", batch.id));
+    if let Some(saved) = done.saved {
+        session.ui.answer(format!("  what landed on its branch is kept: git log {saved}"));
+    }
+    if !args.dry_run {
+        session.ui.hint("bring it all back: git proq undo");
+        lane::expire(project)?;
+    }
+    Ok(Exit::Done)
+}
+
 /// Whether a lane that was not named is a candidate. Evidence decides afterwards.
 fn wanted(project: &Project, lane: &AnyLane, all: bool) -> Result<bool, Failure> {
+    // Those of a batch are its own to keep or to let go.
+    if lane
+        .batch
+        .as_ref()
+        .is_some_and(|of| swarm::find_batch(project, &of.batch).is_ok_and(|b| b.cleaned.is_none()))
+    {
+        return Ok(false);
+    }
     let (state, _) = effective_state(project, lane)?;
     let Some(branch) = lane.branch() else {
         // What was said is worth something for as long as nobody says otherwise.

@@ -115,6 +115,14 @@ if [[ "$funcstack[1]" = "_git-proq" ]]; then
 fi
 "#;
 
+/// Names of batches that begin with what was typed, the youngest first.
+pub(super) fn batch_names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let batches = here().map(|project| crate::swarm::batches(&project, false)).unwrap_or_default();
+    let fitting = batches.into_iter().rev().filter(|batch| batch.id.starts_with(typed.as_ref()));
+    fitting.map(|batch| CompletionCandidate::new(batch.id).help(Some(batch.summary.into()))).collect()
+}
+
 /// Names of lanes that can land and begin with what was typed.
 pub(super) fn lane_names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let lanes = here().and_then(|project| project.lanes().ok()).unwrap_or_default();

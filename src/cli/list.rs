@@ -14,7 +14,7 @@ use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
-use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose};
+use crate::store::records::{Account, AnyLane, InBatch, LaneRecord, LaneState, Purpose};
 use crate::store::{now, path_form};
 
 /// List the lanes
@@ -67,6 +67,9 @@ struct Row {
     agent: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
+    /// Its place in a batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    batch: Option<InBatch>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tip: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -273,6 +276,7 @@ fn bare_row(lane: &AnyLane) -> Row {
         base: lane.base.clone(),
         agent: lane.agent.clone(),
         group: lane.group.clone(),
+        batch: lane.batch.clone(),
         tip: None,
         ahead: None,
         behind: None,

@@ -7,7 +7,7 @@ use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-use super::complete::{branch_names, lane_names};
+use super::complete::{batch_names, branch_names, lane_names};
 use super::landing::Landing;
 use super::{Done, Failure, Mistake, Session, approve, auto_merge, table, ui};
 use crate::agent;
@@ -16,6 +16,7 @@ use crate::lane::{self, Project};
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
+use crate::swarm;
 
 /// Land lanes on the branch they were cut from
 ///
@@ -51,8 +52,10 @@ use crate::store::records::{LaneRecord, Strategy};
 ///     git proq merge --all --conflict-agent claude --conflict-retries 1
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
-#[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all"]))]
-#[command(override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all")]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["lanes", "all", "batch"]))]
+#[command(
+    override_usage = "git proq merge [OPTIONS] LANE...\n       git proq merge [OPTIONS] --all\n       git proq merge [OPTIONS] --batch BATCH"
+)]
 pub(crate) struct Merge {
     /// The lanes
     #[arg(value_name = "LANE", add = ArgValueCompleter::new(lane_names))]
@@ -60,6 +63,9 @@ pub(crate) struct Merge {
     /// Every lane that is done
     #[arg(long)]
     pub(crate) all: bool,
+    /// All that has landed on the branch of a batch so far, in one step; it lands through a lane of its own, `swarm-BATCH`
+    #[arg(long, value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    pub(crate) batch: Option<String>,
     /// In which order: best (most of them land), given, fewest-files, oldest
     #[arg(long, value_name = "ORDER", default_value = "best", hide_default_value = true,
           value_parser = ["best", "given", "fewest-files", "oldest"])]
@@ -99,10 +105,20 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         return auto_merge::run(session, args, why);
     }
     let project = session.project_to_change()?;
-    let report = land(session, &project, args, None)?;
+    if let Some(asked) = &args.batch {
+        let batch = swarm::find_batch(&project, asked)?;
+        let lane = swarm::landing_lane(&project, &batch)?;
+        let args = Merge { lanes: vec![lane.name], batch: None, ..args.clone() };
+        return land_and_go_on(session, &project, &args);
+    }
+    land_and_go_on(session, &project, args)
+}
+
+fn land_and_go_on(session: &Session, project: &Project, args: &Merge) -> Done {
+    let report = land(session, project, args, None)?;
     if !args.dry_run {
         let tried: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
-        auto_merge::try_again(session, &project, &auto_merge::bases_of(&report), &tried);
+        auto_merge::try_again(session, project, &auto_merge::bases_of(&report), &tried);
     }
     Ok(report.exit())
 }

@@ -14,6 +14,7 @@ mod compare;
 mod complete;
 mod config;
 mod conflicts;
+mod control;
 mod demo;
 mod deps;
 mod diff;
@@ -61,8 +62,10 @@ mod show_prompt;
 mod side_by_side;
 mod snap;
 mod spawn;
+mod status;
 mod stop;
 mod supervise;
+mod swarm;
 mod table;
 mod task;
 mod terms;
@@ -143,6 +146,12 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Resolve(args) => resolve::run(&session, &args),
         Command::Plan(args) => plan::run(&session, &args),
         Command::Deps(args) => deps::run(&session, &args),
+        Command::Swarm(args) => swarm::run(&session, &args),
+        Command::Status(args) => status::run(&session, &args),
+        Command::Pause(args) => control::pause(&session, &args),
+        Command::Resume(args) => control::resume(&session, &args),
+        Command::Abort(args) => control::abort(&session, &args),
+        Command::Scheduler(args) => swarm::schedule(&session, &args),
         Command::Undo(args) => undo::run(&session, &args),
         Command::Op(args) => op::run(&session, &args),
         Command::Snap(args) => snap::run(&session, &args),

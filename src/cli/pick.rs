@@ -189,6 +189,7 @@ fn refuse_busy(
 /// Lands it as `git proq merge` does, and says what came of it.
 fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result<Report, Failure> {
     let args = Merge {
+        batch: None,
         lanes: vec![lane.to_owned()],
         all: false,
         order: "given".to_owned(),

@@ -59,7 +59,7 @@ pub(crate) struct PlanArgs {
 }
 
 /// A plan, and all that follows from it.
-struct Look<'p> {
+pub(super) struct Look<'p> {
     found: &'p Found,
     spots: Vec<Spot<'p>>,
     waves: Vec<Vec<usize>>,
@@ -83,22 +83,31 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
         session.ui.raw(swarm::written(&found.plan).as_bytes());
         return Ok(Exit::Done);
     }
-    let waves = found.graph.waves();
-    let look = Look {
-        spots: found.plan.spots().collect(),
-        sharing: Sharing::of(&found.plan, || files(&project))?,
-        longest: found.graph.longest(&found.plan),
-        max_parallel: usize::from(args.max_parallel),
-        sources: args.source.names(),
-        found: &found,
-        waves,
-    };
+    let look = look_at(&project, &found, args.source.names(), usize::from(args.max_parallel))?;
     if session.ui.json {
         session.ui.long_object(answer::of(&look));
     } else {
         session.ui.answer(render(&look));
     }
     Ok(Exit::Done)
+}
+
+/// What follows from a plan.
+pub(super) fn look_at<'p>(
+    project: &Project,
+    found: &'p Found,
+    sources: &'p [String],
+    max_parallel: usize,
+) -> Result<Look<'p>, swarm::Error> {
+    Ok(Look {
+        spots: found.plan.spots().collect(),
+        sharing: Sharing::of(&found.plan, || files(project))?,
+        longest: found.graph.longest(&found.plan),
+        max_parallel,
+        sources,
+        waves: found.graph.waves(),
+        found,
+    })
 }
 
 /// The files of HEAD; none before the first commit.
@@ -137,6 +146,11 @@ fn put(path: &Path) -> std::io::Result<()> {
 }
 
 impl Look<'_> {
+    /// Tasks that share a lane.
+    pub(super) fn shared(&self) -> Vec<Vec<usize>> {
+        self.sharing.shared()
+    }
+
     fn plan(&self) -> &Plan {
         &self.found.plan
     }
@@ -176,7 +190,8 @@ impl Look<'_> {
     }
 }
 
-fn render(look: &Look<'_>) -> String {
+/// The plan as a person reads it.
+pub(super) fn render(look: &Look<'_>) -> String {
     let plan = look.plan();
     let mut out = String::new();
     let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };

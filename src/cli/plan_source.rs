@@ -64,6 +64,11 @@ impl PlanSource {
         Ok(found)
     }
 
+    /// The milestone that was named.
+    pub(super) fn milestone(&self) -> Option<&str> {
+        self.milestone.as_deref()
+    }
+
     /// The sources, as they were named.
     pub(super) fn names(&self) -> &[String] {
         &self.sources

@@ -114,6 +114,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         scope: lane.scope.clone(),
         auto_merge: lane.auto_merge,
         group: lane.group.clone(),
+        batch: lane.batch.clone(),
     };
     let (removed, made) = operate(&project, "redispatch", |op| {
         if let Some(back) = preview::leave_for(op, &lane.name)? {

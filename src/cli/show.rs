@@ -179,6 +179,9 @@ fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&Vie
     if lane.title != lane.name {
         line("title", &lane.title);
     }
+    if let Some(of) = &lane.batch {
+        line("batch", &format!("{}, for {}: git proq status {0}", of.batch, of.task));
+    }
     if let Some(group) = &lane.group {
         line("group", &format!("{group}: git proq compare {group}"));
     }

@@ -219,6 +219,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         scope,
         auto_merge: args.auto_merge,
         group: None,
+        batch: None,
     };
     if let Some(many) = many {
         return many.spawn(session, &project, &wanted);

@@ -28,6 +28,46 @@ pub(crate) enum Uncommitted {
     Snapshot,
 }
 
+/// How a plan is run where the command line does not say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Swarm {
+    /// Who does tasks that name no agent.
+    pub(crate) agent: Option<String>,
+    /// Whether tasks land on the base itself.
+    pub(crate) auto_merge: bool,
+    /// What a batch may cost, in 1e-9 USD.
+    pub(crate) budget: Option<u64>,
+    /// With how many failures a task is set aside.
+    pub(crate) max_attempts: u32,
+    /// How many lanes are at work at the same time.
+    pub(crate) max_parallel: usize,
+    /// What lands together: one of the names in the table, as those below.
+    pub(crate) mode: String,
+    /// What it means that a task cannot land.
+    pub(crate) on_merge_failure: String,
+    /// What a failed task means for others.
+    pub(crate) on_task_failure: String,
+    /// Which lane a task goes to.
+    pub(crate) strategy: String,
+}
+
+impl Swarm {
+    /// Reads the values by their names.
+    fn of(text: &dyn Fn(&str) -> String) -> Swarm {
+        Swarm {
+            agent: Some(text("swarm.agent")).filter(|agent| !agent.is_empty()),
+            auto_merge: text("swarm.auto_merge") == "true",
+            budget: nano_dollars(&text("swarm.budget")).filter(|nanos| *nanos > 0),
+            max_attempts: text("swarm.max_attempts").parse().unwrap_or_default(),
+            max_parallel: text("swarm.max_parallel").parse().unwrap_or_default(),
+            mode: text("swarm.mode"),
+            on_merge_failure: text("swarm.on_merge_failure"),
+            on_task_failure: text("swarm.on_task_failure"),
+            strategy: text("swarm.strategy"),
+        }
+    }
+}
+
 /// Typed settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -45,6 +85,8 @@ pub(crate) struct Settings {
     pub(crate) gate_rounds: u32,
     /// `agent.iterations`.
     pub(crate) iterations: u32,
+    /// `agent.max_running`.
+    pub(crate) max_running: Option<usize>,
     /// `agent.max_turns`.
     pub(crate) max_turns: u32,
     /// `agent.model`; none when it is empty.
@@ -95,6 +137,10 @@ pub(crate) struct Settings {
     pub(crate) notify: Notify,
     /// `op.keep`.
     pub(crate) op_keep: Duration,
+    /// `swarm.abort_grace`.
+    pub(crate) abort_grace: Duration,
+    /// What `swarm.*` says of how a plan is run.
+    pub(crate) swarm: Swarm,
     /// `swarm.areas`: name and folder of each.
     pub(crate) areas: Vec<(String, String)>,
     /// `swarm.tasks`.
@@ -131,6 +177,7 @@ impl Settings {
             gate: text("agent.gate") == "true",
             gate_rounds: text("agent.gate_rounds").parse().unwrap_or_default(),
             iterations: text("agent.iterations").parse().unwrap_or_default(),
+            max_running: limit("agent.max_running").and_then(|n| usize::try_from(n).ok()),
             max_turns: text("agent.max_turns").parse().unwrap_or_default(),
             model: Some(text("agent.model")).filter(|model| !model.is_empty()),
             permission: text("agent.permission"),
@@ -160,6 +207,8 @@ impl Settings {
             },
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
+            abort_grace: Duration::from_secs(count("swarm.abort_grace")),
+            swarm: Swarm::of(&text),
             areas: areas(&text("swarm.areas")),
             tasks: text("swarm.tasks"),
             trash_keep: days("trash.keep"),

@@ -67,6 +67,15 @@ pub(crate) enum Name {
     /// A conflict was resolved, and the lane can land.
     #[serde(rename = "merge.resolved")]
     MergeResolved,
+    /// A task of a batch has failed for good.
+    #[serde(rename = "task.failed")]
+    TaskFailed,
+    /// A batch is paused.
+    #[serde(rename = "batch.paused")]
+    BatchPaused,
+    /// A batch is over.
+    #[serde(rename = "batch.ended")]
+    BatchEnded,
     /// The main checkout shows a lane.
     #[serde(rename = "preview.entered")]
     PreviewEntered,

@@ -10,7 +10,8 @@ use serde::Serialize;
 use super::finding::{Finding, Severity};
 use super::scene::Scene;
 use super::{
-    conflicts, disk, lanes, leftovers, objects, operations, preview, program, settings, snaps, strays, trash,
+    batches, conflicts, disk, lanes, leftovers, objects, operations, preview, program, settings, snaps,
+    strays, trash,
 };
 use crate::git::{self, Repo};
 use crate::lane::{Error, Project};
@@ -211,6 +212,7 @@ fn look(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
     findings.extend(scene.unreadable.iter().cloned());
     for check in [
         lanes::check,
+        batches::check,
         strays::check,
         snaps::check,
         preview::check,

@@ -1,5 +1,6 @@
 //! Owns looking over a repository for what is lost, wrong or worth knowing, and repairing what is provably safe.
 
+mod batches;
 mod conflicts;
 mod disk;
 mod examine;

@@ -27,7 +27,8 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
     let project = scene.project;
     let prefix = format!("refs/heads/{}/", project.settings.prefix);
     let mut out = Vec::new();
-    for (name, _) in scene.below(&prefix) {
+    // Those of batches are looked at with these.
+    for (name, _) in scene.below(&prefix).filter(|(name, _)| !name.starts_with("batch-")) {
         let branch = format!("{}/{name}", project.settings.prefix);
         let known = scene.lanes.iter().any(|lane| lane.place.branch == branch);
         if let Some(shown) = name.strip_suffix("-preview") {

@@ -3,8 +3,13 @@
 use super::{Error, Project};
 use crate::store::records::{AnyLane, LaneRecord};
 
-/// What sorts lanes so that the attempts of one group stand together, in the order of their numbers.
+/// What sorts lanes so that the attempts of one group stand together, in the order of their numbers, and those of a batch, after
+/// all others.
 pub(crate) fn in_groups<P>(lane: &LaneRecord<P>) -> (String, bool, usize, String) {
+    if let Some(of) = &lane.batch {
+        // No name begins so, and it comes behind all that are names.
+        return (format!("~{}", of.batch), true, of.lane, lane.name.clone());
+    }
     let first = lane.group.as_ref().unwrap_or(&lane.name);
     (first.clone(), lane.group.is_some(), lane.name.len(), lane.name.clone())
 }

@@ -8,7 +8,7 @@ use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_
 use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
-use crate::store::records::{LaneRecord, Step, Tree};
+use crate::store::records::{InBatch, LaneRecord, Step, Tree};
 use crate::store::{Guard, LockName, make_private, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
@@ -37,6 +37,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) auto_merge: bool,
     /// The group that it is one attempt of.
     pub(crate) group: Option<String>,
+    /// Its place in a batch.
+    pub(crate) batch: Option<InBatch>,
 }
 
 impl NewLane<'_> {
@@ -388,6 +390,7 @@ impl Steps<'_, '_> {
             scope: asked.scope.clone(),
             auto_merge: asked.auto_merge,
             group: asked.group.clone(),
+            batch: asked.batch.clone(),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;

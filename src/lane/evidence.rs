@@ -234,6 +234,14 @@ fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
     Ok(if contained { 0 } else { ahead })
 }
 
+/// Whether all that `tip` has is on `base`, as such or in other commits.
+///
+/// # Errors
+/// When that cannot be found out.
+pub(crate) fn is_contained(project: &Project, tip: Oid, base: Oid) -> Result<bool, Error> {
+    Ok(unlanded(project, tip, base)? == 0)
+}
+
 /// The tree that git makes of `tip` merged into `base`; none when it conflicts, or cannot be merged at all, as histories
 /// without a common commit cannot: then it has not landed.
 fn merged_by_git(project: &Project, tip: Oid, base: Oid) -> Result<Option<Oid>, Error> {

@@ -63,7 +63,7 @@ pub(crate) use create::{
 };
 pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
-pub(crate) use evidence::{Evidence, gather as gather_evidence, look as look_at};
+pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
 pub(crate) use head::follow_head;
 pub(crate) use history::{Logged, OpLog, require as require_operation, summary};

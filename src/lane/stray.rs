@@ -100,6 +100,7 @@ mod tests {
             scope: Vec::new(),
             auto_merge: false,
             group: None,
+            batch: None,
         };
         let lane = create(&project, &plan(&project, asked).unwrap()).unwrap().lane;
         assert!(!remove_stray(&project, &lane.path, false).unwrap());

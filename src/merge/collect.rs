@@ -54,6 +54,7 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     }
     if request.all {
         leave_rivals_out(&mut lanes, &mut out);
+        leave_batches_out(&mut lanes, &mut out);
     }
     let worktrees = WorktreeList::read(&project.repo)?;
     let mut looks = Vec::new();
@@ -91,6 +92,16 @@ fn leave_rivals_out(lanes: &mut Vec<LaneRecord>, out: &mut Collected) {
             out.left_out.push((lane.name.clone(), why));
         }
         rivals < 2
+    });
+}
+
+/// Leaves out what a batch lands by itself, in its own order.
+fn leave_batches_out(lanes: &mut Vec<LaneRecord>, out: &mut Collected) {
+    lanes.retain(|lane| {
+        if let Some(of) = &lane.batch {
+            out.left_out.push((lane.name.clone(), format!("batch {} lands it", of.batch)));
+        }
+        lane.batch.is_none()
     });
 }
 
@@ -132,6 +143,7 @@ impl Look<'_, '_> {
             waited: record.map_or(0, |r| r.attempts),
             commits: repo.ahead(tip, base)?,
             files: changes.len(),
+            part: None,
         }))
     }
 
@@ -324,7 +336,7 @@ impl Look<'_, '_> {
 const SEARCHED: u64 = 4 * 1024 * 1024;
 
 /// Whether a file has conflict markers that were not in it before.
-fn brings_markers(repo: &Repo, change: &Change) -> bool {
+pub(super) fn brings_markers(repo: &Repo, change: &Change) -> bool {
     let marked = |side: Option<Side>| {
         let blob = side.filter(|s| s.is_file()).and_then(|s| repo.small_blob(s.oid, SEARCHED));
         blob.is_some_and(|text| holds_conflict(&text))

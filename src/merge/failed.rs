@@ -96,6 +96,7 @@ impl Failed {
         let folder = op.project.store.layout().lane(lane);
         Outcome {
             message: Some(self.said()),
+            part: self.candidate.key(),
             check: Some(Check {
                 command: self.blame.command.clone(),
                 task_of: self.blame.task_of.clone(),

@@ -22,7 +22,15 @@ pub(super) enum Fit {
 /// Fits a lane on top of a commit and its tree.
 pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result<Fit, Error> {
     let repo = &ground.project.repo;
-    let merged = match git::merge_commits(repo, ours.0, candidate.tip, ground.scratch, ground.into) {
+    let apart = begins_apart(ground, ours.0, candidate)?;
+    let merged = match apart {
+        None => git::merge_commits(repo, ours.0, candidate.tip, ground.scratch, ground.into),
+        Some(from) => {
+            let trees = (repo.tree_of(from)?, ours.1, repo.tree_of(candidate.tip)?);
+            git::merge_trees(repo, trees, ground.scratch, ground.into)
+        }
+    };
+    let merged = match merged {
         Ok(merged) => merged,
         // A merge that git refuses is this lane's affair; the others go on.
         Err(e @ git::Error::Command { .. }) => return Ok(Fit::Refused(e.to_string(), Vec::new())),
@@ -34,7 +42,15 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
     if merged.tree == ours.1 {
         return Ok(Fit::Nothing);
     }
+    let since = apart.unwrap_or(ours.0);
     match ground.strategy {
+        // A merge commit would say that what lies below has landed too.
+        Strategy::Merge | Strategy::Rebase if apart.is_some() => {
+            match rebase(ground, ours, candidate, apart)? {
+                Fit::Refused(..) => squash(ground, ours, candidate, (since, merged.tree)),
+                fits => Ok(fits),
+            }
+        }
         Strategy::Merge => {
             let tree = match ground.gate.ask(ground, ours, candidate, merged.tree)? {
                 Ok(tree) => tree,
@@ -43,13 +59,29 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
             let text = message::of_merge(&candidate.lane);
             commit(ground, tree, &[ours.0, candidate.tip], &text, "merge")
         }
-        Strategy::Squash => {
-            let commits = repo.commits_since(ours.0, candidate.tip, ground.into)?;
-            let text = message::of_squash(repo, &candidate.lane, &commits)?;
-            commit(ground, merged.tree, &[ours.0], &text, "squash")
-        }
-        Strategy::Rebase => rebase(ground, ours, candidate),
+        Strategy::Squash => squash(ground, ours, candidate, (since, merged.tree)),
+        Strategy::Rebase => rebase(ground, ours, candidate, None),
     }
+}
+
+/// Where a part of a lane begins, if what lies below it there is not below `ours`: then its own commits land and no others.
+fn begins_apart(ground: Ground<'_>, ours: Oid, candidate: &Candidate) -> Result<Option<Oid>, Error> {
+    let Some(part) = &candidate.part else { return Ok(None) };
+    let is_below = ground.project.repo.is_ancestor_with(part.from, ours, ground.into)?;
+    Ok((!is_below).then_some(part.from))
+}
+
+/// One commit for all of them, with this tree.
+fn squash(
+    ground: Ground<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    (since, tree): (Oid, Oid),
+) -> Result<Fit, Error> {
+    let repo = &ground.project.repo;
+    let commits = repo.commits_since(since, candidate.tip, ground.into)?;
+    let text = message::of_squash(repo, &candidate.lane, &commits)?;
+    commit(ground, tree, &[ours.0], &text, "squash")
 }
 
 /// One new commit, in whose message the repository's hooks have a say.
@@ -62,15 +94,20 @@ fn commit(ground: Ground<'_>, tree: Oid, parents: &[Oid], text: &str, kind: &str
     Ok(Fit::Lands(new.write(&ground.project.repo, ground.into)?, tree))
 }
 
-/// Puts the lane's own commits on top, one after the other. Those of which nothing is left are dropped.
-fn rebase(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result<Fit, Error> {
+/// Puts the lane's own commits on top, those from `apart` on, one after the other. Those of which nothing is left are dropped.
+fn rebase(
+    ground: Ground<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    apart: Option<Oid>,
+) -> Result<Fit, Error> {
     let repo = &ground.project.repo;
-    if repo.is_ancestor_with(ours.0, candidate.tip, ground.into)? {
+    if apart.is_none() && repo.is_ancestor_with(ours.0, candidate.tip, ground.into)? {
         return Ok(Fit::Lands(candidate.tip, repo.tree_of(candidate.tip)?));
     }
     let other_way = || vec![format!("git proq merge --strategy merge {}", candidate.lane.name)];
     let mut steps = Vec::new();
-    for one in repo.commits_since(ours.0, candidate.tip, ground.into)? {
+    for one in repo.commits_since(apart.unwrap_or(ours.0), candidate.tip, ground.into)? {
         let id = one.id.short();
         let why = match one.parents[..] {
             [parent] => {

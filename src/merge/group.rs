@@ -9,7 +9,7 @@ use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
 use super::stack::{self, Ground, Stack};
 use super::verify::{Pending, Verified, Verifier};
-use super::{Error, conflict, failed};
+use super::{Error, conflict, failed, parts};
 use crate::event;
 use crate::explain::{Exit, Explain};
 use crate::git::{RepoPath, ThrowAway};
@@ -220,6 +220,7 @@ fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
         .map(|candidate| Outcome {
             hints: e.hints().iter().map(ToString::to_string).collect(),
             exit: Some(e.exit()),
+            part: candidate.key(),
             ..Outcome::refused(&candidate.lane.name, onto, e.to_string())
         })
         .collect()
@@ -233,6 +234,10 @@ fn still_ready(
 ) -> Result<Vec<Candidate>, Error> {
     let mut out = Vec::new();
     for candidate in group {
+        if candidate.part.is_some() {
+            out.push(candidate.clone());
+            continue;
+        }
         let lane = project.lane(&candidate.lane.name)?;
         let (state, _) = lane::effective_state(project, &lane)?;
         let busy = state.is_busy() && !request.would_stop();
@@ -248,6 +253,12 @@ fn follow_ups(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Erro
     let stack = &verified.stack;
     let mut steps = Vec::new();
     for step in &stack.steps {
+        if let Some(part) = &step.candidate.part {
+            steps.push(parts::proof(op, stack, step, part)?);
+            if !parts::is_last_word(verified, &step.candidate) {
+                continue;
+            }
+        }
         let lane = &step.candidate.lane;
         steps.extend(conflict::forget(op, &lane.name)?);
         steps.extend(failed::forget(op, &lane.name)?);
@@ -266,10 +277,10 @@ fn follow_ups(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Erro
 /// The steps that keep conflicts, and what checks put aside.
 fn captures(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Error> {
     let (stack, mut steps) = (&verified.stack, Vec::new());
-    for clash in &stack.clashes {
+    for clash in stack.clashes.iter().filter(|clash| parts::is_last_word(verified, &clash.candidate)) {
         steps.extend(conflict::capture(op, stack, clash)?);
     }
-    for failed in &verified.failed {
+    for failed in verified.failed.iter().filter(|failed| parts::is_last_word(verified, &failed.candidate)) {
         steps.extend(failed.steps(op, stack)?);
     }
     Ok(steps)
@@ -313,12 +324,14 @@ fn outcomes(stack: &Stack, dry_run: bool) -> Vec<Outcome> {
         line.method = Some(stack.strategy);
         // What a dry run merged was thrown away.
         line.commit = (!dry_run).then_some(step.commit);
+        line.part = step.candidate.key();
         out.push(line);
     }
     for clash in &stack.clashes {
         let mut line = Outcome::new(&clash.candidate.lane.name, &stack.onto, Verdict::Conflict);
         let files: Vec<RepoPath> = clash.merged.paths();
         line.message = clash.merged.messages.first().cloned();
+        line.part = clash.candidate.key();
         line.files = files;
         out.push(line);
     }

@@ -39,7 +39,8 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way)
     if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
         return Ok(Landing::Moved(None));
     }
-    for step in &stack.steps {
+    // The commits of a part are what they are, wherever its lane has gone on to.
+    for step in stack.steps.iter().filter(|step| step.candidate.part.is_none()) {
         let lane = &step.candidate.lane;
         if project.repo.branch_tip(&lane.place.branch)? != Some(step.candidate.tip) {
             return Ok(Landing::Moved(None));

@@ -101,6 +101,9 @@ pub struct Outcome {
     /// The exit code this line asks for when it was refused; a lock that could not be had outranks the rest.
     #[serde(skip)]
     pub(crate) exit: Option<Exit>,
+    /// Which part of the lane it is about, where that is not all of it.
+    #[serde(skip)]
+    pub(crate) part: Option<usize>,
 }
 
 impl Outcome {
@@ -118,6 +121,7 @@ impl Outcome {
             check: None,
             cleaned_up: false,
             exit: None,
+            part: None,
         }
     }
 

@@ -2,9 +2,7 @@
 
 use super::commands::Commands;
 use super::hooks::Gate;
-use super::order::Order;
 use super::outcome::Checked;
-use super::push::Push;
 use super::request::{Candidate, Request};
 use super::stack::{self, Ground};
 use super::verify::{Pending, Verified, Verifier};
@@ -63,7 +61,8 @@ pub(super) fn run_now(
     jobs: Option<usize>,
 ) -> Result<Vec<Checked>, Error> {
     let names: Vec<String> = lanes.iter().map(|lane| lane.name.clone()).collect();
-    let request = request(&names, more, jobs);
+    // As if they were to land, one at a time.
+    let request = Request { no_verify: true, verify: more, jobs, ..Request::of(&names) };
     let mut verifier = Verifier::new(project, &request)?;
     let wanted = Wanted { lanes: names.clone(), onto: None };
     let _ticket = Ticket::take(project.store.locks(), wanted, Limit::Forever)?;
@@ -73,32 +72,6 @@ pub(super) fn run_now(
     operate(project, "compare", |op| {
         lanes.iter().map(|lane| check(op, &request, &mut verifier, lane)).collect()
     })
-}
-
-/// As if these lanes were to land, one at a time.
-fn request<'a>(lanes: &'a [String], verify: &'a [String], jobs: Option<usize>) -> Request<'a> {
-    Request {
-        lanes,
-        all: false,
-        onto: None,
-        force: false,
-        stop: None,
-        ends: &[],
-        by_itself: false,
-        keep: true,
-        strategy: None,
-        no_verify: true,
-        order: Order::Given,
-        atomic: false,
-        plan: &|_| {},
-        dry_run: false,
-        verify,
-        no_checks: false,
-        jobs,
-        resolver: None,
-        push: Push::No,
-        patience: Limit::Forever,
-    }
 }
 
 fn check(
@@ -122,8 +95,15 @@ fn check(
         scratch: scratch.path(),
         into: None,
     };
-    let candidate =
-        Candidate { lane: lane.clone(), tip, onto: lane.base.clone(), waited: 0, commits: 0, files: 0 };
+    let candidate = Candidate {
+        lane: lane.clone(),
+        tip,
+        onto: lane.base.clone(),
+        waited: 0,
+        commits: 0,
+        files: 0,
+        part: None,
+    };
     let rebuild = |lanes: &[Candidate]| stack::build(ground, base, lanes);
     let candidates = [candidate];
     let stack = rebuild(&candidates)?;

@@ -1,5 +1,7 @@
 //! Owns what a landing is asked for with, and what it has to work with.
 
+use std::path::PathBuf;
+
 use super::Resolver;
 use super::order::Order;
 use super::plan::Plan;
@@ -56,7 +58,33 @@ pub(crate) struct Request<'a> {
     pub(crate) patience: Limit,
 }
 
-impl Request<'_> {
+impl<'a> Request<'a> {
+    /// These lanes, as they are given and kept, each for itself.
+    pub(super) fn of(lanes: &'a [String]) -> Request<'a> {
+        Request {
+            lanes,
+            all: false,
+            onto: None,
+            force: false,
+            stop: None,
+            ends: &[],
+            by_itself: false,
+            keep: true,
+            strategy: None,
+            no_verify: false,
+            order: Order::Given,
+            atomic: false,
+            plan: &|_| {},
+            dry_run: false,
+            verify: &[],
+            no_checks: false,
+            jobs: None,
+            resolver: None,
+            push: Push::No,
+            patience: Limit::Forever,
+        }
+    }
+
     /// Whether agents are only said to be stopped: lanes in which something runs are taken as they are.
     pub(super) fn would_stop(&self) -> bool {
         self.dry_run && self.stop.is_some()
@@ -83,4 +111,39 @@ pub(super) struct Candidate {
     pub(super) commits: usize,
     /// How many files they change.
     pub(super) files: usize,
+    /// The part of the lane that it is, where not all of it is to land.
+    pub(super) part: Option<Part>,
+}
+
+/// A part of a lane that lands by itself: the commits between two of the lane's.
+#[derive(Debug, Clone)]
+pub(crate) struct Part {
+    /// What it is called among those that land with it.
+    pub(crate) key: usize,
+    /// The lane.
+    pub(crate) lane: String,
+    /// Where it begins.
+    pub(crate) from: Oid,
+    /// Where it ends.
+    pub(crate) to: Oid,
+    /// What it is about, in a line.
+    pub(crate) title: String,
+    /// Shell command lines that must succeed with it.
+    pub(crate) checks: Vec<String>,
+    /// The parts, of those that land with it, that it is nothing without.
+    pub(crate) needs: Vec<usize>,
+    /// Where it is written down that it has landed, by the same step that lands it.
+    pub(crate) proof: PathBuf,
+}
+
+impl Candidate {
+    /// What its part is called, if it is one.
+    pub(super) fn key(&self) -> Option<usize> {
+        self.part.as_ref().map(|part| part.key)
+    }
+
+    /// Whether it is the same part of the same lane.
+    pub(super) fn is(&self, other: &Candidate) -> bool {
+        (&self.lane.name, self.key()) == (&other.lane.name, other.key())
+    }
 }

@@ -76,6 +76,27 @@ pub(crate) fn by_agent(project: &Project, name: &str, resolver: &Resolver<'_>) -
     }
 }
 
+/// The same where another process may have sent that agent already and was killed: what came of it is judged first.
+///
+/// # Errors
+/// As [`by_agent`].
+pub(crate) fn go_on_by_agent(
+    project: &Project,
+    name: &str,
+    resolver: &Resolver<'_>,
+) -> Result<Resolved, Error> {
+    let lane = project.lane(name)?;
+    let open = project.resolving(&lane.name)?.is_some_and(|open| open.agent.is_some());
+    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    if open && run.is_some_and(|run| run.resolves) {
+        wait(project, &lane.name)?;
+        if let Tried::Over(resolved) = conclude(project, &lane.name, lane.attempt, resolver)? {
+            return Ok(resolved);
+        }
+    }
+    by_agent(project, name, resolver)
+}
+
 fn attempt(
     project: &Project,
     lane: &LaneRecord,
@@ -102,8 +123,13 @@ fn attempt(
         resolver.agent, lane.name, open.onto, lane.name
     ));
     wait(project, &lane.name)?;
-    let run = RunRecord::load(&project.store.layout().run_record(&lane.name, lane.attempt))?;
-    let (lane, _lock) = project.hold_idle(&lane.name)?;
+    conclude(project, &lane.name, lane.attempt, resolver)
+}
+
+/// Judges what an agent has come to, and takes it if nothing speaks against it.
+fn conclude(project: &Project, lane: &str, attempt: u32, resolver: &Resolver<'_>) -> Result<Tried, Error> {
+    let run = RunRecord::load(&project.store.layout().run_record(lane, attempt))?;
+    let (lane, _lock) = project.hold_idle(lane)?;
     // Somebody may have given it up meanwhile.
     let open = require_open(project, &lane.name)?;
     match run.outcome {

@@ -1,5 +1,6 @@
 //! Owns stacking lanes on a base in memory: tip after tip, no checkout, conflicts put aside.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Error;
@@ -74,7 +75,7 @@ pub(super) struct Ground<'a> {
     pub(super) into: Option<&'a ThrowAway>,
 }
 
-/// Merges the candidates, one after the other, on top of `base`.
+/// Merges the candidates, one after the other, on top of `base`. A part without one that it needs is left out.
 pub(super) fn build(ground: Ground<'_>, base: Oid, candidates: &[Candidate]) -> Result<Stack, Error> {
     let onto = ground.onto;
     let mut stack = Stack {
@@ -86,20 +87,28 @@ pub(super) fn build(ground: Ground<'_>, base: Oid, candidates: &[Candidate]) -> 
         decided: Vec::new(),
     };
     let mut tree = ground.project.repo.tree_of(base)?;
+    let mut there = BTreeSet::new();
     for candidate in candidates {
         crate::interrupt::check()?;
-        let (ours, candidate) = (stack.tip(), candidate.clone());
+        if candidate.part.as_ref().is_some_and(|part| part.needs.iter().any(|key| !there.contains(key))) {
+            continue;
+        }
+        let (ours, candidate, part) = (stack.tip(), candidate.clone(), candidate.key());
         match fit::fit(ground, (ours, tree), &candidate)? {
             Fit::Lands(commit, new) => {
                 tree = new;
+                there.extend(part);
                 stack.steps.push(Step { candidate, commit });
             }
             Fit::Nothing => {
-                stack.decided.push(Outcome::new(&candidate.lane.name, onto, Verdict::AlreadyLanded));
+                there.extend(part);
+                let outcome = Outcome::new(&candidate.lane.name, onto, Verdict::AlreadyLanded);
+                stack.decided.push(Outcome { part, ..outcome });
             }
             Fit::Clash(merged) => stack.clashes.push(Clash { candidate, ours, merged }),
             Fit::Refused(why, hints) => {
-                stack.decided.push(Outcome { hints, ..Outcome::refused(&candidate.lane.name, onto, why) });
+                let outcome = Outcome::refused(&candidate.lane.name, onto, why);
+                stack.decided.push(Outcome { hints, part, ..outcome });
             }
         }
     }

@@ -389,7 +389,7 @@ impl Bench for OnStack<'_, '_> {
                 Rc::clone(red),
             ));
         }
-        self.candidates.retain(|c| c.lane.name != candidate.lane.name);
+        self.candidates.retain(|other| !other.is(&candidate));
         self.stack = (self.rebuild)(&self.candidates)?;
         self.look_at_stack()?;
         let green = |state: &State| matches!(self.verifier.known.get(state), Some(Known::Green));

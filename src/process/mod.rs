@@ -10,6 +10,7 @@ mod identity;
 mod lean;
 mod pass_on;
 mod strays;
+mod wake;
 mod watched;
 
 pub(crate) use child::{Spawned, Start};
@@ -23,6 +24,7 @@ pub(crate) use identity::{birth_of, is_same, lives};
 pub(crate) use lean::let_go_of_code;
 pub(crate) use pass_on::PassOn;
 pub(crate) use strays::{MARK, OF_A_RUN, adopt_orphans, end_marked, end_strays};
+pub(crate) use wake::{hear_wakes, wake};
 pub use watched::Ended;
 pub(crate) use watched::Watched;
 

@@ -14,6 +14,7 @@ pub(crate) const MARK: &str = "PROQ_RUN";
 /// them: it would take itself for a part of that.
 pub(crate) const OF_A_RUN: &[&str] = &[
     "PROQ_ATTEMPT",
+    "PROQ_BATCH",
     "PROQ_EVENT",
     "PROQ_EVENT_N",
     "PROQ_LANE",
@@ -23,6 +24,8 @@ pub(crate) const OF_A_RUN: &[&str] = &[
     "PROQ_PROGRAM",
     "PROQ_REPO",
     "PROQ_STATE",
+    "PROQ_TASK",
+    "PROQ_TASK_ATTEMPT",
     "PROQ_TASK_FILE",
     "PROQ_WRAP_UP",
 ];

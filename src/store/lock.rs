@@ -6,11 +6,15 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::wait::sleep_on;
 use super::{Error, Holder, layout};
 use crate::note::Listener;
 
 /// After this long a wait is said aloud.
 pub(super) const QUIET: Duration = Duration::from_millis(400);
+
+/// The stack of a thread that does nothing but sleep.
+const STACK: usize = 64 * 1024;
 
 /// The end of the names of locks on lanes that land by themselves.
 const LANDING: &str = ".landing.lock";
@@ -44,6 +48,12 @@ pub(crate) enum LockName {
     Overseer,
     /// Telling a lane's agent what was sent, from reading it until it is told.
     Inbox(String),
+    /// A batch, for as long as a process goes on with it.
+    Batch(String),
+    /// Which batch has which task; milliseconds.
+    Ledger,
+    /// Starting runs of batches where there is a limit for all of them: counted and started by one at a time.
+    Room,
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -61,6 +71,9 @@ impl LockName {
             LockName::Hooks => "hooks.lock".into(),
             // Not beside the short ones, whose holders are looked for.
             LockName::Overseer => "supervisor/agent.lock".into(),
+            LockName::Ledger => "ledger.lock".into(),
+            LockName::Room => "room.lock".into(),
+            LockName::Batch(id) => format!("batches/{id}.lock").into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
             LockName::Inbox(lane) => format!("lanes/{lane}.inbox.lock").into(),
@@ -80,6 +93,9 @@ impl LockName {
             LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
             LockName::Overseer => "the place of the supervising agent".into(),
+            LockName::Ledger => "the list of tasks that batches have".into(),
+            LockName::Batch(id) => format!("batch {id}"),
+            LockName::Room => "room for another run".into(),
             LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) | LockName::Moved(lane) => {
                 format!("lane '{lane}'")
             }
@@ -161,6 +177,35 @@ impl Locks {
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(Error::io("open", &path)(e)),
         }
+    }
+
+    /// Has somebody told once nobody holds a lock, by a thread that sleeps in the kernel until then. One that is still there when
+    /// nobody listens any more ends with the lock's holder or with this process; it holds nothing but an open file.
+    ///
+    /// # Errors
+    /// When the lock cannot be opened, or no thread can be started.
+    pub(crate) fn when_free(
+        &self,
+        name: &LockName,
+        tell: impl FnOnce(Result<(), Error>) + Send + 'static,
+    ) -> Result<(), Error> {
+        let path = self.path(name);
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                tell(Ok(()));
+                return Ok(());
+            }
+            Err(e) => return Err(Error::io("open", &path)(e)),
+        };
+        let sleeper = path.clone();
+        let started = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+            let waited = sleep_on(&file).map_err(Error::io("lock", &sleeper));
+            // Before anybody hears of it: a thread that is still there would seem to hold the lock.
+            drop(file);
+            tell(waited);
+        });
+        started.map(drop).map_err(Error::io("wait for", &path))
     }
 
     /// Takes over a lock that an open descriptor, handed down by the process that started this one, already holds.

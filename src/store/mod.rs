@@ -1,6 +1,7 @@
 //! Owns all that lies below `<common git dir>/proq`: where it is, how it is written, who holds which lock.
 
 mod atomic;
+mod batch_files;
 mod clock;
 mod error;
 mod event_files;

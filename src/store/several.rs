@@ -1,15 +1,9 @@
 //! Owns waiting for several kernel locks that others hold: asleep until the first of them is free, or time is up.
 
-use std::fs::File;
-use std::io::ErrorKind;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use super::wait::sleep_on;
 use super::{Error, LockName, Locks};
-
-/// The stack of a thread that does nothing but sleep.
-const STACK: usize = 64 * 1024;
 
 /// Locks that are waited for at the same time, each by a thread that sleeps in the kernel. Threads that are still there when
 /// nobody listens any more end with their lock's holder or with this process; none of them holds anything but an open file.
@@ -32,24 +26,8 @@ impl Several {
     /// # Errors
     /// When the lock cannot be opened, or no thread can be started.
     pub(crate) fn add(&self, number: usize, locks: &Locks, name: &LockName) -> Result<(), Error> {
-        let path = locks.path(name);
         let tell = self.tell.clone();
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(e) if e.kind() == ErrorKind::NotFound => {
-                drop(tell.send(Ok(number)));
-                return Ok(());
-            }
-            Err(e) => return Err(Error::io("open", &path)(e)),
-        };
-        let sleeper = path.clone();
-        let started = std::thread::Builder::new().stack_size(STACK).spawn(move || {
-            let waited = sleep_on(&file).map_err(Error::io("lock", &sleeper));
-            // Before anybody hears of it: a thread that is still there would seem to hold the lock.
-            drop(file);
-            drop(tell.send(waited.map(|()| number)));
-        });
-        started.map(drop).map_err(Error::io("wait for", &path))
+        locks.when_free(name, move |waited| drop(tell.send(waited.map(|()| number))))
     }
 
     /// Waits until one of the locks is free that has not been told of, for `limit` at most. None when the time is up.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Format;
+use super::{BatchError, Format};
 use crate::explain::{Exit, Explain};
 
 /// A place in a file, as editors count.
@@ -210,9 +210,45 @@ pub enum Error {
     /// The repository cannot be looked at.
     #[error(transparent)]
     Git(#[from] crate::git::Error),
+    /// From a batch.
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// From the store.
+    #[error(transparent)]
+    Store(#[from] crate::store::Error),
+    /// From a lane.
+    #[error(transparent)]
+    Lane(#[from] crate::lane::Error),
+    /// From an agent.
+    #[error(transparent)]
+    Agent(#[from] crate::agent::Error),
+    /// From a landing.
+    #[error(transparent)]
+    Merge(#[from] crate::merge::Error),
+    /// From a preview.
+    #[error(transparent)]
+    Preview(#[from] crate::preview::Error),
+    /// From a program.
+    #[error(transparent)]
+    Process(#[from] crate::process::Error),
 }
 
 impl Error {
+    /// The error of another part that this is.
+    fn of_elsewhere(&self) -> Option<&dyn Explain> {
+        Some(match self {
+            Error::Git(error) => error,
+            Error::Batch(error) => error,
+            Error::Store(error) => error,
+            Error::Lane(error) => error,
+            Error::Agent(error) => error,
+            Error::Merge(error) => error,
+            Error::Preview(error) => error,
+            Error::Process(error) => error,
+            _ => return None,
+        })
+    }
+
     /// Something that is not as it has to be.
     pub(super) fn wrong(place: &Place, what: impl Into<String>, fix: impl Into<String>) -> Error {
         Error::Wrong { place: place.clone(), what: what.into(), fix: fix.into() }
@@ -274,15 +310,14 @@ impl Explain for Error {
                 vec![format!("look at what was done: git proq plan {}", shell(&words)).into()]
             }
             Error::Empty { .. } => vec!["see what a plan looks like: git proq plan --init -".into()],
-            Error::Git(error) => error.hints(),
+            _ => self.of_elsewhere().map_or_else(Vec::new, Explain::hints),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
             Error::NoFormat { .. } | Error::Several { .. } | Error::NoMilestones { .. } => Exit::Usage,
-            Error::Git(error) => error.exit(),
-            _ => Exit::Refused,
+            _ => self.of_elsewhere().map_or(Exit::Refused, Explain::exit),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Owns plans of dependent tasks: where they are read from, what depends on what, and which of them get in each other's way; and what a batch of them decides.
 
+mod batch;
 mod error;
 mod folders;
 mod graph;
@@ -7,7 +8,7 @@ mod markdown;
 mod node;
 mod plan;
 mod roadmap;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "nothing runs a batch yet; the tests do"))]
+mod run;
 mod schedule;
 mod shape;
 mod sharing;
@@ -16,10 +17,22 @@ mod stories;
 mod toml_plan;
 mod yaml;
 
+pub(crate) use batch::{
+    Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, NewBatch, WishKind,
+    all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
+};
 pub(crate) use error::{Error, Place};
 pub(crate) use folders::Home;
 pub(crate) use graph::{Graph, Route};
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
+pub(crate) use run::{
+    Known, LaneAt, Picture, TaskAt, ask as ask_batch, clean_up as clean_up_batch, landing_lane,
+    run as run_batch, start as start_batch,
+};
+pub(crate) use schedule::{
+    Action, End, Event, Fate, MergePolicy, Mode, Options, Outcome, PauseReason, Spread, State, TaskPolicy,
+    Why,
+};
 pub(crate) use sharing::{Met, Sharing};
 pub(crate) use source::{Asked, Format, Found, read};
 pub(crate) use toml_plan::{TEMPLATE, schema, written};

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::InBatch;
 use crate::git::Oid;
 use crate::store::{Moment, Record, now};
 
@@ -305,6 +306,9 @@ pub(crate) struct LaneRecord<P = Tree> {
     /// Why it did not land by itself, when it was last tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<Refusal>,
+    /// Its place in a batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<InBatch>,
 }
 
 impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
@@ -335,6 +339,7 @@ impl<P> LaneRecord<P> {
             group: None,
             landed: None,
             refused: None,
+            batch: None,
         }
     }
 
@@ -366,6 +371,7 @@ impl<P> LaneRecord<P> {
             group: self.group,
             landed: self.landed,
             refused: self.refused,
+            batch: self.batch,
         }
     }
 

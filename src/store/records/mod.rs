@@ -2,6 +2,7 @@
 
 mod activity;
 mod approval;
+mod batched;
 mod before;
 mod check;
 mod conflict;
@@ -19,6 +20,7 @@ mod trash;
 
 pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, Approved};
+pub(crate) use batched::{ForTask, InBatch};
 pub(crate) use before::{BeforeRecord, FileBefore};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::LaneState;
+use super::{ForTask, LaneState};
 use crate::git::Oid;
 use crate::store::{Moment, Record};
 
@@ -286,6 +286,9 @@ pub(crate) struct RunRecord {
     /// What it may take.
     #[serde(default)]
     pub(crate) limits: RunLimits,
+    /// The task of a batch that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<ForTask>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]

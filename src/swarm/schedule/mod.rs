@@ -41,6 +41,7 @@ mod work;
 pub(crate) use action::{Action, Base, Outcome, PauseReason};
 pub(crate) use event::{End, Event};
 pub(crate) use options::{MergePolicy, Mode, Options, Spread, TaskPolicy};
+pub(crate) use outlook::Now;
 pub(crate) use standing::{Fate, Left, Why};
 pub(crate) use state::State;
 pub(crate) use work::{Flaw, Phase, Task, Work};

@@ -6,7 +6,72 @@ use super::lane::Use;
 use super::standing::{Fate, Left, Standing};
 use super::state::State;
 
+/// How far a task is, for whoever looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Now {
+    /// It waits for others of its batch, for room, or for another batch.
+    Waiting,
+    /// Its lane is being made.
+    Preparing,
+    /// Its run is to start.
+    Starting,
+    /// Its run is at work.
+    Running,
+    /// It is done and is to land.
+    Done,
+    /// It is landing.
+    Landing,
+    /// It has a conflict.
+    Conflict,
+    /// It has come to its end.
+    Over(Fate),
+}
+
 impl State {
+    /// How far a task is.
+    pub(crate) fn now(&self, task: usize) -> Now {
+        if let Some(fate) = self.fate(task) {
+            return Now::Over(fate);
+        }
+        match self.standing(task) {
+            Standing::Preparing => Now::Preparing,
+            Standing::Starting => Now::Starting,
+            Standing::Running => Now::Running,
+            Standing::Done => Now::Done,
+            Standing::Landing(_) => Now::Landing,
+            Standing::Conflict { .. } => Now::Conflict,
+            _ => Now::Waiting,
+        }
+    }
+
+    /// The tasks that still have to be done before a task can start.
+    pub(crate) fn waits_for(&self, task: usize) -> Vec<usize> {
+        let after = &self.work.tasks()[task].after;
+        after.iter().copied().filter(|before| !self.standing(*before).is_there()).collect()
+    }
+
+    /// On whose account a task is skipped.
+    pub(crate) fn skipped_for(&self, task: usize) -> Option<usize> {
+        self.tasks[task].because
+    }
+
+    /// Whether somebody was told to stop a task's run.
+    pub(crate) fn is_stopping(&self, task: usize) -> bool {
+        self.tasks[task].stopping.is_some()
+    }
+
+    /// Where the batch is bound, in a word: `new`, `running`, `pausing`, `paused`, `stopping`, `over`.
+    pub(crate) fn word(&self) -> &'static str {
+        match self.course {
+            Course::New => "new",
+            Course::Going => "running",
+            Course::Pausing(_) => "pausing",
+            Course::Paused(_) => "paused",
+            Course::Winding | Course::Stopping { .. } => "stopping",
+            Course::Over(_) => "over",
+        }
+    }
+
     /// How the batch ended, if it is over.
     pub(crate) fn outcome_if_over(&self) -> Option<Outcome> {
         if let Course::Over(outcome) = self.course { Some(outcome) } else { None }
@@ -52,6 +117,7 @@ impl State {
     }
 
     /// The tasks that were run in a lane, in order.
+    #[cfg(test)]
     pub(crate) fn tasks_of(&self, lane: usize) -> &[usize] {
         self.lanes.get(lane).map_or(&[], |it| &it.tasks)
     }

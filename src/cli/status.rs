@@ -1,0 +1,161 @@
+//! Owns `git proq status`: how far batches are.
+
+use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
+use console::style;
+use serde::Serialize;
+
+use super::complete::batch_names;
+use super::{Done, Failure, Session, control, table, ui};
+use crate::explain::Exit;
+use crate::harmless;
+use crate::lane::Project;
+use crate::swarm::{self, Batch, BatchRecord, Picture, TaskAt};
+
+/// Show how far a batch is
+///
+/// Without BATCH, the one that is open; where several are, or none is, a line for each.
+///
+/// Examples:
+///     git proq status
+///     git proq status --all
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Status {
+    /// The batch
+    #[arg(value_name = "BATCH", add = ArgValueCompleter::new(batch_names))]
+    batch: Option<String>,
+    /// A line for every batch, also those that are over
+    #[arg(long, conflicts_with = "batch")]
+    all: bool,
+}
+
+#[derive(Serialize)]
+struct All {
+    batches: Vec<Picture>,
+}
+
+pub(super) fn run(session: &Session, args: &Status) -> Done {
+    let project = session.project()?;
+    if let Some(asked) = &args.batch {
+        return one(session, &project, &swarm::find_batch(&project, asked)?);
+    }
+    let open = control::open(&project);
+    if let ([(batch, _)], false) = (open.as_slice(), args.all) {
+        return one(session, &project, batch);
+    }
+    let batches = swarm::batches(&project, true);
+    if let ([batch], false) = (batches.as_slice(), args.all) {
+        return one(session, &project, batch);
+    }
+    let mut pictures = Vec::new();
+    for batch in &batches {
+        pictures.push(picture(&project, batch)?);
+    }
+    if session.ui.json {
+        session.ui.object(All { batches: pictures });
+    } else if pictures.is_empty() {
+        session.ui.say("no plan was run here yet");
+        session.ui.hint("begin: git proq swarm PLAN");
+    } else {
+        let rows = pictures.iter().map(row).collect();
+        session.ui.answer(table::render(&["BATCH", "STATE", "LANDED", "TASKS", "COST", "ABOUT"], rows));
+    }
+    Ok(Exit::Done)
+}
+
+fn picture(project: &Project, batch: &BatchRecord) -> Result<Picture, Failure> {
+    let scheduler = swarm::is_run(project, &batch.id)?;
+    let read = Batch::load(project, &batch.id)?;
+    Ok(Picture::of(project, &read, &read.log(project)?, scheduler))
+}
+
+fn state_of(picture: &Picture) -> String {
+    let rests = matches!(picture.state, "over" | "paused");
+    match (&picture.why, picture.scheduler || rests) {
+        (Some(why), _) if picture.state == "over" => why.clone(),
+        (_, true) => picture.state.to_owned(),
+        // It says that it goes on, and nobody does.
+        (_, false) => "interrupted".to_owned(),
+    }
+}
+
+fn row(picture: &Picture) -> Vec<String> {
+    vec![
+        picture.batch.clone(),
+        state_of(picture),
+        picture.counts.landed.to_string(),
+        picture.counts.tasks.to_string(),
+        picture.cost_usd.map_or_else(|| "-".to_owned(), |usd| format!("${usd:.2}")),
+        harmless::line(&picture.summary),
+    ]
+}
+
+fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
+    let picture = picture(project, batch)?;
+    if session.ui.json {
+        session.ui.long_object(&picture);
+        return Ok(Exit::Done);
+    }
+    let about = if picture.summary.is_empty() { String::new() } else { format!("  {}", picture.summary) };
+    session.ui.answer(format!("batch {}{}", style(&picture.batch).bold(), harmless::line(&about)));
+    let counts = picture.counts;
+    let mut parts = vec![format!("{} of {} landed", counts.landed, ui::count(counts.tasks, "task"))];
+    for (count, what) in [
+        (counts.at_work, "at work"),
+        (counts.waiting, "waiting"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.left, "left over"),
+    ] {
+        if count > 0 {
+            parts.push(format!("{count} {what}"));
+        }
+    }
+    parts.extend(picture.cost_usd.map(|usd| format!("${usd:.2}")));
+    let why = picture.why.as_ref().filter(|_| picture.state == "paused").map(|why| format!(" ({why})"));
+    session.ui.answer(format!("{}{}: {}", state_of(&picture), why.unwrap_or_default(), parts.join(", ")));
+    session.ui.answer(format!("from {}, lands on {}", picture.base, picture.branch));
+    session.ui.answer("");
+    session.ui.answer(tasks(&picture));
+    hints(session, batch, &picture);
+    Ok(Exit::Done)
+}
+
+fn tasks(picture: &Picture) -> String {
+    let dash = || "-".to_owned();
+    let row = |task: &TaskAt| {
+        let at = picture.lanes.iter().find(|lane| lane.task == task.name);
+        let step = at.map(|lane| {
+            let step = lane.step.as_ref().map(|step| format!(", {step}")).unwrap_or_default();
+            format!("for {}{step}", ui::span(std::time::Duration::from_secs(lane.seconds)))
+        });
+        let detail = task.detail.clone().or(step).unwrap_or_else(|| task.title.clone());
+        vec![
+            task.name.clone(),
+            task.state.clone(),
+            task.attempts.to_string(),
+            task.lane.clone().unwrap_or_else(dash),
+            harmless::line(&detail),
+        ]
+    };
+    let rows = picture.tasks.iter().map(row).collect();
+    table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows)
+}
+
+fn hints(session: &Session, batch: &BatchRecord, picture: &Picture) {
+    let id = &batch.id;
+    if batch.cleaned.is_some() {
+        return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
+    }
+    match (state_of(picture).as_str(), picture.counts.landed) {
+        ("running" | "pausing" | "stopping", _) => {
+            session.ui.hint(format!("follow it: git proq resume {id}"));
+        }
+        ("complete" | "partly", landed) if landed > 0 && !batch.auto_merge => {
+            session.ui.hint(format!("land it on {}: git proq merge --batch {id}", batch.base));
+        }
+        ("complete" | "partly", _) => {}
+        _ => session.ui.hint(format!("go on with it: git proq resume {id}")),
+    }
+}

@@ -1,0 +1,242 @@
+//! Owns `git proq swarm`, and the hidden command that goes on with a batch.
+
+mod follow;
+mod lines;
+mod prepare;
+mod view;
+
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+use serde::Serialize;
+
+pub(super) use follow::follow;
+
+use super::complete::{agent_names, branch_names};
+use super::plan_source::PlanSource;
+use super::{Done, Failure, Mistake, Session, approve, control, plan, resolve, spawn};
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::store::LockName;
+use crate::swarm::{self, BatchRecord, Outcome, WishKind};
+use crate::{agent, process};
+
+/// Run a plan of dependent tasks, each in a lane
+///
+/// Each task is done by an agent in a lane of its own, as soon as what it needs has landed; tasks that are about the same files
+/// share a lane, one after the other. What is done lands on the branch of this batch, `proq/batch-ID`, where the tasks that
+/// need it start from; `git proq merge --batch ID` lands all of it on the base then, in one verified step. A task that conflicts
+/// is given to an agent; one that fails is tried again, and what needs it is skipped.
+///
+/// The work goes on without this command and without this terminal: `git proq status` shows how far it is, `git proq pause`, `resume` and
+/// `abort` are heard from anywhere, and `resume` also goes on with a batch whose process was killed. In its view, Ctrl-C asks
+/// whether to pause, and a second one aborts.
+///
+/// Exits with 4 when a task failed, 3 when one conflicts, 1 when it was paused or aborted.
+///
+/// Examples:
+///     git proq swarm plan.toml
+///     git proq swarm auth billing --agent claude --max-parallel 4
+///     git proq swarm ROADMAP.md --milestone 0.3 --waves --detach
+///     git proq swarm plan.toml --auto-merge --on-task-failure stop-all --budget 20
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
+pub(crate) struct Swarm {
+    #[command(flatten)]
+    source: PlanSource,
+    /// Who does tasks that name no agent [default: swarm.agent]
+    #[arg(long, value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
+    agent: Option<String>,
+    /// The model of tasks that name none [default: agent.model]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// The branch that all of it is for; the current one without it
+    #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
+    base: Option<String>,
+    /// How many lanes may be at work at the same time [default: swarm.max_parallel]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    max_parallel: Option<u16>,
+    /// Land what can be done at the same time together, and then go on
+    #[arg(long, conflicts_with_all = ["phases", "one_lane"])]
+    waves: bool,
+    /// Land a phase together, and then go on with the next
+    #[arg(long, conflicts_with = "one_lane")]
+    phases: bool,
+    /// Do the whole plan in one lane, one task after the other, and land it once
+    #[arg(long)]
+    one_lane: bool,
+    /// Which lane a task goes to [default: swarm.strategy]
+    #[arg(long, value_name = "HOW", value_parser = ["affinity-first", "round-robin", "load-balanced"])]
+    strategy: Option<String>,
+    /// Land tasks on the base itself as they are done, and not on a branch of the batch
+    #[arg(long)]
+    auto_merge: bool,
+    /// When a task fails: skip what needs it, start nothing more, or stop all [default: swarm.on_task_failure]
+    #[arg(long, value_name = "WHAT", value_parser = ["skip-dependents", "stop-wave", "stop-all"])]
+    on_task_failure: Option<String>,
+    /// When a task cannot land: pause or abort [default: swarm.on_merge_failure]
+    #[arg(long, value_name = "WHAT", value_parser = ["pause", "abort"])]
+    on_merge_failure: Option<String>,
+    /// Pause once it has cost this many US dollars [default: swarm.budget]
+    #[arg(long, value_name = "USD")]
+    budget: Option<String>,
+    /// Try this task again, however often it has failed; may be given again
+    #[arg(long, value_name = "ID")]
+    retry: Vec<String>,
+    /// Begin a batch beside one of the same plan that is not over
+    #[arg(long)]
+    new: bool,
+    /// Begin though changes that are not committed would be in no lane
+    #[arg(long)]
+    ignore_dirty: bool,
+    /// Return once it has begun
+    #[arg(long)]
+    detach: bool,
+    /// Keep FILE up to date with how far it is, in JSON
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    progress_file: Option<PathBuf>,
+    /// Begin without asking
+    #[arg(long, short)]
+    yes: bool,
+    /// Say what would be run, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Goes on with a batch. Started by `swarm` and `resume`, with the batch's lock on standard input.
+#[derive(Debug, Args)]
+pub(crate) struct Scheduler {
+    /// The batch
+    #[arg(long)]
+    batch: String,
+}
+
+/// What `--json` answers when nobody waits for the end.
+#[derive(Serialize)]
+struct Begun<'a> {
+    batch: &'a str,
+    base: &'a str,
+    branch: &'a str,
+    dry_run: bool,
+}
+
+pub(super) fn run(session: &Session, args: &Swarm) -> Done {
+    let project = session.project_to_change()?;
+    let found = args.source.read(session, &project, "git proq swarm plan.toml")?;
+    let wanted = prepare::Wanted::of(session, &project, args, &found)?;
+    if let Some(open) = wanted.open_batch(&project).filter(|_| !args.new && !args.dry_run) {
+        return go_on_with(session, &project, args, &open);
+    }
+    let look = plan::look_at(&project, &found, args.source.names(), wanted.options.max_parallel)?;
+    if !session.ui.json && !session.ui.quiet {
+        session.ui.say(plan::render(&look));
+        session.ui.say("");
+        session.ui.say(wanted.in_words());
+    }
+    if args.dry_run {
+        if session.ui.json {
+            let (base, branch) = (wanted.base.branch.as_str(), "");
+            session.ui.object(Begun { batch: "", base, branch, dry_run: true });
+        } else {
+            session.ui.answer("nothing was begun");
+        }
+        return Ok(Exit::Done);
+    }
+    wanted.require_clean(&project, args.ignore_dirty)?;
+    approve::before_landing(session, &project, true, project.settings.conflict_agent.as_deref())?;
+    wanted.require_approved(&project)?;
+    if !args.yes && !approve::nobody_to_ask(session) && !asked("run it? [Y/n] ") {
+        return Err(Mistake::Declined.into());
+    }
+    let exe = resolve::this_program()?;
+    let batch = wanted.begin(&project, args, &found, look.shared(), &exe)?;
+    spawn::remember(&project);
+    if args.detach {
+        say_begun(session, &batch);
+        return Ok(Exit::Done);
+    }
+    session.ui.say(format!("batch {}", batch.id));
+    follow(session, &project, &batch.id)
+}
+
+fn say_begun(session: &Session, batch: &BatchRecord) {
+    if session.ui.json {
+        let BatchRecord { id, base, branch, .. } = batch;
+        return session.ui.object(Begun { batch: id, base, branch, dry_run: false });
+    }
+    session.ui.answer(format!("batch {} has begun", batch.id));
+    session
+        .ui
+        .hint(format!("see how far it is: git proq status {0}   follow it: git proq resume {0}", batch.id));
+}
+
+/// Yes is the answer that was meant by whoever typed the command.
+fn asked(question: &str) -> bool {
+    super::undo::eprint_question(question);
+    let mut answer = String::new();
+    drop(std::io::stdin().lock().read_line(&mut answer));
+    matches!(answer.trim(), "" | "y" | "Y" | "yes")
+}
+
+/// There is a batch of this plan already that is not over.
+fn go_on_with(session: &Session, project: &Project, args: &Swarm, open: &(BatchRecord, String)) -> Done {
+    let (batch, state) = open;
+    let id = batch.id.clone();
+    if approve::nobody_to_ask(session) {
+        return Err(swarm::Error::from(swarm::BatchError::Open { id, state: state.clone() }).into());
+    }
+    if !asked(&format!("batch {id} of this plan is not over ({state}): go on with it? [Y/n] ")) {
+        return Err(swarm::Error::from(swarm::BatchError::Open { id, state: state.clone() }).into());
+    }
+    let mut wishes = vec![WishKind::Resume];
+    let read = swarm::Batch::load(project, &id)?;
+    for name in &args.retry {
+        wishes.push(WishKind::Retry { task: read.task_named(name)? });
+    }
+    swarm::ask_batch(project, &id, &resolve::this_program()?, wishes)?;
+    if args.detach {
+        say_begun(session, batch);
+        return Ok(Exit::Done);
+    }
+    follow(session, project, &id)
+}
+
+/// Goes on with a batch, in a session of its own.
+pub(super) fn schedule(session: &Session, args: &Scheduler) -> Done {
+    schedule_held(session, args).inspect_err(|e| agent::answer_not_begun(&*e.0))
+}
+
+fn schedule_held(session: &Session, args: &Scheduler) -> Done {
+    process::leave_session();
+    let mut project = Project::open(&session.dir, session.ui.listener())?;
+    project.lasting = true;
+    let lock = agent::adopt_lock(&project, &LockName::Batch(args.batch.clone()))?;
+    let exe = resolve::this_program()?;
+    swarm::run_batch(&project, &args.batch, &exe, lock, agent::answer_begun)?;
+    Ok(Exit::Done)
+}
+
+/// The exit code for what became of a batch.
+fn exit_of(state: &swarm::State, tasks: usize) -> Exit {
+    let fates: Vec<swarm::Fate> = (0..tasks).filter_map(|task| state.fate(task)).collect();
+    let stuck = |fate: &swarm::Fate| matches!(fate, swarm::Fate::Failed(swarm::Why::Conflict));
+    let failed = |fate: &swarm::Fate| {
+        use swarm::Fate::{Failed, NoChange, SetAside};
+        matches!(fate, NoChange | SetAside | Failed(_)) && !stuck(fate)
+    };
+    match state.outcome_if_over() {
+        Some(Outcome::Complete) => Exit::Done,
+        Some(Outcome::Aborted) => Exit::Refused,
+        _ if fates.iter().any(failed) => Exit::Agent,
+        _ if fates.iter().any(stuck) => Exit::Conflicts,
+        _ => Exit::Refused,
+    }
+}
+
+/// Leaves a wish of a view's.
+fn wish(project: &Project, id: &str, kind: WishKind) -> Result<(), Failure> {
+    control::wish(project, id, kind)
+}

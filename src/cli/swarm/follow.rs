@@ -1,0 +1,108 @@
+//! Owns following a batch to its end: a line for each change, or on a terminal a view of its lanes.
+
+use std::time::Duration;
+
+use super::super::{Done, Session, ui};
+use super::lines::Reader;
+use super::{exit_of, view};
+use crate::explain::Exit;
+use crate::lane::Project;
+use crate::swarm::{self, Batch, Line, Outcome, Picture};
+
+/// How often it is looked for changes: a person waits.
+pub(super) const GLANCE: Duration = Duration::from_millis(100);
+
+/// Follows a batch until it is over or paused.
+pub(crate) fn follow(session: &Session, project: &Project, id: &str) -> Done {
+    let mut at = Follow::of(project, id)?;
+    let shown = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
+    if shown && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
+        view::show(session, project, &mut at)?;
+    } else {
+        // From here on Ctrl-C leaves; the batch goes on by itself.
+        crate::interrupt::disarm();
+        while let Going::On = at.look(project, &mut |line| session.ui.say(line))? {
+            std::thread::sleep(GLANCE);
+        }
+    }
+    say_end(session, project, &at)
+}
+
+/// Whether a batch goes on.
+pub(super) enum Going {
+    On,
+    /// It is over, paused, or nobody goes on with it.
+    Ended,
+}
+
+/// A batch that is followed.
+pub(super) struct Follow {
+    pub(super) reader: Reader,
+    /// How many lines were read.
+    read: usize,
+    /// Whether a process goes on with it.
+    scheduler: bool,
+}
+
+impl Follow {
+    fn of(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
+        Ok(Follow { reader: Reader::new(Batch::load(project, id)?), read: 0, scheduler: true })
+    }
+
+    /// Takes in what has been written since.
+    pub(super) fn look(
+        &mut self,
+        project: &Project,
+        say: &mut dyn FnMut(String),
+    ) -> Result<Going, swarm::Error> {
+        // Asked first: what it wrote before it ended is read then.
+        self.scheduler = swarm::is_run(project, self.reader.batch.id())?;
+        let lines = self.reader.batch.log(project)?;
+        for line in &lines[self.read.min(lines.len())..] {
+            for text in self.reader.take(line) {
+                say(format!("{}  {text}", at(line)));
+            }
+        }
+        self.read = lines.len();
+        let ended = self.reader.end().is_some() || !self.scheduler;
+        // It lets go of its lock last, so that whatever comes next finds it free.
+        Ok(if ended && !self.scheduler { Going::Ended } else { Going::On })
+    }
+}
+
+fn at(line: &Line) -> String {
+    line.at().on_the_wall()
+}
+
+fn say_end(session: &Session, project: &Project, at: &Follow) -> Done {
+    let (batch, state) = (&at.reader.batch, &at.reader.state);
+    let id = batch.id();
+    let exit = exit_of(state, batch.tasks.len());
+    if session.ui.json {
+        session.ui.long_object(Picture::of(project, batch, &batch.log(project)?, at.scheduler));
+        return Ok(exit);
+    }
+    let Some(end) = at.reader.end() else {
+        session.ui.answer(format!("nobody goes on with batch {id}: its process is gone"));
+        session.ui.hint(format!("go on with it: git proq resume {id}"));
+        return Ok(Exit::Refused);
+    };
+    session.ui.answer(end);
+    let landed = at.reader.known.tips.len() > 1;
+    match state.outcome_if_over() {
+        None => session.ui.hint(format!("look: git proq status {id}   go on with it: git proq resume {id}")),
+        Some(outcome) => {
+            if outcome != Outcome::Complete {
+                session.ui.hint(format!("see what became of each task: git proq status {id}"));
+            }
+            if matches!(outcome, Outcome::Aborted | Outcome::Stopped) {
+                session.ui.hint(format!("go on with it all the same: git proq resume {id}"));
+            }
+            if landed && !batch.record.auto_merge {
+                let base = &batch.record.base;
+                session.ui.hint(format!("land it on {base}: git proq merge --batch {id}"));
+            }
+        }
+    }
+    Ok(exit)
+}

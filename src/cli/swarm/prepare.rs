@@ -1,0 +1,212 @@
+//! Owns what a batch is begun with: checked before anything is made.
+
+use std::path::{Path, PathBuf};
+
+use super::super::{Failure, Mistake, Session};
+use super::Swarm;
+use crate::agent::{self, Asked, Job};
+use crate::config::nano_dollars;
+use crate::event::Approvals;
+use crate::git;
+use crate::lane::{self, Base, Project};
+use crate::swarm::{
+    self, Batch, BatchError, BatchRecord, Defaults, Found, Ledger, MergePolicy, Mode, NewBatch, Options,
+    Outcome, Spread, TaskPolicy,
+};
+use crate::{harmless, merge};
+
+/// Everything but the plan itself.
+pub(super) struct Wanted {
+    pub(super) base: Base,
+    pub(super) options: Options,
+    tasks: Vec<swarm::BatchTask>,
+    auto_merge: bool,
+    dir: PathBuf,
+}
+
+impl Wanted {
+    /// What the command line and the settings ask for.
+    pub(super) fn of(
+        session: &Session,
+        project: &Project,
+        args: &Swarm,
+        found: &Found,
+    ) -> Result<Wanted, Failure> {
+        let settings = &project.settings;
+        let top = project.repo.here().unwrap_or(project.repo.home());
+        let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());
+        let defaults = Defaults {
+            agent: args.agent.as_deref().or(settings.swarm.agent.as_deref()),
+            model: args.model.as_deref(),
+            dir: &session.dir,
+            top: &top,
+            ledger: &Ledger::read(project)?,
+        };
+        let mut tasks = swarm::tasks_of(found, &defaults)?;
+        for name in &args.retry {
+            let same = |task: &&mut swarm::BatchTask| {
+                task.name.eq_ignore_ascii_case(name) || task.id.eq_ignore_ascii_case(name)
+            };
+            let none = || BatchError::NoSuchTask { name: name.clone() };
+            tasks.iter_mut().find(same).ok_or_else(none).map_err(swarm::Error::from)?.failures = 0;
+        }
+        if tasks.iter().all(|task| task.done) {
+            return Err(swarm::Error::from(BatchError::AllDone).into());
+        }
+        for task in tasks.iter().filter(|task| !task.done) {
+            require_agent(project, task)?;
+        }
+        Ok(Wanted {
+            base: lane::resolve_base(project, args.base.as_deref(), None)?,
+            options: options(project, args)?,
+            tasks,
+            auto_merge: args.auto_merge || settings.swarm.auto_merge,
+            dir: session.dir.clone(),
+        })
+    }
+
+    /// A batch of the same plan that is not over, and how far it is.
+    pub(super) fn open_batch(&self, project: &Project) -> Option<(BatchRecord, String)> {
+        let same = |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
+        let batches = swarm::batches(project, false).into_iter().rev().filter(same);
+        batches.into_iter().find_map(|batch| {
+            let read = Batch::load(project, &batch.id).ok()?;
+            let state = read.state(&read.log(project).ok()?);
+            let word = match state.outcome_if_over() {
+                Some(Outcome::Complete | Outcome::Partly) => return None,
+                Some(Outcome::Aborted) => "aborted",
+                Some(Outcome::Stopped) => "stopped",
+                None => state.word(),
+            };
+            Some((batch, word.to_owned()))
+        })
+    }
+
+    /// Refuses where files that git knows were changed and are not committed: no lane would have that.
+    pub(super) fn require_clean(&self, project: &Project, ignore: bool) -> Result<(), Failure> {
+        let here = project.repo.here().or(project.repo.main_worktree());
+        let (Some(here), false) = (here, ignore) else { return Ok(()) };
+        let dirt = git::status(&project.repo, here, false)?;
+        let paths: Vec<git::RepoPath> = dirt.tracked().map(|entry| entry.path.clone()).collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
+        Err(swarm::Error::from(BatchError::Dirty { names: git::names(&paths) }).into())
+    }
+
+    /// Refuses what every landing would refuse: commands of the repository's that nobody has approved.
+    pub(super) fn require_approved(&self, project: &Project) -> Result<(), Failure> {
+        let approvals = Approvals::read(&project.repo, &project.store)?;
+        let commands = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+        let open: Vec<_> = commands.into_iter().filter(|command| !command.approved).collect();
+        if let Some(path) = open.first().and_then(|command| command.from.clone()) {
+            let commands = open.into_iter().map(|command| command.line).collect();
+            return Err(merge::Error::Unapproved { path, commands }.into());
+        }
+        if let Some(agent) = &project.settings.conflict_agent {
+            merge::require_approved(project, agent)?;
+        }
+        Ok(())
+    }
+
+    /// How it will be run, in a line.
+    pub(super) fn in_words(&self) -> String {
+        let Base { branch, start } = &self.base;
+        let lands = match self.options.mode {
+            Mode::Continuous => "each task lands as it is done",
+            Mode::Waves => "each wave lands together",
+            Mode::Phases => "each phase lands together",
+            Mode::OneLane => "all of it is done in one lane and lands together",
+        };
+        let onto =
+            if self.auto_merge { format!("on {branch} itself") } else { "on a branch of its own".to_owned() };
+        format!("From {branch} ({}): {lands}, {onto}.", start.short())
+    }
+
+    /// Makes the batch and starts who goes on with it.
+    pub(super) fn begin(
+        self,
+        project: &Project,
+        args: &Swarm,
+        found: &Found,
+        overlaps: Vec<Vec<usize>>,
+        exe: &Path,
+    ) -> Result<BatchRecord, Failure> {
+        let plan = &found.plan;
+        let progress_file = args.progress_file.as_ref().map(|file| self.dir.join(file));
+        let new = NewBatch {
+            summary: harmless::line(&plan.summary),
+            base: self.base.branch,
+            start: self.base.start,
+            auto_merge: self.auto_merge,
+            sources: args.source.names(),
+            form: found.format.word(),
+            milestone: args.source.milestone(),
+            criteria: plan.criteria.clone(),
+            overlaps,
+            phases: swarm::phases_of(plan),
+            options: self.options,
+            tasks: self.tasks,
+            plan: swarm::written(plan),
+            progress_file,
+        };
+        let (batch, lock) = swarm::make_batch(project, new)?;
+        swarm::start_batch(project, &batch.id, lock, exe)?;
+        Ok(batch)
+    }
+}
+
+/// Refuses a task whose agent could not be started as it is asked for.
+fn require_agent(project: &Project, task: &swarm::BatchTask) -> Result<(), Failure> {
+    let asked = Asked { model: task.model.clone(), ..Asked::default() };
+    let name = task.agent.as_deref().unwrap_or_default();
+    Job::agent(project, name, &task.prompt, project.repo.home(), &asked).map(drop).map_err(|e| match e {
+        agent::Error::Prompt { .. } => Failure::from(e),
+        e => e.into(),
+    })
+}
+
+fn options(project: &Project, args: &Swarm) -> Result<Options, Failure> {
+    let settings = &project.settings.swarm;
+    let mode = match (args.waves, args.phases, args.one_lane) {
+        (true, _, _) => "waves",
+        (_, true, _) => "phases",
+        (_, _, true) => "one-lane",
+        _ => settings.mode.as_str(),
+    };
+    let budget = match &args.budget {
+        None => settings.budget,
+        Some(text) => {
+            let what = "--budget takes US dollars";
+            let example = "git proq swarm plan.toml --budget 12.50";
+            Some(nano_dollars(text).filter(|n| *n > 0).ok_or(Mistake::Missing { what, example })?)
+        }
+    };
+    let pick = |flag: &Option<String>, setting: &str| flag.clone().unwrap_or_else(|| setting.to_owned());
+    Ok(Options {
+        mode: match mode {
+            "waves" => Mode::Waves,
+            "phases" => Mode::Phases,
+            "one-lane" => Mode::OneLane,
+            _ => Mode::Continuous,
+        },
+        spread: match pick(&args.strategy, &settings.strategy).as_str() {
+            "round-robin" => Spread::RoundRobin,
+            "load-balanced" => Spread::LoadBalanced,
+            _ => Spread::AffinityFirst,
+        },
+        max_parallel: args.max_parallel.map_or(settings.max_parallel, usize::from).max(1),
+        max_attempts: settings.max_attempts.max(1),
+        on_failure: match pick(&args.on_task_failure, &settings.on_task_failure).as_str() {
+            "stop-wave" => TaskPolicy::StopWave,
+            "stop-all" => TaskPolicy::StopAll,
+            _ => TaskPolicy::SkipDependents,
+        },
+        on_merge_failure: match pick(&args.on_merge_failure, &settings.on_merge_failure).as_str() {
+            "abort" => MergePolicy::Abort,
+            _ => MergePolicy::Pause,
+        },
+        resolve: true,
+        budget,
+    })
+}

@@ -1,0 +1,67 @@
+//! Owns where batches of tasks lie, and what there is of each.
+
+use std::path::PathBuf;
+
+use super::Layout;
+
+impl Layout {
+    /// All batches.
+    pub(crate) fn batches(&self) -> PathBuf {
+        self.root().join("batches")
+    }
+
+    /// One batch.
+    pub(crate) fn batch(&self, id: &str) -> PathBuf {
+        self.batches().join(id)
+    }
+
+    /// Its record. It is written last: without it the rest was never finished.
+    pub(crate) fn batch_record(&self, id: &str) -> PathBuf {
+        self.batch(id).join("batch.toml")
+    }
+
+    /// Its tasks.
+    pub(crate) fn batch_tasks(&self, id: &str) -> PathBuf {
+        self.batch(id).join("tasks.json")
+    }
+
+    /// Its plan, as a plan in TOML.
+    pub(crate) fn batch_plan(&self, id: &str) -> PathBuf {
+        self.batch(id).join("plan.toml")
+    }
+
+    /// Copies of the files that its plan was read from.
+    pub(crate) fn batch_sources(&self, id: &str) -> PathBuf {
+        self.batch(id).join("sources")
+    }
+
+    /// What has happened to it.
+    pub(crate) fn batch_log(&self, id: &str) -> PathBuf {
+        self.batch(id).join("log.jsonl")
+    }
+
+    /// What its scheduler wrote to its standard error.
+    pub(crate) fn batch_errors(&self, id: &str) -> PathBuf {
+        self.batch(id).join("scheduler.log")
+    }
+
+    /// Who goes on with it.
+    pub(crate) fn batch_scheduler(&self, id: &str) -> PathBuf {
+        self.batch(id).join("scheduler.toml")
+    }
+
+    /// What people want of it that its scheduler has not seen to yet.
+    pub(crate) fn batch_wishes(&self, id: &str) -> PathBuf {
+        self.batch(id).join("wishes")
+    }
+
+    /// That a task landed.
+    pub(crate) fn batch_proof(&self, id: &str, task: usize) -> PathBuf {
+        self.batch(id).join(format!("landed/{task}.toml"))
+    }
+
+    /// Which batch has which task, and how often each has failed.
+    pub(crate) fn ledger(&self) -> PathBuf {
+        self.root().join("ledger.toml")
+    }
+}

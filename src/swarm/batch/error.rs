@@ -1,0 +1,186 @@
+//! Owns what can go wrong with a batch, and what helps.
+
+use std::borrow::Cow;
+
+use crate::explain::{Exit, Explain};
+use crate::swarm::schedule::Flaw;
+
+/// Why something cannot be done with a batch.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// There is none of this name, or several could be meant.
+    #[error("there is no batch '{asked}'{}", one_of(known))]
+    Unknown {
+        /// What was asked for.
+        asked: String,
+        /// Those that there are.
+        known: Vec<String>,
+    },
+    /// None was named, and it is not clear which is meant.
+    #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
+    Which {
+        /// Those that are open.
+        open: Vec<String>,
+        /// The command that was typed.
+        command: &'static str,
+    },
+    /// Its tasks are none that could be scheduled: somebody has changed the file.
+    #[error("the tasks of batch {id} cannot be read: {flaw}")]
+    Flaw {
+        /// The batch.
+        id: String,
+        /// What is wrong with them.
+        flaw: Flaw,
+    },
+    /// It has no such task.
+    #[error("batch {id} has no task '{name}'")]
+    NoTask {
+        /// The batch.
+        id: String,
+        /// What was asked for.
+        name: String,
+    },
+    /// The plan has no such task.
+    #[error("this plan has no task '{name}'; nothing was begun")]
+    NoSuchTask {
+        /// What was asked for.
+        name: String,
+    },
+    /// Nobody could be started to go on with it.
+    #[error("nobody goes on with batch {id}: {why}")]
+    NotStarted {
+        /// The batch.
+        id: String,
+        /// Why.
+        why: String,
+    },
+    /// Its scheduler does not answer.
+    #[error(
+        "the scheduler of batch {id} has not answered in {seconds} s; what you want is written down for it"
+    )]
+    Deaf {
+        /// The batch.
+        id: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The plan that somebody wants to run is being run.
+    #[error("batch {id} of this plan is not over ({state}); nothing was begun")]
+    Open {
+        /// The batch.
+        id: String,
+        /// How far it is.
+        state: String,
+    },
+    /// A task says nothing about who is to do it.
+    #[error("nothing says who is to do task '{task}'; nothing was begun")]
+    NoAgent {
+        /// The task.
+        task: String,
+    },
+    /// There is nothing to run.
+    #[error("all tasks of this plan are done; nothing was begun")]
+    AllDone,
+    /// Changes that no lane would have.
+    #[error("your uncommitted changes would be in no lane: {names}; nothing was begun")]
+    Dirty {
+        /// The files.
+        names: String,
+    },
+    /// It goes on, so that something else has to wait.
+    #[error("batch {id} goes on{}; nothing was changed", if *agents { ": agents are at work in its lanes" } else { "" })]
+    GoesOn {
+        /// The batch.
+        id: String,
+        /// Whether it is only agents that do.
+        agents: bool,
+    },
+    /// It was cleaned up.
+    #[error("batch {id} was cleaned up: its lanes and its branch are gone")]
+    Cleaned {
+        /// The batch.
+        id: String,
+    },
+    /// There is nothing of it to land.
+    #[error("{why}; nothing was moved")]
+    NothingToLand {
+        /// Why.
+        why: String,
+    },
+    /// Work would get lost from sight.
+    #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
+    NotLanded {
+        /// The batch.
+        id: String,
+        /// How many tasks.
+        count: usize,
+        /// Where they would have to be.
+        base: String,
+    },
+}
+
+fn tasks(count: usize) -> String {
+    if count == 1 { "1 task".to_owned() } else { format!("{count} tasks") }
+}
+
+fn one_of(known: &[String]) -> String {
+    if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
+}
+
+impl Explain for BatchError {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
+            BatchError::Which { open, .. } if open.is_empty() => {
+                vec![
+                    "begin one: git proq swarm PLAN".into(),
+                    "see those that are over: git proq status --all".into(),
+                ]
+            }
+            BatchError::Which { open, command } => {
+                vec![format!("say which: git proq {command} {}", open[0]).into()]
+            }
+            BatchError::Flaw { id, .. } => vec![format!("look at it: git proq status {id} --json").into()],
+            BatchError::NoTask { id, .. } => vec![format!("see its tasks: git proq status {id}").into()],
+            BatchError::NoSuchTask { .. } => vec!["see its tasks: git proq plan …".into()],
+            BatchError::NotStarted { id, .. } => vec![format!("try again: git proq resume {id}").into()],
+            BatchError::Deaf { id, .. } => vec![format!("see how far it is: git proq status {id}").into()],
+            BatchError::Open { id, .. } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                "or begin another one beside it: git proq swarm --new …".into(),
+            ],
+            BatchError::NoAgent { .. } => {
+                vec!["name an agent for such tasks: git proq swarm --agent claude …".into()]
+            }
+            BatchError::AllDone => vec!["see them: git proq plan …".into()],
+            BatchError::Dirty { .. } => vec![
+                "commit them first: git commit -a".into(),
+                "or begin without them: git proq swarm --ignore-dirty …".into(),
+            ],
+            BatchError::GoesOn { id, agents: false } => vec![
+                format!("have it end what it is at: git proq pause {id}").into(),
+                format!("or stop it: git proq abort {id}").into(),
+            ],
+            BatchError::GoesOn { id, agents: true } => vec![format!("stop them: git proq abort {id}").into()],
+            BatchError::Cleaned { .. } => {
+                vec!["see what is kept of removed lanes: git proq list --all".into()]
+            }
+            BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
+            BatchError::NotLanded { id, .. } => vec![
+                format!("land them: git proq merge --batch {id}").into(),
+                format!(
+                    "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
+                )
+                .into(),
+            ],
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            BatchError::Which { .. } => Exit::Usage,
+            BatchError::Deaf { .. } => Exit::Locked,
+            _ => Exit::Refused,
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Owns the runs of a batch: starting each once, waiting for its end, stopping it.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
+use super::evidence::{Chain, chain_of, lanes_of};
+use super::runner::{Heard, Runner};
+use crate::agent::{self, Asked, Job};
+use crate::lane::Project;
+use crate::note::Listener;
+use crate::store::LockName;
+use crate::store::records::{ForTask, LaneState, RunClass};
+use crate::swarm::Error;
+use crate::swarm::batch::{Batch, Facts};
+use crate::swarm::schedule::{Base, End, Event};
+
+/// A run that is to start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Starting {
+    pub(super) task: usize,
+    pub(super) lane: usize,
+    pub(super) attempt: u32,
+    pub(super) from: Base,
+}
+
+impl Runner<'_> {
+    /// Starts a run, unless it was started before; one for which there is no room waits.
+    pub(super) fn start_run(&mut self, it: Starting) -> Result<(), Error> {
+        if let Some(lane) = self.lane(it.lane)?
+            && chain_of(self.project, &lane, self.batch.id(), (it.task, it.attempt))?.is_some()
+        {
+            let facts = Facts { lane: Some(lane.name), ..Facts::default() };
+            self.due.push_back((Event::Started { task: it.task, attempt: it.attempt }, facts));
+            self.watch(it.task, it.attempt);
+            return Ok(());
+        }
+        self.starting.push(it);
+        self.start_waiting()
+    }
+
+    /// Starts what waits, as far as there is room.
+    pub(super) fn start_waiting(&mut self) -> Result<(), Error> {
+        let waiting = std::mem::take(&mut self.starting);
+        let mut waiting = waiting.into_iter();
+        // Two batches that look at the same time would both find the same room.
+        let _lock = match self.project.settings.max_running {
+            Some(_) => Some(self.project.store.locks().take(&LockName::Room)?),
+            None => None,
+        };
+        for it in waiting.by_ref() {
+            if !self.has_room()? {
+                self.starting.push(it);
+                break;
+            }
+            let (task, attempt) = (it.task, it.attempt);
+            match self.launch(it) {
+                Ok(lane) => {
+                    let (agent, model) =
+                        (self.batch.tasks[task].agent.clone(), self.batch.tasks[task].model.clone());
+                    let facts = Facts { lane: Some(lane), agent, model, ..Facts::default() };
+                    self.due.push_back((Event::Started { task, attempt }, facts));
+                    self.watch(task, attempt);
+                }
+                Err(e) => {
+                    crate::interrupt::check().map_err(crate::store::Error::from)?;
+                    let facts =
+                        Facts { lane: self.lanes.get(&it.lane).cloned(), ..Facts::saying(e.to_string()) };
+                    let end = End::Failed(RunClass::Failed);
+                    self.due.push_back((Event::Ended { task, attempt, end }, facts));
+                }
+            }
+        }
+        self.starting.extend(waiting);
+        Ok(())
+    }
+
+    /// Brings the lane to where the run begins and starts it. The answer is the lane.
+    fn launch(&mut self, it: Starting) -> Result<String, Error> {
+        let gone = || crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() };
+        let from = self.commit_of(it.from).ok_or_else(gone)?;
+        let (lane, lock) = self.lane_at(it.lane, it.task, from)?;
+        let text = prompt(&self.batch, it.task);
+        let lane = self.give_task(&lane, &lock, it.task, from, &text)?;
+        let task = &self.batch.tasks[it.task];
+        let asked = Asked { model: task.model.clone(), ..Asked::default() };
+        let agent = task.agent.as_deref().unwrap_or_default();
+        let job = Job::agent(self.project, agent, &text, self.project.repo.home(), &asked)?;
+        let job = job.for_task(Some(ForTask {
+            batch: self.batch.id().to_owned(),
+            number: it.task,
+            task: task.name.clone(),
+            attempt: it.attempt,
+        }));
+        crate::fault::point("batch.launch");
+        let started = agent::launch(self.project, &lane.any(), lock, &job, &self.exe)?;
+        Ok(started.name)
+    }
+
+    /// Has the end of a run heard.
+    pub(super) fn watch(&mut self, task: usize, attempt: u32) {
+        self.watched.insert((task, attempt));
+        let tell = self.tell.clone();
+        let over = move || drop(tell.send(Heard::RunOver(task, attempt)));
+        let chain = self.chain(task, attempt).ok().flatten();
+        let lock = chain.map(|chain| {
+            let name = chain.lane.name.clone();
+            match chain.goes_on(self.project) {
+                Ok(Some(LaneState::Orphaned)) => LockName::Alive(name),
+                _ => LockName::Run(name),
+            }
+        });
+        // What cannot be waited for is looked at at once.
+        let waits = lock.is_some_and(|lock| {
+            let over = over.clone();
+            self.project.store.locks().when_free(&lock, move |_| over()).is_ok()
+        });
+        if !waits {
+            over();
+        }
+    }
+
+    /// What is on record of an attempt.
+    pub(super) fn chain(&self, task: usize, attempt: u32) -> Result<Option<Chain>, Error> {
+        for (_, lane) in lanes_of(self.project, self.batch.id())? {
+            if let Some(chain) = chain_of(self.project, &lane, self.batch.id(), (task, attempt))? {
+                return Ok(Some(chain));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The runs that no end was written of and that were begun, by their records.
+    pub(super) fn find_runs(&self) -> Result<Vec<(usize, u32)>, Error> {
+        let mut found = Vec::new();
+        for (task, attempt) in self.state.open_runs() {
+            if self.chain(task, attempt)?.is_some() {
+                found.push((task, attempt));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sees what came of a run whose lock is free.
+    pub(super) fn see_run_end(&mut self, task: usize, attempt: u32) -> Result<(), Error> {
+        if !self.watched.contains(&(task, attempt)) {
+            return Ok(());
+        }
+        let Some(chain) = self.chain(task, attempt)? else {
+            self.watched.remove(&(task, attempt));
+            let end = End::Failed(RunClass::Interrupted);
+            self.due.push_back((Event::Ended { task, attempt, end }, Facts::saying("its lane is gone")));
+            return self.look_around_after();
+        };
+        if chain.goes_on(self.project)?.is_some() {
+            self.watch(task, attempt);
+            return Ok(());
+        }
+        // One that died without a word is written down as such.
+        if chain.lane.state.is_claimed() && chain.runs.last().is_some_and(|run| run.ended.is_none()) {
+            drop(self.project.hold_idle(&chain.lane.name)?);
+        }
+        let Some(chain) = self.chain(task, attempt)? else { return Ok(()) };
+        self.watched.remove(&(task, attempt));
+        let came = chain.came(self.project)?;
+        let (cost, tokens) = chain.account();
+        if let Some(cost) = cost.filter(|cost| cost.nanos > 0) {
+            // Before the end: what is started then has to be within the budget.
+            let total = self.known.spent().saturating_add(cost.nanos);
+            self.due.push_back((Event::Spent { total }, Facts::default()));
+        }
+        let last = chain.runs.last();
+        let facts = Facts {
+            lane: Some(chain.lane.name.clone()),
+            agent: last.map(|run| run.agent.clone()),
+            model: last.and_then(|run| run.account.model.clone()),
+            run: last.map(|run| run.attempt),
+            began: chain.began(),
+            from: came.from,
+            to: came.to,
+            cost,
+            tokens,
+            detail: came.detail,
+            ..Facts::default()
+        };
+        self.due.push_back((Event::Ended { task, attempt, end: came.end }, facts));
+        self.look_around_after()
+    }
+
+    /// There may be room for others now.
+    fn look_around_after(&mut self) -> Result<(), Error> {
+        self.take_due()?;
+        if self.project.settings.max_running.is_some() {
+            crate::swarm::batch::wake_others(self.project, self.batch.id());
+            self.start_waiting()?;
+        }
+        Ok(())
+    }
+
+    /// Has a run stopped: told to wrap up first, unless that is to be at once.
+    pub(super) fn stop_run(&mut self, task: usize, attempt: u32, hard: bool) -> Result<(), Error> {
+        let waited = self.starting.len();
+        self.starting.retain(|it| (it.task, it.attempt) != (task, attempt));
+        if self.starting.len() < waited {
+            let end = End::Failed(RunClass::Stopped);
+            self.due.push_back((Event::Ended { task, attempt, end }, Facts::default()));
+            return Ok(());
+        }
+        let Some(chain) = self.chain(task, attempt)? else { return Ok(()) };
+        let (dir, lane) = (self.project.repo.home().to_owned(), chain.lane);
+        let grace = if hard { Duration::ZERO } else { self.project.settings.abort_grace };
+        if !hard && !grace.is_zero() {
+            let wrap_up = self.project.store.layout().run_wrap_up(&lane.name, lane.attempt);
+            // It is a request; the run is stopped either way.
+            drop(crate::store::write_there(&wrap_up, b""));
+        }
+        let name = lane.name;
+        let locks = self.project.store.locks();
+        let (tell, hear) = mpsc::channel();
+        locks.when_free(&LockName::Run(name.clone()), move |_| {
+            let _nobody_waits = tell.send(());
+        })?;
+        let stop = move || {
+            if hear.recv_timeout(grace) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+            let Ok(project) = Project::open(&dir, Listener::silent()) else { return };
+            // Whatever comes of it is seen by its lock.
+            drop(if hard { agent::stop_at_once(&project, &name) } else { agent::stop(&project, &name) });
+        };
+        std::thread::spawn(stop);
+        Ok(())
+    }
+}
+
+/// What a task's agent is told: the task in the plan's words, what its group is told besides, and where it stands in the plan.
+/// The lane's rules, with scope and checks, are added as for any lane.
+pub(super) fn prompt(batch: &Batch, task: usize) -> String {
+    let it = &batch.tasks[task];
+    let mut out = it.prompt.trim_end().to_owned();
+    if !it.more.trim().is_empty() {
+        out.push_str(&format!("\n\n{}", it.more.trim()));
+    }
+    let plan = match batch.record.summary.as_str() {
+        "" => String::new(),
+        summary => format!(" ({summary})"),
+    };
+    out.push_str(&format!(
+        "\n\nThis is task `{}` of a plan{plan}. Do this task and no other: others are at work on the rest of the plan.",
+        it.name
+    ));
+    let before: Vec<String> = it.needs.iter().map(|need| format!("`{}`", batch.name(*need))).collect();
+    if !before.is_empty() {
+        out.push_str(&format!(" What it builds on is done and is here: {}.", before.join(", ")));
+    }
+    out.push('\n');
+    out
+}

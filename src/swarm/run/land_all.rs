@@ -1,0 +1,161 @@
+//! Owns what becomes of a batch in the end: a lane by which all of it lands on its base, and tidying up.
+
+use crate::git::Oid;
+use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, operate};
+use crate::preview;
+use crate::store::records::LaneRecord;
+use crate::store::{LockName, new_id, now};
+use crate::swarm::batch::{Batch, BatchRecord};
+use crate::swarm::schedule::Fate;
+use crate::swarm::{BatchError, Error, Ledger};
+
+use super::evidence::lanes_of;
+
+/// The name of the lane by which a batch lands.
+fn landing_name(id: &str) -> String {
+    format!("swarm-{id}")
+}
+
+/// The lane by which a batch lands on its base, with all that has landed on the batch's own branch so far: an ordinary one, so
+/// that it is checked, landed and, where it conflicts, resolved like any other.
+///
+/// # Errors
+/// [`BatchError::NothingToLand`].
+pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<LaneRecord, Error> {
+    let nothing = |why: String| Error::from(BatchError::NothingToLand { why });
+    if batch.auto_merge {
+        return Err(nothing(format!("the tasks of batch {} land on {} themselves", batch.id, batch.base)));
+    }
+    if batch.cleaned.is_some() {
+        return Err(BatchError::Cleaned { id: batch.id.clone() }.into());
+    }
+    let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
+        return Err(nothing(format!("the branch of batch {} is gone: {}", batch.id, batch.branch)));
+    };
+    if tip == batch.start {
+        return Err(nothing(format!("nothing of batch {} has landed on {} yet", batch.id, batch.branch)));
+    }
+    match project.lane(&landing_name(&batch.id)) {
+        Ok(lane) => bring_forward(project, batch, lane, tip),
+        Err(lane::Error::Unknown { .. }) => make(project, batch, tip),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, Error> {
+    let about = if batch.summary.is_empty() { batch.sources.join(" ") } else { batch.summary.clone() };
+    let asked = NewLane {
+        name: Some(Name::parse(&landing_name(&batch.id))?),
+        prompt: None,
+        words: Some(&about),
+        agent: None,
+        base: Base { branch: batch.base.clone(), start: tip },
+        carry: None,
+        checks: Vec::new(),
+        scope: Vec::new(),
+        auto_merge: false,
+        group: None,
+        batch: None,
+    };
+    let made = lane::create(project, &lane::plan(project, asked)?)?;
+    // What is the batch's own begins there.
+    project.update_lane(&made.lane.name, |record| record.start = batch.start)?;
+    Ok(project.lane(&made.lane.name)?)
+}
+
+/// Takes in what has landed on the batch's branch since the lane was made.
+fn bring_forward(
+    project: &Project,
+    batch: &BatchRecord,
+    lane: LaneRecord,
+    tip: Oid,
+) -> Result<LaneRecord, Error> {
+    let repo = &project.repo;
+    let Some(own) = repo.branch_tip(&lane.place.branch)? else { return Ok(lane) };
+    if repo.is_ancestor(tip, own)? {
+        return Ok(lane);
+    }
+    if !repo.is_ancestor(own, tip)? {
+        let why = format!(
+            "more of batch {} has landed on {} since lane '{2}' was made, which has commits of its own: land that first with \
+             git proq merge {2}",
+            batch.id, batch.branch, lane.name
+        );
+        return Err(BatchError::NothingToLand { why }.into());
+    }
+    let (lane, _lock) = project.hold_idle(&lane.name)?;
+    lane::put_back(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
+    Ok(project.lane(&lane.name)?)
+}
+
+/// What is left of a batch that was cleaned up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tidied {
+    /// The lanes that went.
+    pub(crate) lanes: Vec<String>,
+    /// The ref that keeps what had landed on its branch only.
+    pub(crate) saved: Option<String>,
+}
+
+/// Removes the lanes of a batch, with everything in them saved, and its branch, as one operation. With `only_look` nothing is
+/// changed.
+///
+/// # Errors
+/// While it goes on; and without `force` where tasks have landed on its branch that its base does not have.
+pub(crate) fn clean_up(
+    project: &Project,
+    batch: &BatchRecord,
+    force: bool,
+    only_look: bool,
+) -> Result<Tidied, Error> {
+    let id = &batch.id;
+    if batch.cleaned.is_some() {
+        return Err(BatchError::Cleaned { id: id.clone() }.into());
+    }
+    let goes_on = |agents| BatchError::GoesOn { id: id.clone(), agents };
+    let lock = project.store.locks().try_take(&LockName::Batch(id.clone()))?;
+    let _lock = lock.ok_or_else(|| goes_on(false))?;
+    let mut lanes: Vec<LaneRecord> = lanes_of(project, id)?.into_iter().map(|(_, lane)| lane).collect();
+    lanes.extend(project.lane(&landing_name(id)).ok());
+    for lane in &lanes {
+        if effective_state(project, lane)?.0.is_busy() {
+            return Err(goes_on(true).into());
+        }
+    }
+    let tip = if batch.auto_merge { None } else { project.repo.branch_tip(&batch.branch)? };
+    let open = match (tip, project.repo.branch_tip(&batch.base)?) {
+        (Some(tip), Some(base)) => tip != batch.start && !lane::is_contained(project, tip, base)?,
+        (Some(tip), None) => tip != batch.start,
+        (None, _) => false,
+    };
+    if open && !force {
+        let read = Batch::load(project, id)?;
+        let state = read.state(&read.log(project)?);
+        let landed = |task: &usize| state.fate(*task) == Some(Fate::Landed);
+        let count = (0..read.tasks.len()).filter(landed).count();
+        return Err(BatchError::NotLanded { id: id.clone(), count, base: batch.base.clone() }.into());
+    }
+    let names: Vec<String> = lanes.into_iter().map(|lane| lane.name).collect();
+    if only_look {
+        return Ok(Tidied { lanes: names, saved: None });
+    }
+    let saved = operate(project, "cleanup", |op| {
+        for name in &names {
+            preview::retire(op, name, Why::Discard, true).map(drop)?;
+        }
+        let mut saved = None;
+        if let Some(tip) = tip {
+            if open {
+                let name = format!("refs/proq/saved/batch-{id}-{}", new_id());
+                op.anchor(&name, tip)?;
+                saved = Some(name);
+            }
+            op.delete_ref(&format!("refs/heads/{}", batch.branch), tip)?;
+        }
+        let record = BatchRecord { cleaned: Some(now()), ..batch.clone() };
+        op.save(&record, &project.store.layout().batch_record(id))?;
+        Ok::<_, Error>(saved)
+    })?;
+    Ledger::release_all(project, id)?;
+    Ok(Tidied { lanes: names, saved })
+}

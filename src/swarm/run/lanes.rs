@@ -1,0 +1,218 @@
+//! Owns the lanes of a batch: making them, bringing them to where a task begins, and letting them go.
+
+use std::path::Path;
+
+use super::runner::Runner;
+use crate::git::{self, Oid};
+use crate::lane::{self, Base as LaneBase, NewLane, Why, operate};
+use crate::preview;
+use crate::store::records::{InBatch, LaneRecord, LaneState};
+use crate::store::{Error as StoreError, Guard};
+use crate::swarm::Error;
+use crate::swarm::batch::Facts;
+use crate::swarm::schedule::{Base, Event};
+
+/// What keeps a folder's files out of commits, whoever makes them.
+const IGNORE: &str = ".gitignore";
+
+impl Runner<'_> {
+    /// Makes a lane, unless it is there.
+    pub(super) fn make_lane(&mut self, number: usize, task: usize, from: u32) -> Result<(), Error> {
+        if self.lane(number)?.is_some() {
+            return Ok(());
+        }
+        let made = match self.known.tip(from) {
+            Some(start) => self.make_at(number, task, start),
+            None => Err(crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() }.into()),
+        };
+        match made {
+            Ok(_) => drop(self.unmade.remove(&number)),
+            Err(e) => {
+                crate::interrupt::check().map_err(crate::store::Error::from)?;
+                self.unmade.insert(number, crate::harmless::line(&e.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says whether a lane is there.
+    pub(super) fn set_up(&mut self, number: usize) -> Result<(), Error> {
+        let lane = self.lane(number)?;
+        self.due.push_back(match (lane, self.unmade.remove(&number)) {
+            (Some(lane), _) => {
+                (Event::SetUp { lane: number }, Facts { lane: Some(lane.name), ..Facts::default() })
+            }
+            (None, why) => {
+                let why = why.unwrap_or_else(|| "its lane is gone".to_owned());
+                (Event::SetUpFailed { lane: number }, Facts::saying(why))
+            }
+        });
+        Ok(())
+    }
+
+    /// Makes the lane of a number at a commit. It is called after its first task.
+    fn make_at(&mut self, number: usize, task: usize, start: Oid) -> Result<(LaneRecord, Guard), Error> {
+        let it = &self.batch.tasks[task];
+        let name = it.name.clone();
+        let place = InBatch { batch: self.batch.id().to_owned(), lane: number, task: name.clone() };
+        let asked = NewLane {
+            name: None,
+            prompt: None,
+            words: Some(&name),
+            agent: it.agent.clone(),
+            base: LaneBase { branch: self.batch.record.branch.clone(), start },
+            carry: None,
+            checks: it.checks.clone(),
+            scope: it.scope.clone(),
+            auto_merge: false,
+            group: None,
+            batch: Some(place),
+        };
+        let made = lane::create(self.project, &lane::plan(self.project, asked)?)?;
+        self.lanes.insert(number, made.lane.name.clone());
+        Ok((made.lane, made.lock))
+    }
+
+    /// The commit that a run starts from.
+    pub(super) fn commit_of(&self, from: Base) -> Option<Oid> {
+        match from {
+            Base::Landed(landings) => self.known.tip(landings),
+            Base::Task(below) => self.known.works.get(&below).map(|work| work.to),
+        }
+    }
+
+    /// The lane of a number, held, clean and at a commit: brought there if it is not, with all that was in it saved; made anew
+    /// where it is gone, or where that cannot be done.
+    pub(super) fn lane_at(
+        &mut self,
+        number: usize,
+        task: usize,
+        at: Oid,
+    ) -> Result<(LaneRecord, Guard), Error> {
+        let Some(lane) = self.lane(number)? else { return self.make_at(number, task, at) };
+        match self.bring(&lane.name, at, task) {
+            Ok(held) => Ok(held),
+            Err(Error::Lane(e @ lane::Error::Busy { .. })) => Err(e.into()),
+            Err(e) => {
+                crate::interrupt::check().map_err(crate::store::Error::from)?;
+                // Something else than a branch with commits: somebody is in the middle of a merge there, or HEAD is elsewhere.
+                self.note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
+                self.remove(&lane.name)?;
+                self.make_at(number, task, at)
+            }
+        }
+    }
+
+    fn bring(&mut self, name: &str, at: Oid, task: usize) -> Result<(LaneRecord, Guard), Error> {
+        let (lane, lock) = self.project.hold_idle(name)?;
+        let repo = &self.project.repo;
+        let there = repo.branch_tip(&lane.place.branch)? == Some(at)
+            && repo.head_of(&lane.path)? == Some(at)
+            && git::status(repo, &lane.path, true)?.is_clean();
+        if !there {
+            let why = format!("lane {name} goes on with {}", self.batch.name(task));
+            let kept = lane::put_back(self.project, &lane, at, &why)?;
+            if let Some(kept) = kept.in_words() {
+                self.note(&format!("taken out of lane '{name}'; {kept}"), &[])?;
+            }
+        }
+        Ok((lane, lock))
+    }
+
+    /// Takes what a run that came to nothing has left off its lane.
+    pub(super) fn take_back(&mut self, number: usize, task: usize, to: Base) -> Result<(), Error> {
+        if let (Some(_), Some(at)) = (self.lane(number)?, self.commit_of(to)) {
+            drop(self.lane_at(number, task, at)?);
+        }
+        Ok(())
+    }
+
+    /// Writes into a lane what it is for now. `lock` is its own.
+    pub(super) fn give_task(
+        &self,
+        lane: &LaneRecord,
+        _lock: &Guard,
+        task: usize,
+        from: Oid,
+        text: &str,
+    ) -> Result<LaneRecord, Error> {
+        let it = &self.batch.tasks[task];
+        let path = self.project.store.layout().task(&lane.name);
+        crate::store::write_atomically(&path, text.as_bytes())?;
+        let changed = self.project.update_lane(&lane.name, |record| {
+            record.title.clone_from(&it.title);
+            record.checks.clone_from(&it.checks);
+            record.scope.clone_from(&it.scope);
+            record.agent.clone_from(&it.agent);
+            record.state = LaneState::Idle;
+            record.detail = None;
+            record.already = false;
+            record.landed = None;
+            record.start = from;
+            if let Some(place) = &mut record.batch {
+                place.task.clone_from(&it.name);
+            }
+        })?;
+        self.bring_folder(&lane.path, task)?;
+        changed.with_tree().map_err(|purpose| lane::Error::NoTree { name: lane.name.clone(), purpose }.into())
+    }
+
+    /// Copies a task's folder into its lane where the lane lacks it. It is for the agent to read and write; nothing of it is
+    /// ever committed, since it says so itself.
+    fn bring_folder(&self, lane: &Path, task: usize) -> Result<(), Error> {
+        let it = &self.batch.tasks[task];
+        let Some(folder) = &it.folder else { return Ok(()) };
+        let (to, Some(from)) = (lane.join(folder), it.file.parent()) else { return Ok(()) };
+        if to.exists() || !from.is_dir() {
+            return Ok(());
+        }
+        std::fs::create_dir_all(&to).map_err(io("create", &to))?;
+        std::fs::write(to.join(IGNORE), "*\n").map_err(io("write", &to))?;
+        copy_files(from, &to)?;
+        Ok(())
+    }
+
+    /// Lets a lane go. What it still has is saved as with any removal.
+    pub(super) fn discard_lane(&mut self, number: usize) -> Result<(), Error> {
+        let Some(lane) = self.lane(number)? else { return Ok(()) };
+        if let Err(e) = self.remove(&lane.name) {
+            crate::interrupt::check().map_err(crate::store::Error::from)?;
+            self.note(&format!("lane '{}' stays: {e}", lane.name), &[])?;
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> Result<(), Error> {
+        // Who looks at it in the main checkout would find themselves elsewhere.
+        if preview::showing(self.project)?.is_some_and(|shown| shown.lane == name) {
+            return Err(lane::Error::Kept {
+                name: name.to_owned(),
+                why: vec!["the main checkout shows it".to_owned()],
+                busy: false,
+                force_helps: false,
+            }
+            .into());
+        }
+        operate(self.project, "cleanup", |op| preview::retire(op, name, Why::Tidy, true).map(drop))?;
+        Ok(())
+    }
+}
+
+fn io<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> StoreError + 'a {
+    StoreError::io(what, path)
+}
+
+/// Copies files and folders, as far as they are there. Links and the like are nobody's task.
+fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
+    for entry in std::fs::read_dir(from).map_err(io("copy", from))?.flatten() {
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().map_err(io("copy", &source))?;
+        if kind.is_dir() {
+            std::fs::create_dir_all(&target).map_err(io("copy", &target))?;
+            copy_files(&source, &target)?;
+        } else if kind.is_file() && !target.exists() {
+            std::fs::copy(&source, &target).map_err(io("copy", &source))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,29 @@
+//! Owns running a batch: the process around the scheduler, which does what that decides and tells it what comes of it.
+//!
+//! [`Runner`] is a loop over what it hears. Each event goes to the log first, then to the scheduler, and then the actions are
+//! carried out, in their order. What takes long is done by threads, which answer by a message: one waits for each run's lock,
+//! one lands, one for each conflict watches over whoever resolves it. So a kill at any moment leaves either an event that was
+//! written, or nothing; and what was begun of an action is found again by its evidence: a lane by the place in the batch that its
+//! record names, a run by task and attempt, a landing by its proof.
+
+mod agents;
+mod begin;
+mod claims;
+mod conflicts;
+mod evidence;
+mod known;
+mod land_all;
+mod landing;
+mod lanes;
+mod progress;
+mod room;
+mod runner;
+mod told;
+mod wishes;
+
+pub(crate) use begin::start;
+pub(crate) use known::Known;
+pub(crate) use land_all::{clean_up, landing_lane};
+pub(crate) use progress::{Lane as LaneAt, Picture, Task as TaskAt};
+pub(crate) use runner::run;
+pub(crate) use wishes::ask;

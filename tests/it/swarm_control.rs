@@ -1,0 +1,192 @@
+//! Owns what people want of a batch from elsewhere: pause, resume, abort; what two batches have of each other; tidying up.
+
+use super::support::Sandbox;
+use super::support::patience::wait_until;
+use super::swarm::{DIAMOND, planned, ran, task, worker};
+
+/// A batch whose first task waits for a word: `$ROOT/go`.
+fn waiting() -> Sandbox {
+    let sandbox = planned(DIAMOND);
+    sandbox.pipe("go");
+    worker(&sandbox, "if [ $name = top ]; then cat $ROOT/go; fi");
+    let out = sandbox.proq(&["swarm", "plan.toml", "--detach", "-q"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    wait_until("the first task to be at work", || task(&sandbox, "top")["state"] == "running");
+    sandbox
+}
+
+fn is_held(sandbox: &Sandbox) -> bool {
+    let lock = sandbox.repo.join(".git/proq/locks/batches/20260102-030405.lock");
+    std::fs::File::open(lock).is_ok_and(|file| file.try_lock_shared().is_err())
+}
+
+fn kill_scheduler(sandbox: &Sandbox) {
+    sandbox.sh("kill -9 $(sed -n 's/^pid = //p' .git/proq/batches/20260102-030405/scheduler.toml)");
+    wait_until("its death", || !is_held(sandbox));
+}
+
+#[test]
+fn a_pause_ends_what_runs_and_starts_nothing() {
+    let sandbox = waiting();
+    let said = sandbox.proq(&["pause"]).ok();
+    assert!(said.contains("batch 20260102-030405 pauses once what runs has ended"), "{said}");
+    sandbox.tell("go");
+    wait_until("its rest", || !is_held(&sandbox));
+    let status = sandbox.proq(&["status", "--json"]).json();
+    assert_eq!((&status["state"], &status["why"]), (&"paused".into(), &"asked".into()));
+    assert_eq!(task(&sandbox, "top")["state"], "landed");
+    assert_eq!(task(&sandbox, "left")["state"], "queued");
+    let said = sandbox.proq(&["pause"]).ok();
+    assert!(said.contains("does not go on: it is paused"), "{said}");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("6 of 6 tasks landed"), "{}", out.stdout);
+}
+
+#[test]
+fn agents_that_run_are_taken_over_from_a_dead_scheduler() {
+    let sandbox = waiting();
+    kill_scheduler(&sandbox);
+    let status = sandbox.proq(&["status"]).ok();
+    assert!(status.contains("interrupted: "), "{status}");
+    let _ = sandbox.proq(&["resume", "--detach"]).ok();
+    assert_eq!(task(&sandbox, "top")["state"], "running");
+    sandbox.tell("go");
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(ran(&sandbox).iter().filter(|run| run.starts_with("top")).count(), 1);
+    assert_eq!(sandbox.proq(&["status", "--json"]).json()["why"], "complete");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn what_has_ended_while_nobody_looked_is_found() {
+    let sandbox = waiting();
+    kill_scheduler(&sandbox);
+    sandbox.tell("go");
+    wait_until("the end of its run", || sandbox.row("top")["state"] == "done");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert_eq!(ran(&sandbox).iter().filter(|run| run.starts_with("top")).count(), 1);
+}
+
+#[test]
+fn an_abort_stops_agents_and_keeps_all_for_another_day() {
+    let sandbox = waiting();
+    sandbox.git(&["config", "proq.swarm.abortGrace", "0"]);
+    sandbox.git(&["config", "proq.agent.stopGrace", "1"]);
+    kill_scheduler(&sandbox);
+    // Nobody goes on with it, so somebody has to see to the end of its agents.
+    let said = sandbox.proq(&["abort"]).ok();
+    assert!(said.contains("is being aborted") || said.contains("is aborted"), "{said}");
+    wait_until("its end", || !is_held(&sandbox));
+    let status = sandbox.proq(&["status", "--json"]).json();
+    assert_eq!((&status["state"], &status["why"]), (&"over".into(), &"aborted".into()));
+    assert_eq!(task(&sandbox, "top")["state"], "cut off");
+    assert!(sandbox.lane("top").exists());
+    let said = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
+    assert!(said.contains("is not over (aborted); nothing was begun"), "{said}");
+    worker(&sandbox, "");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert_eq!(ran(&sandbox).iter().filter(|run| run.starts_with("top")).count(), 2);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn an_abort_can_be_hard() {
+    let sandbox = waiting();
+    worker(&sandbox, "");
+    let said = sandbox.proq(&["abort", "--hard"]).ok();
+    assert!(said.contains("its agents are being stopped") || said.contains("is aborted"), "{said}");
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(sandbox.proq(&["status", "--json"]).json()["why"], "aborted");
+    let gone = sandbox.proq(&["cleanup", "--batch", "20260102-030405", "--force"]).ok();
+    assert!(gone.contains("cleaned up batch 20260102-030405"), "{gone}");
+    assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
+    let said = sandbox.proq(&["resume", "20260102-030405"]).fails(1);
+    assert!(said.contains("was cleaned up: its lanes and its branch are gone"), "{said}");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn two_batches_of_a_plan_never_run_a_task_at_the_same_time() {
+    let sandbox = waiting();
+    let out = sandbox.proq(&["swarm", "plan.toml", "--new", "--detach", "-q"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    let second = || sandbox.proq(&["status", "20260102-030405-2", "--json"]).json();
+    wait_until("the second to see that the first has it", || {
+        second()["tasks"][0]["detail"] == "batch 20260102-030405 has it"
+    });
+    assert_eq!(ran(&sandbox).iter().filter(|run| run.starts_with("top")).count(), 1);
+    sandbox.tell("go");
+    wait_until("the first one's end", || !is_held(&sandbox));
+    // Its tasks are free now; the second does them on its own branch.
+    sandbox.tell("go");
+    wait_until("the second one's end", || second()["state"] == "over");
+    assert_eq!(second()["why"], "complete");
+    let mut runs = ran(&sandbox);
+    runs.sort();
+    assert_eq!(runs.len(), 12, "{runs:?}");
+}
+
+#[test]
+fn no_more_agents_run_than_are_allowed_over_all_batches() {
+    let sandbox = planned(DIAMOND);
+    sandbox.git(&["config", "proq.agent.maxRunning", "1"]);
+    sandbox.pipe("go");
+    worker(
+        &sandbox,
+        "echo begins >> $ROOT/times; if [ $name = top ]; then cat $ROOT/go; fi; echo ends >> $ROOT/times",
+    );
+    let other = DIAMOND.replace("id = \"", "id = \"o-").replace("needs = [\"", "needs = [\"o-");
+    sandbox.write("other.toml", &other.replace("\", \"", "\", \"o-"));
+    let begin = |plan: &str| {
+        let out = sandbox.proq(&["swarm", plan, "--detach", "-q"]);
+        assert_eq!(out.code, 0, "{}", out.stderr);
+    };
+    begin("plan.toml");
+    wait_until("the first task to be at work", || task(&sandbox, "top")["state"] == "running");
+    begin("other.toml");
+    let status = |id: &str| sandbox.proq(&["status", id, "--json"]).json();
+    // It would have begun its first tasks with this.
+    let log = sandbox.repo.join(".git/proq/batches/20260102-030405-2/log.jsonl");
+    wait_until("the other one to see that there is no room", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.contains("\"event\":\"slots\",\"room\":0") && text.contains("\"event\":\"begun\"")
+    });
+    assert_eq!(status("20260102-030405-2")["tasks"][0]["state"], "queued");
+    sandbox.tell("go");
+    wait_until("both", || {
+        ["20260102-030405", "20260102-030405-2"].iter().all(|id| status(id)["why"] == "complete")
+    });
+    let times = std::fs::read_to_string(sandbox.root().join("times")).unwrap();
+    assert_eq!(times, "begins\nends\n".repeat(12), "two at once");
+}
+
+#[test]
+fn what_is_not_committed_would_be_in_no_lane() {
+    let sandbox = planned(DIAMOND);
+    sandbox.write("a.txt", "changed\n");
+    let said = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(1);
+    assert!(
+        said.contains("your uncommitted changes would be in no lane: a.txt; nothing was begun"),
+        "{said}"
+    );
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--ignore-dirty"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "changed\n");
+}
+
+#[test]
+fn a_plan_that_cannot_be_run_is_refused_before_anything_is_made() {
+    let sandbox = planned(DIAMOND);
+    sandbox.write("nobody.toml", &DIAMOND.replace("agent = \"worker\"\n", ""));
+    let said = sandbox.proq(&["swarm", "nobody.toml"]).fails(1);
+    assert!(said.contains("nothing says who is to do task 'top'; nothing was begun"), "{said}");
+    let said = sandbox.proq(&["swarm", "nobody.toml", "--agent", "absent"]).fails(1);
+    assert!(said.contains("there is no program 'absent' on PATH"), "{said}");
+    let said = sandbox.proq(&["swarm", "plan.toml", "--retry", "nothing"]).fails(1);
+    assert!(said.contains("this plan has no task 'nothing'; nothing was begun"), "{said}");
+    let said = sandbox.proq(&["pause"]).fails(2);
+    assert!(said.contains("no batch is open"), "{said}");
+    assert!(!sandbox.repo.join(".git/proq/batches").exists());
+}
