@@ -114,6 +114,12 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     sandbox.git(&["config", "proq.agent.backoff", "0"]);
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "again", "claude", "do it"]).ok();
     sandbox.lane_with("far", "git commit -q --allow-empty -m far; git -C ../own switch -q --detach");
+    // A task that cannot land, since its check fails: its batch is paused, and ended.
+    sandbox.program("worker", "echo t > t.txt; git add t.txt; git commit -qm t");
+    let task = "[[task]]\nid = \"t\"\ntitle = \"T\"\nchecks = [\"false\"]\n";
+    sandbox.write("plan.toml", &format!("format = 1\nagent = \"worker\"\n{task}"));
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "--ignore-dirty"]);
+    let _ = sandbox.proq(&["abort"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();
