@@ -227,7 +227,8 @@ mod tests {
         start(&script, &mark).wait().unwrap();
         wait_until(|| file.exists());
         let number: u32 = std::fs::read_to_string(&file).unwrap().trim().parse().unwrap();
-        // Under a load it may take longer to become what it calls than anybody looks.
+        // Nothing is known of it in the moment in which it becomes what it calls.
+        wait_until(|| std::fs::read(format!("/proc/{number}/cmdline")).unwrap().starts_with(b"sleep\0"));
         wait_until(|| is_marked(number, &mark).is_some());
         assert_eq!((is_marked(number, &mark), is_marked(number, "another")), (Some(true), Some(false)));
         assert!(parent_of(number).is_some());
