@@ -39,6 +39,7 @@ mod wishes;
 
 pub(crate) use acp::{Hands, Left, drive};
 pub(crate) use activity::{HookInput, hear};
+pub(crate) use answer::LONGEST as LONGEST_ANSWER;
 pub(crate) use begin::answer_not_begun;
 pub(crate) use catalogue::profiles;
 pub(crate) use error::Error;

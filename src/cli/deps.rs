@@ -72,7 +72,7 @@ struct Web<'f> {
 
 pub(super) fn run(session: &Session, args: &Deps) -> Done {
     let project = session.project()?;
-    let found = args.source.read(session, &project, "git proq deps plan.toml")?;
+    let found = args.source.read_or_draft(session, &project, "git proq deps plan.toml")?;
     let web = Web::of(&found);
     if session.ui.json {
         session.ui.long_object(web.answer());

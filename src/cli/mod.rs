@@ -14,6 +14,7 @@ mod compare;
 mod complete;
 mod config;
 mod conflicts;
+mod converse;
 mod demo;
 mod deps;
 mod diff;

@@ -346,16 +346,21 @@ fn warn_uncommitted(
     here: Option<&Path>,
 ) -> Result<(), Failure> {
     let (Some(here), false) = (here, args.carry) else { return Ok(()) };
-    let dirt = git::status(&project.repo, here, false)?;
-    let mut names = dirt.tracked().map(|e| e.path.to_string());
-    if let Some(first) = names.next() {
-        let rest = names.count();
-        let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    if let Some(names) = uncommitted(project, here)? {
         session.ui.warn(format!(
-            "the lane starts without your uncommitted changes ({first}{more}); --carry takes them along"
+            "the lane starts without your uncommitted changes ({names}); --carry takes them along"
         ));
     }
     Ok(())
+}
+
+/// Uncommitted changes of tracked files there, in words; none where there are none.
+pub(super) fn uncommitted(project: &Project, here: &Path) -> Result<Option<String>, Failure> {
+    let dirt = git::status(&project.repo, here, false)?;
+    let mut names = dirt.tracked().map(|e| e.path.to_string());
+    let Some(first) = names.next() else { return Ok(None) };
+    let rest = names.count();
+    Ok(Some(if rest == 0 { first } else { format!("{first} and {rest} more") }))
 }
 
 fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[PathBuf]) {

@@ -230,6 +230,36 @@ impl Layout {
         self.history().join(past).join("attachments")
     }
 
+    /// Plans that agents made and nobody has run, a folder for each.
+    pub(crate) fn drafts(&self) -> PathBuf {
+        self.root.join("plans")
+    }
+
+    /// One of them.
+    pub(crate) fn draft(&self, name: &str) -> PathBuf {
+        self.drafts().join(name)
+    }
+
+    /// The record in its folder.
+    pub(crate) fn draft_record(folder: &Path) -> PathBuf {
+        folder.join("draft.toml")
+    }
+
+    /// The plan of this number in its folder.
+    pub(crate) fn draft_plan(folder: &Path, number: u64) -> PathBuf {
+        folder.join(format!("{number}.toml"))
+    }
+
+    /// What its agent was asked first, in its folder.
+    pub(crate) fn draft_prompt(folder: &Path) -> PathBuf {
+        folder.join("prompt.md")
+    }
+
+    /// A file of the user's that a plan was written over.
+    pub(crate) fn replaced(&self, id: &str) -> PathBuf {
+        self.root.join(format!("replaced/{id}"))
+    }
+
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

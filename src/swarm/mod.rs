@@ -1,11 +1,15 @@
 //! Owns plans of dependent tasks: where they are read from, what depends on what, and which of them get in each other's way; and what a batch of them decides.
 
+mod changes;
+mod draft_error;
+pub(crate) mod drafts;
 mod error;
 mod folders;
 mod graph;
 mod markdown;
 mod node;
 mod plan;
+pub(crate) mod planner;
 mod roadmap;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "nothing runs a batch yet; the tests do"))]
 mod schedule;
@@ -16,6 +20,8 @@ mod stories;
 mod toml_plan;
 mod yaml;
 
+pub(crate) use changes::{Change, changes};
+pub(crate) use draft_error::DraftError;
 pub(crate) use error::{Error, Place};
 pub(crate) use folders::Home;
 pub(crate) use graph::{Graph, Route};

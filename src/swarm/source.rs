@@ -25,6 +25,8 @@ pub(crate) enum Format {
     Roadmap,
     /// Stories in YAML.
     Stories,
+    /// A plan that an agent made and that is kept until somebody saves it.
+    Draft,
 }
 
 impl Format {
@@ -35,6 +37,7 @@ impl Format {
             Format::Folders => "folders",
             Format::Roadmap => "roadmap",
             Format::Stories => "stories",
+            Format::Draft => "draft",
         }
     }
 }
@@ -46,6 +49,7 @@ impl fmt::Display for Format {
             Format::Folders => "task folders",
             Format::Roadmap => "Markdown",
             Format::Stories => "YAML",
+            Format::Draft => "a draft",
         })
     }
 }
@@ -96,13 +100,22 @@ pub(crate) fn read(asked: &Asked<'_>) -> Result<Found, Error> {
         Format::Folders => folders::read(asked.dir, asked.sources, &asked.home)?,
         Format::Roadmap => one().and_then(|(text, name)| roadmap::read(&name, &text, asked.milestone))?,
         Format::Stories => one().and_then(|(text, name)| stories::read(&name, &text))?,
-        Format::Toml => one().and_then(|(text, name)| toml_plan::read(&name, &text))?,
+        Format::Toml | Format::Draft => one().and_then(|(text, name)| toml_plan::read(&name, &text))?,
     };
-    let tasks = plan.spots().count();
-    match tasks {
-        0 => Err(Error::Empty { name: asked.sources.join(" ") }),
-        n if n > MOST => Err(Error::TooMany { limit: MOST }),
-        _ => Ok(Found { format, graph: Graph::of(&plan)?, plan }),
+    Found::of(format, plan, || asked.sources.join(" "))
+}
+
+impl Found {
+    /// A plan that was read, from what `name` says.
+    ///
+    /// # Errors
+    /// When there is nothing in it, or more than anybody can want, or what needs what in it is wrong.
+    pub(super) fn of(format: Format, plan: Plan, name: impl Fn() -> String) -> Result<Found, Error> {
+        match plan.spots().count() {
+            0 => Err(Error::Empty { name: name() }),
+            n if n > MOST => Err(Error::TooMany { limit: MOST }),
+            _ => Ok(Found { format, graph: Graph::of(&plan)?, plan }),
+        }
     }
 }
 

@@ -71,6 +71,8 @@ mod order;
 mod overlap;
 mod pick;
 mod plan;
+mod plan_ai;
+mod plan_ai_ends;
 mod plan_folders;
 mod plan_roadmap;
 mod plan_stories;
