@@ -7,6 +7,8 @@ mod making;
 mod save;
 mod tree;
 
+pub(super) use drafting::agreed;
+
 use std::fmt::Write as _;
 
 use clap::{Args, ValueHint};
@@ -34,6 +36,8 @@ use crate::swarm::{self, Format, Found, Graph, Order, Plan, Sharing, Spot};
 /// changes nothing. What it came to is shown, and kept as a draft that --feedback changes as often as you like, in the same
 /// conversation where the agent can go on in it. -o writes it as a plan in TOML. A draft is not run before you approve it;
 /// one that changes has to be approved again. Without DRAFT, the only one is meant.
+///
+/// Dependencies that `git proq deps --agent` found missing, and that you have approved, are used; they are marked.
 ///
 /// Examples:
 ///     git proq plan --init
@@ -225,6 +229,7 @@ fn render(look: &Look<'_>) -> String {
         let way = look.names(&look.longest.tasks).join(" -> ");
         let _ = writeln!(out, "Longest way: {way} ({} of {} by size)", look.longest.weight, look.work());
     }
+    list(&mut out, "By an agent, and approved:", &proposed(look));
     list(&mut out, "In the end:", &plan.criteria);
     out.trim_end().to_owned()
 }
@@ -240,6 +245,15 @@ fn shared(out: &mut String, look: &Look<'_>) {
             let _ = writeln!(out, "  {one} and {two} are about {globs}");
         }
     }
+}
+
+/// What waits for what because an agent found that missing.
+fn proposed(look: &Look<'_>) -> Vec<String> {
+    let line = |edge: &swarm::Proposed| {
+        let because = if edge.because.is_empty() { String::new() } else { format!(": {}", edge.because) };
+        format!("{} after {}, says {}{because}", look.name(edge.task), look.name(edge.need), edge.agent)
+    };
+    look.found.proposed.iter().map(line).collect()
 }
 
 fn list(out: &mut String, head: &str, items: &[String]) {

@@ -35,8 +35,18 @@ enum Form {
 }
 
 impl PlanSource {
-    /// Reads the plan, and says what is odd about it.
+    /// Reads the plan, and says what is odd about it. Dependencies that an agent found missing, and a person approved, are in it.
     pub(super) fn read(
+        &self,
+        session: &Session,
+        project: &Project,
+        example: &'static str,
+    ) -> Result<Found, Failure> {
+        Ok(swarm::apply(project, self.read_as_it_stands(session, project, example)?)?)
+    }
+
+    /// The same without those.
+    pub(super) fn read_as_it_stands(
         &self,
         session: &Session,
         project: &Project,
@@ -82,7 +92,7 @@ impl PlanSource {
             name: name.to_owned(),
             why: draft.record.wrong.as_deref().map(harmless::line),
         })?;
-        Ok(drafted.found)
+        Ok(swarm::apply(project, drafted.found)?)
     }
 
     /// The draft that is meant, where nothing else is called so.

@@ -260,6 +260,11 @@ impl Layout {
         self.root.join(format!("replaced/{id}"))
     }
 
+    /// What agents found missing among tasks of this hash.
+    pub(crate) fn proposals(&self, hash: &str) -> PathBuf {
+        self.root.join(format!("needs/{hash}.toml"))
+    }
+
     /// The open preview, if one is open.
     pub(crate) fn preview(&self) -> PathBuf {
         self.root.join("preview.toml")

@@ -66,6 +66,7 @@ impl Layout {
             ("trash", 1),
             ("cache", 1),
             ("plans", 1),
+            ("needs", 0),
             ("replaced", 0),
         ] {
             unfinished(&self.root().join(what), depth, &mut out);

@@ -10,6 +10,7 @@ mod markdown;
 mod node;
 mod plan;
 pub(crate) mod planner;
+mod proposals;
 mod roadmap;
 #[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "nothing runs a batch yet; the tests do"))]
 mod schedule;
@@ -26,6 +27,7 @@ pub(crate) use error::{Error, Place};
 pub(crate) use folders::Home;
 pub(crate) use graph::{Graph, Route};
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
+pub(crate) use proposals::{Proposed, apply, with as with_proposed};
 pub(crate) use sharing::{Met, Sharing};
 pub(crate) use source::{Asked, Format, Found, read};
 pub(crate) use toml_plan::{TEMPLATE, schema, written};

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folders::{self, ALL, Home, PROMPT};
-use super::{Error, Graph, Plan, roadmap, stories, toml_plan};
+use super::{Error, Graph, Plan, Proposed, roadmap, stories, toml_plan};
 use crate::harmless;
 
 /// The largest file of a plan, in MiB.
@@ -70,7 +70,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// A source that was read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Found {
     /// What it is.
     pub(crate) format: Format,
@@ -78,6 +78,8 @@ pub(crate) struct Found {
     pub(crate) plan: Plan,
     /// What depends on what in it.
     pub(crate) graph: Graph,
+    /// Those of the dependencies that nobody wrote there: an agent found them missing, and a person agreed.
+    pub(crate) proposed: Vec<Proposed>,
 }
 
 /// Reads a plan.
@@ -114,7 +116,7 @@ impl Found {
         match plan.spots().count() {
             0 => Err(Error::Empty { name: name() }),
             n if n > MOST => Err(Error::TooMany { limit: MOST }),
-            _ => Ok(Found { format, graph: Graph::of(&plan)?, plan }),
+            _ => Ok(Found { format, graph: Graph::of(&plan)?, plan, proposed: Vec::new() }),
         }
     }
 }

@@ -25,6 +25,7 @@ mod context;
 mod deaths;
 mod demo;
 mod deps;
+mod deps_agent;
 mod discard;
 mod discovery;
 mod doctor;

@@ -200,7 +200,7 @@ fn ask(session: &Session, name: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// [`Mistake::Declined`].
-fn agreed(question: &str) -> Result<(), Failure> {
+pub(crate) fn agreed(question: &str) -> Result<(), Failure> {
     undo::eprint_question(question);
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));

@@ -103,3 +103,46 @@ pub(crate) struct DraftRecord {
 impl Record for DraftRecord {
     const FORMAT: u32 = 1;
 }
+
+/// A dependency that an agent found missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProposedNeed {
+    /// The full name of the task that is to wait.
+    pub(crate) task: String,
+    /// The full name of the one that it is to wait for.
+    pub(crate) needs: String,
+    /// Why, in the agent's words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) because: String,
+}
+
+/// What an agent found missing among tasks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProposalsRecord {
+    /// Who.
+    pub(crate) agent: String,
+    /// The lane in which it was asked, as long as its answer was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lane: Option<String>,
+    /// When that lane was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Moment>,
+    /// Whether its answer was read.
+    #[serde(default)]
+    pub(crate) answered: bool,
+    /// Whether somebody has approved them.
+    #[serde(default)]
+    pub(crate) approved: bool,
+    /// When it was changed last.
+    pub(crate) at: Moment,
+    /// What is missing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) needs: Vec<ProposedNeed>,
+    /// What was asked and answered took this.
+    #[serde(default)]
+    pub(crate) costs: Costs,
+}
+
+impl Record for ProposalsRecord {
+    const FORMAT: u32 = 1;
+}

@@ -21,7 +21,7 @@ pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, Approved};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
-pub(crate) use draft::{Costs, DraftApproval, DraftRecord};
+pub(crate) use draft::{Costs, DraftApproval, DraftRecord, ProposalsRecord, ProposedNeed};
 pub(crate) use fence::FenceRecord;
 pub(crate) use lane::{AnyLane, Landed, LaneRecord, Look, Place, Refusal, Tree};
 pub use lane::{LaneState, Purpose, Strategy};

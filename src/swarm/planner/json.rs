@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::super::node::{Entry, Node, Value};
+use super::super::plan::line;
 use super::super::source::Found;
 use super::super::{Error, Format, Place, toml_plan};
 use super::lenient::pieces;
@@ -126,6 +127,63 @@ fn place(path: &str) -> Place {
     Place { file: Arc::from(path), line: 0, column: 0 }
 }
 
+/// A dependency as an agent wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// The task that is to wait.
+    pub(crate) task: String,
+    /// The one that it is to wait for.
+    pub(crate) needs: String,
+    /// Why.
+    pub(crate) because: String,
+}
+
+/// The last list of dependencies in what an agent said. An empty one counts where there is no other.
+///
+/// # Errors
+/// What is wrong with what looks like one, for the agent and for people.
+pub(crate) fn needs_in(text: &str) -> Result<Vec<Said>, String> {
+    let (mut empty, mut wrong) = (false, None);
+    for piece in pieces(text).into_iter().rev() {
+        let list = piece.value.map_err(|why| format!("this is no JSON: {why}")).and_then(list_in);
+        match list {
+            Ok(list) if list.is_empty() => empty = true,
+            Ok(list) => return Ok(list),
+            Err(why) => wrong = wrong.or(Some(why)),
+        }
+    }
+    match (empty, wrong) {
+        (true, _) => Ok(Vec::new()),
+        (false, Some(why)) => Err(why),
+        (false, None) => Err("there is no JSON in it".to_owned()),
+    }
+}
+
+fn list_in(json: Json) -> Result<Vec<Said>, String> {
+    let items = match json {
+        Json::Array(items) => items,
+        // A table with nothing but the list in it.
+        Json::Object(map) if map.len() == 1 => match map.into_iter().next() {
+            Some((_, Json::Array(items))) => items,
+            _ => return Err("$ is no list".to_owned()),
+        },
+        _ => return Err("$ is no list".to_owned()),
+    };
+    items.iter().enumerate().map(|(n, item)| said_in(n, item)).collect()
+}
+
+fn said_in(n: usize, item: &Json) -> Result<Said, String> {
+    let text =
+        |key: &str| item.get(key).and_then(Json::as_str).map(str::trim).filter(|text| !text.is_empty());
+    let wanted = |key: &'static str| {
+        text(key)
+            .map(ToOwned::to_owned)
+            .ok_or_else(|| format!("$[{n}] has no text '{key}', the ID of a task"))
+    };
+    let because = line(text("because").unwrap_or_default());
+    Ok(Said { task: wanted("task")?, needs: wanted("needs")?, because })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,5 +244,19 @@ mod tests {
     fn what_no_plan_is_that_deep_makes_no_long_places() {
         let text = format!("{}1{}", "{\"a key of some length, to be told\":[".repeat(30), "]}".repeat(30));
         assert!(wrong(&text).len() < 1000, "{}", wrong(&text));
+    }
+
+    #[test]
+    fn dependencies_are_a_list_and_an_empty_one_counts_where_there_is_no_other() {
+        let said = Said { task: "a".into(), needs: "b".into(), because: "why".into() };
+        let one = r#"[{"task": "a", "needs": "b", "because": "why\nso"}]"#;
+        assert_eq!(needs_in(&format!("a[0] is {one} and not []")).unwrap(), std::slice::from_ref(&said));
+        assert_eq!(needs_in(&format!("{{\"missing\": {one}}}")).unwrap(), [said]);
+        assert_eq!(needs_in("None: [] (or [0]?)").unwrap(), []);
+        assert_eq!(
+            needs_in("[{\"task\": \"a\"}]").unwrap_err(),
+            "$[0] has no text 'needs', the ID of a task"
+        );
+        assert_eq!(needs_in("nothing").unwrap_err(), "there is no JSON in it");
     }
 }

@@ -1,4 +1,4 @@
-//! Owns asking an agent for a plan: what it is told, and what is made of what it says.
+//! Owns asking an agent for a plan, or for what is missing in one: what it is told, and what is made of what it says.
 
 mod ask;
 mod choose;
@@ -6,11 +6,14 @@ mod context;
 mod json;
 mod lenient;
 mod making;
+mod needs;
 mod prompt;
 
 pub(crate) use ask::{Asker, could_not_go_on};
 pub(crate) use choose::choose;
+pub(crate) use json::Said;
 pub(crate) use making::{Making, Taken, Wanted, catch_up, is_busy};
+pub(crate) use needs::{Missing, forget};
 pub(crate) use prompt::FromFile;
 
 use crate::store::Moment;

@@ -1,4 +1,4 @@
-//! Owns what agents are told that are to make a plan, change one or put a mistake right.
+//! Owns what agents are told that are to make a plan, change one, put a mistake right, or look for what is missing.
 
 use super::super::{Error, Plan, toml_plan, written};
 use super::context::{self, section};
@@ -96,5 +96,32 @@ pub(crate) fn for_mistake_anew(whole: &str, answer: &str, why: &str) -> String {
     out.push_str("\n\n# What was answered before\n\n");
     section(&mut out, "An answer that cannot be used", answer, LONGEST_PLAN);
     out.push_str(&for_mistake(why));
+    out
+}
+
+/// What is asked where dependencies may be missing.
+pub(crate) fn for_needs(plan: &Plan) -> String {
+    let mut out = "Which dependencies are missing between these tasks?\n\n# What is wanted\n\nSeveral coding agents do these tasks, as many \
+                   at the same time as what they need allows. Find tasks that cannot be done well before another one is done, and \
+                   do not say so: they use what it makes, or change what it is about to change. Look at the repository as far \
+                   as you need to, and change nothing in it.\n\n"
+        .to_owned();
+    let mut tasks = String::new();
+    for spot in plan.spots().filter(|spot| !spot.task.done) {
+        let task = spot.task;
+        let needs: Vec<&str> = task.needs.iter().map(|need| need.name.as_str()).collect();
+        let said: String = task.prompt.chars().take(LONGEST_TASK).collect();
+        let told = serde_json::json!({
+            "id": task.name(), "title": task.title, "phase": spot.phase + 1, "needs": needs, "scope": task.scope, "text": said,
+        });
+        tasks.push_str(&format!("{told}\n"));
+    }
+    section(&mut out, "The tasks, one in each line", &tasks, LONGEST_PLAN);
+    out.push_str(
+        "# What to answer\n\nYour last message is read by a program: a JSON list in a fenced block, empty if nothing is missing.\n\n```\n\
+         [{\"task\": \"ID that has to wait\", \"needs\": \"ID that has to be done before\", \"because\": \"one line\"}]\n```\n\n\
+         Name only what is missing and really needed: each one makes the work slower. Never in a circle, and nothing of a later \
+         phase. Use the IDs as they stand above.\n",
+    );
     out
 }
