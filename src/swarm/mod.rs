@@ -3,7 +3,6 @@
 mod error;
 mod folders;
 mod graph;
-mod markdown;
 mod node;
 mod plan;
 mod roadmap;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::super::markdown::{self, Item, Line};
 use super::super::node::Places;
 use super::super::plan::{Need, Remark};
 use super::super::shape::is_name;
 use super::super::{Error, Place, Progress, Size};
 use super::needs::Known;
+use crate::markdown::{self, Item, Line};
 use crate::{git, harmless};
 
 /// What the file of a task says.
