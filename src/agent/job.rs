@@ -13,7 +13,7 @@ use super::window;
 use crate::config::Settings;
 use crate::lane::Project;
 use crate::process;
-use crate::store::records::{Purpose, RunLimits};
+use crate::store::records::{Purpose, RunLimits, Stint};
 
 /// What a run is to be like, as far as somebody has said so.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,16 @@ pub(crate) struct Asked {
     pub(crate) in_window: bool,
     /// The command of an agent that has none of its own.
     pub(crate) own: Vec<OsString>,
+}
+
+impl Asked {
+    /// Whether nobody has said anything.
+    pub(crate) fn is_open(&self) -> bool {
+        self.permission.is_none()
+            && self.model.is_none()
+            && self.max_turns.is_none()
+            && self.limits == RunLimits::default()
+    }
 }
 
 /// A command for a lane, its placeholders not filled in yet.
@@ -58,6 +68,8 @@ pub(crate) struct Job {
     pub(super) talk: Option<u32>,
     /// The messages of the lane's inbox that are in what it is told.
     pub(super) tells: Vec<String>,
+    /// Which part it has in a task that is a folder.
+    pub(super) stint: Option<Stint>,
     program: PathBuf,
     profile: Profile,
     /// The user's own arguments, in place of the profile's.
@@ -115,6 +127,7 @@ impl Job {
             max_turns: max_turns.filter(|_| profile.takes("max_turns")),
             talk: None,
             tells: Vec::new(),
+            stint: None,
             program,
             profile,
             own,
@@ -151,6 +164,7 @@ impl Job {
             max_turns: None,
             talk: None,
             tells: Vec::new(),
+            stint: None,
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
             own: Some(args.to_vec()),
@@ -165,6 +179,11 @@ impl Job {
     /// The same with these messages of the lane's inbox in what it is told.
     pub(super) fn telling(self, tells: Vec<String>) -> Job {
         Job { tells, ..self }
+    }
+
+    /// The same as a part of a task that is a folder.
+    pub(super) fn with_part(self, stint: Option<Stint>) -> Job {
+        Job { stint, ..self }
     }
 
     /// The agent as a sentence names it.

@@ -20,6 +20,7 @@ mod live;
 mod order;
 mod outfit;
 mod oversee;
+mod packet;
 mod pane;
 mod profile;
 mod prompt;
@@ -50,8 +51,12 @@ pub(crate) use job::{Asked, Job};
 pub(crate) use launch::{launch, launch_again, launch_to_resolve, require};
 pub(crate) use live::shown as shown_live;
 pub(crate) use oversee::{Line as OverseersLine, Overseer, Task as OverseersTask};
+pub(crate) use packet::{
+    Begun, Packet, Shown as PacketShown, Status, launch_packet, packet_again, resume_packet,
+    shown as shown_packet,
+};
 pub(crate) use profile::{Permission, Profile};
-pub(crate) use stop::{is_watched, stop};
+pub(crate) use stop::{is_watched, stop, stop_gently};
 pub(crate) use stream::{Dialect, Event, Exit, Reader, Said};
 pub(crate) use supervisor::supervise;
 pub(crate) use talk::{Sent, addressee, named_command, require_at_task, send};

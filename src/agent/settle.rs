@@ -8,6 +8,7 @@ use super::answer::{self, Kept};
 use super::follow_up::FollowUp;
 use super::limits::Cause;
 use super::order::Order;
+use super::packet::is_iteration;
 use super::stream::Class;
 use super::watch::Ended;
 use crate::config::Autocommit;
@@ -39,7 +40,11 @@ pub(super) struct Settle<'a> {
 impl Settle<'_> {
     /// Commits or copies what the run left uncommitted, and judges it.
     pub(super) fn judge(&self) -> Verdict {
-        let judged = if self.order.resolves { Ok(self.how_it_ended()) } else { self.by_evidence() };
+        let judged = if self.order.resolves || self.order.reviews() {
+            Ok(self.how_it_ended())
+        } else {
+            self.by_evidence()
+        };
         let mut verdict = judged.unwrap_or_else(|e| Verdict {
             state: LaneState::Failed,
             class: RunClass::Failed,
@@ -122,7 +127,7 @@ impl Settle<'_> {
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
     fn keep_leftovers(&self) -> Option<Error> {
         let lane = self.lane.clone().with_tree().ok()?;
-        if self.order.resolves || !self.project.repo.is_own_worktree(&lane.path) {
+        if self.order.resolves || self.order.reviews() || !self.project.repo.is_own_worktree(&lane.path) {
             return None;
         }
         let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
@@ -230,7 +235,8 @@ impl Settle<'_> {
         }
         let wanted = match self.project.settings.autocommit {
             Autocommit::Always => true,
-            Autocommit::Success => well,
+            // The next run of such a task goes on from there.
+            Autocommit::Success => well || self.order.stint.is_some() && is_iteration(verdict.class),
             Autocommit::Never => false,
         };
         let mut uncommitted = false;

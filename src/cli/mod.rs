@@ -65,6 +65,7 @@ mod stop;
 mod supervise;
 mod table;
 mod task;
+mod task_folder;
 mod terms;
 mod ui;
 mod undo;

@@ -20,6 +20,13 @@ pub(crate) struct Key {
 /// Every setting, by name.
 pub(crate) const KEYS: &[Key] = &[
     Key {
+        name: "agent.abort_grace",
+        form: Form::Count("seconds"),
+        default: "60",
+        by_repository: true,
+        about: "how long git proq stop --wrap-up waits for an agent to come to its end by itself",
+    },
+    Key {
         name: "agent.autocommit",
         form: Form::OneOf(&["success", "always", "never"]),
         default: "success",
@@ -298,6 +305,27 @@ pub(crate) const KEYS: &[Key] = &[
         default: "",
         by_repository: true,
         about: "areas of tasks that lie elsewhere than in swarm.tasks",
+    },
+    Key {
+        name: "swarm.max_idle",
+        form: Form::Count("iterations"),
+        default: "3",
+        by_repository: false,
+        about: "after how many iterations in a row without a new box or commit the work at a task folder is given up",
+    },
+    Key {
+        name: "swarm.max_iterations",
+        form: Form::Count("iterations"),
+        default: "50",
+        by_repository: false,
+        about: "how many iterations the work at a task folder may take",
+    },
+    Key {
+        name: "swarm.reviewer",
+        form: Form::Agent,
+        default: "",
+        by_repository: false,
+        about: "the agent that reviews the steps of task folders; without it, the one that does them",
     },
     Key {
         name: "swarm.tasks",

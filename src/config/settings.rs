@@ -31,6 +31,8 @@ pub(crate) enum Uncommitted {
 /// Typed settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
+    /// `agent.abort_grace`.
+    pub(crate) abort_grace: Duration,
     /// `agent.autocommit`.
     pub(crate) autocommit: Autocommit,
     /// `agent.commit_style`; empty when nobody has one.
@@ -97,6 +99,12 @@ pub(crate) struct Settings {
     pub(crate) op_keep: Duration,
     /// `swarm.areas`: name and folder of each.
     pub(crate) areas: Vec<(String, String)>,
+    /// `swarm.max_idle`, at least one.
+    pub(crate) max_idle: u32,
+    /// `swarm.max_iterations`, at least one.
+    pub(crate) max_iterations: u32,
+    /// `swarm.reviewer`; none when it is empty.
+    pub(crate) reviewer: Option<String>,
     /// `swarm.tasks`.
     pub(crate) tasks: String,
     /// `trash.keep`.
@@ -120,6 +128,7 @@ impl Settings {
         let span = |name: &str| time(&text(name)).filter(|t| !t.is_zero());
         let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
         Settings {
+            abort_grace: Duration::from_secs(count("agent.abort_grace")),
             autocommit: match text("agent.autocommit").as_str() {
                 "always" => Autocommit::Always,
                 "never" => Autocommit::Never,
@@ -161,6 +170,9 @@ impl Settings {
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
             areas: areas(&text("swarm.areas")),
+            max_idle: text("swarm.max_idle").parse().unwrap_or(u32::MAX).max(1),
+            max_iterations: text("swarm.max_iterations").parse().unwrap_or(u32::MAX).max(1),
+            reviewer: Some(text("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
             tasks: text("swarm.tasks"),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),

@@ -16,7 +16,7 @@ mod toml_plan;
 mod yaml;
 
 pub(crate) use error::{Error, Place};
-pub(crate) use folders::Home;
+pub(crate) use folders::{Home, Single, single};
 pub(crate) use graph::{Graph, Route};
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
 pub(crate) use sharing::{Met, Sharing};

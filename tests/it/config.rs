@@ -7,6 +7,7 @@ fn every_setting_is_listed_with_its_meaning() {
     let sandbox = Sandbox::new();
     insta::assert_snapshot!(sandbox.proq(&["config", "list"]).shown(), @r"
     SETTING                   VALUE                                                                   WHAT IT DOES
+    agent.abort_grace         60                                                                      how long git proq stop --wrap-up waits for an agent to come to its end by itself
     agent.autocommit          success                                                                 commit what an agent left uncommitted: when it ended well, always, or never
     agent.autocommit_limit    10                                                                      leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
     agent.backoff             30                                                                      how long a run waits that the agent's service would not serve; twice as long each further time
@@ -47,6 +48,9 @@ fn every_setting_is_listed_with_its_meaning() {
     notify.webhook                                                                                    where the event is posted as JSON; never shown
     op.keep                   30                                                                      how long operations, and snapshots that came back, are kept
     swarm.areas                                                                                       areas of tasks that lie elsewhere than in swarm.tasks
+    swarm.max_idle            3                                                                       after how many iterations in a row without a new box or commit the work at a task folder is given up
+    swarm.max_iterations      50                                                                      how many iterations the work at a task folder may take
+    swarm.reviewer                                                                                    the agent that reviews the steps of task folders; without it, the one that does them
     swarm.tasks               tasks                                                                   where task folders lie; each folder in it is an area
     trash.keep                7                                                                       how long removed lanes' folders are kept
     verify.commands                                                                                   what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
@@ -56,7 +60,7 @@ fn every_setting_is_listed_with_its_meaning() {
     --- code 0
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
-    assert_eq!(json["settings"][0]["key"], "agent.autocommit");
+    assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
 }
 
 /// A repository with settings in each layer but the environment.
@@ -82,6 +86,7 @@ fn later_layers_win_and_the_origin_is_shown() {
     command.env("PROQ_AGENT_STOP_GRACE", "4");
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
     SETTING                   VALUE                                                                   ORIGIN
+    agent.abort_grace         60                                                                      built in
     agent.autocommit          always                                                                  [ROOT]/repo/proq.toml
     agent.autocommit_limit    10                                                                      built in
     agent.backoff             30                                                                      built in
@@ -122,6 +127,9 @@ fn later_layers_win_and_the_origin_is_shown() {
     notify.webhook                                                                                    built in
     op.keep                   30                                                                      built in
     swarm.areas                                                                                       built in
+    swarm.max_idle            3                                                                       built in
+    swarm.max_iterations      50                                                                      built in
+    swarm.reviewer                                                                                    built in
     swarm.tasks               tasks                                                                   built in
     trash.keep                7                                                                       built in
     verify.commands                                                                                   built in
