@@ -25,6 +25,7 @@ mod harmless;
 mod health;
 mod interrupt;
 mod lane;
+mod markdown;
 mod merge;
 mod note;
 mod preview;

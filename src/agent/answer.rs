@@ -6,6 +6,9 @@ use crate::lane::Project;
 use crate::store::records::AnyLane;
 use crate::store::write_atomically;
 
+/// No answer that is kept is longer.
+pub(crate) const LONGEST: usize = LONGEST_TEXT;
+
 /// What became of a run's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {

@@ -217,6 +217,30 @@ pub enum Error {
         /// What was found.
         what: &'static str,
     },
+    /// Something in a task's folder is not as it has to be.
+    #[error("{path} {why}")]
+    TaskFolder {
+        /// What.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A lane whose task is no folder.
+    #[error(
+        "the task of lane '{lane}' is no folder with steps, so it has to be said which agent is to be started; nothing was started"
+    )]
+    NoPacket {
+        /// The lane.
+        lane: String,
+    },
+    /// The work at a task's steps is not gone on with.
+    #[error("the task of lane '{lane}' is not gone on with: {why}")]
+    PacketOver {
+        /// The lane.
+        lane: String,
+        /// Why not.
+        why: String,
+    },
     /// From a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
@@ -275,6 +299,29 @@ impl Error {
             Error::HasCommand { .. } => vec![
                 "leave out what stands after '--'".into(),
                 "or, if that speaks the Agent Client Protocol: git proq spawn acp \"what to do\" -- CMD ARGS…".into(),
+            ],
+            _ => Vec::new(),
+        }
+    }
+
+    /// What helps, by what it is about.
+    fn hints_by_subject(&self) -> [Vec<Cow<'static, str>>; 4] {
+        [self.hints_on_commands(), self.hints_on_hooks(), self.hints_on_windows(), self.hints_on_packets()]
+    }
+
+    /// What helps where the task is a folder.
+    fn hints_on_packets(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::TaskFolder { .. } => {
+                vec!["put that right; what a task folder is: git proq spawn --help".into()]
+            }
+            Error::NoPacket { lane } => vec![format!("name one: git proq run {lane} claude").into()],
+            Error::PacketOver { lane, .. } => vec![
+                format!("see how far it is: git proq show {lane}").into(),
+                format!(
+                    "have an agent do something there all the same: git proq run {lane} AGENT \"what to do\""
+                )
+                .into(),
             ],
             _ => Vec::new(),
         }
@@ -356,7 +403,7 @@ impl Explain for Error {
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),
             Error::Process(e) => e.hints(),
-            _ => [self.hints_on_commands(), self.hints_on_hooks(), self.hints_on_windows()].concat(),
+            _ => self.hints_by_subject().concat(),
         }
     }
 

@@ -13,7 +13,7 @@ use super::window;
 use crate::config::Settings;
 use crate::lane::Project;
 use crate::process;
-use crate::store::records::{ForTask, Purpose, RunLimits};
+use crate::store::records::{ForTask, Purpose, RunLimits, Stint};
 
 /// What a run is to be like, as far as somebody has said so.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,16 @@ pub(crate) struct Asked {
     pub(crate) in_window: bool,
     /// The command of an agent that has none of its own.
     pub(crate) own: Vec<OsString>,
+}
+
+impl Asked {
+    /// Whether nobody has said anything.
+    pub(crate) fn is_open(&self) -> bool {
+        self.permission.is_none()
+            && self.model.is_none()
+            && self.max_turns.is_none()
+            && self.limits == RunLimits::default()
+    }
 }
 
 /// A command for a lane, its placeholders not filled in yet.
@@ -60,6 +70,8 @@ pub(crate) struct Job {
     pub(super) tells: Vec<String>,
     /// The task of a batch that it is for.
     pub(super) batch: Option<ForTask>,
+    /// Which part it has in a task that is a folder.
+    pub(super) stint: Option<Stint>,
     program: PathBuf,
     profile: Profile,
     /// The user's own arguments, in place of the profile's.
@@ -118,6 +130,7 @@ impl Job {
             talk: None,
             tells: Vec::new(),
             batch: None,
+            stint: None,
             program,
             profile,
             own,
@@ -155,6 +168,7 @@ impl Job {
             talk: None,
             tells: Vec::new(),
             batch: None,
+            stint: None,
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
             own: Some(args.to_vec()),
@@ -174,6 +188,11 @@ impl Job {
     /// The same for a task of a batch.
     pub(crate) fn for_task(self, batch: Option<ForTask>) -> Job {
         Job { batch, ..self }
+    }
+
+    /// The same as a part of a task that is a folder.
+    pub(super) fn with_part(self, stint: Option<Stint>) -> Job {
+        Job { stint, ..self }
     }
 
     /// The agent as a sentence names it.

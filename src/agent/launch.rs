@@ -11,6 +11,7 @@ use super::catalogue::profile_of;
 use super::job::{self, Asked, Job};
 use super::order::Order;
 use super::outfit::{self, Errand, Outfit, new_session};
+use super::packet;
 use super::profile::{Permission, Strays};
 use super::talk;
 use crate::event;
@@ -161,7 +162,7 @@ pub(super) fn order_afresh(
     order(project, lane, &job, exe, Errand::Said(&text))
 }
 
-fn order(
+pub(super) fn order(
     project: &Project,
     lane: &AnyLane,
     job: &Job,
@@ -194,10 +195,10 @@ fn job_like(
         ..Asked::default()
     };
     let job = Job::agent(project, &run.agent, text, project.repo.home(), &asked)?;
-    Ok(job.in_talk(run.talk()).for_task(run.batch.clone()))
+    Ok(job.in_talk(run.talk()).for_task(run.batch.clone()).with_part(run.stint.clone()))
 }
 
-fn start(
+pub(super) fn start(
     project: &Project,
     before: &AnyLane,
     lock: Guard,
@@ -205,7 +206,10 @@ fn start(
     exe: &Path,
     errand: Errand<'_>,
 ) -> Result<AnyLane, Error> {
-    let log = project.store.layout().supervisor_log(&before.name);
+    let layout = project.store.layout();
+    let log = layout.supervisor_log(&before.name);
+    // Whoever asked for an end of the runs before did not mean this one.
+    drop(std::fs::remove_file(layout.wrap_up(&before.name)));
     // Held until it is written down that nothing has begun: it would seem to be the run of a dead supervisor meanwhile.
     let kept = lock.file().try_clone().map_err(lane::Error::io("keep the lock of", &log))?;
     let mark = new_session()?;
@@ -258,7 +262,11 @@ fn prepare(
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
     let said = matches!(errand, Errand::Said(_));
-    let run = RunRecord { said, ..record_of(project, lane, job, &outfit, (attempt, resolves))? };
+    let stint =
+        job.stint.clone().map(|stint| packet::before_run(project, lane, attempt, stint)).transpose()?;
+    let doing = stint.as_ref().map(|stint| packet::doing(stint, &job.agent));
+    let reviews = stint.as_ref().is_some_and(|stint| stint.part.is_review());
+    let run = RunRecord { said, stint, ..record_of(project, lane, job, &outfit, (attempt, resolves))? };
     run.save(&project.store.layout().run_record(&lane.name, attempt))?;
     let lane = project.update_lane(&lane.name, |record| {
         record.state = LaneState::Starting;
@@ -266,8 +274,11 @@ fn prepare(
         if resolves {
             record.detail = Some("resolving its conflict".to_owned());
         } else {
-            record.detail = None;
-            record.agent = Some(job.agent.clone());
+            record.detail = doing;
+            // Whoever reviews is not the one who works there.
+            if !reviews {
+                record.agent = Some(job.agent.clone());
+            }
         }
     })?;
     Ok((lane, outfit))
@@ -327,6 +338,7 @@ fn record_of(
         totals: None,
         limits: job.limits,
         batch: job.batch.clone(),
+        stint: None,
     })
 }
 

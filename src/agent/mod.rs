@@ -20,6 +20,7 @@ mod live;
 mod order;
 mod outfit;
 mod oversee;
+mod packet;
 mod pane;
 mod profile;
 mod prompt;
@@ -39,6 +40,7 @@ mod wishes;
 
 pub(crate) use acp::{Hands, Left, drive};
 pub(crate) use activity::{HookInput, hear};
+pub(crate) use answer::LONGEST as LONGEST_ANSWER;
 pub(crate) use begin::{adopt_lock, answer_begun, answer_not_begun};
 pub(crate) use catalogue::profiles;
 pub(crate) use error::Error;
@@ -50,8 +52,12 @@ pub(crate) use job::{Asked, Job};
 pub(crate) use launch::{hear as hear_start, launch, launch_again, launch_to_resolve, require};
 pub(crate) use live::shown as shown_live;
 pub(crate) use oversee::{Line as OverseersLine, Overseer, Task as OverseersTask};
+pub(crate) use packet::{
+    Begun, Packet, Shown as PacketShown, Status, launch_packet, packet_again, resume_packet,
+    shown as shown_packet,
+};
 pub(crate) use profile::{Permission, Profile};
-pub(crate) use stop::{is_watched, stop, stop_at_once};
+pub(crate) use stop::{is_watched, stop, stop_at_once, stop_gently};
 pub(crate) use stream::{Dialect, Event, Exit, Reader, Said};
 pub(crate) use supervisor::supervise;
 pub(crate) use talk::{Sent, addressee, named_command, require_at_task, send};

@@ -13,7 +13,7 @@ use super::stream::{Cost, Dialect, Prices, Progress, SessionTotals, Summary};
 use crate::git;
 use crate::lane::{Project, Taken};
 use crate::store::Record;
-use crate::store::records::{Account, AnyLane, RunRecord};
+use crate::store::records::{Account, AnyLane, RunRecord, Stint};
 
 /// One run, ready to start. Its record is on disk.
 pub(super) struct Order {
@@ -33,6 +33,8 @@ pub(super) struct Order {
     pub(super) limits: Limits,
     /// Whether it resolves the lane's conflict, rather than works at its task.
     pub(super) resolves: bool,
+    /// Which part it has in a task that is a folder.
+    pub(super) stint: Option<Stint>,
     /// Whether what it leaves running outside of its group is left alone.
     pub(super) keeps_strays: bool,
     /// Whether the protocol is spoken with it, by a process in between.
@@ -89,6 +91,7 @@ impl Order {
                 linger: project.settings.linger,
             },
             resolves: run.resolves,
+            stint: run.stint.clone(),
             keeps_strays: run.keeps_strays,
             speaks: dialect == Dialect::Acp,
             can_be_sent_to,
@@ -101,6 +104,11 @@ impl Order {
             model: run.model.clone(),
             prices: catalogue::prices(&project.layers)?,
         })
+    }
+
+    /// Whether it only judges what others do in the lane.
+    pub(super) fn reviews(&self) -> bool {
+        self.stint.as_ref().is_some_and(|stint| stint.part.is_review())
     }
 
     /// A reader for its output.

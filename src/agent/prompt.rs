@@ -148,11 +148,12 @@ fn rules_of_looking(project: &Project, lane: &AnyLane, job: &Job, purpose: Purpo
     let last = match purpose {
         Purpose::Answer | Purpose::InPlace => {
             "Your last message is the answer, and the only thing that is kept. Make it complete and plain; name the files \
-             and lines that show it."
+             and lines that show it. Where you were told in which form to answer, that form counts."
         }
         Purpose::Plan => {
             "Your last message is the plan, and the only thing that is kept: write it into no file. Name the steps in their \
-             order, the files that each changes, how one sees that it is done, and what is not clear yet."
+             order, the files that each changes, how one sees that it is done, and what is not clear yet. Where you were told in \
+             which form to answer, that form counts."
         }
     };
     let place = if lane.looks_apart() {

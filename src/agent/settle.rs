@@ -8,6 +8,7 @@ use super::answer::{self, Kept};
 use super::follow_up::FollowUp;
 use super::limits::Cause;
 use super::order::Order;
+use super::packet::is_iteration;
 use super::stream::Class;
 use super::watch::Ended;
 use crate::config::Autocommit;
@@ -39,7 +40,11 @@ pub(super) struct Settle<'a> {
 impl Settle<'_> {
     /// Commits or copies what the run left uncommitted, and judges it.
     pub(super) fn judge(&self) -> Verdict {
-        let judged = if self.order.resolves { Ok(self.how_it_ended()) } else { self.by_evidence() };
+        let judged = if self.order.resolves || self.order.reviews() {
+            Ok(self.how_it_ended())
+        } else {
+            self.by_evidence()
+        };
         let mut verdict = judged.unwrap_or_else(|e| Verdict {
             state: LaneState::Failed,
             class: RunClass::Failed,
@@ -122,7 +127,7 @@ impl Settle<'_> {
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
     fn keep_leftovers(&self) -> Option<Error> {
         let lane = self.lane.clone().with_tree().ok()?;
-        if self.order.resolves || !self.project.repo.is_own_worktree(&lane.path) {
+        if self.order.resolves || self.order.reviews() || !self.project.repo.is_own_worktree(&lane.path) {
             return None;
         }
         let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
@@ -215,7 +220,7 @@ impl Settle<'_> {
         let well = verdict.state == LaneState::Done;
         let run = RunRecord::load(&self.project.store.layout().run_record(&self.lane.name, self.attempt))?;
         let message = self.message();
-        let message = self.may_commit(well).then_some(message.as_str());
+        let message = self.may_commit(&verdict).then_some(message.as_str());
         let found = lane::end_in_place(self.project, self.lane, &run, message)?;
         if let Some(there) = found.astray {
             let why = format!("the main checkout is on {there} now, and nothing was committed for it");
@@ -230,10 +235,12 @@ impl Settle<'_> {
     }
 
     /// Whether what a run left is committed for it.
-    fn may_commit(&self, well: bool) -> bool {
+    fn may_commit(&self, verdict: &Verdict) -> bool {
+        let well = verdict.state == LaneState::Done;
         match self.project.settings.autocommit {
             Autocommit::Always => true,
-            Autocommit::Success => well,
+            // The next run of a task that is a folder goes on from there.
+            Autocommit::Success => well || self.order.stint.is_some() && is_iteration(verdict.class),
             Autocommit::Never => false,
         }
     }
@@ -264,7 +271,7 @@ impl Settle<'_> {
             return Ok(Verdict { state: LaneState::Done, detail, ..verdict });
         }
         let mut uncommitted = false;
-        if self.may_commit(well) {
+        if self.may_commit(&verdict) {
             match commit_leftovers(self.project, lane, &self.message()) {
                 Ok(Leftovers::Nothing) => {}
                 // HEAD may have left the branch before.

@@ -7,7 +7,7 @@ use crate::event;
 use crate::lane::{Project, effective_state, state_after};
 use crate::process;
 use crate::store::records::{AnyLane, LaneState, RunRecord, Supervisor};
-use crate::store::{LockName, Record};
+use crate::store::{LockName, Record, write_atomically};
 
 /// How much longer than the grace time a supervisor may take: it commits what was left.
 const MARGIN: Duration = Duration::from_secs(20);
@@ -48,6 +48,38 @@ pub(crate) fn stop_at_once(project: &Project, name: &str) -> Result<AnyLane, Err
         }
     }
     stop(project, name)
+}
+
+/// Asks the agent of a lane to come to its end by itself: the file that `PROQ_WRAP_UP` names appears, and nothing is begun after its run.
+/// One that runs still after `grace` is stopped. Returns when it is over.
+///
+/// # Errors
+/// As [`stop`].
+pub(crate) fn stop_gently(project: &Project, name: &str, grace: Duration) -> Result<AnyLane, Error> {
+    let until = Instant::now() + grace;
+    if settled_state(project, name, until)? != LaneState::Running {
+        return stop(project, name);
+    }
+    let layout = project.store.layout();
+    write_atomically(&layout.wrap_up(name), b"")?;
+    let lock = LockName::Run(name.to_owned());
+    let mut asked = 0;
+    while project.store.locks().is_held(&lock)? {
+        if Instant::now() > until {
+            return stop(project, name);
+        }
+        let run = project.any_lane(name)?.attempt;
+        // The next one may have begun before it was known that none is wanted.
+        if run != asked {
+            let text = b"Somebody wants you to come to your end. Finish, commit, and end.\n";
+            write_atomically(&layout.run_wrap_up(name, run), text)?;
+            asked = run;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let lane = project.any_lane(name)?;
+    let (state, detail) = effective_state(project, &lane)?;
+    Ok(AnyLane { state, detail, ..lane })
 }
 
 /// The state once it is not `starting` any more: only then is it on record who watches the run.

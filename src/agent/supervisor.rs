@@ -1,5 +1,7 @@
 //! Owns the process that watches a lane's runs: it holds the run lock for as long as one lasts or is to be tried again.
 
+mod steps;
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -122,6 +124,8 @@ enum Next {
     Afresh(u32),
     /// What was sent to the lane meanwhile.
     Message,
+    /// The next run of a task that is a folder.
+    Step,
 }
 
 impl Supervisor<'_> {
@@ -133,6 +137,7 @@ impl Supervisor<'_> {
                 Ok(Next::Again(wait)) => self.again(&order, wait)?,
                 Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
                 Ok(Next::Message) => self.order_of_letters(&order)?,
+                Ok(Next::Step) => self.order_of_step()?,
                 Err(e) => return Err(self.give_up(&order, e)),
             };
             match next {
@@ -154,8 +159,9 @@ impl Supervisor<'_> {
         {
             project.listener.warn(e.to_string());
         }
+        let stands = self.take_in(&settle, &verdict)?;
         self.ended_as = Some((order.attempt, verdict.clone()));
-        let mut hears = hears(order, &verdict);
+        let mut hears = hears(order, &verdict) && stands.is_none() && !self.wraps_up();
         let mut untold = None;
         if hears && self.has_letters(order) {
             untold = self.go_on_with_letters(&settle, &verdict)?;
@@ -164,9 +170,14 @@ impl Supervisor<'_> {
             }
             hears = false;
         }
-        let next = self.next(order, &mut verdict);
+        let next = match order.stint {
+            Some(_) => self.next_step(order, &mut verdict, stands),
+            None => self.next(order, &mut verdict),
+        };
         if !matches!(next, Next::End) {
-            self.lane = self.insist(|| settle.write_and_go_on(&verdict, event::Name::AgentRetry))?;
+            let then =
+                if matches!(next, Next::Step) { event::Name::AgentStep } else { event::Name::AgentRetry };
+            self.lane = self.insist(|| settle.write_and_go_on(&verdict, then))?;
             self.ended_as = None;
             return Ok(next);
         }
@@ -261,6 +272,11 @@ impl Supervisor<'_> {
             verdict.detail = verdict.detail.take().map(|why| format!("{why}; {add}"));
             return first.map_or(Next::End, Next::Afresh);
         }
+        self.tried_again(order, verdict)
+    }
+
+    /// The same for a run that failed.
+    fn tried_again(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
         if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !order.may_try_again {
             return Next::End;
         }
@@ -316,7 +332,8 @@ impl Supervisor<'_> {
             }
         };
         // The work of what it was told meanwhile is taken back too.
-        if let Err(e) = Inbox::of(self.project, &self.lane.name).put_back(order.attempt) {
+        let put_back = Inbox::of(self.project, &self.lane.name).put_back(order.attempt);
+        if let Err(e) = put_back.map_err(|e| e.to_string()).and_then(|()| self.put_status_back(order)) {
             self.end(LaneState::Failed, &format!("it is not tried again: {e}"))?;
             return Ok(None);
         }

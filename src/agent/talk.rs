@@ -111,7 +111,7 @@ pub(super) fn last_talk(
         let Some(run) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
         // One that ended before it had started has nobody to go on with, though its session was chosen.
         let is_there = run.ended.is_none() || (run.account.session.is_some() && run.pid.is_some());
-        if !run.resolves && is_there && talk.is_none_or(|talk| run.talk() == talk) {
+        if !run.resolves && !run.is_review() && is_there && talk.is_none_or(|talk| run.talk() == talk) {
             return Ok(Some(run));
         }
     }

@@ -60,7 +60,7 @@ pub(crate) struct Resume {
 
 /// End a batch
 ///
-/// Agents are told to wrap up, and stopped after swarm.abort_grace seconds. Every lane and branch stays, and so does what the
+/// Agents are told to wrap up, and stopped after agent.abort_grace seconds. Every lane and branch stays, and so does what the
 /// batch has come to: `git proq resume` goes on with it, `git proq cleanup --batch` tidies up.
 ///
 /// Examples:

@@ -1,5 +1,7 @@
 //! Owns `git proq deps`.
 
+mod missing;
+
 use std::fmt::Write as _;
 
 use clap::Args;
@@ -10,15 +12,21 @@ use super::plan_source::PlanSource;
 use super::{Done, Session, ui};
 use crate::explain::Exit;
 use crate::harmless;
-use crate::swarm::{Found, Order, Spot};
+use crate::swarm::{self, Found, Order, Proposed, Spot};
 
 /// Show what waits for what in a plan
 ///
 /// Below each task stand those that need it. One that needs others too says so, and what waits for a task is shown once. In a
 /// phase whose tasks go one after the other, each waits for the one before it.
 ///
+/// With --agent an agent looks for dependencies that nobody has written down. It looks at the commit that is checked out, in a
+/// worktree that goes afterwards. What it found is checked, shown and, once you agree, used by `git proq deps` and `git proq plan`
+/// for these tasks, marked with * and its name, for as long as what the tasks say stays as it is; your files are left alone.
+/// What is known is not asked for again without --refresh, and --forget ends that.
+///
 /// Examples:
 ///     git proq deps plan.toml
+///     git proq deps all --agent claude
 ///     git proq deps plan.toml --dot | dot -Tsvg > plan.svg
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -28,6 +36,9 @@ pub(crate) struct Deps {
     /// Print a graph for Graphviz
     #[arg(long, conflicts_with = "json")]
     dot: bool,
+    /// What an agent is asked
+    #[command(flatten)]
+    asking: missing::Asking,
 }
 
 #[derive(Serialize)]
@@ -50,6 +61,14 @@ struct Edge {
     task: String,
     needs: String,
     why: Why,
+    /// Who found it missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    because: Option<String>,
+    /// Whether a person has agreed to that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approved: Option<bool>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -59,10 +78,15 @@ enum Why {
     Needs,
     /// Its phase's tasks go one after the other.
     Order,
+    /// An agent found it missing.
+    Agent,
 }
 
 /// Who waits for whom.
 struct Web<'f> {
+    found: &'f Found,
+    /// Whether what an agent found is used.
+    approved: bool,
     spots: Vec<Spot<'f>>,
     /// What each task waits for.
     up: Vec<Vec<(usize, Why)>>,
@@ -71,9 +95,44 @@ struct Web<'f> {
 }
 
 pub(super) fn run(session: &Session, args: &Deps) -> Done {
-    let project = session.project()?;
-    let found = args.source.read(session, &project, "git proq deps plan.toml")?;
-    let web = Web::of(&found);
+    if args.asking.forget {
+        return forget(session, args);
+    }
+    let Some(agent) = &args.asking.agent else {
+        let project = session.project()?;
+        let found = args.source.read_or_draft(session, &project, "git proq deps plan.toml")?;
+        show(session, args, &Web::of(&found, true));
+        return Ok(Exit::Done);
+    };
+    let project = session.project_to_change()?;
+    let asked = (&args.source, &args.asking);
+    let (found, approved) = missing::find(session, &project, asked, agent)?;
+    let is_open = !approved && !found.proposed.is_empty();
+    if session.ui.json {
+        if is_open && args.asking.yes {
+            missing::agree(session, &project, asked, agent)?;
+        }
+        let approved = approved || args.asking.yes;
+        show(session, args, &Web::of(&found, approved));
+        // Whether it is used stands in the answer, too.
+        return Ok(if is_open && !approved { Exit::Refused } else { Exit::Done });
+    }
+    if !args.dot {
+        let head = if found.proposed.is_empty() { "nothing is missing" } else { "Missing:" };
+        session.ui.answer(head);
+        for line in missing::list(&found) {
+            session.ui.answer(format!("  {line}"));
+        }
+        session.ui.answer("");
+    }
+    show(session, args, &Web::of(&found, approved));
+    if is_open {
+        missing::agree(session, &project, asked, agent)?;
+    }
+    Ok(Exit::Done)
+}
+
+fn show(session: &Session, args: &Deps, web: &Web<'_>) {
     if session.ui.json {
         session.ui.long_object(web.answer());
     } else if args.dot {
@@ -81,17 +140,34 @@ pub(super) fn run(session: &Session, args: &Deps) -> Done {
     } else {
         session.ui.answer(web.tree());
     }
+}
+
+/// Forgets what an agent found missing.
+fn forget(session: &Session, args: &Deps) -> Done {
+    let project = session.project_to_change()?;
+    let found = args.source.read_as_it_stands(session, &project, "git proq deps --forget plan.toml")?;
+    let forgotten = swarm::planner::forget(&project, &found.plan)?;
+    if session.ui.json {
+        session.ui.object(serde_json::json!({ "forgotten": forgotten }));
+    } else {
+        let said =
+            if forgotten { "forgot what an agent found missing" } else { "there was nothing to forget" };
+        session.ui.answer(said);
+    }
     Ok(Exit::Done)
 }
 
 impl<'f> Web<'f> {
-    fn of(found: &'f Found) -> Web<'f> {
+    fn of(found: &'f Found, approved: bool) -> Web<'f> {
         let spots: Vec<Spot<'f>> = found.plan.spots().collect();
         let mut up: Vec<Vec<(usize, Why)>> = Vec::new();
         let mut down = vec![Vec::new(); spots.len()];
         for (at, spot) in spots.iter().enumerate() {
+            let by_agent =
+                |need: usize| found.proposed.iter().any(|edge| (edge.task, edge.need) == (at, need));
+            let why = |need: usize| if by_agent(need) { Why::Agent } else { Why::Needs };
             let mut above: Vec<(usize, Why)> =
-                found.graph.needs(at).iter().map(|need| (*need, Why::Needs)).collect();
+                found.graph.needs(at).iter().map(|need| (*need, why(*need))).collect();
             let before = at
                 .checked_sub(1)
                 .filter(|before| spot.order == Order::Serial && spots[*before].phase == spot.phase);
@@ -101,7 +177,7 @@ impl<'f> Web<'f> {
             }
             up.push(above);
         }
-        Web { spots, up, down }
+        Web { found, approved, spots, up, down }
     }
 
     fn name(&self, task: usize) -> String {
@@ -115,14 +191,29 @@ impl<'f> Web<'f> {
             phase: spot.phase + 1,
             done: spot.task.done,
         };
-        let edges = self.up.iter().enumerate().flat_map(|(at, above)| {
-            above.iter().map(move |(need, why)| Edge {
-                task: self.name(at),
-                needs: self.name(*need),
-                why: *why,
-            })
-        });
+        let edges = self
+            .up
+            .iter()
+            .enumerate()
+            .flat_map(|(at, above)| above.iter().map(move |(need, why)| self.edge(at, *need, *why)));
         Answer { tasks: self.spots.iter().map(row).collect(), edges: edges.collect() }
+    }
+
+    fn edge(&self, task: usize, need: usize, why: Why) -> Edge {
+        let proposed = self.proposed(task, need);
+        Edge {
+            task: self.name(task),
+            needs: self.name(need),
+            why,
+            agent: proposed.map(|edge| edge.agent.clone()),
+            because: proposed.map(|edge| edge.because.clone()).filter(|because| !because.is_empty()),
+            approved: proposed.map(|_| self.approved),
+        }
+    }
+
+    /// What an agent found missing between two tasks.
+    fn proposed(&self, task: usize, need: usize) -> Option<&Proposed> {
+        self.found.proposed.iter().find(|edge| (edge.task, edge.need) == (task, need))
     }
 
     /// Without recursion: a chain may be as long as the plan.
@@ -162,8 +253,15 @@ impl<'f> Web<'f> {
         let others: Vec<String> = self.up[task]
             .iter()
             .filter(|(need, _)| Some(*need) != above)
-            .map(|(need, _)| self.name(*need))
+            .map(|(need, why)| match why {
+                Why::Agent => format!("{}*", self.name(*need)),
+                Why::Needs | Why::Order => self.name(*need),
+            })
             .collect();
+        if let Some(edge) = above.and_then(|above| self.proposed(task, above)) {
+            let used = if self.approved { "" } else { ", not used" };
+            notes.push(format!("* says {}{used}", harmless::line(&edge.agent)));
+        }
         if !others.is_empty() {
             notes.push(format!("also after {}", others.join(", ")));
         }
@@ -183,7 +281,11 @@ impl<'f> Web<'f> {
             let _ = writeln!(out, "  {} [label={}{done}];", quoted(&spot.task.name()), quoted(&label));
         }
         for edge in self.answer().edges {
-            let order = if edge.why == Why::Order { " [style=dotted]" } else { "" };
+            let order = match edge.why {
+                Why::Order => " [style=dotted]",
+                Why::Agent => " [style=dashed]",
+                Why::Needs => "",
+            };
             let _ = writeln!(out, "  {} -> {}{order};", quoted(&edge.needs), quoted(&edge.task));
         }
         out.push('}');

@@ -5,7 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::auto_merge::{self, Landing};
-use super::{Done, Session, logs, looking, send, spawn, ui, wait};
+use super::{Done, Failure, Session, logs, looking, send, spawn, ui, wait};
 use crate::agent::Job;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -25,24 +25,47 @@ fn say_landing(session: &Session, lane: &AnyLane, job: Option<&Job>, landing: &L
     landing.exit
 }
 
-/// Follows the run with one line of progress, and passes its result on.
-pub(super) fn follow(session: &Session, project: &Project, lane: &AnyLane, job: Option<&Job>) -> Done {
+/// One line of progress, where somebody looks.
+fn bar(session: &Session, lane: &AnyLane) -> ProgressBar {
+    if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
+        bar.set_style(style);
+    }
+    bar.set_prefix(lane.name.clone());
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// Watches the run to its end, with its last line beside.
+fn watch(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(AnyLane, LaneState), Failure> {
     // From here on Ctrl-C leaves; the agent goes on under its supervisor.
     crate::interrupt::disarm();
-    let bar = if session.ui.quiet || session.ui.json || !ui::stderr_is_terminal() {
-        ProgressBar::hidden()
-    } else {
-        let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {wide_msg:.dim}") {
-            bar.set_style(style);
-        }
-        bar.set_prefix(lane.name.clone());
-        bar.enable_steady_tick(Duration::from_millis(120));
-        bar
-    };
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
-    let (now, state) = logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    let ended = logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
     wait::settle(project, lane)?;
+    Ok(ended)
+}
+
+/// Follows the run with one line of progress, and says nothing of its result.
+pub(super) fn to_end(
+    session: &Session,
+    project: &Project,
+    lane: &AnyLane,
+) -> Result<(AnyLane, LaneState), Failure> {
+    let bar = bar(session, lane);
+    let (now, state) = watch(project, lane, &bar)?;
+    bar.finish_and_clear();
+    wait::signal(session, project, &now, state);
+    Ok((now, state))
+}
+
+/// Follows the run with one line of progress, and passes its result on.
+pub(super) fn follow(session: &Session, project: &Project, lane: &AnyLane, job: Option<&Job>) -> Done {
+    let bar = bar(session, lane);
+    let (now, state) = watch(project, lane, &bar)?;
     if lane.auto_merge {
         bar.set_message("landing");
     }

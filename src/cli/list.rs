@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::conflicts::Conflicts;
 use super::{Done, Session, account, everywhere, table, ui};
+use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, View};
@@ -21,7 +22,7 @@ use crate::store::{now, path_form};
 ///
 /// COMMITS: + what the lane has that its base lacks, - the reverse; `answer` or `plan` where there is nothing to land. CHANGES: uncommitted files. CONFLICTS, if there are any:
 /// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
-/// lane that the main checkout shows. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
+/// lane that the main checkout shows. '3/7': so many boxes of a task folder are ticked. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
 ///
 /// Examples:
 ///     git proq list
@@ -83,6 +84,9 @@ struct Row {
     /// What its last run used, when that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<Account>,
+    /// How far its task is, where that is a folder with steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<PacketShown>,
     /// How many messages wait to be told to its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     waiting: Option<usize>,
@@ -110,6 +114,8 @@ struct Board {
     forecast: Option<Forecast>,
     /// What the lanes' last runs used, by name; none when nobody asked.
     accounts: Option<BTreeMap<String, Account>>,
+    /// How far the tasks are that are folders with steps, by lane.
+    tasks: BTreeMap<String, PacketShown>,
 }
 
 pub(super) fn run(session: &Session, args: &List) -> Done {
@@ -210,8 +216,13 @@ fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failur
     let layout = project.store.layout();
     let accounts =
         |lane: &AnyLane| Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?));
+    let task = |lane: &AnyLane| {
+        let shown = agent::shown_packet(&layout.lane(&lane.name), lane);
+        Some((lane.name.clone(), shown.ok().flatten()?))
+    };
     Ok(Board {
         forecast,
+        tasks: lanes.iter().filter_map(task).collect(),
         accounts: wide.then(|| lanes.iter().filter_map(accounts).collect()),
         views: lane::views(project, lanes)?,
         past: if all { project.every_past_lane() } else { Vec::new() },
@@ -257,6 +268,7 @@ fn row(board: &Board, view: &View) -> Row {
         uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
         conflicts: Conflicts::of(board.forecast.as_ref(), &view.lane.name),
         waiting: Some(view.waiting).filter(|n| *n > 0),
+        task: board.tasks.get(&view.lane.name).cloned(),
         account: board.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_shown(board, &view.lane.name),
         missing: missing(view),
@@ -283,6 +295,7 @@ fn bare_row(lane: &AnyLane) -> Row {
         uncommitted: None,
         conflicts: None,
         account: None,
+        task: None,
         waiting: None,
         previewed: false,
         missing: Vec::new(),
@@ -299,7 +312,7 @@ fn render(board: &Board) -> String {
         let mark = if is_shown(board, &view.lane.name) { "*" } else { "" };
         rows.push(vec![
             format!("{}{mark}", view.lane.name),
-            state(view),
+            state(board, view),
             view.lane.agent.clone().unwrap_or_else(|| "-".into()),
             commits(view),
             changes(view),
@@ -359,9 +372,12 @@ fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Acc
     }
 }
 
-/// A state, and how much of what was sent the agent has not been told.
-fn state(view: &View) -> String {
-    let state = ui::state(view.state);
+/// A state, how many boxes of its task are ticked, and how much of what was sent the agent has not been told.
+fn state(board: &Board, view: &View) -> String {
+    let mut state = ui::state(view.state);
+    if let Some(task) = board.tasks.get(&view.lane.name) {
+        state = format!("{state} {}/{}", task.done, task.of);
+    }
     if view.waiting == 0 { state } else { format!("{state}, {} to tell", view.waiting) }
 }
 

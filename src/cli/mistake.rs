@@ -68,6 +68,12 @@ pub enum Mistake {
         /// The file.
         path: PathBuf,
     },
+    /// A file is there that would be written over.
+    #[error("{} is there already; it was left as it is", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
     /// A lane has no run with this number.
     #[error("lane '{lane}' has no run {}", if *run == 0 { "yet".to_owned() } else { run.to_string() })]
     NoRun {
@@ -208,6 +214,9 @@ impl Explain for Mistake {
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
             Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],
             Mistake::Taken { .. } => vec!["name another one: git proq plan --init FILE".into()],
+            Mistake::Exists { .. } => {
+                vec!["name another file, or let this one be replaced: --force".into()]
+            }
             Mistake::Unreadable { .. } | Mistake::Unwritable { .. } | Mistake::Declined => Vec::new(),
             Mistake::Unsure { number, .. } => vec![
                 format!("look at it: git proq op show {number}").into(),

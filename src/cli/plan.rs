@@ -1,9 +1,15 @@
 //! Owns `git proq plan`.
 
 mod answer;
+mod drafting;
+mod listing;
+mod making;
+mod save;
+mod tree;
+
+pub(super) use drafting::agreed;
 
 use std::fmt::Write as _;
-use std::path::Path;
 
 use clap::{Args, ValueHint};
 use console::style;
@@ -14,9 +20,9 @@ use crate::explain::Exit;
 use crate::git::{self, RepoPath};
 use crate::harmless;
 use crate::lane::Project;
-use crate::swarm::{self, Found, Graph, Order, Plan, Sharing, Spot};
+use crate::swarm::{self, Format, Found, Graph, Order, Plan, Sharing, Spot};
 
-/// Show what a plan of dependent tasks comes to
+/// Show what a plan of tasks comes to, or have an agent make one
 ///
 /// Shown is in which waves the tasks can be done, which of them are about the same files and so share a lane, one after the
 /// other, how many lanes that makes at a time, and which way through takes longest. Nothing is run and nothing is changed.
@@ -26,14 +32,26 @@ use crate::swarm::{self, Found, Graph, Order, Plan, Sharing, Spot};
 /// of that area, and a path a folder or a single PROMPT.md. Of a roadmap in Markdown one milestone is read, a heading with
 /// items like `- [ ] this` below it; those of `- [x]` are done, and headings below it make groups. A plan in TOML is described by the file that --init writes, and by --schema. --toml writes any other plan as one.
 ///
+/// With --ai an agent makes the plan: it looks at the commit that is checked out, in a worktree that goes afterwards, and
+/// changes nothing. What it came to is shown, and kept as a draft that --feedback changes as often as you like, in the same
+/// conversation where the agent can go on in it. -o writes it as a plan in TOML. A draft is not run before you approve it;
+/// one that changes has to be approved again. Without DRAFT, the only one is meant.
+///
+/// Dependencies that `git proq deps --agent` found missing, and that you have approved, are used; they are marked.
+///
 /// Examples:
 ///     git proq plan --init
 ///     git proq plan plan.toml
 ///     git proq plan auth billing
 ///     git proq plan ROADMAP.md --milestone 0.3
 ///     git proq plan plan.toml --json | jq '.waves'
+///     git proq plan --ai "payments by card" --from ROADMAP.md
+///     git proq plan --feedback "the migration goes first" -o plan.toml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
+#[command(
+    override_usage = "git proq plan [OPTIONS] SOURCE...\n       git proq plan --ai GOAL [--from FILE] [--agent AGENT] [-o FILE]\n       git proq plan --feedback TEXT [-o FILE] [DRAFT]\n       git proq plan --approve [DRAFT]\n       git proq plan -o FILE [DRAFT|SOURCE]\n       git proq plan --drafts"
+)]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     source: PlanSource,
@@ -56,6 +74,9 @@ pub(crate) struct PlanArgs {
     /// Print the JSON schema of a plan in TOML, for editors
     #[arg(long, conflicts_with_all = ["sources", "init", "toml"])]
     schema: bool,
+    /// Plans by agents
+    #[command(flatten)]
+    drafting: drafting::Drafting,
 }
 
 /// A plan, and all that follows from it.
@@ -77,11 +98,17 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
     if let Some(file) = &args.init {
         return init(session, file);
     }
+    if args.drafting.is_asked_for() {
+        return drafting::run(session, args);
+    }
     let project = session.project()?;
-    let found = args.source.read(session, &project, "git proq plan plan.toml")?;
+    let found = args.source.read_or_draft(session, &project, "git proq plan plan.toml")?;
     if args.toml {
         session.ui.raw(swarm::written(&found.plan).as_bytes());
         return Ok(Exit::Done);
+    }
+    if let (Format::Draft, [name]) = (found.format, args.source.names()) {
+        return making::show_kept(session, &project, args, name);
     }
     let look = look_at(&project, &found, args.source.names(), usize::from(args.max_parallel))?;
     if session.ui.json {
@@ -124,7 +151,7 @@ fn init(session: &Session, file: &str) -> Done {
         return Ok(Exit::Done);
     }
     let path = session.dir.join(file);
-    put(&path).map_err(|source| match source.kind() {
+    save::put(&path, swarm::TEMPLATE).map_err(|source| match source.kind() {
         std::io::ErrorKind::AlreadyExists => Mistake::Taken { path: path.clone() },
         _ => Mistake::Unwritable { path: path.clone(), source },
     })?;
@@ -135,14 +162,6 @@ fn init(session: &Session, file: &str) -> Done {
         session.ui.hint(format!("see what it comes to: git proq plan {}", harmless::line(file)));
     }
     Ok(Exit::Done)
-}
-
-fn put(path: &Path) -> std::io::Result<()> {
-    let mut out = std::fs::File::create_new(path)?;
-    std::io::Write::write_all(&mut out, swarm::TEMPLATE.as_bytes()).inspect_err(|_| {
-        // Half of one is nobody's work.
-        drop(std::fs::remove_file(path));
-    })
 }
 
 impl Look<'_> {
@@ -210,6 +229,18 @@ pub(super) fn render(look: &Look<'_>) -> String {
     list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phases);
     let _ = writeln!(out, "\n{}\n", tasks(look));
     let _ = writeln!(out, "{}", lanes(look));
+    shared(&mut out, look);
+    if !look.longest.tasks.is_empty() {
+        let way = look.names(&look.longest.tasks).join(" -> ");
+        let _ = writeln!(out, "Longest way: {way} ({} of {} by size)", look.longest.weight, look.work());
+    }
+    list(&mut out, "By an agent, and approved:", &proposed(look));
+    list(&mut out, "In the end:", &plan.criteria);
+    out.trim_end().to_owned()
+}
+
+/// Which tasks share a lane, and why.
+fn shared(out: &mut String, look: &Look<'_>) {
     for lane in look.sharing.shared() {
         let _ = writeln!(out, "One lane for {}, one after the other:", look.names(&lane).join(", "));
         for met in look.sharing.met.iter().filter(|met| look.sharing.lane(met.tasks[0]) == lane[0]) {
@@ -219,12 +250,15 @@ pub(super) fn render(look: &Look<'_>) -> String {
             let _ = writeln!(out, "  {one} and {two} are about {globs}");
         }
     }
-    if !look.longest.tasks.is_empty() {
-        let way = look.names(&look.longest.tasks).join(" -> ");
-        let _ = writeln!(out, "Longest way: {way} ({} of {} by size)", look.longest.weight, look.work());
-    }
-    list(&mut out, "In the end:", &plan.criteria);
-    out.trim_end().to_owned()
+}
+
+/// What waits for what because an agent found that missing.
+fn proposed(look: &Look<'_>) -> Vec<String> {
+    let line = |edge: &swarm::Proposed| {
+        let because = if edge.because.is_empty() { String::new() } else { format!(": {}", edge.because) };
+        format!("{} after {}, says {}{because}", look.name(edge.task), look.name(edge.need), edge.agent)
+    };
+    look.found.proposed.iter().map(line).collect()
 }
 
 fn list(out: &mut String, head: &str, items: &[String]) {

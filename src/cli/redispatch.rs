@@ -20,7 +20,7 @@ use crate::store::records::{AnyLane, LaneRecord, Purpose};
 ///
 /// For work that has become too old to resolve, or went wrong. The lane is thrown away, with its commits and uncommitted
 /// files saved as by `discard --force`, and made anew: the same name, task, checks and scope, cut from where its base is
-/// now. Its agent, or AGENT, is started in it. `git proq undo` brings the old one back. A question is asked anew; what was
+/// now. Its agent, or AGENT, is started in it; where the task is a folder with steps, at the first. `git proq undo` brings the old one back. A question is asked anew; what was
 /// answered before stays in the lane's folder of records.
 ///
 /// Examples:
@@ -100,6 +100,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         say(session, &plan, &lane, None);
         return Ok(Exit::Done);
     }
+    let packet = agent::packet_again(&project, &lane.clone().any())?;
     project.ask_to_remove(&lane.name)?;
     project.ask_to_spawn(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.hold_idle(&lane.name)?;
@@ -129,7 +130,11 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         Ok::<_, Failure>(lane::make_anew(op, &old, asked)?)
     })?;
     lane::attach(&project, &made.name, &lane::past_attachments(&project, &removed.past)?)?;
-    agent::launch(&project, &made.clone().any(), lock, &plan.job, &super::resolve::this_program()?)?;
+    let (any, exe) = (made.clone().any(), super::resolve::this_program()?);
+    match &packet {
+        Some(packet) => agent::launch_packet(&project, &any, lock, &plan.job, &exe, packet)?,
+        None => agent::launch(&project, &any, lock, &plan.job, &exe)?,
+    };
     say(session, &plan, &made, Some(&removed));
     if !session.ui.json {
         discard::say_way_back(session, &project, &removed, Why::Discard);

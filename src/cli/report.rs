@@ -30,6 +30,7 @@ shown_as_error!(
     preview::Error,
     process::Error,
     store::Error,
+    swarm::DraftError,
     swarm::Error,
     super::Mistake,
     super::pick::Unpicked,

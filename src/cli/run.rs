@@ -10,18 +10,21 @@ use serde::Serialize;
 use super::complete::{agent_names, any_lane_names};
 use super::send::say_what_waits;
 use super::wishes::{Wishes, warn_of_power};
-use super::{Done, Session, follow, resolve, spawn};
-use crate::agent::{self, Asked, Job};
+use super::{Done, Mistake, Session, follow, resolve, spawn, wait};
+use crate::agent::{self, Asked, Begun, Job};
 use crate::explain::Exit;
+use crate::lane::Project;
+use crate::store::records::AnyLane;
 
 /// Start an agent in a lane that is there
 ///
 /// The lane stays as it is, with all that is in it; the agent begins a new conversation. Without PROMPT it is asked for the lane's
-/// task. `git proq send` goes on in the conversation that there was, `git proq redispatch` begins afresh from today's base.
+/// task; where that is a folder with steps, it goes on with the step at which that was, and AGENT can be left out. `git proq send` goes on in the conversation that there was, `git proq redispatch` begins afresh from today's base.
 ///
 /// Examples:
 ///     git proq run payments codex "review this lane's commits and fix what is wrong"
 ///     git proq run payments claude
+///     git proq run pay-3-refunds
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_field_names, reason = "flags are named for the user")]
@@ -31,7 +34,7 @@ pub(crate) struct Run {
     pub(crate) lane: String,
     /// The agent: a known one (see `git proq agents`) or any program on PATH
     #[arg(value_name = "AGENT", add = ArgValueCompleter::new(agent_names))]
-    pub(crate) agent: String,
+    pub(crate) agent: Option<String>,
     /// What the agent is asked to do; without it, the lane's task
     #[arg(value_name = "PROMPT", conflicts_with = "file")]
     pub(crate) prompt: Option<String>,
@@ -73,11 +76,14 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
     project.require_idle(&lane)?;
+    if prompt.is_none() && (args.agent.is_none() || project.store.layout().packet(&lane.name).exists()) {
+        return go_on(session, args, &project, &lane);
+    }
     let task = || std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
     let asked = prompt.clone().unwrap_or_else(task);
     let wishes =
         Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(&project, &args.agent, &asked, &session.dir, &wishes)?;
+    let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)?;
     warn_of_power(session, Some(&job));
     let mut now = lane.clone();
     if !args.dry_run {
@@ -85,18 +91,54 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
         agent::require_at_task(&project, &lane)?;
         now = agent::launch_again(&project, &lane, lock, &job, &resolve::this_program()?, prompt.as_deref())?;
     }
+    say(session, args, &project, (&now, lane.attempt + 1), &job)
+}
+
+/// Goes on with a task that is a folder, where it was.
+fn go_on(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> Done {
+    if args.tmux {
+        let what = "the steps of a task folder are not worked at in a window";
+        return Err(Mistake::Missing { what, example: "git proq run LANE, without --tmux" }.into());
+    }
+    let none = || agent::Error::NoPacket { lane: lane.name.clone() };
+    let shown = agent::shown_packet(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(none)?;
+    let own = match args.agent {
+        Some(_) => args.command.clone(),
+        None => agent::named_command(project, lane)?,
+    };
+    let wishes = args.wishes.asked();
+    let is_another_way = args.agent.is_some() || !wishes.is_open();
+    let called = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(none)?;
+    let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })?;
+    warn_of_power(session, Some(&job));
+    let mut now = lane.clone();
+    if !args.dry_run {
+        let (lane, lock) = project.hold_any_idle(&lane.name)?;
+        agent::require_at_task(project, &lane)?;
+        let by = Some(&job).filter(|_| is_another_way);
+        match agent::resume_packet(project, &lane, lock, &resolve::this_program()?, by)? {
+            Begun::Runs(lane) => now = lane,
+            Begun::Over(lane) => {
+                session.ui.say(wait::line(&lane, lane.state));
+                if session.ui.json {
+                    say_json(session, (&lane, lane.attempt), &job, false);
+                }
+                return Ok(Exit::Done);
+            }
+        }
+    } else if !session.ui.json {
+        session.ui.answer(format!("{} of {} boxes of {} are ticked", shown.done, shown.of, shown.folder));
+    }
+    say(session, args, project, (&now, lane.attempt + 1), &job)
+}
+
+/// What was started, or would be.
+fn say(session: &Session, args: &Run, project: &Project, (now, attempt): (&AnyLane, u32), job: &Job) -> Done {
     if args.wait && !args.dry_run {
-        return follow::follow(session, &project, &now, Some(&job));
+        return follow::follow(session, project, now, Some(job));
     }
     if session.ui.json {
-        session.ui.object(Answer {
-            lane: &now.name,
-            agent: &job.agent,
-            command: job.shown(),
-            attempt: lane.attempt + 1,
-            state: now.state.to_string(),
-            dry_run: args.dry_run,
-        });
+        say_json(session, (now, attempt), job, args.dry_run);
         return Ok(Exit::Done);
     }
     if args.dry_run {
@@ -105,7 +147,18 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     }
     session.ui.answer(format!("{} is at work in lane '{}'", job.called(), now.name));
     // They are for a conversation before this one.
-    say_what_waits(session, &project, &now.name);
-    session.ui.hint(spawn::hint(&job, &now.name));
+    say_what_waits(session, project, &now.name);
+    session.ui.hint(spawn::hint(job, &now.name));
     Ok(Exit::Done)
+}
+
+fn say_json(session: &Session, (lane, attempt): (&AnyLane, u32), job: &Job, dry_run: bool) {
+    session.ui.object(Answer {
+        lane: &lane.name,
+        agent: &job.agent,
+        command: job.shown(),
+        attempt,
+        state: lane.state.to_string(),
+        dry_run,
+    });
 }

@@ -8,12 +8,14 @@ use serde::Serialize;
 
 use super::complete::any_lane_names;
 use super::{Done, Failure, Session, account, logs, looking, show_prompt, task, ui};
+use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
 use crate::git::RepoPath;
+use crate::harmless;
 use crate::lane::{self, Project, RESTS, View};
 use crate::store::records::{
-    AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, ReportRecord, ResolveRecord, RunClass,
-    RunRecord,
+    AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, Part, ReportRecord, ResolveRecord,
+    RunClass, RunRecord,
 };
 use crate::store::{Layout, Record, path_form};
 
@@ -59,6 +61,9 @@ struct Answer {
     #[serde(rename = "answer_file", skip_serializing_if = "Option::is_none")]
     said_in: Option<String>,
     runs: Vec<RunRecord>,
+    /// How far its task is, where that is a folder with steps.
+    #[serde(rename = "steps", skip_serializing_if = "Option::is_none")]
+    packet: Option<PacketShown>,
     /// What was sent to its agent and that it has not been told.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waiting: Vec<MessageRecord>,
@@ -89,6 +94,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
     let about = About {
         task: std::fs::read_to_string(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
+        packet: agent::shown_packet(&dir, &lane)?,
         waiting: lane::waiting_in(&dir)?.into_iter().map(|letter| letter.message).collect(),
         report: ReportRecord::find(&dir.join(Layout::REPORT))?,
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
@@ -109,6 +115,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
 struct About {
     task: String,
     runs: Vec<RunRecord>,
+    packet: Option<PacketShown>,
     waiting: Vec<MessageRecord>,
     report: Option<ReportRecord>,
     conflict: Option<ConflictRecord>,
@@ -156,6 +163,7 @@ fn answer(lane: AnyLane, view: Option<&View>, about: About) -> Answer {
         uncommitted: view.and_then(|v| v.dirt.as_ref()).map(crate::git::Dirt::paths).unwrap_or_default(),
         task: about.task,
         runs: about.runs,
+        packet: about.packet,
         waiting: about.waiting,
         report: about.report,
         conflict: about.conflict,
@@ -195,6 +203,9 @@ fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&Vie
     }
     if about.by_hand {
         line("landed", &format!("by hand: {} has the same changes in other commits", lane.base));
+    }
+    if let Some(packet) = &about.packet {
+        print_steps(&line, packet);
     }
     print_runs(&line, about, state.is_busy() || detail == Some(RESTS));
     if let Some(run) = about.runs.last() {
@@ -250,6 +261,25 @@ fn print_place(line: &dyn Fn(&str, &str), project: &Project, lane: &AnyLane, vie
         for path in dirt.paths().iter().take(10) {
             line("", &path.to_string());
         }
+    }
+}
+
+/// How far its task is that is a folder.
+fn print_steps(line: &dyn Fn(&str, &str), packet: &PacketShown) {
+    let by = match (&packet.reviewer, packet.level) {
+        (None, _) => String::new(),
+        (Some(who), 1) => format!("; {who} reviews plans"),
+        (Some(who), _) => format!("; {who} reviews plans and code"),
+    };
+    line("task", &format!("{}{by}", harmless::line(&packet.folder)));
+    let at = packet.step.as_ref().map(|step| format!(", at {step}")).unwrap_or_default();
+    let iterations = ui::count(usize::try_from(packet.iterations).unwrap_or(usize::MAX), "iteration");
+    line("boxes", &format!("{} of {}{at}, after {iterations}", packet.done, packet.of));
+    if let Some(last) = &packet.review {
+        line(
+            "review",
+            &format!("the {} of step {}: {}, in run {}", last.of, last.step, last.judgement, last.run),
+        );
     }
 }
 
@@ -350,7 +380,17 @@ fn describe(run: &RunRecord, lasts: bool) -> String {
         (Some(state), None, None) => state.to_string(),
     };
     let time = run.ended.map(|end| format!(", {}", ui::span(end.since(run.started)))).unwrap_or_default();
-    let errand = if run.resolves { ", on the conflict" } else { "" };
+    let errand = match &run.stint {
+        _ if run.resolves => ", on the conflict".to_owned(),
+        None => String::new(),
+        Some(stint) => match stint.part {
+            Part::Plan => format!(", the plan of step {}", stint.step),
+            Part::Work => format!(", step {}", stint.step),
+            Part::PlanReview | Part::CodeReview => {
+                format!(", a review of the {} of step {}", stint.part.subject(), stint.step)
+            }
+        },
+    };
     let strays = match run.strays {
         0 => String::new(),
         n => format!(", {} that it had left were ended", ui::count(n, "process")),

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::attempts::{self, Agents, Attempts};
 use super::complete::{agent_names, branch_names};
 use super::wishes::{Wishes, warn_of_power};
-use super::{Done, Failure, Mistake, Session, follow, looking, resolve, terms};
+use super::{Done, Failure, Mistake, Session, follow, looking, resolve, task_folder, terms};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
@@ -48,6 +48,12 @@ use crate::store::{Repositories, path_form};
 /// With --tmux the agent is on its own screen in a window of tmux, where you can look at it and talk to it: `git proq attach`
 /// goes there. It does not end with your terminal. Its run is over when it ends.
 ///
+/// With --folder the task is a folder: PROMPT.md in it says what is to be done, in steps. Each step is worked at in runs of their own, one
+/// after the other, each in a new conversation; what one has to know of those before stands in STATUS.md there, whose boxes say how
+/// far it is. It is done when all are ticked, and has failed when nothing comes of three runs in a row. At a review level of 1 or 2 in
+/// PROMPT.md, REVIEWER judges the plan of each step, or that and what was done; at most twice something of a step is done anew.
+/// Its time and budget are for all runs together. `git proq run LANE` goes on with it where it was.
+///
 /// With --count or --agents, several attempts are made at one task: lanes NAME-1, NAME-2 and so on from one commit, all or
 /// none. `git proq compare NAME` shows them side by side, `git proq pick` lands one and discards the others.
 ///
@@ -60,11 +66,12 @@ use crate::store::{Repositories, path_form};
 ///     git proq spawn --agents claude:2,codex:1 -n pay "implement payments"
 ///     git proq spawn --auto-merge claude "fix the typos in docs/"
 ///     git proq spawn --mode answer --wait claude "where is the tax computed?"
+///     git proq spawn claude --folder tasks/pay/PAY-3-refunds --reviewer codex
 ///     git proq spawn --empty -n scratch
 #[derive(Debug, Clone, Args)]
 #[command(verbatim_doc_comment)]
 #[command(
-    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT PROMPT -- CMD...\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
+    override_usage = "git proq spawn [OPTIONS] AGENT PROMPT\n       git proq spawn [OPTIONS] AGENT PROMPT -- CMD...\n       git proq spawn [OPTIONS] AGENT -f FILE\n       git proq spawn [OPTIONS] AGENT --folder FOLDER\n       git proq spawn [OPTIONS] --agents LIST PROMPT\n       git proq spawn [OPTIONS] -- CMD...\n       git proq spawn [OPTIONS] --empty"
 )]
 pub(crate) struct Spawn {
     /// The agent: a known one (see `git proq agents`) or any program on PATH
@@ -83,6 +90,13 @@ pub(crate) struct Spawn {
     /// Read the prompt from FILE, or from standard input with '-'
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
+    /// The task is a folder with PROMPT.md in it, done step by step
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath,
+          conflicts_with_all = ["prompt", "file", "empty", "tmux", "count", "agents", "isolated", "attach", "mode"])]
+    pub(crate) folder: Option<String>,
+    /// With --folder, the agent that reviews its steps, if PROMPT.md asks for reviews
+    #[arg(long, value_name = "AGENT", requires = "folder", add = ArgValueCompleter::new(agent_names))]
+    pub(crate) reviewer: Option<String>,
     /// Start from REV instead of the current branch; a branch is also what the lane lands on
     #[arg(long, value_name = "REV", add = ArgValueCompleter::new(branch_names))]
     pub(crate) base: Option<String>,
@@ -193,6 +207,9 @@ struct Answer<'a> {
 }
 
 pub(super) fn run(session: &Session, args: &Spawn) -> Done {
+    if let Some(folder) = &args.folder {
+        return task_folder::run(session, args, folder);
+    }
     if let Some(purpose) = args.purpose() {
         return looking::run(session, args, purpose);
     }
@@ -352,26 +369,31 @@ pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
 }
 
 /// Changes of tracked files that the lane will not have, by name.
-fn warn_uncommitted(
+pub(super) fn warn_uncommitted(
     session: &Session,
     project: &Project,
     args: &Spawn,
     here: Option<&Path>,
 ) -> Result<(), Failure> {
     let (Some(here), false) = (here, args.carry) else { return Ok(()) };
-    let dirt = git::status(&project.repo, here, false)?;
-    let mut names = dirt.tracked().map(|e| e.path.to_string());
-    if let Some(first) = names.next() {
-        let rest = names.count();
-        let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    if let Some(names) = uncommitted(project, here)? {
         session.ui.warn(format!(
-            "the lane starts without your uncommitted changes ({first}{more}); --carry takes them along"
+            "the lane starts without your uncommitted changes ({names}); --carry takes them along"
         ));
     }
     Ok(())
 }
 
-fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[PathBuf]) {
+/// Uncommitted changes of tracked files there, in words; none where there are none.
+pub(super) fn uncommitted(project: &Project, here: &Path) -> Result<Option<String>, Failure> {
+    let dirt = git::status(&project.repo, here, false)?;
+    let mut names = dirt.tracked().map(|e| e.path.to_string());
+    let Some(first) = names.next() else { return Ok(None) };
+    let rest = names.count();
+    Ok(Some(if rest == 0 { first } else { format!("{first} and {rest} more") }))
+}
+
+pub(super) fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[PathBuf]) {
     let base = plan.base();
     if session.ui.json {
         session.ui.object(Answer {
@@ -409,7 +431,7 @@ fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[P
     }
 }
 
-fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
+pub(super) fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
     if session.ui.json {
         say_json(session, lane, job, lane.state);
         return;

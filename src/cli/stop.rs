@@ -17,6 +17,10 @@ use crate::lane::{Inbox, effective_state};
 ///
 /// The agent is asked to end and, after agent.stop_grace seconds, ended. Its work stays in the lane.
 ///
+/// With --wrap-up it is given agent.abort_grace seconds before that, to finish what it is at, commit it, and write down what is
+/// left: the file appears that its variable PROQ_WRAP_UP names, and nothing is begun after its run. Agents that work at a task
+/// folder are told to look for it, others if agent.context_warn is set.
+///
 /// Example:
 ///     git proq stop payments
 #[derive(Debug, Args)]
@@ -29,6 +33,9 @@ pub(crate) struct Stop {
     /// Every lane whose agent runs
     #[arg(long, conflicts_with = "lanes")]
     pub(crate) all: bool,
+    /// Ask them to come to their end by themselves, and stop them only after agent.abort_grace seconds
+    #[arg(long)]
+    pub(crate) wrap_up: bool,
     /// Say what would be stopped, and stop nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -68,7 +75,11 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
             stopped.push(name);
             continue;
         }
-        match agent::stop(&project, &name) {
+        let stopped_by = match args.wrap_up {
+            true => agent::stop_gently(&project, &name, project.settings.abort_grace),
+            false => agent::stop(&project, &name),
+        };
+        match stopped_by {
             Ok(lane) => {
                 session.ui.say(wait::line(&lane, lane.state));
                 say_what_waits(session, &project, &name);

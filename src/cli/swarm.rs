@@ -20,7 +20,8 @@ use super::{Done, Failure, Mistake, Session, approve, control, plan, resolve, sp
 use crate::explain::Exit;
 use crate::lane::Project;
 use crate::store::LockName;
-use crate::swarm::{self, BatchRecord, Outcome, WishKind};
+use crate::swarm::drafts::{self, Draft};
+use crate::swarm::{self, BatchRecord, DraftError, Outcome, WishKind};
 use crate::{agent, process};
 
 /// Run a plan of dependent tasks, each in a lane
@@ -125,7 +126,8 @@ struct Begun<'a> {
 
 pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     let project = session.project_to_change()?;
-    let found = args.source.read(session, &project, "git proq swarm plan.toml")?;
+    let draft = args.source.draft(session, &project).map(|name| drafts::read(&project, name)).transpose()?;
+    let found = args.source.read_or_draft(session, &project, "git proq swarm plan.toml")?;
     let wanted = prepare::Wanted::of(session, &project, args, &found)?;
     if let Some(open) = wanted.open_batch(&project).filter(|_| !args.new && !args.dry_run) {
         return go_on_with(session, &project, args, &open);
@@ -148,8 +150,10 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     wanted.require_clean(&project, args.ignore_dirty)?;
     approve::before_landing(session, &project, true, project.settings.conflict_agent.as_deref())?;
     wanted.require_approved(&project)?;
-    if !args.yes && !approve::nobody_to_ask(session) && !asked("run it? [Y/n] ") {
-        return Err(Mistake::Declined.into());
+    let draft = draft.filter(|draft| !drafts::is_approved(&project, draft));
+    require_answer(session, args, draft.as_ref())?;
+    if let Some(draft) = &draft {
+        drop(drafts::approve(&project, draft)?);
     }
     let exe = resolve::this_program()?;
     let batch = wanted.begin(&project, args, &found, look.shared(), &exe)?;
@@ -160,6 +164,23 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     }
     session.ui.say(format!("batch {}", batch.id));
     follow(session, &project, &batch.id)
+}
+
+/// Insists that somebody wants it run. What an agent made up is not run where nobody can be asked and nobody has agreed.
+fn require_answer(session: &Session, args: &Swarm, draft: Option<&Draft>) -> Result<(), Failure> {
+    if args.yes {
+        return Ok(());
+    }
+    match (approve::nobody_to_ask(session), draft) {
+        (true, Some(draft)) => {
+            let name = &draft.record.name;
+            let what = format!("the plan '{name}', which an agent made, may be run");
+            Err(DraftError::Unapproved { what, command: format!("git proq plan --approve {name}") }.into())
+        }
+        (true, None) => Ok(()),
+        (false, _) if asked("run it? [Y/n] ") => Ok(()),
+        (false, _) => Err(Mistake::Declined.into()),
+    }
 }
 
 fn say_begun(session: &Session, batch: &BatchRecord) {

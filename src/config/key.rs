@@ -20,6 +20,13 @@ pub(crate) struct Key {
 /// Every setting, by name.
 pub(crate) const KEYS: &[Key] = &[
     Key {
+        name: "agent.abort_grace",
+        form: Form::Count("seconds"),
+        default: "60",
+        by_repository: true,
+        about: "how long git proq stop --wrap-up waits for an agent to come to its end by itself",
+    },
+    Key {
         name: "agent.autocommit",
         form: Form::OneOf(&["success", "always", "never"]),
         default: "success",
@@ -300,13 +307,6 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how long operations, and snapshots that came back, are kept",
     },
     Key {
-        name: "swarm.abort_grace",
-        form: Form::Count("seconds"),
-        default: "60",
-        by_repository: false,
-        about: "how long agents of a batch that is aborted may wrap up before they are stopped",
-    },
-    Key {
         name: "swarm.agent",
         form: Form::Word,
         default: "",
@@ -342,6 +342,20 @@ pub(crate) const KEYS: &[Key] = &[
         about: "with how many failures, over all batches, a task is set aside until somebody asks for it",
     },
     Key {
+        name: "swarm.max_idle",
+        form: Form::Count("iterations"),
+        default: "3",
+        by_repository: false,
+        about: "after how many iterations in a row without a new box or commit the work at a task folder is given up",
+    },
+    Key {
+        name: "swarm.max_iterations",
+        form: Form::Count("iterations"),
+        default: "50",
+        by_repository: false,
+        about: "how many iterations the work at a task folder may take",
+    },
+    Key {
         name: "swarm.max_parallel",
         form: Form::Count("lanes"),
         default: "3",
@@ -368,6 +382,13 @@ pub(crate) const KEYS: &[Key] = &[
         default: "skip-dependents",
         by_repository: true,
         about: "what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped",
+    },
+    Key {
+        name: "swarm.reviewer",
+        form: Form::Agent,
+        default: "",
+        by_repository: false,
+        about: "the agent that reviews the steps of task folders; without it, the one that does them",
     },
     Key {
         name: "swarm.strategy",

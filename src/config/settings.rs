@@ -33,12 +33,18 @@ pub(crate) enum Uncommitted {
 pub(crate) struct Swarm {
     /// Who does tasks that name no agent.
     pub(crate) agent: Option<String>,
+    /// Name and folder of each area.
+    pub(crate) areas: Vec<(String, String)>,
     /// Whether tasks land on the base itself.
     pub(crate) auto_merge: bool,
     /// What a batch may cost, in 1e-9 USD.
     pub(crate) budget: Option<u64>,
     /// With how many failures a task is set aside.
     pub(crate) max_attempts: u32,
+    /// How many runs of a task folder in a row may come to nothing, at least one.
+    pub(crate) max_idle: u32,
+    /// How many runs a task folder may take, at least one.
+    pub(crate) max_iterations: u32,
     /// How many lanes are at work at the same time.
     pub(crate) max_parallel: usize,
     /// What lands together: one of the names in the table, as those below.
@@ -47,8 +53,12 @@ pub(crate) struct Swarm {
     pub(crate) on_merge_failure: String,
     /// What a failed task means for others.
     pub(crate) on_task_failure: String,
+    /// Who looks at the steps of task folders.
+    pub(crate) reviewer: Option<String>,
     /// Which lane a task goes to.
     pub(crate) strategy: String,
+    /// The folder of tasks that are of no area.
+    pub(crate) tasks: String,
 }
 
 impl Swarm {
@@ -56,14 +66,19 @@ impl Swarm {
     fn of(text: &dyn Fn(&str) -> String) -> Swarm {
         Swarm {
             agent: Some(text("swarm.agent")).filter(|agent| !agent.is_empty()),
+            areas: areas(&text("swarm.areas")),
             auto_merge: text("swarm.auto_merge") == "true",
             budget: nano_dollars(&text("swarm.budget")).filter(|nanos| *nanos > 0),
             max_attempts: text("swarm.max_attempts").parse().unwrap_or_default(),
+            max_idle: text("swarm.max_idle").parse().unwrap_or(u32::MAX).max(1),
+            max_iterations: text("swarm.max_iterations").parse().unwrap_or(u32::MAX).max(1),
             max_parallel: text("swarm.max_parallel").parse().unwrap_or_default(),
             mode: text("swarm.mode"),
             on_merge_failure: text("swarm.on_merge_failure"),
             on_task_failure: text("swarm.on_task_failure"),
+            reviewer: Some(text("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
             strategy: text("swarm.strategy"),
+            tasks: text("swarm.tasks"),
         }
     }
 }
@@ -71,6 +86,8 @@ impl Swarm {
 /// Typed settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Settings {
+    /// `agent.abort_grace`.
+    pub(crate) abort_grace: Duration,
     /// `agent.autocommit`.
     pub(crate) autocommit: Autocommit,
     /// `agent.commit_style`; empty when nobody has one.
@@ -137,14 +154,8 @@ pub(crate) struct Settings {
     pub(crate) notify: Notify,
     /// `op.keep`.
     pub(crate) op_keep: Duration,
-    /// `swarm.abort_grace`.
-    pub(crate) abort_grace: Duration,
     /// What `swarm.*` says of how a plan is run.
     pub(crate) swarm: Swarm,
-    /// `swarm.areas`: name and folder of each.
-    pub(crate) areas: Vec<(String, String)>,
-    /// `swarm.tasks`.
-    pub(crate) tasks: String,
     /// `trash.keep`.
     pub(crate) trash_keep: Duration,
     /// `verify.commands`.
@@ -166,6 +177,7 @@ impl Settings {
         let span = |name: &str| time(&text(name)).filter(|t| !t.is_zero());
         let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
         Settings {
+            abort_grace: Duration::from_secs(count("agent.abort_grace")),
             autocommit: match text("agent.autocommit").as_str() {
                 "always" => Autocommit::Always,
                 "never" => Autocommit::Never,
@@ -207,10 +219,7 @@ impl Settings {
             },
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
-            abort_grace: Duration::from_secs(count("swarm.abort_grace")),
             swarm: Swarm::of(&text),
-            areas: areas(&text("swarm.areas")),
-            tasks: text("swarm.tasks"),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),
             verify_jobs: usize::try_from(count("verify.jobs")).unwrap_or(1).max(1),

@@ -49,6 +49,9 @@ pub(crate) enum Name {
     /// An agent is told what was sent to it while it was at work.
     #[serde(rename = "agent.told")]
     AgentTold,
+    /// An agent goes on with the next part of a task that is a folder.
+    #[serde(rename = "agent.step")]
+    AgentStep,
     /// A lane's agent reported something.
     #[serde(rename = "task.updated")]
     TaskUpdated,

@@ -189,6 +189,17 @@ impl Repo {
         Ok(message.summary().to_string())
     }
 
+    /// The last commits up to this one, newest first, each as its short id and the first line of its message.
+    pub(crate) fn newest(&self, tip: Oid, most: usize) -> Result<Vec<String>, Error> {
+        let out = self
+            .git()
+            .args(["log", "-z", "--format=%h %s", &format!("--max-count={most}")])
+            .arg(tip.to_string())
+            .arg("--")
+            .run()?;
+        Ok(out.fields().map(|field| String::from_utf8_lossy(field).into_owned()).collect())
+    }
+
     /// What a commit says, and who wrote it. What is not UTF-8 is shown as such.
     pub(crate) fn text_of(&self, commit: Oid) -> Result<CommitText, Error> {
         let what = || format!("commit {}", commit.short());

@@ -60,6 +60,7 @@ mod transition;
 mod tree_merge;
 mod trees;
 mod uncommitted;
+mod untracked;
 mod version;
 mod warm;
 mod worktree;

@@ -337,7 +337,7 @@ fn gone(claimed: Option<&str>) -> String {
 
 impl Error {
     /// Whether what was to be made is there already, under the name that was asked for.
-    pub(super) fn is_taken(&self) -> bool {
+    pub(crate) fn is_taken(&self) -> bool {
         use Error::{BranchTaken, GroupTaken, PathTaken, Taken};
         matches!(self, Taken { .. } | GroupTaken { .. } | BranchTaken { .. } | PathTaken { .. })
     }

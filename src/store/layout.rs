@@ -215,6 +215,34 @@ impl Layout {
         self.run_dir(name, attempt).join("wrap-up")
     }
 
+    /// What STATUS.md of a task that is a folder said before a run of it.
+    pub(crate) fn run_status(&self, name: &str, attempt: u32) -> PathBuf {
+        self.run_dir(name, attempt).join("status.md")
+    }
+
+    /// What it said after a run whose work was taken back.
+    pub(crate) fn run_status_left(&self, name: &str, attempt: u32) -> PathBuf {
+        self.run_dir(name, attempt).join("status-left.md")
+    }
+
+    /// What a lane's `attempt`-th run said that was a review.
+    pub(crate) fn run_review(&self, name: &str, attempt: u32) -> PathBuf {
+        self.lane(name).join(format!("runs/{attempt}.review.md"))
+    }
+
+    /// How far a lane's task has come that is a folder.
+    pub(crate) fn packet(&self, name: &str) -> PathBuf {
+        self.lane(name).join(Layout::PACKET)
+    }
+
+    /// Its name in a lane's folder, which may be that of a removed one.
+    pub(crate) const PACKET: &str = "packet.toml";
+
+    /// There once a lane's runs are to come to their end by themselves.
+    pub(crate) fn wrap_up(&self, name: &str) -> PathBuf {
+        self.lane(name).join("wrap-up")
+    }
+
     /// What a lane's agent keeps from run to run.
     pub(crate) fn agent_dir(&self, name: &str) -> PathBuf {
         self.lane(name).join("agent")
@@ -243,6 +271,41 @@ impl Layout {
     /// The name of the lane whose agent worked in the main checkout last.
     pub(crate) fn in_place(&self) -> PathBuf {
         self.root.join("in-place")
+    }
+
+    /// Plans that agents made and nobody has run, a folder for each.
+    pub(crate) fn drafts(&self) -> PathBuf {
+        self.root.join("plans")
+    }
+
+    /// One of them.
+    pub(crate) fn draft(&self, name: &str) -> PathBuf {
+        self.drafts().join(name)
+    }
+
+    /// The record in its folder.
+    pub(crate) fn draft_record(folder: &Path) -> PathBuf {
+        folder.join("draft.toml")
+    }
+
+    /// The plan of this number in its folder.
+    pub(crate) fn draft_plan(folder: &Path, number: u64) -> PathBuf {
+        folder.join(format!("{number}.toml"))
+    }
+
+    /// What its agent was asked first, in its folder.
+    pub(crate) fn draft_prompt(folder: &Path) -> PathBuf {
+        folder.join("prompt.md")
+    }
+
+    /// A file of the user's that a plan was written over.
+    pub(crate) fn replaced(&self, id: &str) -> PathBuf {
+        self.root.join(format!("replaced/{id}"))
+    }
+
+    /// What agents found missing among tasks of this hash.
+    pub(crate) fn proposals(&self, hash: &str) -> PathBuf {
+        self.root.join(format!("needs/{hash}.toml"))
     }
 
     /// The open preview, if one is open.

@@ -59,7 +59,16 @@ impl Layout {
     pub(crate) fn half_written(&self) -> Vec<PathBuf> {
         let mut out = Vec::new();
         unfinished(self.root(), 0, &mut out);
-        for (what, depth) in [("lanes", 2), ("history", 2), ("snaps", 1), ("trash", 1), ("cache", 1)] {
+        for (what, depth) in [
+            ("lanes", 2),
+            ("history", 2),
+            ("snaps", 1),
+            ("trash", 1),
+            ("cache", 1),
+            ("plans", 1),
+            ("needs", 0),
+            ("replaced", 0),
+        ] {
             unfinished(&self.root().join(what), depth, &mut out);
         }
         out.sort();

@@ -76,6 +76,14 @@ pub enum Error {
         /// The full names of those that may be meant.
         all: Vec<String>,
     },
+    /// One task was wanted.
+    #[error("'{name}' is not one task but {count}")]
+    ManyTasks {
+        /// What was named.
+        name: String,
+        /// How many it has.
+        count: usize,
+    },
     /// Tasks need each other in a circle.
     #[error("{place}: these tasks need each other: {}", names.join(" -> "))]
     Cycle {
@@ -285,6 +293,7 @@ impl Explain for Error {
             Error::Elsewhere { sources, .. } => {
                 vec![format!("include it: git proq plan {}", shell(sources)).into()]
             }
+            Error::ManyTasks { .. } => vec!["name the folder of one task: tasks/AREA/ID-name".into()],
             Error::Outside { .. } => vec!["tasks are read from this repository only: move it there".into()],
             Error::Unreadable { .. } => Vec::new(),
             Error::NoText { .. } => vec!["save it as UTF-8".into()],

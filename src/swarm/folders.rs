@@ -14,6 +14,7 @@ use super::{Error, Group, Place, Plan, Task};
 use crate::harmless;
 
 use needs::{Chosen, Known};
+use packet::Packet;
 pub(crate) use walk::Home;
 use walk::Walk;
 
@@ -76,6 +77,42 @@ pub(super) fn read(dir: &Path, sources: &[String], home: &Home<'_>) -> Result<Pl
     Ok(Plan { remarks, ..Plan::of_groups(groups) })
 }
 
+/// One task, and where it lies.
+#[derive(Debug)]
+pub(crate) struct Single {
+    /// The task. What it needs is not looked up.
+    pub(crate) task: Task,
+    /// Its folder.
+    pub(crate) path: PathBuf,
+    /// The same from the top of the worktree.
+    pub(crate) folder: String,
+    /// What it needs that nobody has done.
+    pub(crate) open: Vec<String>,
+    /// What is odd about it.
+    pub(crate) remarks: Vec<Remark>,
+}
+
+/// Reads one task, named by its folder or its PROMPT.md.
+///
+/// # Errors
+/// When there is none, or something in it is wrong.
+pub(crate) fn single(dir: &Path, source: &str, home: &Home<'_>) -> Result<Single, Error> {
+    let mut walk = Walk::new(home)?;
+    let found = walk.meant(dir, source)?;
+    let [path] = found.as_slice() else {
+        return Err(Error::ManyTasks { name: source.to_owned(), count: found.len() });
+    };
+    let (folders, _) = walk.end()?;
+    let folder = folders.iter().find(|folder| folder.path == *path);
+    let folder = folder.ok_or_else(|| Error::NoSource { name: source.to_owned(), else_: String::new() })?;
+    let (packet, mut task) = read_one(folder, &Known::of(&folders), home)?;
+    task.area.clone_from(&folder.area);
+    let inside = path.strip_prefix(home.top).ok().and_then(Path::to_str);
+    let inside = inside.ok_or_else(|| Error::Outside { path: path.clone() })?.to_owned();
+    let open = Known::of(&folders).open(folder, &packet.needs);
+    Ok(Single { task, path: path.clone(), folder: inside, open, remarks: packet.remarks })
+}
+
 /// The error for what is neither a file nor an area.
 pub(super) fn nothing(source: &str, home: &Home<'_>) -> Error {
     match Walk::new(home) {
@@ -92,35 +129,41 @@ fn one(
     home: &Home<'_>,
     remarks: &mut Vec<Remark>,
 ) -> Result<Task, Error> {
-    let path = folder.path.join(PROMPT);
-    let file = shown(home.top, &path);
-    let text = home.text(&path)?;
-    let packet = packet::read(&file, &text, known)?;
-    if let Some((id, place)) = packet.id.filter(|(id, _)| !id.eq_ignore_ascii_case(&folder.id)) {
-        let what = format!("the heading says that this is '{id}', and the folder '{}'", folder.id);
-        return Err(Error::wrong(&place, what, "give both the same ID"));
-    }
+    let (packet, mut task) = read_one(folder, known, home)?;
     remarks.extend(packet.remarks);
-    let progress = match home.optional_text(&folder.path.join("STATUS.md"))? {
-        Some(status) => packet::progress(&status),
-        None => packet::progress(&text),
-    };
-    let name = folder.path.file_name().unwrap_or_default().to_string_lossy();
-    let title = packet.title.unwrap_or_else(|| harmless::line(&name));
-    let mut task = Task::new(folder.id.clone(), title, Place { file, line: 1, column: 1 });
-    task.area.clone_from(&folder.area);
     for need in packet.needs {
         if let Some(need) = known.find(folder, need, chosen)? {
             task.needs.push(need);
         }
     }
-    task.scope = packet.scope;
+    Ok(task)
+}
+
+/// Reads the files of one task. What it needs is not looked up.
+fn read_one(folder: &Folder, known: &Known<'_>, home: &Home<'_>) -> Result<(Packet, Task), Error> {
+    let path = folder.path.join(PROMPT);
+    let file = shown(home.top, &path);
+    let text = home.text(&path)?;
+    let mut packet = packet::read(&file, &text, known)?;
+    if let Some((id, place)) = packet.id.take().filter(|(id, _)| !id.eq_ignore_ascii_case(&folder.id)) {
+        let what = format!("the heading says that this is '{id}', and the folder '{}'", folder.id);
+        return Err(Error::wrong(&place, what, "give both the same ID"));
+    }
+    let progress = match home.optional_text(&folder.path.join("STATUS.md"))? {
+        Some(status) => packet::progress(&status),
+        None => packet::progress(&text),
+    };
+    let name = folder.path.file_name().unwrap_or_default().to_string_lossy();
+    let title = packet.title.take().unwrap_or_else(|| harmless::line(&name));
+    let mut task = Task::new(folder.id.clone(), title, Place { file, line: 1, column: 1 });
+    task.area.clone_from(&folder.area);
+    task.scope.clone_from(&packet.scope);
     task.size = packet.size;
     task.review = packet.review;
     task.done = folder.done;
     task.progress = progress;
     task.prompt = text;
-    Ok(task)
+    Ok((packet, task))
 }
 
 /// A path as it is shown: from the top of the repository where it lies in it.

@@ -1,12 +1,16 @@
 //! Owns plans of dependent tasks: where they are read from, what depends on what, and which of them get in each other's way; and what a batch of them decides.
 
 mod batch;
+mod changes;
+mod draft_error;
+pub(crate) mod drafts;
 mod error;
 mod folders;
 mod graph;
-mod markdown;
 mod node;
 mod plan;
+pub(crate) mod planner;
+mod proposals;
 mod roadmap;
 mod run;
 mod schedule;
@@ -21,10 +25,13 @@ pub(crate) use batch::{
     Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, NewBatch, WishKind,
     all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
 };
+pub(crate) use changes::{Change, changes};
+pub(crate) use draft_error::DraftError;
 pub(crate) use error::{Error, Place};
-pub(crate) use folders::Home;
+pub(crate) use folders::{Home, Single, single};
 pub(crate) use graph::{Graph, Route};
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
+pub(crate) use proposals::{Proposed, apply, with as with_proposed};
 pub(crate) use run::{
     Known, LaneAt, Picture, TaskAt, ask as ask_batch, clean_up as clean_up_batch, landing_lane,
     run as run_batch, start as start_batch,

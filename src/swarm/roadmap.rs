@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::markdown::{self, Heading, Item, Line};
 use super::node::Places;
 use super::plan::{Remark, line};
 use super::shape::{is_name, nearest};
 use super::{Error, Group, Plan, Progress, Task};
 use crate::lane::Name;
+use crate::markdown::{self, Heading, Item, Line};
 
 /// The deepest heading that begins a milestone; what is below makes groups.
 const MILESTONE: usize = 2;

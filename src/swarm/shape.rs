@@ -93,6 +93,24 @@ impl Form {
     }
 }
 
+impl Form {
+    /// What it looks like in JSON.
+    fn sample(self) -> String {
+        match self {
+            Form::Line | Form::Word => "\"one line\"".to_owned(),
+            Form::Text => "\"text\"".to_owned(),
+            Form::Name => "\"NAME-1\"".to_owned(),
+            Form::Lines => "[\"one line\"]".to_owned(),
+            Form::Needs => "[\"NAME-2\"]".to_owned(),
+            Form::Globs => "[\"src/pay/\", \"*.md\"]".to_owned(),
+            Form::OneOf(words) => words.iter().map(|w| format!("\"{w}\"")).collect::<Vec<_>>().join(" | "),
+            Form::Truth => "true | false".to_owned(),
+            Form::Exactly(number) => number.to_string(),
+            Form::Tables(_) => "[]".to_owned(),
+        }
+    }
+}
+
 impl Shape {
     /// Whether a node is as this says.
     ///
@@ -180,6 +198,39 @@ impl Shape {
             out["not"] = json!({ "anyOf": pairs });
         }
         out
+    }
+}
+
+impl Shape {
+    /// What such a table looks like in JSON, a key with its meaning on each line, without keys of these names. Of keys of which
+    /// at most one may be there, the first is shown.
+    pub(super) fn outline(&'static self, without: &[&str]) -> String {
+        let mut out = String::new();
+        self.outline_into(without, 0, &mut out);
+        out
+    }
+
+    fn outline_into(&'static self, without: &[&str], depth: usize, out: &mut String) {
+        let pad = "  ".repeat(depth + 1);
+        let first = self.apart.iter().find(|key| self.fields.iter().any(|field| field.key == **key));
+        let is_shown = |field: &&Field| {
+            let beside = self.apart.contains(&field.key) && first != Some(&field.key);
+            !beside && !without.contains(&field.key)
+        };
+        out.push_str("{\n");
+        for field in self.fields.iter().filter(is_shown) {
+            let needed = if field.required { "required; " } else { "" };
+            let note = format!("// {needed}{}", field.about);
+            match field.form {
+                Form::Tables(below) => {
+                    out.push_str(&format!("{pad}\"{}\": [ {note}\n{pad}  ", field.key));
+                    below.outline_into(without, depth + 2, out);
+                    out.push_str(&format!("\n{pad}],\n"));
+                }
+                form => out.push_str(&format!("{pad}\"{}\": {}, {note}\n", field.key, form.sample())),
+            }
+        }
+        out.push_str(&format!("{}}}", "  ".repeat(depth)));
     }
 }
 

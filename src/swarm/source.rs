@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folders::{self, ALL, Home, PROMPT};
-use super::{Error, Graph, Plan, roadmap, stories, toml_plan};
+use super::{Error, Graph, Plan, Proposed, roadmap, stories, toml_plan};
 use crate::harmless;
 
 /// The largest file of a plan, in MiB.
@@ -25,6 +25,8 @@ pub(crate) enum Format {
     Roadmap,
     /// Stories in YAML.
     Stories,
+    /// A plan that an agent made and that is kept until somebody saves it.
+    Draft,
 }
 
 impl Format {
@@ -35,6 +37,7 @@ impl Format {
             Format::Folders => "folders",
             Format::Roadmap => "roadmap",
             Format::Stories => "stories",
+            Format::Draft => "draft",
         }
     }
 }
@@ -46,6 +49,7 @@ impl fmt::Display for Format {
             Format::Folders => "task folders",
             Format::Roadmap => "Markdown",
             Format::Stories => "YAML",
+            Format::Draft => "a draft",
         })
     }
 }
@@ -66,7 +70,7 @@ pub(crate) struct Asked<'a> {
 }
 
 /// A source that was read.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Found {
     /// What it is.
     pub(crate) format: Format,
@@ -74,6 +78,8 @@ pub(crate) struct Found {
     pub(crate) plan: Plan,
     /// What depends on what in it.
     pub(crate) graph: Graph,
+    /// Those of the dependencies that nobody wrote there: an agent found them missing, and a person agreed.
+    pub(crate) proposed: Vec<Proposed>,
 }
 
 /// Reads a plan.
@@ -96,13 +102,22 @@ pub(crate) fn read(asked: &Asked<'_>) -> Result<Found, Error> {
         Format::Folders => folders::read(asked.dir, asked.sources, &asked.home)?,
         Format::Roadmap => one().and_then(|(text, name)| roadmap::read(&name, &text, asked.milestone))?,
         Format::Stories => one().and_then(|(text, name)| stories::read(&name, &text))?,
-        Format::Toml => one().and_then(|(text, name)| toml_plan::read(&name, &text))?,
+        Format::Toml | Format::Draft => one().and_then(|(text, name)| toml_plan::read(&name, &text))?,
     };
-    let tasks = plan.spots().count();
-    match tasks {
-        0 => Err(Error::Empty { name: asked.sources.join(" ") }),
-        n if n > MOST => Err(Error::TooMany { limit: MOST }),
-        _ => Ok(Found { format, graph: Graph::of(&plan)?, plan }),
+    Found::of(format, plan, || asked.sources.join(" "))
+}
+
+impl Found {
+    /// A plan that was read, from what `name` says.
+    ///
+    /// # Errors
+    /// When there is nothing in it, or more than anybody can want, or what needs what in it is wrong.
+    pub(super) fn of(format: Format, plan: Plan, name: impl Fn() -> String) -> Result<Found, Error> {
+        match plan.spots().count() {
+            0 => Err(Error::Empty { name: name() }),
+            n if n > MOST => Err(Error::TooMany { limit: MOST }),
+            _ => Ok(Found { format, graph: Graph::of(&plan)?, plan, proposed: Vec::new() }),
+        }
     }
 }
 

@@ -117,6 +117,11 @@ pub(crate) fn schema() -> Json {
     out
 }
 
+/// A plan in JSON as an agent is told of it: the same keys, without those that are the user's own to choose.
+pub(super) fn outline() -> String {
+    PLAN.outline(&["format", "agent", "model", "done"])
+}
+
 /// Reads a plan.
 ///
 /// # Errors
@@ -128,13 +133,20 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
         let what = harmless::line(&error.message().trim().replace('\n', ", "));
         Error::wrong(&place, what, "this is where it stops being TOML: https://toml.io")
     })?;
-    let top = Node { place: places.place(0), value: table_of(table.get_ref(), &places) };
-    PLAN.check(&top)?;
+    plan_of(&Node { place: places.place(0), value: table_of(table.get_ref(), &places) })
+}
+
+/// The plan that a table describes, whatever it was written in.
+///
+/// # Errors
+/// The first mistake in it.
+pub(super) fn plan_of(top: &Node) -> Result<Plan, Error> {
+    PLAN.check(top)?;
     let line = |key| top.text(key).map(ToOwned::to_owned);
     let phases = if top.get("phase").is_some() {
         top.list("phase").iter().map(phase).collect()
     } else {
-        vec![phase(&top)]
+        vec![phase(top)]
     };
     Ok(Plan {
         summary: line("summary").unwrap_or_default(),

@@ -9,6 +9,7 @@ fn every_setting_is_listed_with_its_meaning() {
     let (first, _) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(first, @r"
     SETTING                   VALUE                                                                   WHAT IT DOES
+    agent.abort_grace         60                                                                      how long git proq stop --wrap-up waits for an agent to come to its end by itself
     agent.autocommit          success                                                                 commit what an agent left uncommitted: when it ended well, always, or never
     agent.autocommit_limit    10                                                                      leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
     agent.backoff             30                                                                      how long a run waits that the agent's service would not serve; twice as long each further time
@@ -43,7 +44,7 @@ fn every_setting_is_listed_with_its_meaning() {
     merge.uncommitted         refuse                                                                  a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
-    assert_eq!(json["settings"][0]["key"], "agent.autocommit");
+    assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
 }
 
 /// A repository with settings in each layer but the environment.
@@ -75,16 +76,18 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     notify.title              false                                                                   put the message in the title of the terminal in which somebody waits or follows
     notify.webhook                                                                                    where the event is posted as JSON; never shown
     op.keep                   30                                                                      how long operations, and snapshots that came back, are kept
-    swarm.abort_grace         60                                                                      how long agents of a batch that is aborted may wrap up before they are stopped
     swarm.agent                                                                                       who does tasks of a plan that name no agent
     swarm.areas                                                                                       areas of tasks that lie elsewhere than in swarm.tasks
     swarm.auto_merge          false                                                                   land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first
     swarm.budget              0                                                                       pause a batch that has cost this; 0 for no limit
     swarm.max_attempts        3                                                                       with how many failures, over all batches, a task is set aside until somebody asks for it
+    swarm.max_idle            3                                                                       after how many iterations in a row without a new box or commit the work at a task folder is given up
+    swarm.max_iterations      50                                                                      how many iterations the work at a task folder may take
     swarm.max_parallel        3                                                                       how many lanes of a batch are at work at the same time
     swarm.mode                continuous                                                              what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane
     swarm.on_merge_failure    pause                                                                   what becomes of a batch when a task cannot land
     swarm.on_task_failure     skip-dependents                                                         what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped
+    swarm.reviewer                                                                                    the agent that reviews the steps of task folders; without it, the one that does them
     swarm.strategy            affinity-first                                                          which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work
     swarm.tasks               tasks                                                                   where task folders lie; each folder in it is an area
     trash.keep                7                                                                       how long removed lanes' folders are kept

@@ -251,7 +251,7 @@ fn it_is_told_that_its_last_message_is_what_is_kept() {
     You look at a git repository (mode `plan`, called `x`), where it is checked out: [ROOT]/repo, on `main` when this was asked. People work there at the same time. Nobody can answer questions: decide, and say at the end what you assumed.
 
     - Look only. Change no file, commit nothing, and leave branches, the stash and git's settings alone.
-    - Your last message is the plan, and the only thing that is kept: write it into no file. Name the steps in their order, the files that each changes, how one sees that it is done, and what is not clear yet.
+    - Your last message is the plan, and the only thing that is kept: write it into no file. Name the steps in their order, the files that each changes, how one sees that it is done, and what is not clear yet. Where you were told in which form to answer, that form counts.
     - The tool `read_task` of the MCP server `proq` gives you this task again. Report with `update_task` what you found out, and what only a person can do. Without that server, `git proq task read` and `git proq task update` do the same.
     ");
     assert!(std::fs::read_to_string(sandbox.root().join("told")).unwrap().contains("attachments/notes.md"));

@@ -20,6 +20,12 @@ const MORE: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A &
 /// What it asks for when it may only look: what it may, then what it may not.
 const LOOK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git commit -q --allow-empty -m astray"]] [[say text="In tax.rs, line 3"]]"#;
 
+/// Says a plan: what is between the quotes is what the model says. (`]]` would end it.)
+const PLAN: &str = r#"[[say text='The plan: {"summary": "A shop", "task": [{"id": "store", "title": "A store"}, {"id": "shop", "title": "A shop", "needs": ["store"] } ] }']]"#;
+
+/// Says another one.
+const OTHER_PLAN: &str = r#"[[say text='{"summary": "A shop", "task": [{"id": "store", "title": "A store"}, {"id": "mail", "title": "Mail", "needs": ["store"] } ] }']]"#;
+
 /// Does not end before it is let go on; a process of its own stays beside it.
 const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
 
@@ -145,6 +151,32 @@ impl Real {
         let _ = self.proq(&["show", "x"]).ok();
         let _ = self.proq(&["merge", "x"]).ok();
         assert_eq!((sandbox.read("new.txt"), sandbox.read("more.txt")), ("hello\n".into(), "more\n".into()));
+        sandbox.assert_healthy();
+    }
+
+    /// A plan is made, and changed in the same session; nothing else is.
+    fn makes_a_plan_and_changes_it(&self) {
+        let sandbox = &self.sandbox;
+        let before = sandbox.git(&["for-each-ref"]);
+        let made =
+            self.proq(&["plan", "--ai", &format!("a shop {PLAN}"), "--agent", self.agent, "--json"]).json();
+        assert_eq!(made["waves"], json!([["store"], ["shop"]]), "{made:#}");
+        let name = made["draft"]["name"].as_str().unwrap().to_owned();
+        let changed =
+            self.proq(&["plan", "--feedback", &format!("mail instead {OTHER_PLAN}"), "--json"]).json();
+        let changes = json!([{"change": "added", "task": "mail"}, {"change": "removed", "task": "shop"}]);
+        assert_eq!(changed["changes"], changes, "{changed:#}");
+        let shown = self.proq(&["show", &name, "--json"]).json();
+        let [first, then] = [0, 1].map(|n| shown["runs"][n]["account"]["session"].clone());
+        assert!(first == then && first.is_string() && first == changed["draft"]["session"], "{shown:#}");
+        assert_eq!((&shown["runs"][1]["resumed"], &shown["runs"][2]), (&json!(true), &Value::Null));
+        assert!(changed["draft"]["costs"]["cost"]["nanos"].as_u64().unwrap() > 0, "{changed:#}");
+        let _ = self.proq(&["plan", &name]).ok();
+        let _ = self.proq(&["plan", "--approve", "--yes"]).ok();
+        let _ = self.proq(&["plan", "-o", "plan.toml"]).ok();
+        let saved = self.proq(&["plan", "plan.toml", "--json"]).json();
+        assert_eq!(saved["waves"], json!([["store"], ["mail"]]));
+        assert_eq!(sandbox.git(&["for-each-ref"]), before);
         sandbox.assert_healthy();
     }
 
@@ -349,10 +381,10 @@ macro_rules! tests {
 }
 
 tests! {
-    claude: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    claude: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    codex: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    codex: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    opencode: works_reports_and_goes_on answers_and_changes_nothing is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    opencode: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor speaks_the_protocol;
 }

@@ -72,7 +72,7 @@ fn what_has_ended_while_nobody_looked_is_found() {
 #[test]
 fn an_abort_stops_agents_and_keeps_all_for_another_day() {
     let sandbox = waiting();
-    sandbox.git(&["config", "proq.swarm.abortGrace", "0"]);
+    sandbox.git(&["config", "proq.agent.abortGrace", "0"]);
     sandbox.git(&["config", "proq.agent.stopGrace", "1"]);
     kill_scheduler(&sandbox);
     // Nobody goes on with it, so somebody has to see to the end of its agents.

@@ -16,6 +16,9 @@ pub(super) struct Answer {
     tasks: Vec<Task>,
     /// Names of open tasks.
     waves: Vec<Vec<String>>,
+    /// Of what tasks need, what an agent found missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    proposed: Vec<Proposal>,
     shared_lanes: Vec<Shared>,
     max_parallel: usize,
     /// How many lanes are at work at the same time at most.
@@ -23,6 +26,14 @@ pub(super) struct Answer {
     /// How many would be without a limit.
     could_be_lanes: usize,
     longest: Longest,
+}
+
+#[derive(Serialize)]
+struct Proposal {
+    task: String,
+    needs: String,
+    because: String,
+    agent: String,
 }
 
 #[derive(Serialize)]
@@ -126,6 +137,17 @@ pub(super) fn of(look: &Look<'_>) -> Answer {
         phases: plan.phases.iter().map(phase).collect(),
         tasks: tasks(look),
         waves: look.waves.iter().map(|wave| look.names(wave)).collect(),
+        proposed: look
+            .found
+            .proposed
+            .iter()
+            .map(|edge| Proposal {
+                task: look.name(edge.task),
+                needs: look.name(edge.need),
+                because: edge.because.clone(),
+                agent: edge.agent.clone(),
+            })
+            .collect(),
         shared_lanes: shared
             .iter()
             .map(|lane| Shared { tasks: look.names(lane), because: because(lane) })

@@ -10,8 +10,8 @@ use crate::event::Approvals;
 use crate::git;
 use crate::lane::{self, Base, Project};
 use crate::swarm::{
-    self, Batch, BatchError, BatchRecord, Defaults, Found, Ledger, MergePolicy, Mode, NewBatch, Options,
-    Outcome, Spread, TaskPolicy,
+    self, Batch, BatchError, BatchRecord, Defaults, Format, Found, Ledger, MergePolicy, Mode, NewBatch,
+    Options, Outcome, Spread, TaskPolicy,
 };
 use crate::{harmless, merge};
 
@@ -35,10 +35,12 @@ impl Wanted {
         let settings = &project.settings;
         let top = project.repo.here().unwrap_or(project.repo.home());
         let top = std::fs::canonicalize(top).unwrap_or_else(|_| top.to_owned());
+        // A draft is called by a name, and lies among the others.
+        let drafts = project.store.layout().drafts();
         let defaults = Defaults {
             agent: args.agent.as_deref().or(settings.swarm.agent.as_deref()),
             model: args.model.as_deref(),
-            dir: &session.dir,
+            dir: if found.format == Format::Draft { &drafts } else { &session.dir },
             top: &top,
             ledger: &Ledger::read(project)?,
         };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ForTask, LaneState};
+use super::{ForTask, LaneState, Stint};
 use crate::git::Oid;
 use crate::store::{Moment, Record};
 
@@ -289,6 +289,9 @@ pub(crate) struct RunRecord {
     /// The task of a batch that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<ForTask>,
+    /// Which part it has in a task that is a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stint: Option<Stint>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
@@ -301,6 +304,11 @@ impl RunRecord {
     /// full, belong to the one that they are for: whoever sent something there means them too.
     pub(crate) fn talk(&self) -> u32 {
         self.talk.unwrap_or(self.attempt)
+    }
+
+    /// Whether it only judges what others do there: nobody has anything to tell it.
+    pub(crate) fn is_review(&self) -> bool {
+        self.stint.as_ref().is_some_and(|stint| stint.part.is_review())
     }
 }
 

@@ -73,7 +73,7 @@ fn task_of(
 fn place(format: Format, file: &Path, defaults: &Defaults<'_>) -> PathBuf {
     let path = match format {
         Format::Folders => defaults.top.join(file),
-        Format::Toml | Format::Roadmap | Format::Stories => defaults.dir.join(file),
+        Format::Toml | Format::Roadmap | Format::Stories | Format::Draft => defaults.dir.join(file),
     };
     path.canonicalize().unwrap_or(path)
 }

@@ -89,6 +89,12 @@ impl<'f> Known<'f> {
         }
     }
 
+    /// What a task needs that nobody has done, as far as it is known.
+    pub(super) fn open(&self, folder: &Folder, needs: &[Need]) -> Vec<String> {
+        let is_open = |need: &&Need| !self.called(folder, &need.name).iter().any(|at| self.folders[*at].done);
+        needs.iter().filter(is_open).map(|need| need.name.clone()).collect()
+    }
+
     /// The tasks that a name may mean: in the same area first.
     fn called(&self, folder: &Folder, name: &str) -> Vec<usize> {
         let (area, id) = match name.split_once('/') {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use super::super::markdown::{self, Item, Line};
 use super::super::node::Places;
 use super::super::plan::{Need, Remark};
 use super::super::shape::is_name;
 use super::super::{Error, Place, Progress, Size};
 use super::needs::Known;
+use crate::agent::Status;
+use crate::markdown::{self, Item, Line};
 use crate::{git, harmless};
 
 /// What the file of a task says.
@@ -168,25 +169,8 @@ fn names<'t>(text: &'t str, is_labelled: bool, known: &Known<'_>) -> Vec<&'t str
 
 /// How many boxes are ticked: of steps, where there are any, else of all.
 pub(super) fn progress(text: &str) -> Option<Progress> {
-    let mut all = Progress { done: 0, of: 0 };
-    let mut steps = Progress { done: 0, of: 0 };
-    let mut in_step = false;
-    for line in markdown::lines(text) {
-        if let Some(heading) = line.heading() {
-            // A heading within a step does not end it.
-            if heading.level <= 3 {
-                in_step = heading.text.to_lowercase().starts_with("step ");
-            }
-        }
-        let Some(ticked) = line.item().and_then(|item| item.ticked) else { continue };
-        let counts = [Some(&mut all), in_step.then_some(&mut steps)];
-        for count in counts.into_iter().flatten() {
-            count.of += 1;
-            count.done += usize::from(ticked);
-        }
-    }
-    let told = if steps.of > 0 { steps } else { all };
-    (told.of > 0).then_some(told)
+    let status = Status::read(text);
+    Some(Progress { done: status.done(), of: status.of() }).filter(|told| told.of > 0)
 }
 
 fn section_of(heading: &str) -> Section {

@@ -1,38 +1,38 @@
-//! Owns the little of Markdown that plans are written in: headings, items with and without boxes, and what is no part of either.
+//! Owns the little of Markdown that plans and tasks are written in: headings, items with and without boxes, and what is no part of either.
 
 /// A line that is text: neither in a block of code nor in a comment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'t> {
+pub(crate) struct Line<'t> {
     /// Where it begins.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// Without its end.
-    pub(super) text: &'t str,
+    pub(crate) text: &'t str,
 }
 
 /// A heading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Heading<'t> {
+pub(crate) struct Heading<'t> {
     /// How many `#` it has.
-    pub(super) level: usize,
+    pub(crate) level: usize,
     /// What it says.
-    pub(super) text: &'t str,
+    pub(crate) text: &'t str,
 }
 
 /// An item of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Item<'t> {
+pub(crate) struct Item<'t> {
     /// How far it is moved in; a tab counts four.
-    pub(super) indent: usize,
+    pub(crate) indent: usize,
     /// Whether its box is ticked, if it has one.
-    pub(super) ticked: Option<bool>,
+    pub(crate) ticked: Option<bool>,
     /// Where in the line its text begins.
-    pub(super) at: usize,
+    pub(crate) at: usize,
     /// What it says.
-    pub(super) text: &'t str,
+    pub(crate) text: &'t str,
 }
 
 /// The lines of a text that are no code and no comment.
-pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut at = 0;
     let mut fence: Option<(char, usize)> = None;
     let mut in_comment = false;
@@ -80,7 +80,7 @@ fn ends(start: &str, c: char) -> bool {
 
 impl<'t> Line<'t> {
     /// The heading that it is.
-    pub(super) fn heading(self) -> Option<Heading<'t>> {
+    pub(crate) fn heading(self) -> Option<Heading<'t>> {
         let start = self.text.trim_start_matches(' ');
         let level = start.bytes().take_while(|b| *b == b'#').count();
         let rest = &start[level..];
@@ -90,7 +90,7 @@ impl<'t> Line<'t> {
     }
 
     /// The item that it begins.
-    pub(super) fn item(self) -> Option<Item<'t>> {
+    pub(crate) fn item(self) -> Option<Item<'t>> {
         let start = self.text.trim_start();
         let blanks = &self.text[..self.text.len() - start.len()];
         let indent = blanks.chars().map(|c| if c == '\t' { 4 } else { 1 }).sum();
@@ -114,7 +114,7 @@ impl<'t> Line<'t> {
 }
 
 /// A text without the marks around it: `` `a` ``, `**a**`, `_a_`.
-pub(super) fn bare(text: &str) -> &str {
+pub(crate) fn bare(text: &str) -> &str {
     let mut text = text.trim();
     for mark in ["**", "__", "`", "*"] {
         if let Some(inner) = text.strip_prefix(mark).and_then(|t| t.strip_suffix(mark)) {
@@ -125,7 +125,7 @@ pub(super) fn bare(text: &str) -> &str {
 }
 
 /// A line that begins with `**Label:**`, and what follows.
-pub(super) fn labelled(text: &str) -> Option<(&str, &str)> {
+pub(crate) fn labelled(text: &str) -> Option<(&str, &str)> {
     let (label, rest) = text.trim().strip_prefix("**")?.split_once("**")?;
     match (label.strip_suffix(':'), rest.strip_prefix(':')) {
         (Some(label), _) => Some((label.trim(), rest.trim())),
