@@ -76,6 +76,7 @@ pub(crate) enum Command {
     Deps(super::deps::Deps),
     Swarm(super::swarm::Swarm),
     Status(super::status::Status),
+    Report(super::report_batch::Report),
     Pause(super::control::Pause),
     Resume(super::control::Resume),
     Abort(super::control::Abort),

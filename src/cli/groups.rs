@@ -13,7 +13,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
     ),
     ("Look", &["list", "show", "diff", "logs", "preview", "matrix", "compare", "events"]),
     ("Land", &["merge", "pick", "queue", "resolve"]),
-    ("Plan", &["plan", "deps", "swarm", "status", "pause", "resume", "abort"]),
+    ("Plan", &["plan", "deps", "swarm", "status", "report", "pause", "resume", "abort"]),
     ("Safety", &["undo", "op", "snap", "doctor", "gc"]),
     (
         "Set-up",

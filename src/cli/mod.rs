@@ -54,6 +54,8 @@ mod queue;
 mod redispatch;
 mod render;
 mod report;
+mod report_batch;
+mod report_page;
 mod resolve;
 mod run;
 mod send;
@@ -150,6 +152,7 @@ fn run(cli: Cli, ui: Ui) -> Done {
         Command::Deps(args) => deps::run(&session, &args),
         Command::Swarm(args) => swarm::run(&session, &args),
         Command::Status(args) => status::run(&session, &args),
+        Command::Report(args) => report_batch::run(&session, &args),
         Command::Pause(args) => control::pause(&session, &args),
         Command::Resume(args) => control::resume(&session, &args),
         Command::Abort(args) => control::abort(&session, &args),

@@ -405,6 +405,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "where task folders lie; each folder in it is an area",
     },
     Key {
+        name: "swarm.when_landed",
+        form: Form::OneOf(&["note", "archive", "nothing"]),
+        default: "note",
+        by_repository: true,
+        about: "what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing",
+    },
+    Key {
         name: "trash.keep",
         form: Form::Count("days"),
         default: "7",

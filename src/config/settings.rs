@@ -59,6 +59,8 @@ pub(crate) struct Swarm {
     pub(crate) strategy: String,
     /// The folder of tasks that are of no area.
     pub(crate) tasks: String,
+    /// What is noted in the plan once a task has landed.
+    pub(crate) when_landed: String,
 }
 
 impl Swarm {
@@ -79,6 +81,7 @@ impl Swarm {
             reviewer: Some(text("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
             strategy: text("swarm.strategy"),
             tasks: text("swarm.tasks"),
+            when_landed: text("swarm.when_landed"),
         }
     }
 }

@@ -50,19 +50,45 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way)
             return Ok(Landing::Moved(None));
         }
     }
+    op.set_why(why(stack));
+    advance(op, Move::of(stack), rest, way)
+}
+
+/// A branch that goes on to a commit which has all of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Move<'a> {
+    /// The branch.
+    pub(super) onto: &'a str,
+    /// Where it is.
+    pub(super) from: Oid,
+    /// Where it goes.
+    pub(super) to: Oid,
+}
+
+impl Move<'_> {
+    fn of(stack: &Stack) -> Move<'_> {
+        Move { onto: &stack.onto, from: stack.base, to: stack.tip() }
+    }
+}
+
+/// Moves a branch, with every worktree that is on it; the landing lock is held. `rest` is what is written down then.
+///
+/// # Errors
+/// As those of a landing.
+pub(super) fn advance(op: &Operation<'_>, mv: Move<'_>, rest: Vec<Step>, way: Way) -> Result<Landing, Error> {
+    let project = op.project;
     // A preview that came or went between the look at who is on the base and the last of them having followed would take
     // an index that is still behind for the user's own changes.
     let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
     let worktrees = WorktreeList::read(&project.repo)?;
-    refuse_in_use(project, &stack.onto, &worktrees)?;
-    project.repo.require_connected(stack.tip(), stack.base)?;
-    let on_base: Vec<PathBuf> = worktrees.on_branch(&stack.onto).map(|w| w.path.clone()).collect();
+    refuse_in_use(project, mv.onto, &worktrees)?;
+    project.repo.require_connected(mv.to, mv.from)?;
+    let on_base: Vec<PathBuf> = worktrees.on_branch(mv.onto).map(|w| w.path.clone()).collect();
     // Every checkout of the base must be able to follow, before the first one moves.
     for path in on_base.iter().skip(1) {
-        op.checkout(path)?.require_free(stack.base, stack.tip())?;
+        op.checkout(path)?.require_free(mv.from, mv.to)?;
     }
-    op.set_why(why(stack));
-    let all = steps(stack, &on_base, rest);
+    let all = steps(mv, &on_base, rest);
     let moved = match way {
         Way::Forward => op.forward(all).map(drop),
         Way::Back => all.into_iter().try_for_each(|step| op.perform(step).map(drop)),
@@ -74,21 +100,21 @@ pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way)
         }
         other => other?,
     }
-    if let Err(e) = follow(op, stack, &on_base) {
-        project.listener.warn(format!("other worktrees on '{}' could not be looked at: {e}", stack.onto));
+    if let Err(e) = follow(op, mv, &on_base) {
+        project.listener.warn(format!("other worktrees on '{}' could not be looked at: {e}", mv.onto));
     }
     Ok(Landing::Done)
 }
 
 /// The base moves with the first worktree that is on it, or alone; the other worktrees follow, and the rest is written.
-fn steps(stack: &Stack, on_base: &[PathBuf], rest: Vec<Step>) -> Vec<Step> {
-    let (from, to) = (stack.base, stack.tip());
+fn steps(mv: Move<'_>, on_base: &[PathBuf], rest: Vec<Step>) -> Vec<Step> {
+    let (from, to) = (mv.from, mv.to);
     let tree = |dir: &PathBuf, mv: RefMove| Step::Tree { dir: dir.clone(), from, to, mv };
     let mut all = match on_base.split_first() {
         None => {
-            vec![Step::Ref { name: format!("refs/heads/{}", stack.onto), old: Some(from), new: Some(to) }]
+            vec![Step::Ref { name: format!("refs/heads/{}", mv.onto), old: Some(from), new: Some(to) }]
         }
-        Some((first, others)) => std::iter::once(tree(first, RefMove::Branch(stack.onto.clone())))
+        Some((first, others)) => std::iter::once(tree(first, RefMove::Branch(mv.onto.to_owned())))
             .chain(others.iter().map(|dir| tree(dir, RefMove::Nothing)))
             .collect(),
     };
@@ -115,25 +141,25 @@ fn refuse_in_use(project: &Project, base: &str, worktrees: &WorktreeList) -> Res
 
 /// Brings files and index of every worktree that came to the base meanwhile over: with the old index its next commit would
 /// revert the landing. Looked for again after the swap, since plain git honours no lock of ours.
-fn follow(op: &Operation<'_>, stack: &Stack, done: &[PathBuf]) -> Result<(), Error> {
+fn follow(op: &Operation<'_>, mv: Move<'_>, done: &[PathBuf]) -> Result<(), Error> {
     let project = op.project;
     let worktrees = WorktreeList::read(&project.repo)?;
-    for worktree in worktrees.on_branch(&stack.onto) {
+    for worktree in worktrees.on_branch(mv.onto) {
         // Whoever was there before has followed, or has said why not.
-        if done.first() == Some(&worktree.path) || project.repo.index_is_at(&worktree.path, stack.tip())? {
+        if done.first() == Some(&worktree.path) || project.repo.index_is_at(&worktree.path, mv.to)? {
             continue;
         }
         let moved = match done.contains(&worktree.path) {
             true => Err(lane::Error::Git(git::Error::IndexReplaced { dir: worktree.path.clone() })),
-            false => op.transition(&worktree.path, stack.base, stack.tip(), RefMove::Nothing),
+            false => op.transition(&worktree.path, mv.from, mv.to, RefMove::Nothing),
         };
         if let Err(e) = moved {
             project.listener.warn(format!(
                 "{0} is on '{1}' too and could not follow: {e}; before you commit there: git -C '{0}' read-tree -m -u {2} {3}",
                 worktree.path.display(),
-                stack.onto,
-                stack.base.short(),
-                stack.tip().short()
+                mv.onto,
+                mv.from.short(),
+                mv.to.short()
             ));
         }
     }

@@ -55,6 +55,11 @@ impl Layout {
         self.batch(id).join("wishes")
     }
 
+    /// What was noted of it in the files of its plan.
+    pub(crate) fn batch_noting(&self, id: &str) -> PathBuf {
+        self.batch(id).join("noted.json")
+    }
+
     /// That a task landed.
     pub(crate) fn batch_proof(&self, id: &str, task: usize) -> PathBuf {
         self.batch(id).join(format!("landed/{task}.toml"))

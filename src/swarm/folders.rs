@@ -17,6 +17,7 @@ use needs::{Chosen, Known};
 use packet::Packet;
 pub(crate) use walk::Home;
 use walk::Walk;
+pub(super) use walk::{DONE, archived};
 
 /// The file that tells a task.
 pub(super) const PROMPT: &str = "PROMPT.md";

@@ -7,7 +7,9 @@ pub(crate) mod drafts;
 mod error;
 mod folders;
 mod graph;
+mod marks;
 mod node;
+mod noting;
 mod plan;
 pub(crate) mod planner;
 mod proposals;
@@ -30,11 +32,12 @@ pub(crate) use draft_error::DraftError;
 pub(crate) use error::{Error, Place};
 pub(crate) use folders::{Home, Single, single};
 pub(crate) use graph::{Graph, Route};
+pub(crate) use noting::Noting;
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
 pub(crate) use proposals::{Proposed, apply, with as with_proposed};
 pub(crate) use run::{
-    Known, LaneAt, Picture, TaskAt, ask as ask_batch, clean_up as clean_up_batch, landing_lane,
-    run as run_batch, start as start_batch,
+    History, Known, Landing, LaneAt, Obstacle, Picture, Remark, Run, TaskAt, ask as ask_batch,
+    clean_up as clean_up_batch, landing_lane, note_landed, run as run_batch, start as start_batch,
 };
 pub(crate) use schedule::{
     Action, End, Event, Fate, MergePolicy, Mode, Options, Outcome, PauseReason, Spread, State, TaskPolicy,

@@ -100,6 +100,18 @@ impl<'t> Places<'t> {
         let column = before.iter().filter(|b| **b & 0xC0 != 0x80).count() + 1;
         Place { file: self.file.clone(), line, column }
     }
+
+    /// The byte of a place; the text's end for one behind it.
+    pub(super) fn byte(&self, place: &Place) -> usize {
+        let Some(begin) = self.starts.get(place.line.saturating_sub(1)) else { return self.text.len() };
+        let mut rest = self.text[*begin..].char_indices().map(|(at, _)| begin + at);
+        rest.nth(place.column.saturating_sub(1)).unwrap_or(self.text.len())
+    }
+
+    /// The text.
+    pub(super) fn text(&self) -> &'t str {
+        self.text
+    }
 }
 
 #[cfg(test)]
@@ -113,5 +125,9 @@ mod tests {
         let shown = |at| text.place(at).to_string();
         assert_eq!([shown(0), shown(2), shown(3), shown(5)], ["f:1:1", "f:1:3", "f:2:1", "f:2:2"]);
         assert_eq!([shown(7), shown(8), shown(99)], ["f:3:1", "f:4:1", "f:4:4"]);
+        for at in [0, 2, 3, 5, 7, 8] {
+            assert_eq!(text.byte(&text.place(at)), at);
+        }
+        assert_eq!(text.byte(&Place { line: 9, ..text.place(0) }), 11);
     }
 }

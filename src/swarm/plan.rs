@@ -238,6 +238,11 @@ impl Plan {
         })
     }
 
+    /// The same tasks, to be changed.
+    pub(super) fn tasks_mut(&mut self) -> impl Iterator<Item = &mut Task> {
+        self.phases.iter_mut().flat_map(|phase| &mut phase.groups).flat_map(|group| &mut group.tasks)
+    }
+
     /// Who is to do a task, if anybody said so: its own entry counts most, then its group's, then the plan's.
     pub(crate) fn agent_of<'p>(&'p self, spot: Spot<'p>) -> Option<&'p str> {
         let Spot { group, task, .. } = spot;

@@ -30,6 +30,13 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// The form of this word.
+    pub(crate) fn named(word: &str) -> Option<Format> {
+        [Format::Toml, Format::Folders, Format::Roadmap, Format::Stories]
+            .into_iter()
+            .find(|it| it.word() == word)
+    }
+
     /// Its word on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {

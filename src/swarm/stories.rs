@@ -1,4 +1,4 @@
-//! Owns plans that are lists of stories in YAML, as several tools write them. They are read and never written.
+//! Owns plans that are lists of stories in YAML, as several tools write them.
 
 use std::sync::Arc;
 
@@ -42,10 +42,42 @@ const OPEN: &[&str] = &[
 /// # Errors
 /// The first mistake in them.
 pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
-    let Some(top) = yaml::read(file, text)? else { return Err(Error::Empty { name: file.to_string() }) };
-    let (list, summary) = match &top.value {
-        Value::List(_) => (&top, None),
-        Value::Table(_) => (list_of(&top)?, first(&top, SUMMARY).and_then(|entry| entry.node.as_text())),
+    let top = top(file, text)?;
+    let summary = match &top.value {
+        Value::Table(_) => first(&top, SUMMARY).and_then(|entry| entry.node.as_text()),
+        _ => None,
+    };
+    let tasks = items(&top)?.iter().map(story).collect::<Result<Vec<_>, _>>()?;
+    let groups = vec![Group { tasks, ..Group::default() }];
+    Ok(Plan { summary: summary.map(line).unwrap_or_default(), ..Plan::of_groups(groups) })
+}
+
+/// The entry of each story, in the file's order.
+///
+/// # Errors
+/// When there are no stories in it.
+pub(super) fn nodes(file: &Arc<str>, text: &str) -> Result<Vec<Node>, Error> {
+    items(&top(file, text)?).map(<[Node]>::to_vec)
+}
+
+/// Whether a status is that of a story that is done.
+pub(super) fn is_done_word(word: &str) -> bool {
+    DONE.contains(&plain(word).as_str())
+}
+
+fn plain(word: &str) -> String {
+    word.trim().to_lowercase().replace(['_', ' '], "-")
+}
+
+fn top(file: &Arc<str>, text: &str) -> Result<Node, Error> {
+    yaml::read(file, text)?.ok_or_else(|| Error::Empty { name: file.to_string() })
+}
+
+/// The list of stories.
+fn items(top: &Node) -> Result<&[Node], Error> {
+    let list = match &top.value {
+        Value::List(_) => top,
+        Value::Table(_) => list_of(top)?,
         other => {
             let what = format!("stories are a list, and this is {}", other.kind());
             return Err(Error::wrong(&top.place, what, "begin with 'stories:' and '- id: …' below it"));
@@ -55,9 +87,7 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
         let what = format!("stories are a list, and this is {}", list.value.kind());
         return Err(Error::wrong(&list.place, what, "begin each with '- id: …'"));
     };
-    let tasks = items.iter().map(story).collect::<Result<Vec<_>, _>>()?;
-    let groups = vec![Group { tasks, ..Group::default() }];
-    Ok(Plan { summary: summary.map(line).unwrap_or_default(), ..Plan::of_groups(groups) })
+    Ok(items)
 }
 
 fn list_of(top: &Node) -> Result<&Node, Error> {
@@ -170,8 +200,8 @@ fn is_done(node: &Node) -> Result<bool, Error> {
             return Err(Error::wrong(&status.place, what, "it takes a word, as in done or todo"));
         }
     };
-    let plain = word.trim().to_lowercase().replace(['_', ' '], "-");
-    if DONE.contains(&plain.as_str()) {
+    let plain = plain(word);
+    if is_done_word(word) {
         return Ok(true);
     }
     if OPEN.contains(&plain.as_str()) {

@@ -127,13 +127,7 @@ pub(super) fn outline() -> String {
 /// # Errors
 /// The first mistake in it.
 pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
-    let places = Places::new(file, text);
-    let table = DeTable::parse(text).map_err(|error| {
-        let place = places.place(error.span().map_or(0, |span| span.start));
-        let what = harmless::line(&error.message().trim().replace('\n', ", "));
-        Error::wrong(&place, what, "this is where it stops being TOML: https://toml.io")
-    })?;
-    plan_of(&Node { place: places.place(0), value: table_of(table.get_ref(), &places) })
+    plan_of(&top(file, text)?)
 }
 
 /// The plan that a table describes, whatever it was written in.
@@ -143,23 +137,48 @@ pub(super) fn read(file: &Arc<str>, text: &str) -> Result<Plan, Error> {
 pub(super) fn plan_of(top: &Node) -> Result<Plan, Error> {
     PLAN.check(top)?;
     let line = |key| top.text(key).map(ToOwned::to_owned);
-    let phases = if top.get("phase").is_some() {
-        top.list("phase").iter().map(phase).collect()
-    } else {
-        vec![phase(top)]
-    };
     Ok(Plan {
         summary: line("summary").unwrap_or_default(),
         warnings: top.texts("warnings"),
         criteria: top.texts("criteria"),
         agent: line("agent"),
         model: line("model"),
-        phases,
+        phases: phases(top).into_iter().map(phase).collect(),
         remarks: Vec::new(),
     })
 }
 
-/// A phase; a plan without phases is one.
+/// The entry of each task, in the plan's order.
+///
+/// # Errors
+/// The first mistake in the plan.
+pub(super) fn nodes(file: &Arc<str>, text: &str) -> Result<Vec<Node>, Error> {
+    let top = top(file, text)?;
+    PLAN.check(&top)?;
+    let groups = phases(&top).into_iter().flat_map(|phase| match phase.list("group") {
+        [] => std::slice::from_ref(phase),
+        groups => groups,
+    });
+    Ok(groups.flat_map(|group| group.list("task")).cloned().collect())
+}
+
+/// The file as it is written.
+fn top(file: &Arc<str>, text: &str) -> Result<Node, Error> {
+    let places = Places::new(file, text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let place = places.place(error.span().map_or(0, |span| span.start));
+        let what = harmless::line(&error.message().trim().replace('\n', ", "));
+        Error::wrong(&place, what, "this is where it stops being TOML: https://toml.io")
+    })?;
+    Ok(Node { place: places.place(0), value: table_of(table.get_ref(), &places) })
+}
+
+/// The entries of the phases; a plan without any is one.
+fn phases(top: &Node) -> Vec<&Node> {
+    if top.get("phase").is_some() { top.list("phase").iter().collect() } else { vec![top] }
+}
+
+/// A phase.
 fn phase(node: &Node) -> Phase {
     let groups = match node.list("group") {
         // A key of the plan's own is no group's.

@@ -26,6 +26,11 @@ const PLAN: &str = r#"[[say text='The plan: {"summary": "A shop", "task": [{"id"
 /// Says another one.
 const OTHER_PLAN: &str = r#"[[say text='{"summary": "A shop", "task": [{"id": "store", "title": "A store"}, {"id": "mail", "title": "Mail", "needs": ["store"] } ] }']]"#;
 
+/// Says a plan whose tasks have work for the model in them; its brackets are written so that they are read with the plan only.
+const WORK_PLAN: &str = r#"[[say text='{"summary": "A shop", "criteria": ["there is a store"], "task": [
+    {"id": "store", "title": "A store", "prompt": "\u005b\u005bwrite path=store.txt text=store\u005d\u005d \u005b\u005bbash cmd=\"git add -A && git commit -m a-store\"\u005d\u005d \u005b\u005bsay text=Stored\u005d\u005d"},
+    {"id": "shop", "title": "A shop", "needs": ["store"], "prompt": "\u005b\u005bwrite path=shop.txt text=shop\u005d\u005d \u005b\u005bbash cmd=\"git add -A && git commit -m a-shop\"\u005d\u005d \u005b\u005bsay text=Opened\u005d\u005d"} ] }']]"#;
+
 /// Does not end before it is let go on; a process of its own stays beside it.
 const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
 
@@ -177,6 +182,42 @@ impl Real {
         let saved = self.proq(&["plan", "plan.toml", "--json"]).json();
         assert_eq!(saved["waves"], json!([["store"], ["mail"]]));
         assert_eq!(sandbox.git(&["for-each-ref"]), before);
+        sandbox.assert_healthy();
+    }
+
+    /// From a goal to a report: a plan is made, changed, approved, run, landed.
+    fn plans_and_does_it(&self) {
+        let sandbox = &self.sandbox;
+        let before = sandbox.git(&["for-each-ref"]);
+        let goal = format!("a shop {PLAN}");
+        let made = self.proq(&["plan", "--ai", &goal, "--agent", self.agent, "--json"]).json();
+        let name = made["draft"]["name"].as_str().unwrap().to_owned();
+        let said = self.proq(&["swarm", &name, "--agent", self.agent]).fails(1);
+        assert!(said.contains("approve"), "{said}");
+        let _ = self.proq(&["plan", "--feedback", &format!("say what to do {WORK_PLAN}"), "--json"]).json();
+        assert_eq!(sandbox.git(&["for-each-ref"]), before, "nothing is run before it is approved");
+        let _ = self.proq(&["plan", "--approve", "--yes"]).ok();
+        let _ = self.proq(&["swarm", &name, "--agent", self.agent]).ok();
+        let batch = self.proq(&["status", "--json"]).json()["batch"].as_str().unwrap().to_owned();
+        let _ = self.proq(&["merge", "--batch", &batch]).ok();
+        assert_eq!(
+            (sandbox.read("store.txt"), sandbox.read("shop.txt")),
+            ("store\n".into(), "shop\n".into())
+        );
+        let report = self.proq(&["report", "--json"]).json();
+        assert_eq!(report["waves"], json!([["store"], ["shop"]]), "{report:#}");
+        assert_eq!(report["counts"]["landed"], 2, "{report:#}");
+        // Two runs, each of three calls of the model: what is sent grows by a hundred each time, of which 200 were sent before.
+        let used = &report["tokens"];
+        assert_eq!((&used["input"], &used["output"]), (&json!(6600), &json!(300)), "{report:#}");
+        assert_eq!(
+            report["cost"],
+            json!({ "nanos": 24_660_000, "estimated": self.agent == "codex" }),
+            "{report:#}"
+        );
+        let _ = self.proq(&["report"]).ok();
+        let page = self.sandbox.proq(&["report", "--html"]).ok();
+        assert!(page.contains("<h2>Timeline</h2>"), "{page}");
         sandbox.assert_healthy();
     }
 
@@ -381,10 +422,10 @@ macro_rules! tests {
 }
 
 tests! {
-    claude: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    claude: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    codex: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    codex: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    opencode: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    opencode: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor speaks_the_protocol;
 }

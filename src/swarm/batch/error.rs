@@ -16,6 +16,9 @@ pub enum BatchError {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// None was named, and there is none.
+    #[error("there is no batch yet")]
+    NoneYet,
     /// None was named, and it is not clear which is meant.
     #[error("{}", if open.is_empty() { "no batch is open".to_owned() } else { format!("several batches are open: {}", open.join(", ")) })]
     Which {
@@ -131,6 +134,7 @@ impl Explain for BatchError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
+            BatchError::NoneYet => vec!["begin one: git proq swarm PLAN".into()],
             BatchError::Which { open, .. } if open.is_empty() => {
                 vec![
                     "begin one: git proq swarm PLAN".into(),

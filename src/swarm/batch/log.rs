@@ -83,6 +83,9 @@ pub(crate) struct Facts {
     /// Where the branch is since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tip: Option<Oid>,
+    /// The checks that succeeded with it before it landed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) checks: Vec<String>,
     /// The files in conflict.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<RepoPath>,

@@ -12,7 +12,12 @@ use super::{ALL, Folder, PROMPT, id_of, shown};
 /// Where tasks lie that were done.
 const ARCHIVE: &str = "archive";
 /// The mark of a task that is done.
-const DONE: &str = ".DONE";
+pub(in crate::swarm) const DONE: &str = ".DONE";
+
+/// Where the folder of a task goes that was done; none for one that lies in no other folder.
+pub(in crate::swarm) fn archived(folder: &Path) -> Option<PathBuf> {
+    Some(folder.parent()?.join(ARCHIVE).join(folder.file_name()?))
+}
 
 /// Where a repository has its tasks.
 #[derive(Debug, Clone)]

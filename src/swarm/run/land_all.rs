@@ -35,11 +35,17 @@ pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<Lan
     if tip == batch.start {
         return Err(nothing(format!("nothing of batch {} has landed on {} yet", batch.id, batch.branch)));
     }
-    match project.lane(&landing_name(&batch.id)) {
-        Ok(lane) => bring_forward(project, batch, lane, tip),
-        Err(lane::Error::Unknown { .. }) => make(project, batch, tip),
-        Err(e) => Err(e.into()),
+    let lane = match project.lane(&landing_name(&batch.id)) {
+        Ok(lane) => bring_forward(project, batch, lane, tip)?,
+        Err(lane::Error::Unknown { .. }) => make(project, batch, tip)?,
+        Err(e) => return Err(e.into()),
+    };
+    if lane.start == batch.start {
+        return Ok(lane);
     }
+    // What is the batch's own begins there; also where whoever made the lane did not get as far as this.
+    project.update_lane(&lane.name, |record| record.start = batch.start)?;
+    Ok(project.lane(&lane.name)?)
 }
 
 fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, Error> {
@@ -57,10 +63,7 @@ fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, 
         group: None,
         batch: None,
     };
-    let made = lane::create(project, &lane::plan(project, asked)?)?;
-    // What is the batch's own begins there.
-    project.update_lane(&made.lane.name, |record| record.start = batch.start)?;
-    Ok(project.lane(&made.lane.name)?)
+    Ok(lane::create(project, &lane::plan(project, asked)?)?.lane)
 }
 
 /// Takes in what has landed on the batch's branch since the lane was made.

@@ -30,6 +30,8 @@ pub(super) struct Landed {
     left: Vec<(Event, Facts)>,
     /// Where the branch is now.
     tip: Option<Oid>,
+    /// The checks that succeeded there.
+    checks: Vec<String>,
 }
 
 /// Something to land.
@@ -92,7 +94,8 @@ fn land(dir: &Path, order: &Order, tell: &Sender<Heard>, given_up: &AtomicBool) 
             if given_up.load(Ordering::Relaxed) {
                 let left =
                     keys().into_iter().map(|task| (Event::ConflictCaptured { task }, Facts::saying(&*why)));
-                let landed = Landed { brought: Vec::new(), left: left.collect(), tip: None };
+                let landed =
+                    Landed { brought: Vec::new(), left: left.collect(), tip: None, checks: Vec::new() };
                 return drop(tell.send(Heard::Landed(landed)));
             }
             std::thread::sleep(GLANCE);
@@ -125,7 +128,20 @@ fn try_to_land(dir: &Path, order: &Order) -> Result<Landed, String> {
             }
         }
     }
-    Ok(Landed { brought, left, tip })
+    let checks = checks(&project, order, &brought);
+    Ok(Landed { brought, left, tip, checks })
+}
+
+/// What has to succeed with these tasks before they land, each once.
+fn checks(project: &Project, order: &Order, brought: &[Brought]) -> Vec<String> {
+    let own = order.parts.iter().filter(|part| brought.iter().any(|one| one.task == part.key));
+    let mut all: Vec<String> = Vec::new();
+    for check in project.settings.verify_commands.iter().chain(own.flat_map(|part| &part.checks)) {
+        if !all.contains(check) {
+            all.push(check.clone());
+        }
+    }
+    all
 }
 
 fn conflict(line: &Outcome) -> Facts {
@@ -189,11 +205,11 @@ impl Runner<'_> {
 
     /// Tells what came of a landing.
     pub(super) fn take_landed(&mut self, landed: Landed) -> Result<(), Error> {
-        let Landed { brought, left, tip } = landed;
+        let Landed { brought, left, tip, checks } = landed;
         self.due.extend(left);
         if !brought.is_empty() {
             let tasks = brought.iter().map(|one| one.task).collect();
-            self.due.push_back((Event::Landed { tasks }, Facts { brought, tip, ..Facts::default() }));
+            self.due.push_back((Event::Landed { tasks }, Facts { brought, tip, checks, ..Facts::default() }));
         }
         Ok(())
     }

@@ -9,8 +9,10 @@
 mod agents;
 mod begin;
 mod claims;
+mod closing;
 mod conflicts;
 mod evidence;
+mod history;
 mod known;
 mod land_all;
 mod landing;
@@ -22,6 +24,8 @@ mod told;
 mod wishes;
 
 pub(crate) use begin::start;
+pub(crate) use closing::note_landed;
+pub(crate) use history::{History, Landing, Obstacle, Remark, Run};
 pub(crate) use known::Known;
 pub(crate) use land_all::{clean_up, landing_lane};
 pub(crate) use progress::{Lane as LaneAt, Picture, Task as TaskAt};

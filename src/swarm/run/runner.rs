@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use super::agents::Starting;
+use super::closing::note_landed;
 use super::evidence::lanes_of;
 use super::known::Known;
 use super::landing::{Landed, Lander};
@@ -160,6 +161,7 @@ impl Runner<'_> {
             if over || self.state.pause_reason().is_some() {
                 if over {
                     Ledger::release_all(self.project, self.batch.id())?;
+                    self.note_in_plan();
                 }
                 wake_others(self.project, self.batch.id());
                 return Ok(());
@@ -272,6 +274,17 @@ impl Runner<'_> {
             | Action::MarkWaiting { .. }
             | Action::MarkSkipped { .. }
             | Action::MarkSetAside { .. } => Ok(()),
+        }
+    }
+
+    /// Notes what landed in the files of the plan. It has landed, also where that cannot be noted.
+    fn note_in_plan(&self) {
+        // What is on a branch of its own is not done yet for anybody else.
+        if !self.batch.record.auto_merge {
+            return;
+        }
+        if let Err(e) = note_landed(self.project, &self.batch.record, None) {
+            self.project.listener.warn(format!("what has landed could not be noted in the plan: {e}"));
         }
     }
 

@@ -1,0 +1,115 @@
+//! Owns trees in which a few paths were given something else, made without a checkout.
+
+use gix::bstr::ByteSlice;
+use gix::objs::tree::{Entry, EntryKind};
+use gix::objs::{Blob, Tree};
+
+use super::trees::Item;
+use super::{Error, Oid, Repo, RepoPath};
+
+/// What one path of a tree is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Graft {
+    /// A file gets this content; one that is new may be read by all and is no program.
+    Content(RepoPath, Vec<u8>),
+    /// A file or folder gets another name, also in another folder.
+    Rename(RepoPath, RepoPath),
+}
+
+impl Repo {
+    /// The content of a file in a tree; none where there is no file, but perhaps something else.
+    ///
+    /// # Errors
+    /// When an object is missing or broken.
+    pub(crate) fn file_in(&self, tree: Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, Error> {
+        match self.item_in(tree.0, path)?.filter(|item| item.mode.is_blob()) {
+            Some(item) => self.blob(Oid(item.id)).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether a tree has anything of this name.
+    ///
+    /// # Errors
+    /// When an object is missing or broken.
+    pub(crate) fn is_in(&self, tree: Oid, path: &RepoPath) -> Result<bool, Error> {
+        Ok(self.item_in(tree.0, path)?.is_some())
+    }
+
+    /// A tree with these changes, one after the other, written for good. A folder in which nothing is left is left out, as git
+    /// has none.
+    ///
+    /// # Errors
+    /// When an object is missing or broken, or cannot be written.
+    pub(crate) fn grafted(&self, tree: Oid, grafts: &[Graft]) -> Result<Oid, Error> {
+        let mut top = tree.0;
+        for graft in grafts {
+            top = match graft {
+                Graft::Content(path, bytes) => {
+                    let mode = match self.item_in(top, path)? {
+                        Some(old) if old.mode.is_blob() => old.mode,
+                        _ => EntryKind::Blob.into(),
+                    };
+                    let id = self.write_durably(&Blob { data: bytes.clone() })?.0;
+                    self.set(top, path, Some(Item { mode, id }))?
+                }
+                Graft::Rename(from, to) => {
+                    let Some(item) = self.item_in(top, from)? else { continue };
+                    let without = self.set(top, from, None)?;
+                    self.set(without, to, Some(item))?
+                }
+            };
+        }
+        Ok(Oid(top))
+    }
+
+    fn item_in(&self, tree: gix::ObjectId, path: &RepoPath) -> Result<Option<Item>, Error> {
+        let reader = self.reader();
+        let mut tree = tree;
+        let mut names = path.as_bytes().split_str("/").peekable();
+        while let Some(name) = names.next() {
+            match reader.tree(tree)?.get(name) {
+                Some(item) if names.peek().is_none() => return Ok(Some(item)),
+                Some(item) if item.is_tree() => tree = item.id,
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    fn set(&self, tree: gix::ObjectId, path: &RepoPath, item: Option<Item>) -> Result<gix::ObjectId, Error> {
+        let names: Vec<&[u8]> = path.as_bytes().split_str("/").collect();
+        let set = self.set_below(Some(tree), &names, item)?;
+        set.map_or_else(|| self.write_durably(&Tree::empty()).map(|id| id.0), Ok)
+    }
+
+    /// The folder with that changed; none when nothing is left in it.
+    fn set_below(
+        &self,
+        tree: Option<gix::ObjectId>,
+        names: &[&[u8]],
+        item: Option<Item>,
+    ) -> Result<Option<gix::ObjectId>, Error> {
+        let Some((name, below)) = names.split_first() else { return Ok(tree) };
+        let items = tree.map(|tree| self.reader().tree(tree)).transpose()?;
+        let old = items.as_ref().and_then(|items| items.get(name));
+        let new = if below.is_empty() {
+            item
+        } else {
+            let inner = old.filter(|old| old.is_tree()).map(|old| old.id);
+            let made = self.set_below(inner, below, item)?;
+            made.map(|id| Item { mode: EntryKind::Tree.into(), id })
+        };
+        let others =
+            items.iter().flat_map(|items| items.iter()).filter(|(other, _)| other.as_bytes() != *name);
+        let mut entries: Vec<Entry> = others
+            .chain(new.map(|item| (name.as_bstr(), item)))
+            .map(|(name, item)| Entry { mode: item.mode, filename: name.to_owned(), oid: item.id })
+            .collect();
+        if entries.is_empty() {
+            return Ok(None);
+        }
+        entries.sort();
+        self.write_durably(&Tree { entries }).map(|id| Some(id.0))
+    }
+}

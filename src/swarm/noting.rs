@@ -1,0 +1,325 @@
+//! Owns noting what has landed where the plan was written: by a commit on top of the base, or in a file that nobody has
+//! committed. What a person changed there meanwhile stays as it is; what cannot be noted without touching it is handed back.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
+use serde::{Deserialize, Serialize};
+
+use super::Format;
+use super::folders::{DONE, PROMPT, archived};
+use super::marks::{self, Noted};
+use crate::git::{self, Graft, Oid, RepoPath};
+use crate::lane::Project;
+use crate::merge::{self, OnTop};
+use crate::store::rename_new;
+
+/// A plan's source, and which of its tasks have landed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Landed<'a> {
+    /// What it is written in.
+    pub(crate) format: Format,
+    /// The one file of it, from the root of the file system. Task folders have none.
+    pub(crate) source: Option<&'a Path>,
+    /// The milestone that was chosen, where it is a roadmap.
+    pub(crate) milestone: &'a str,
+    /// The tasks.
+    pub(crate) tasks: &'a [LandedTask<'a>],
+    /// Whether the folders of tasks go into the archive.
+    pub(crate) archive: bool,
+}
+
+/// A task that has landed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LandedTask<'a> {
+    /// Its name: `area/ID`, or the ID of one without an area.
+    pub(crate) name: &'a str,
+    /// What it is about.
+    pub(crate) title: &'a str,
+    /// The folder that it is, from the root of the file system.
+    pub(crate) folder: Option<&'a Path>,
+}
+
+/// What came of noting.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Noting {
+    /// The commit on top of the base.
+    pub(crate) commit: Option<Oid>,
+    /// Files and folders that were changed where they lie, and are for a person to commit.
+    pub(crate) written: Vec<String>,
+    /// What could not be noted: the place, why, and a patch where one can be made.
+    pub(crate) left: Vec<Left>,
+}
+
+/// Something that was not noted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Left {
+    /// The file or folder.
+    pub(crate) path: String,
+    /// Why.
+    pub(crate) why: String,
+    /// What would have been written, as a patch; empty where that is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) patch: String,
+}
+
+/// One thing in which something is to be noted.
+struct Spot {
+    /// Where it is.
+    path: PathBuf,
+    /// The same from the top of the main checkout, if it lies there.
+    inside: Option<RepoPath>,
+    what: What,
+}
+
+enum What {
+    /// A file with all of the tasks.
+    File,
+    /// The folder of one.
+    Folder,
+}
+
+/// Notes them, as a commit on `onto` where the source is committed there and nobody is changing it.
+///
+/// # Errors
+/// As those of a landing: the branch was not moved. Files that are in no commit have been changed by then.
+pub(crate) fn note(
+    project: &Project,
+    onto: &str,
+    landed: &Landed<'_>,
+    message: &str,
+) -> Result<Noting, merge::Error> {
+    let repo = &project.repo;
+    let mut record = Noting::default();
+    let tip = repo.require_commit(&format!("refs/heads/{onto}"))?;
+    let tree = repo.tree_of(tip)?;
+    let local = local_changes(project, onto)?;
+    let (mut committed, mut others) = (Vec::new(), Vec::new());
+    for spot in landed.spots(repo.main_worktree()) {
+        let there = match &spot.inside {
+            Some(path) => repo.is_in(tree, &spot.file(path))? && !is_touched(&local, path),
+            None => false,
+        };
+        if there { committed.push(spot) } else { others.push(spot) }
+    }
+    for spot in &others {
+        let base = match &spot.inside {
+            Some(path) => repo.file_in(tree, path)?,
+            None => None,
+        };
+        landed.write(spot, base.as_deref(), &mut record);
+    }
+    let left = RefCell::new(Vec::new());
+    let grafts = |tree: Oid| {
+        left.borrow_mut().clear();
+        let mut all = Vec::new();
+        for spot in &committed {
+            landed.graft(project, tree, spot, &mut all, &mut left.borrow_mut())?;
+        }
+        Ok(all)
+    };
+    record.commit = OnTop { onto, message, grafts: &grafts }.commit(project)?;
+    record.left.append(&mut left.borrow_mut());
+    Ok(record)
+}
+
+/// The paths that differ in the main checkout, if it shows the base.
+fn local_changes(project: &Project, onto: &str) -> Result<Vec<RepoPath>, merge::Error> {
+    match project.repo.main_worktree().filter(|main| project.repo.is_on(main, onto)) {
+        Some(main) => Ok(git::status(&project.repo, main, true)?.paths()),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Whether one of these paths is `path` or lies below it.
+fn is_touched(local: &[RepoPath], path: &RepoPath) -> bool {
+    let below = path.join(b"");
+    local.iter().any(|p| p == path || p.as_bytes().starts_with(below.as_bytes()))
+}
+
+impl Landed<'_> {
+    /// Where something is to be noted.
+    fn spots(&self, main: Option<&Path>) -> Vec<Spot> {
+        let real = main.and_then(|main| main.canonicalize().ok());
+        let spot = |path: &Path, what: What| {
+            let inside = path.canonicalize().ok().zip(real.as_ref());
+            let inside = inside.and_then(|(path, main)| RepoPath::of(path.strip_prefix(main).ok()?));
+            Spot { path: path.to_owned(), inside, what }
+        };
+        let file = self.source.filter(|_| !self.tasks.is_empty()).map(|file| spot(file, What::File));
+        let folders = self.tasks.iter().filter_map(|task| Some(spot(task.folder?, What::Folder)));
+        file.into_iter().chain(folders).collect()
+    }
+
+    /// The changes to a tree that note it.
+    fn graft(
+        &self,
+        project: &Project,
+        tree: Oid,
+        spot: &Spot,
+        all: &mut Vec<Graft>,
+        left: &mut Vec<Left>,
+    ) -> Result<(), git::Error> {
+        let Some(path) = &spot.inside else { return Ok(()) };
+        let not = |why: &str| Left { path: shown(&spot.path), why: why.to_owned(), patch: String::new() };
+        match &spot.what {
+            What::File => {
+                let Some(bytes) = project.repo.file_in(tree, path)? else {
+                    left.push(not("it is not there any more"));
+                    return Ok(());
+                };
+                match self.noted(&spot.path, &bytes) {
+                    Ok((text, missing)) => {
+                        all.push(Graft::Content(path.clone(), text));
+                        left.extend(missing.map(|why| not(&why)));
+                    }
+                    Err(why) => left.push(not(&why)),
+                }
+            }
+            What::Folder if !project.repo.is_in(tree, path)? => left.push(not("it is not there any more")),
+            What::Folder => {
+                let mark = path.join(DONE.as_bytes());
+                if !project.repo.is_in(tree, &mark)? {
+                    all.push(Graft::Content(mark, Vec::new()));
+                }
+                let to = archived(&path.under(Path::new(""))).and_then(|to| RepoPath::of(&to));
+                match to.filter(|_| self.archive) {
+                    Some(to) if project.repo.is_in(tree, &to)? => {
+                        left.push(not("there is another one of its name in the archive"));
+                    }
+                    Some(to) => all.push(Graft::Rename(path.clone(), to)),
+                    None => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A file's bytes with its tasks noted, and what is missing of them, in words.
+    fn noted(&self, path: &Path, bytes: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
+        const MARK: &str = "\u{feff}";
+        let text = std::str::from_utf8(bytes).map_err(|_| "it is no text any more".to_owned())?;
+        let (mark, text) = text.strip_prefix(MARK).map_or(("", text), |text| (MARK, text));
+        let tasks: Vec<(&str, &str)> = self.tasks.iter().map(|task| (task.name, task.title)).collect();
+        let name: Arc<str> = Arc::from(path.display().to_string());
+        let file = marks::File { format: self.format, name: &name, text, milestone: self.milestone };
+        let Noted { text, missing } = marks::note(file, &tasks).map_err(|e| e.to_string())?;
+        let missing = (!missing.is_empty()).then(|| format!("no entry for: {}", missing.join(", ")));
+        Ok((format!("{mark}{text}").into_bytes(), missing))
+    }
+
+    /// Notes it where it lies, uncommitted.
+    fn write(&self, spot: &Spot, base: Option<&[u8]>, record: &mut Noting) {
+        let done = match &spot.what {
+            What::Folder => self.mark_folder(&spot.path).map(Some),
+            What::File => self.write_file(&spot.path, base, &mut record.left),
+        };
+        match done {
+            Ok(changed) => record.written.extend(changed.iter().map(|path| shown(path))),
+            Err(left) => record.left.push(left),
+        }
+    }
+
+    /// The path that was changed, if one had to be.
+    fn write_file(
+        &self,
+        path: &Path,
+        base: Option<&[u8]>,
+        missing: &mut Vec<Left>,
+    ) -> Result<Option<PathBuf>, Left> {
+        let not = |why: String, patch| Left { path: shown(path), why, patch };
+        // A link stays one.
+        let real = path.canonicalize().map_err(|e| not(e.to_string(), String::new()))?;
+        let old = std::fs::read(&real).map_err(|e| not(e.to_string(), String::new()))?;
+        let (new, gone) = self.noted(path, &old).map_err(|why| not(why, String::new()))?;
+        missing.extend(gone.map(|why| not(why, String::new())));
+        if new == old {
+            return Ok(None);
+        }
+        let (before, after) = (String::from_utf8_lossy(&old), String::from_utf8_lossy(&new));
+        let patch = || patch(path, &before, &after);
+        if let Some(base) = base
+            && !are_lines_of(base, &before, &after)
+        {
+            return Err(not("somebody is changing these very lines".to_owned(), patch()));
+        }
+        replace(&real, &old, &new).map_err(|e| not(e.to_string(), patch()))?;
+        Ok(Some(path.to_owned()))
+    }
+
+    /// The path that was changed.
+    fn mark_folder(&self, dir: &Path) -> Result<PathBuf, Left> {
+        let not = |e: std::io::Error| Left { path: shown(dir), why: e.to_string(), patch: String::new() };
+        match File::create_new(dir.join(DONE)) {
+            Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(not(e)),
+            _ => {}
+        }
+        let Some(to) = archived(dir).filter(|_| self.archive) else { return Ok(dir.join(DONE)) };
+        let moved = std::fs::create_dir_all(to.parent().unwrap_or(dir)).and_then(|()| rename_new(dir, &to));
+        moved.map(|()| to).map_err(not)
+    }
+}
+
+impl Spot {
+    /// The file by which it is known that it is committed.
+    fn file(&self, path: &RepoPath) -> RepoPath {
+        match self.what {
+            What::File => path.clone(),
+            What::Folder => path.join(PROMPT.as_bytes()),
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    crate::harmless::line(&path.display().to_string())
+}
+
+/// Whether all lines that go are lines of `base` too: then nobody has changed them since.
+fn are_lines_of(base: &[u8], before: &str, after: &str) -> bool {
+    let base = String::from_utf8_lossy(base);
+    let known: BTreeSet<&str> = base.lines().collect();
+    let input = InternedInput::new(before, after);
+    let diff = Diff::compute(Algorithm::Histogram, &input);
+    let lines: Vec<&str> = before.lines().collect();
+    let removed = diff.hunks().flat_map(|hunk| hunk.before);
+    removed.filter_map(|at| lines.get(at as usize)).all(|line| known.contains(line))
+}
+
+/// What makes one text of another, for `git apply`.
+fn patch(path: &Path, before: &str, after: &str) -> String {
+    let input = InternedInput::new(before, after);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let printer = BasicLineDiffPrinter(&input.interner);
+    let name = path.display();
+    format!(
+        "--- a/{name}\n+++ b/{name}\n{}",
+        diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input)
+    )
+}
+
+/// Replaces a file by another of the same permissions, unless it has been changed since it was read.
+fn replace(path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = dir.join(format!(".{name}.{}", std::process::id()));
+    let written = File::create_new(&beside).and_then(|mut file| {
+        file.write_all(new)?;
+        file.set_permissions(path.metadata()?.permissions())?;
+        file.sync_all()?;
+        if std::fs::read(path)? != old {
+            return Err(std::io::Error::other("somebody is changing it just now"));
+        }
+        std::fs::rename(&beside, path)
+    });
+    if written.is_err() {
+        drop(std::fs::remove_file(&beside));
+    }
+    written
+}

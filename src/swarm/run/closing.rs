@@ -1,0 +1,85 @@
+//! Owns what follows once work of a batch is on its base: that is noted where its plan was written.
+
+use std::path::Path;
+
+use crate::git::Oid;
+use crate::lane::Project;
+use crate::store::{self, write_atomically};
+use crate::swarm::batch::{Batch, BatchRecord, Brought, Line};
+use crate::swarm::noting::{self, Landed, LandedTask, Noting};
+use crate::swarm::{Error, Format};
+
+/// Notes the tasks as done which were on the batch's branch when that was at `tip`; all that landed, where it has no branch of its
+/// own. The answer is what was done now, and what could not be done.
+///
+/// # Errors
+/// When the batch cannot be read, or the base could not be moved: nothing was committed then.
+pub(crate) fn note_landed(project: &Project, batch: &BatchRecord, tip: Option<Oid>) -> Result<Noting, Error> {
+    let archive = match project.settings.swarm.when_landed.as_str() {
+        "archive" => true,
+        "nothing" => return Ok(Noting::default()),
+        _ => false,
+    };
+    // A draft is nobody's file.
+    let format = Format::named(&batch.form).filter(|format| *format != Format::Draft);
+    let Some(format) = format else { return Ok(Noting::default()) };
+    let read = Batch::load(project, &batch.id)?;
+    let lines = read.log(project)?;
+    let mut landed = Vec::new();
+    for brought in lines.iter().filter_map(Line::entry).flat_map(|entry| &entry.facts.brought) {
+        if is_in(project, brought, tip)? {
+            landed.push(brought.task);
+        }
+    }
+    landed.sort_unstable();
+    landed.dedup();
+    let tasks: Vec<LandedTask<'_>> = landed
+        .iter()
+        .filter_map(|task| read.tasks.get(*task))
+        .map(|task| LandedTask {
+            name: &task.name,
+            title: &task.title,
+            folder: task.folder.as_ref().and_then(|_| task.file.parent()),
+        })
+        .collect();
+    if tasks.is_empty() {
+        return Ok(Noting::default());
+    }
+    let source = batch.files.first().map(AsRef::<Path>::as_ref).filter(|_| format != Format::Folders);
+    let message = message(&batch.id, &tasks);
+    let landed = Landed { format, source, milestone: &batch.summary, tasks: &tasks, archive };
+    let mut noted = noting::note(project, &batch.base, &landed, &message)?;
+    let now = noted.clone();
+    // What was noted before stays on record; what could not be is looked at anew each time.
+    if let Some(before) = noted_before(project, &batch.id) {
+        noted.commit = noted.commit.or(before.commit);
+        noted.written = before.written.into_iter().filter(|path| !now.written.contains(path)).collect();
+        noted.written.extend(now.written.iter().cloned());
+    }
+    let path = project.store.layout().batch_noting(&batch.id);
+    let text = serde_json::to_vec_pretty(&noted).map_err(|e| store::Error::io("write", &path)(e.into()))?;
+    write_atomically(&path, &text)?;
+    Ok(now)
+}
+
+/// What was noted last of a batch, if anything was.
+pub(super) fn noted_before(project: &Project, id: &str) -> Option<Noting> {
+    let text = std::fs::read(project.store.layout().batch_noting(id)).ok()?;
+    serde_json::from_slice(&text).ok()
+}
+
+fn is_in(project: &Project, brought: &Brought, tip: Option<Oid>) -> Result<bool, Error> {
+    Ok(match tip {
+        Some(tip) => project.repo.is_ancestor(brought.commit, tip)?,
+        None => true,
+    })
+}
+
+fn message(id: &str, tasks: &[LandedTask<'_>]) -> String {
+    let what = match tasks {
+        [one] => format!("task {}", one.name),
+        many => format!("{} tasks", many.len()),
+    };
+    let lines: Vec<String> = tasks.iter().map(|task| format!("{}: {}", task.name, task.title)).collect();
+    format!("Note {what} as done\n\n{}\n\nDone in batch {id}.\n", lines.join("\n"))
+}

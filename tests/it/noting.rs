@@ -1,0 +1,222 @@
+//! Owns the tests of what is noted in a plan once its tasks have landed: where, by whom, and what of a person's stays as it is.
+
+use super::support::Sandbox;
+use super::swarm::{planned, worker};
+
+const BATCH: &str = "20260102-030405";
+
+/// Three items; the second one's agent fails.
+const ROADMAP: &str =
+    "# Roadmap\n\n## M1: Shop\n\n- [ ] Table\n- [ ] Fails\n- [ ] Form\n\n## M2: Mail\n\n- [ ] Table\n";
+
+/// A repository with this file committed.
+fn with(path: &str, text: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write(path, text);
+    sandbox.commit_all("the plan");
+    sandbox.git(&["config", "proq.swarm.agent", "worker"]);
+    worker(&sandbox, "case $PROQ_TASK in *fail*|*FAIL*) exit 3 ;; esac");
+    sandbox
+}
+
+/// Runs the plan to its end, whatever that is.
+fn run(sandbox: &Sandbox, args: &[&str]) {
+    let all: Vec<&str> = ["swarm"].iter().chain(args).chain(&["-q"]).copied().collect();
+    let out = sandbox.proq(&all);
+    assert!(out.stdout.contains(" landed") || out.stdout.is_empty(), "{}{}", out.stdout, out.stderr);
+}
+
+#[test]
+fn boxes_of_what_landed_are_ticked_by_a_commit_on_top() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    // Nothing is on main yet.
+    assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
+    let noted = ROADMAP.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
+    assert_eq!(sandbox.read("ROADMAP.md"), noted);
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    insta::assert_snapshot!(sandbox.git(&["log", "-1", "--format=%an%n%B"]), @r"
+    Ann Author
+    Note 2 tasks as done
+
+    table: Table
+    form: Form
+
+    Done in batch 20260102-030405.
+    ");
+    assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD^"]), "ROADMAP.md");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn noting_is_undone_by_itself_and_done_again_on_demand() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
+    assert!(sandbox.repo.join("table.txt").exists());
+    // What is on main is noted then, and only once.
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert!(out.stderr.contains("noted in the plan"), "{}{}", out.stdout, out.stderr);
+    let tip = sandbox.git(&["rev-parse", "main"]);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert!(!out.stderr.contains("noted"), "{}", out.stderr);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
+    let report = sandbox.proq(&["report", "--json"]).json();
+    assert_eq!(report["noted"]["commit"], tip);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_file_that_somebody_is_at_is_edited_where_it_lies_and_not_committed() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    let mine = ROADMAP.replace("# Roadmap\n", "# Roadmap\n\nMine.\n");
+    sandbox.write("ROADMAP.md", &mine);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("ROADMAP.md, which is yours to commit"), "{}", out.stderr);
+    let noted = mine.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
+    assert_eq!(sandbox.read("ROADMAP.md"), noted);
+    assert_eq!(sandbox.git(&["show", "HEAD:ROADMAP.md"]) + "\n", ROADMAP);
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), " M ROADMAP.md");
+}
+
+#[test]
+fn lines_that_somebody_is_changing_stay_theirs_and_the_patch_is_in_the_report() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    let mine = ROADMAP.replace("- [ ] Form\n", "- [ ] Form  \n");
+    sandbox.write("ROADMAP.md", &mine);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("somebody is changing these very lines"), "{}", out.stderr);
+    assert!(out.stderr.contains(&format!("git proq report {BATCH} has it as a patch")), "{}", out.stderr);
+    assert_eq!(sandbox.read("ROADMAP.md"), mine);
+    let report = sandbox.proq(&["report"]).ok();
+    assert!(report.contains("-- [ ] Table") && report.contains("+- [x] Table"), "{report}");
+    let page = sandbox.proq(&["report", "--html"]).ok();
+    assert!(page.contains("<pre>") && page.contains("+- [x] Table"), "{page}");
+}
+
+#[test]
+fn a_plan_that_git_does_not_know_is_edited_where_it_lies() {
+    let plan = "format = 1\nagent = \"worker\"\n# first\n[[task]]\nid = \"one\"\ntitle = \"One\"\n";
+    let sandbox = planned(plan);
+    run(&sandbox, &["plan.toml"]);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert!(out.stderr.contains("plan.toml, which is yours to commit"), "{}", out.stderr);
+    let noted =
+        "format = 1\nagent = \"worker\"\n# first\n[[task]]\nid = \"one\"\ndone = true\ntitle = \"One\"\n";
+    assert_eq!(sandbox.read("plan.toml"), noted);
+    assert!(!sandbox.git(&["ls-files"]).contains("plan.toml"));
+    let said = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
+    assert!(said.contains("done"), "{said}");
+}
+
+#[test]
+fn stories_get_the_state_that_the_others_have() {
+    let plan = "stories:\n  - id: one # first\n    title: One\n    status: todo\n  - id: two\n    title: Two\n    status: done\n";
+    let sandbox = with("stories.yaml", plan);
+    run(&sandbox, &["stories.yaml"]);
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    assert_eq!(sandbox.read("stories.yaml"), plan.replace("status: todo", "status: done"));
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn folders_that_git_knows_are_marked_and_archived_by_the_commit() {
+    let sandbox =
+        with("tasks/auth/AUTH-1-roles/PROMPT.md", "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n");
+    sandbox.git(&["config", "proq.swarm.whenLanded", "archive"]);
+    // One that lies there uncommitted.
+    sandbox.write("tasks/auth/AUTH-2-users/PROMPT.md", "# AUTH-2: Users\n\n## Dependencies\n\n**None**\n");
+    run(&sandbox, &["auth"]);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    let files = sandbox.git(&["ls-tree", "-r", "--name-only", "main", "--", "tasks"]);
+    assert_eq!(files, "tasks/auth/archive/AUTH-1-roles/.DONE\ntasks/auth/archive/AUTH-1-roles/PROMPT.md");
+    assert!(sandbox.repo.join("tasks/auth/archive/AUTH-2-users/.DONE").exists());
+    assert!(!sandbox.repo.join("tasks/auth/AUTH-1-roles").exists());
+    assert!(!sandbox.repo.join("tasks/auth/AUTH-2-users").exists());
+    assert!(sandbox.proq(&["plan", "auth"]).fails(1).contains("auth"));
+}
+
+#[test]
+fn folders_are_only_marked_where_nobody_wants_an_archive() {
+    let sandbox =
+        with("tasks/auth/AUTH-1-roles/PROMPT.md", "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n");
+    run(&sandbox, &["auth"]);
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    let files = sandbox.git(&["ls-tree", "-r", "--name-only", "main", "--", "tasks"]);
+    assert_eq!(files, "tasks/auth/AUTH-1-roles/.DONE\ntasks/auth/AUTH-1-roles/PROMPT.md");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn nothing_is_noted_where_nobody_wants_that() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    sandbox.git(&["config", "proq.swarm.whenLanded", "nothing"]);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert!(!out.stderr.contains("noted"), "{}", out.stderr);
+    assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
+}
+
+#[test]
+fn tasks_that_land_by_themselves_are_noted_in_the_end() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M2", "--auto-merge"]);
+    let at = ROADMAP.rfind("- [ ] Table").unwrap();
+    let noted = format!("{}- [x] Table\n", &ROADMAP[..at]);
+    assert_eq!(sandbox.read("ROADMAP.md"), noted);
+    assert!(sandbox.git(&["log", "-1", "--format=%s"]).starts_with("Note task table as done"));
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn what_lands_later_is_noted_then() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    assert!(sandbox.read("ROADMAP.md").contains("- [ ] Fails"));
+    worker(&sandbox, "");
+    let out = sandbox.proq(&["swarm", "ROADMAP.md", "--milestone", "M1", "--new", "--retry", "fails", "-q"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    let batches = std::fs::read_dir(sandbox.repo.join(".git/proq/batches")).unwrap().flatten();
+    let mut names: Vec<String> = batches.map(|batch| batch.file_name().into_string().unwrap()).collect();
+    names.sort();
+    let _ = sandbox.proq(&["merge", "--batch", &names[1]]).ok();
+    assert!(sandbox.read("ROADMAP.md").contains("- [x] Fails"));
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_kill_at_any_step_of_noting_loses_nothing() {
+    for point in ["journal.planned", "step.before", "transition.staged", "transition.moved", "journal.ended"]
+    {
+        let sandbox = with("ROADMAP.md", ROADMAP);
+        run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+        let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+        let _ = sandbox.proq(&["undo"]).ok();
+        // There is nothing to land any more, so the first operation that it comes to is the one that notes.
+        let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+        command.env("PROQ_TEST_DIE_AT", point);
+        assert_ne!(sandbox.output(command).code, 0, "{point} is never come to");
+        let again = sandbox.proq(&["merge", "--batch", BATCH]);
+        assert_eq!(again.code, 0, "{point}: {}{}", again.stdout, again.stderr);
+        assert!(sandbox.read("ROADMAP.md").contains("- [x] Table"), "{point}");
+        assert_eq!(sandbox.git(&["status", "--porcelain"]), "", "{point}");
+        assert_eq!(
+            sandbox.git(&["log", "--format=%s", "main"]).matches("Note 2 tasks").count(),
+            1,
+            "{point}"
+        );
+        sandbox.assert_healthy();
+    }
+}
