@@ -68,7 +68,9 @@ pub(crate) fn put_back(project: &Project, lane: &LaneRecord, to: Oid, why: &str)
     operate(project, "retry", |op| {
         op.set_why(format!("git-proq retry: {why}"));
         let snap = op.snapshot(&lane.path, tip, why, &[])?.map(|snap| snap.id);
-        let saved = (tip != to).then(|| format!("refs/proq/saved/{}-{}", lane.name, new_id()));
+        // What `to` goes on from is not gone.
+        let leaves = tip != to && !project.repo.is_ancestor(tip, to)?;
+        let saved = leaves.then(|| format!("refs/proq/saved/{}-{}", lane.name, new_id()));
         if let Some(saved) = &saved {
             op.anchor(saved, tip)?;
         }
