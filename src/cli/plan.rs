@@ -20,7 +20,9 @@ use crate::explain::Exit;
 use crate::git::{self, RepoPath};
 use crate::harmless;
 use crate::lane::Project;
-use crate::swarm::{self, Format, Found, Graph, Order, Plan, Sharing, Spot};
+use crate::swarm::{
+    self, Format, Found, Graph, Mode, Options, Order, Pace, Plan, Rehearsal, Sharing, Spot, Spread,
+};
 
 /// Show what a plan of tasks comes to, or have an agent make one
 ///
@@ -87,6 +89,8 @@ pub(super) struct Look<'p> {
     sharing: Sharing,
     longest: swarm::Route,
     max_parallel: usize,
+    rehearsal: Option<Rehearsal>,
+    pace: Option<Pace>,
     sources: &'p [String],
 }
 
@@ -110,7 +114,7 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
     if let (Format::Draft, [name]) = (found.format, args.source.names()) {
         return making::show_kept(session, &project, args, name);
     }
-    let look = look_at(&project, &found, args.source.names(), usize::from(args.max_parallel))?;
+    let look = look_at(&project, &found, args.source.names(), &options_of(&project, args))?;
     if session.ui.json {
         session.ui.long_object(answer::of(&look));
     } else {
@@ -124,17 +128,31 @@ pub(super) fn look_at<'p>(
     project: &Project,
     found: &'p Found,
     sources: &'p [String],
-    max_parallel: usize,
+    options: &Options,
 ) -> Result<Look<'p>, swarm::Error> {
+    let sharing = Sharing::of(&found.plan, || files(project))?;
     Ok(Look {
         spots: found.plan.spots().collect(),
-        sharing: Sharing::of(&found.plan, || files(project))?,
+        rehearsal: Rehearsal::of(&found.plan, &found.graph, sharing.shared(), options),
+        pace: Pace::of(project),
+        sharing,
         longest: found.graph.longest(&found.plan),
-        max_parallel,
+        max_parallel: options.max_parallel,
         sources,
         waves: found.graph.waves(),
         found,
     })
+}
+
+/// How it would be run, by the settings.
+pub(super) fn options_of(project: &Project, args: &PlanArgs) -> Options {
+    let settings = &project.settings.swarm;
+    Options {
+        mode: Mode::named(&settings.mode),
+        spread: Spread::named(&settings.strategy),
+        max_parallel: usize::from(args.max_parallel),
+        ..Options::default()
+    }
 }
 
 /// The files of HEAD; none before the first commit.
@@ -197,6 +215,11 @@ impl Look<'_> {
         out
     }
 
+    /// The lane that a task would be done in, from 1.
+    fn lane_of(&self, task: usize) -> Option<usize> {
+        self.rehearsal.as_ref().and_then(|played| played.lanes[task])
+    }
+
     /// How many lanes are at work at the same time at most.
     fn lanes(&self) -> usize {
         self.sharing.widest(&self.waves).min(self.max_parallel)
@@ -234,6 +257,7 @@ pub(super) fn render(look: &Look<'_>) -> String {
         let way = look.names(&look.longest.tasks).join(" -> ");
         let _ = writeln!(out, "Longest way: {way} ({} of {} by size)", look.longest.weight, look.work());
     }
+    out.push_str(&time(look));
     list(&mut out, "By an agent, and approved:", &proposed(look));
     list(&mut out, "In the end:", &plan.criteria);
     out.trim_end().to_owned()
@@ -299,6 +323,23 @@ fn lanes(look: &Look<'_>) -> String {
     format!("Lanes: {lanes} at a time{limit} (--max-parallel {})", look.max_parallel)
 }
 
+/// How long it takes, as far as that can be said.
+fn time(look: &Look<'_>) -> String {
+    let span = look.rehearsal.as_ref().map_or(0, |played| played.span);
+    if span == 0 {
+        return String::new();
+    }
+    let by_size = format!("as long as {} one after the other", ui::count(span, "small task"));
+    match look.pace {
+        Some(pace) => {
+            let about = ui::span(pace.of_small(span));
+            let runs = ui::count(pace.runs, "run");
+            format!("Time: about {about}, {by_size}, at the pace of the last {runs} here\n")
+        }
+        None => format!("Time: {by_size}\n"),
+    }
+}
+
 /// The tasks, those that are done first, then wave by wave.
 fn tasks(look: &Look<'_>) -> String {
     let waves = look.wave_of();
@@ -311,6 +352,7 @@ fn tasks(look: &Look<'_>) -> String {
         let progress = task.progress.map(|p| format!("{}/{}", p.done, p.of));
         vec![
             waves[at].map_or_else(|| "done".to_owned(), |wave| wave.to_string()),
+            look.lane_of(at).map_or_else(|| "-".to_owned(), |lane| lane.to_string()),
             task.name(),
             task.size.to_string(),
             look.plan().agent_of(spot).map_or_else(|| "-".to_owned(), harmless::line),
@@ -321,7 +363,7 @@ fn tasks(look: &Look<'_>) -> String {
         ]
     });
     let mut rows: Vec<Vec<String>> = rows.collect();
-    let mut head = vec!["WAVE", "TASK", "SIZE", "AGENT", "STEPS", "NEEDS", "SCOPE", "TITLE"];
+    let mut head = vec!["WAVE", "LANE", "TASK", "SIZE", "AGENT", "STEPS", "NEEDS", "SCOPE", "TITLE"];
     // A column in which nothing is anywhere takes room from the titles.
     for column in ["STEPS", "AGENT", "NEEDS", "SCOPE"] {
         let at = head.iter().position(|name| *name == column).unwrap_or_default();

@@ -13,6 +13,7 @@ mod noting;
 mod plan;
 pub(crate) mod planner;
 mod proposals;
+mod rehearsal;
 mod roadmap;
 mod run;
 mod schedule;
@@ -35,6 +36,7 @@ pub(crate) use graph::{Graph, Route};
 pub(crate) use noting::Noting;
 pub(crate) use plan::{Group, Order, Phase, Plan, Progress, Size, Spot, Task};
 pub(crate) use proposals::{Proposed, apply, with as with_proposed};
+pub(crate) use rehearsal::{Pace, Rehearsal};
 pub(crate) use run::{
     History, Known, Landing, LaneAt, Obstacle, Picture, Remark, Run, TaskAt, ask as ask_batch,
     clean_up as clean_up_batch, landing_lane, note_landed, run as run_batch, start as start_batch,

@@ -37,22 +37,23 @@ fn a_plan_is_shown_with_all_that_follows_from_it() {
         Shop: shop/checkout, shop/refund, shop/receipts
       3. Release, one task after the other
 
-    WAVE  TASK                  SIZE  AGENT   NEEDS                                         SCOPE                                     TITLE
-    done  store/orders-table    M     codex   -                                             src/store/, migrations/                   A state column for orders
-    1     store/payments-table  M     codex   store/orders-table                            src/store/payments.rs, migrations/        A table of payments
-    1     store/ledger          L     codex   store/orders-table                            src/**/money*.rs, src/store/orders.rs     Money as whole cents everywhere
-    1     pay/client            L     claude  -                                             src/pay/client.rs, src/pay/client/        A client for the payment service
-    2     pay/fake              S     claude  pay/client                                    tests/fake_pay/                           A payment service for tests
-    3     shop/checkout         L     claude  store/payments-table, store/ledger, pay/fake  src/shop/checkout.rs, src/shop/routes.rs  Pay an order by card
-    3     shop/refund           M     gemini  store/payments-table, pay/client              src/shop/refund.rs, src/shop/routes.rs    Refund an order
-    3     shop/receipts         S     claude  -                                             src/mail/*.rs                             Receipts by mail
-    4     docs                  S     claude  -                                             docs/                                     Describe payments in the manual
-    5     changelog             S     claude  shop/checkout, shop/refund, docs              CHANGELOG.md                              Write the changelog
+    WAVE  LANE  TASK                  SIZE  AGENT   NEEDS                                         SCOPE                                     TITLE
+    done  -     store/orders-table    M     codex   -                                             src/store/, migrations/                   A state column for orders
+    1     1     store/payments-table  M     codex   store/orders-table                            src/store/payments.rs, migrations/        A table of payments
+    1     2     store/ledger          L     codex   store/orders-table                            src/**/money*.rs, src/store/orders.rs     Money as whole cents everywhere
+    1     3     pay/client            L     claude  -                                             src/pay/client.rs, src/pay/client/        A client for the payment service
+    2     4     pay/fake              S     claude  pay/client                                    tests/fake_pay/                           A payment service for tests
+    3     5     shop/checkout         L     claude  store/payments-table, store/ledger, pay/fake  src/shop/checkout.rs, src/shop/routes.rs  Pay an order by card
+    3     5     shop/refund           M     gemini  store/payments-table, pay/client              src/shop/refund.rs, src/shop/routes.rs    Refund an order
+    3     6     shop/receipts         S     claude  -                                             src/mail/*.rs                             Receipts by mail
+    4     7     docs                  S     claude  -                                             docs/                                     Describe payments in the manual
+    5     7     changelog             S     claude  shop/checkout, shop/refund, docs              CHANGELOG.md                              Write the changelog
 
     Lanes: 3 at a time (--max-parallel 3)
     One lane for shop/checkout, shop/refund, one after the other:
       shop/checkout and shop/refund are about src/shop/routes.rs
     Longest way: pay/client -> pay/fake -> shop/checkout -> docs -> changelog (11 of 20 by size)
+    Time: as long as 13 small tasks one after the other
 
     In the end:
       cargo test passes
@@ -117,13 +118,14 @@ fn the_plan_to_begin_with_can_be_used_as_it_is() {
         Guides: building, map. Each of them has a file of its own, so they do not get in each other's way.
       2. Put together
 
-    WAVE  TASK        SIZE  AGENT   NEEDS          SCOPE             TITLE
-    1     building    M     claude  -              docs/BUILDING.md  How to build and test this repository
-    1     map         M     claude  -              docs/MAP.md       Where things are in this repository
-    2     docs/start  S     claude  building, map  docs/README.md    A page to begin with
+    WAVE  LANE  TASK        SIZE  AGENT   NEEDS          SCOPE             TITLE
+    1     1     building    M     claude  -              docs/BUILDING.md  How to build and test this repository
+    1     2     map         M     claude  -              docs/MAP.md       Where things are in this repository
+    2     3     docs/start  S     claude  building, map  docs/README.md    A page to begin with
 
     Lanes: 2 at a time (--max-parallel 3)
     Longest way: building -> docs/start (3 of 5 by size)
+    Time: as long as 3 small tasks one after the other
 
     In the end:
       Somebody who has never seen this repository can build and test it by docs/BUILDING.md alone.

@@ -24,18 +24,19 @@ fn all_areas_are_a_plan() {
       auth: auth/AUTH-1, auth/AUTH-2, auth/AUTH-10
       billing: billing/BIL-1, billing/BIL-2
 
-    WAVE  TASK           SIZE  STEPS  NEEDS                     SCOPE                              TITLE
-    done  auth/AUTH-1    M     3/3    -                         src/auth/session.rs, migrations/   Sessions in the database
-    1     auth/AUTH-2    L     3/4    auth/AUTH-1               src/auth/role.rs, src/http/*.rs    Roles for users
-    2     auth/AUTH-10   S     -      auth/AUTH-2               src/auth/audit.rs                  A log of who changed which role
-    2     billing/BIL-1  M     -      auth/AUTH-1, auth/AUTH-2  src/billing/, src/http/billing.rs  Invoices
-    3     billing/BIL-2  M     1/3    billing/BIL-1             src/billing/pdf.rs, assets/fonts/  Invoices as PDF
+    WAVE  LANE  TASK           SIZE  STEPS  NEEDS                     SCOPE                              TITLE
+    done  -     auth/AUTH-1    M     3/3    -                         src/auth/session.rs, migrations/   Sessions in the database
+    1     1     auth/AUTH-2    L     3/4    auth/AUTH-1               src/auth/role.rs, src/http/*.rs    Roles for users
+    2     2     auth/AUTH-10   S     -      auth/AUTH-2               src/auth/audit.rs                  A log of who changed which role
+    2     1     billing/BIL-1  M     -      auth/AUTH-1, auth/AUTH-2  src/billing/, src/http/billing.rs  Invoices
+    3     1     billing/BIL-2  M     1/3    billing/BIL-1             src/billing/pdf.rs, assets/fonts/  Invoices as PDF
 
     Lanes: 2 at a time (--max-parallel 3)
     One lane for auth/AUTH-2, billing/BIL-1, billing/BIL-2, one after the other:
       billing/BIL-1 and billing/BIL-2 are about src/billing/ and src/billing/pdf.rs
       auth/AUTH-2 and billing/BIL-1 are about src/http/*.rs and src/http/billing.rs
     Longest way: auth/AUTH-2 -> billing/BIL-1 -> billing/BIL-2 (8 of 9 by size)
+    Time: as long as 8 small tasks one after the other
     --- stderr
     warning: tasks/auth/AUTH-2-roles/PROMPT.md:19:3: this names no task, and is passed over: The names of the roles, which the product team is to decide
     --- code 0

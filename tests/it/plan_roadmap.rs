@@ -20,18 +20,19 @@ fn the_first_milestone_with_something_to_do_is_a_plan() {
       Basket: SHOP-4, SHOP-5, show-what-it-costs
       Checkout: SHOP-7, confirm-by-mail, confirm-by-mail-2, gr-e, item-1
 
-    WAVE  TASK                SIZE  STEPS  TITLE
-    done  SHOP-4              M     -      Put an article into the basket
-    1     SHOP-5              M     -      Change how many of it
-    1     show-what-it-costs  M     1/3    Show what it costs
-    1     SHOP-7              M     -      Address and postage
-    1     confirm-by-mail     M     -      Confirm by mail
-    1     confirm-by-mail-2   M     -      Confirm by mail
-    1     gr-e                M     -      Größe
-    1     item-1              M     -      価格
+    WAVE  LANE  TASK                SIZE  STEPS  TITLE
+    done  -     SHOP-4              M     -      Put an article into the basket
+    1     1     SHOP-5              M     -      Change how many of it
+    1     2     show-what-it-costs  M     1/3    Show what it costs
+    1     3     SHOP-7              M     -      Address and postage
+    1     4     confirm-by-mail     M     -      Confirm by mail
+    1     5     confirm-by-mail-2   M     -      Confirm by mail
+    1     6     gr-e                M     -      Größe
+    1     7     item-1              M     -      価格
 
     Lanes: 3 at a time, of 7 that could be at work (--max-parallel 3)
     Longest way: SHOP-5 (2 of 14 by size)
+    Time: as long as 6 small tasks one after the other
     --- code 0
     ");
 }

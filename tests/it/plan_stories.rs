@@ -11,15 +11,16 @@ fn stories_are_a_plan() {
     Accounts for the shop
     stories.yaml (YAML): 5 tasks, 1 done, 2 waves
 
-    WAVE  TASK   SIZE  STEPS  NEEDS         TITLE
-    done  ACC-1  M     -      -             Sign up by mail
-    1     ACC-2  M     -      ACC-1         Log in and out
-    1     ACC-3  M     -      ACC-1         Addresses of an account
-    1     ACC-5  M     1/2    -             Export of all data of a customer
-    2     ACC-4  M     -      ACC-2, ACC-3  Check out with the usual address: one click
+    WAVE  LANE  TASK   SIZE  STEPS  NEEDS         TITLE
+    done  -     ACC-1  M     -      -             Sign up by mail
+    1     1     ACC-2  M     -      ACC-1         Log in and out
+    1     2     ACC-3  M     -      ACC-1         Addresses of an account
+    1     3     ACC-5  M     1/2    -             Export of all data of a customer
+    2     4     ACC-4  M     -      ACC-2, ACC-3  Check out with the usual address: one click
 
     Lanes: 3 at a time (--max-parallel 3)
     Longest way: ACC-2 -> ACC-4 (4 of 8 by size)
+    Time: as long as 4 small tasks one after the other
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.proq(&["deps", "stories.yaml"]).shown(), @r"

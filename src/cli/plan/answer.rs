@@ -26,6 +26,19 @@ pub(super) struct Answer {
     /// How many would be without a limit.
     could_be_lanes: usize,
     longest: Longest,
+    time: Time,
+}
+
+/// How long it would take.
+#[derive(Serialize)]
+struct Time {
+    /// In small tasks, one after the other.
+    weight: usize,
+    /// In seconds, at the pace of former runs; none where there were too few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds: Option<u64>,
+    /// How many runs that was made of.
+    from_runs: usize,
 }
 
 #[derive(Serialize)]
@@ -87,6 +100,9 @@ struct Task {
     /// From 1; none for one that is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     wave: Option<usize>,
+    /// The one that it would be done in, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lane: Option<usize>,
     from: From,
 }
 
@@ -160,6 +176,16 @@ pub(super) fn of(look: &Look<'_>) -> Answer {
             weight: look.longest.weight,
             of: look.work(),
         },
+        time: time(look),
+    }
+}
+
+fn time(look: &Look<'_>) -> Time {
+    let weight = look.rehearsal.as_ref().map_or(0, |played| played.span);
+    Time {
+        weight,
+        seconds: look.pace.map(|pace| pace.of_small(weight).as_secs()),
+        from_runs: look.pace.map_or(0, |pace| pace.runs),
     }
 }
 
@@ -196,6 +222,7 @@ fn tasks(look: &Look<'_>) -> Vec<Task> {
             steps: task.progress,
             phase: spot.phase + 1,
             wave: waves[at],
+            lane: look.lane_of(at),
             from: From { file: task.from.file.to_string(), line: task.from.line },
         }
     };

@@ -10,7 +10,7 @@ use super::super::{Done, Failure, Mistake, Session, account, resolve, spawn, ui}
 use super::drafting::{named, save_draft, shown};
 use super::listing::Row;
 use super::save::Target;
-use super::{PlanArgs, answer, look_at, tree};
+use super::{PlanArgs, answer, look_at, options_of, tree};
 use crate::explain::Exit;
 use crate::harmless;
 use crate::lane::Project;
@@ -226,7 +226,7 @@ pub(super) fn show(
         return say_json(session, project, args, draft, (changed, None));
     }
     let Some(plan) = &draft.plan else { return Ok(Exit::Done) };
-    let look = look_at(project, &plan.found, &[], usize::from(args.max_parallel))?;
+    let look = look_at(project, &plan.found, &[], &options_of(project, args))?;
     session.ui.answer(tree::render(&look, &about(project, draft)));
     if !changed.is_empty() {
         session.ui.answer("\nWhat has changed:");
@@ -249,7 +249,7 @@ fn say_json(
         return Err(DraftError::NoPlan { name, why: draft.record.wrong.clone() }.into());
     };
     let sources = [name];
-    let look = look_at(project, &plan.found, &sources, usize::from(args.max_parallel))?;
+    let look = look_at(project, &plan.found, &sources, &options_of(project, args))?;
     let is_busy = planner::is_busy(project, &draft.record)?;
     let row = Row::of(draft, drafts::is_approved(project, draft), is_busy);
     session.ui.long_object(Answer { draft: row, changes, saved, plan: answer::of(&look) });

@@ -186,17 +186,8 @@ fn options(project: &Project, args: &Swarm) -> Result<Options, Failure> {
     };
     let pick = |flag: &Option<String>, setting: &str| flag.clone().unwrap_or_else(|| setting.to_owned());
     Ok(Options {
-        mode: match mode {
-            "waves" => Mode::Waves,
-            "phases" => Mode::Phases,
-            "one-lane" => Mode::OneLane,
-            _ => Mode::Continuous,
-        },
-        spread: match pick(&args.strategy, &settings.strategy).as_str() {
-            "round-robin" => Spread::RoundRobin,
-            "load-balanced" => Spread::LoadBalanced,
-            _ => Spread::AffinityFirst,
-        },
+        mode: Mode::named(mode),
+        spread: Spread::named(&pick(&args.strategy, &settings.strategy)),
         max_parallel: args.max_parallel.map_or(settings.max_parallel, usize::from).max(1),
         max_attempts: settings.max_attempts.max(1),
         on_failure: match pick(&args.on_task_failure, &settings.on_task_failure).as_str() {

@@ -17,6 +17,18 @@ pub(crate) enum Mode {
     OneLane,
 }
 
+impl Mode {
+    /// By its name in settings; an unknown one is the usual.
+    pub(crate) fn named(word: &str) -> Mode {
+        match word {
+            "waves" => Mode::Waves,
+            "phases" => Mode::Phases,
+            "one-lane" => Mode::OneLane,
+            _ => Mode::Continuous,
+        }
+    }
+}
+
 /// In which lane a task is done whose files overlap with nobody's.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -28,6 +40,17 @@ pub(crate) enum Spread {
     RoundRobin,
     /// In that of `max_parallel` lanes which had the least work. The longest way to the plan's end goes first.
     LoadBalanced,
+}
+
+impl Spread {
+    /// By its name in settings; an unknown one is the usual.
+    pub(crate) fn named(word: &str) -> Spread {
+        match word {
+            "round-robin" => Spread::RoundRobin,
+            "load-balanced" => Spread::LoadBalanced,
+            _ => Spread::AffinityFirst,
+        }
+    }
 }
 
 /// What a failed task means for others.
