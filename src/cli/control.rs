@@ -9,7 +9,7 @@ use super::{Done, Failure, Session, resolve, swarm as command};
 use crate::config::nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, BatchError, BatchRecord, Outcome, WishKind};
+use crate::swarm::{self, Batch, BatchError, BatchRecord, Ledger, Outcome, WishKind};
 
 /// Pause a batch
 ///
@@ -204,6 +204,10 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
     }
     let goes_on = word == "running" && swarm::is_run(&project, id)?;
     match (wishes.is_empty(), goes_on) {
+        // Its scheduler was killed between the end and what belongs to it.
+        (true, _) if Ledger::read(&project).map_err(swarm::Error::from)?.has(id) => {
+            swarm::resume_batch(&project, id, &resolve::this_program()?)?;
+        }
         (true, _) => {
             say(session, id, word, &format!("batch {id} is over; there is nothing to go on with"), false);
             if !session.ui.json {

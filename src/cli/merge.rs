@@ -9,17 +9,13 @@ use serde::Serialize;
 
 use super::complete::{batch_names, branch_names, lane_names};
 use super::landing::Landing;
-use super::{Done, Failure, Mistake, Session, approve, auto_merge, table, ui};
+use super::{Done, Failure, Mistake, Session, approve, auto_merge, merge_batch, table, ui};
 use crate::agent;
 use crate::config::{Key, Origin};
-use crate::explain::Exit;
-use crate::git::Oid;
-use crate::harmless;
 use crate::lane::{self, Project};
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
-use crate::swarm::{self, BatchRecord};
 
 /// Land lanes on the branch they were cut from
 ///
@@ -109,41 +105,12 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
     }
     let project = session.project_to_change()?;
     if let Some(asked) = &args.batch {
-        let batch = swarm::find_batch(&project, asked)?;
-        let lane = swarm::landing_lane(&project, &batch)?;
-        let tip = project.repo.branch_tip(&batch.branch)?;
-        let args = Merge { lanes: vec![lane.name], batch: None, ..args.clone() };
-        let exit = land_and_go_on(session, &project, &args)?;
-        if exit == Exit::Done && !args.dry_run {
-            note(session, &project, &batch, tip);
-        }
-        return Ok(exit);
+        return merge_batch::run(session, &project, args, asked);
     }
     land_and_go_on(session, &project, args)
 }
 
-/// Notes in the files of a batch's plan what has landed. It has, also where that cannot be noted.
-fn note(session: &Session, project: &Project, batch: &BatchRecord, tip: Option<Oid>) {
-    match swarm::note_landed(project, batch, tip) {
-        Ok(noted) => {
-            if let Some(commit) = noted.commit {
-                session.ui.say(format!("noted in the plan, by commit {} on {}", commit.short(), batch.base));
-            }
-            for path in &noted.written {
-                session.ui.say(format!("noted in {path}, which is yours to commit"));
-            }
-            for left in &noted.left {
-                session.ui.warn(format!("not noted in {}: {}", left.path, harmless::line(&left.why)));
-            }
-            if noted.left.iter().any(|left| !left.patch.is_empty()) {
-                session.ui.hint(format!("git proq report {} has it as a patch", batch.id));
-            }
-        }
-        Err(e) => session.ui.warn(format!("what has landed could not be noted in the plan: {e}")),
-    }
-}
-
-fn land_and_go_on(session: &Session, project: &Project, args: &Merge) -> Done {
+pub(super) fn land_and_go_on(session: &Session, project: &Project, args: &Merge) -> Done {
     let report = land(session, project, args, None)?;
     if !args.dry_run {
         let tried: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();

@@ -40,6 +40,7 @@ mod man;
 mod matrix;
 mod mcp;
 mod merge;
+mod merge_batch;
 mod mistake;
 mod moved;
 mod op;

@@ -132,6 +132,9 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     if let Some(open) = wanted.open_batch(&project).filter(|_| !args.new && !args.dry_run) {
         return go_on_with(session, &project, args, &open);
     }
+    if !args.new && !args.dry_run {
+        wanted.require_landed(&project)?;
+    }
     let look = plan::look_at(&project, &found, args.source.names(), &wanted.options)?;
     if !session.ui.json && !session.ui.quiet {
         session.ui.say(plan::render(&look));

@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::node::Places;
+use super::roadmap::Which;
 use super::{Error, Format, Plan, Task, roadmap, stories, toml_plan};
 
 /// A plan's file with what is done noted in it.
@@ -78,10 +79,24 @@ pub(crate) fn note(file: File<'_>, done: &[(&str, &str)]) -> Result<Noted, Error
     if is_noted(&plan, &File { text: &text, ..file }, expected) {
         return Ok(Noted { text, missing });
     }
+    if wanted.len() > 1 {
+        return note_each(file, done);
+    }
     missing.extend(wanted.iter().map(|at| names[*at].clone()));
     missing.sort();
     missing.dedup();
     Ok(Noted { text: file.text.to_owned(), missing })
+}
+
+/// The same one by one: what cannot be noted does not keep the others from it.
+fn note_each(file: File<'_>, done: &[(&str, &str)]) -> Result<Noted, Error> {
+    let mut all = Noted { text: file.text.to_owned(), missing: Vec::new() };
+    for one in done {
+        let Noted { text, missing } = note(File { text: &all.text, ..file }, &[*one])?;
+        all.text = text;
+        all.missing.extend(missing);
+    }
+    Ok(all)
 }
 
 /// A task, and what notes it; none where that is not known.
@@ -92,7 +107,7 @@ impl File<'_> {
         match self.format {
             Format::Toml | Format::Draft => toml_plan::read(self.name, self.text),
             Format::Stories => stories::read(self.name, self.text),
-            Format::Roadmap => roadmap::read(self.name, self.text, Some(self.milestone)),
+            Format::Roadmap => roadmap::read(self.name, self.text, Which::Exactly(self.milestone)),
             Format::Folders => Ok(Plan::default()),
         }
     }

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Format;
 use super::folders::{DONE, PROMPT, archived};
 use super::marks::{self, Noted};
-use crate::git::{self, Graft, Oid, RepoPath};
+use crate::git::{self, Graft, Oid, RepoPath, WorktreeList};
 use crate::lane::Project;
 use crate::merge::{self, OnTop};
 use crate::store::rename_new;
@@ -57,6 +57,15 @@ pub(crate) struct Noting {
     pub(crate) left: Vec<Left>,
 }
 
+impl Noting {
+    /// Nothing was noted in a plan.
+    pub(super) fn nowhere(plan: &str, why: &str) -> Noting {
+        let left =
+            Left { path: crate::harmless::line(plan), why: crate::harmless::line(why), patch: String::new() };
+        Noting { left: vec![left], ..Noting::default() }
+    }
+}
+
 /// Something that was not noted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Left {
@@ -73,7 +82,7 @@ pub(crate) struct Left {
 struct Spot {
     /// Where it is.
     path: PathBuf,
-    /// The same from the top of the main checkout, if it lies there.
+    /// The same from the top of the worktree that it lies in.
     inside: Option<RepoPath>,
     what: What,
 }
@@ -99,9 +108,10 @@ pub(crate) fn note(
     let mut record = Noting::default();
     let tip = repo.require_commit(&format!("refs/heads/{onto}"))?;
     let tree = repo.tree_of(tip)?;
-    let local = local_changes(project, onto)?;
+    let worktrees = WorktreeList::read(repo)?;
+    let local = local_changes(project, onto, &worktrees)?;
     let (mut committed, mut others) = (Vec::new(), Vec::new());
-    for spot in landed.spots(repo.main_worktree()) {
+    for spot in landed.spots(&worktrees) {
         let there = match &spot.inside {
             Some(path) => repo.is_in(tree, &spot.file(path))? && !is_touched(&local, path),
             None => false,
@@ -129,12 +139,17 @@ pub(crate) fn note(
     Ok(record)
 }
 
-/// The paths that differ in the main checkout, if it shows the base.
-fn local_changes(project: &Project, onto: &str) -> Result<Vec<RepoPath>, merge::Error> {
-    match project.repo.main_worktree().filter(|main| project.repo.is_on(main, onto)) {
-        Some(main) => Ok(git::status(&project.repo, main, true)?.paths()),
-        None => Ok(Vec::new()),
+/// The paths that differ in worktrees that are on the base.
+fn local_changes(
+    project: &Project,
+    onto: &str,
+    worktrees: &WorktreeList,
+) -> Result<Vec<RepoPath>, merge::Error> {
+    let mut all = Vec::new();
+    for worktree in worktrees.on_branch(onto).filter(|worktree| worktree.path.is_dir()) {
+        all.extend(git::status(&project.repo, &worktree.path, true)?.paths());
     }
+    Ok(all)
 }
 
 /// Whether one of these paths is `path` or lies below it.
@@ -145,13 +160,11 @@ fn is_touched(local: &[RepoPath], path: &RepoPath) -> bool {
 
 impl Landed<'_> {
     /// Where something is to be noted.
-    fn spots(&self, main: Option<&Path>) -> Vec<Spot> {
-        let real = main.and_then(|main| main.canonicalize().ok());
-        let spot = |path: &Path, what: What| {
-            let inside = path.canonicalize().ok().zip(real.as_ref());
-            let inside = inside.and_then(|(path, main)| RepoPath::of(path.strip_prefix(main).ok()?));
-            Spot { path: path.to_owned(), inside, what }
-        };
+    fn spots(&self, worktrees: &WorktreeList) -> Vec<Spot> {
+        let tops = worktrees.iter().filter(|worktree| !worktree.bare);
+        let tops: Vec<PathBuf> = tops.filter_map(|worktree| worktree.path.canonicalize().ok()).collect();
+        let spot =
+            |path: &Path, what: What| Spot { path: path.to_owned(), inside: inside(path, &tops), what };
         let file = self.source.filter(|_| !self.tasks.is_empty()).map(|file| spot(file, What::File));
         let folders = self.tasks.iter().filter_map(|task| Some(spot(task.folder?, What::Folder)));
         file.into_iter().chain(folders).collect()
@@ -236,6 +249,10 @@ impl Landed<'_> {
         let not = |why: String, patch| Left { path: shown(path), why, patch };
         // A link stays one.
         let real = path.canonicalize().map_err(|e| not(e.to_string(), String::new()))?;
+        // A pipe would be waited for, without end.
+        if !real.is_file() {
+            return Err(not("it is no file any more".to_owned(), String::new()));
+        }
         let old = std::fs::read(&real).map_err(|e| not(e.to_string(), String::new()))?;
         let (new, gone) = self.noted(path, &old).map_err(|why| not(why, String::new()))?;
         missing.extend(gone.map(|why| not(why, String::new())));
@@ -256,6 +273,11 @@ impl Landed<'_> {
     /// The path that was changed.
     fn mark_folder(&self, dir: &Path) -> Result<PathBuf, Left> {
         let not = |e: std::io::Error| Left { path: shown(dir), why: e.to_string(), patch: String::new() };
+        if !dir.exists()
+            && let Some(moved) = archived(dir).filter(|to| to.join(DONE).exists())
+        {
+            return Ok(moved);
+        }
         match File::create_new(dir.join(DONE)) {
             Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => return Err(not(e)),
             _ => {}
@@ -264,6 +286,17 @@ impl Landed<'_> {
         let moved = std::fs::create_dir_all(to.parent().unwrap_or(dir)).and_then(|()| rename_new(dir, &to));
         moved.map(|()| to).map_err(not)
     }
+}
+
+/// A path from the top of the worktree that it is in. It need not be there any more, if its folder is.
+fn inside(path: &Path, tops: &[PathBuf]) -> Option<RepoPath> {
+    let real = path
+        .canonicalize()
+        .ok()
+        .or_else(|| Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?)))?;
+    let below = tops.iter().filter_map(|top| real.strip_prefix(top).ok());
+    // A lane's worktree may be inside of another one.
+    RepoPath::of(below.min_by_key(|path| path.components().count())?)
 }
 
 impl Spot {

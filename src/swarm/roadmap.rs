@@ -16,7 +16,12 @@ const MILESTONE: usize = 2;
 /// What is below one heading.
 #[derive(Debug, Default)]
 struct Milestone {
+    /// What tells it from the others: as it is written, after the heading above it where several are written like that.
     title: String,
+    /// As it is written.
+    written: String,
+    /// The heading of the first level above it.
+    above: String,
     groups: Vec<Group>,
 }
 
@@ -26,11 +31,22 @@ impl Milestone {
     }
 }
 
-/// Reads a roadmap: the milestone that is asked for, or else the first with something to do.
+/// Which milestone of a roadmap is meant.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Which<'a> {
+    /// The first with something to do.
+    First,
+    /// The one that is called that, or has it in its title.
+    Like(&'a str),
+    /// The one that has exactly this title.
+    Exactly(&'a str),
+}
+
+/// Reads a roadmap: one milestone of it.
 ///
 /// # Errors
 /// When there is no such milestone, several could be meant, or nothing is left to do.
-pub(super) fn read(file: &Arc<str>, text: &str, asked: Option<&str>) -> Result<Plan, Error> {
+pub(super) fn read(file: &Arc<str>, text: &str, which: Which<'_>) -> Result<Plan, Error> {
     let mut reader = Reader::new(file, text);
     for line in markdown::lines(text) {
         reader.line(line);
@@ -38,13 +54,42 @@ pub(super) fn read(file: &Arc<str>, text: &str, asked: Option<&str>) -> Result<P
     reader.close(text.len());
     let Reader { mut milestones, remarks, .. } = reader;
     milestones.retain(|milestone| milestone.tasks().next().is_some());
-    let chosen = match asked {
-        Some(asked) => named(file, &milestones, asked)?,
-        None => first_open(file, &milestones)?,
+    tell_apart(&mut milestones);
+    let chosen = match which {
+        Which::First => first_open(file, &milestones)?,
+        Which::Like(asked) => named(file, &milestones, asked)?,
+        Which::Exactly(title) => {
+            let found = milestones.iter().position(|milestone| milestone.title == title);
+            found.ok_or_else(|| none_like(file, &milestones, title))?
+        }
     };
-    let Milestone { title, mut groups } = milestones.swap_remove(chosen);
+    let Milestone { title, mut groups, .. } = milestones.swap_remove(chosen);
     groups.retain(|group| !group.tasks.is_empty());
     Ok(Plan { summary: title, remarks, ..Plan::of_groups(groups) })
+}
+
+/// Gives milestones that are written alike a title each.
+fn tell_apart(milestones: &mut [Milestone]) {
+    let is_like = |all: &[Milestone], at: usize, title: &dyn Fn(&Milestone) -> String| {
+        let mine = title(&all[at]).to_lowercase();
+        all.iter().enumerate().any(|(other, it)| other != at && title(it).to_lowercase() == mine)
+    };
+    for at in 0..milestones.len() {
+        let it = &milestones[at];
+        let long = match it.above.as_str() {
+            "" => it.written.clone(),
+            above => format!("{above}: {}", it.written),
+        };
+        let is_repeated = is_like(milestones, at, &|it| it.written.clone());
+        milestones[at].title = if is_repeated { long } else { it.written.clone() };
+    }
+    let titles: Vec<String> = milestones.iter().map(|it| it.title.to_lowercase()).collect();
+    for at in 0..milestones.len() {
+        let before = titles[..at].iter().filter(|title| **title == titles[at]).count();
+        if before > 0 {
+            milestones[at].title = format!("{} ({})", milestones[at].title, before + 1);
+        }
+    }
 }
 
 /// The milestone that is called that: exactly, or the only one that has it in its title.
@@ -54,23 +99,33 @@ fn named(file: &Arc<str>, milestones: &[Milestone], asked: &str) -> Result<usize
     if let Some(exact) = titles.iter().position(|title| *title == wanted) {
         return Ok(exact);
     }
-    let like: Vec<usize> = (0..titles.len()).filter(|at| titles[*at].contains(&wanted)).collect();
+    let all_at: Vec<usize> = (0..titles.len()).collect();
+    let written: Vec<usize> =
+        all_at.iter().copied().filter(|at| milestones[*at].written.to_lowercase() == wanted).collect();
+    let like: Vec<usize> = match written.len() {
+        0 => all_at.into_iter().filter(|at| titles[*at].contains(&wanted)).collect(),
+        _ => written,
+    };
     let all = |which: &[usize]| which.iter().map(|at| milestones[*at].title.clone()).collect();
     match like.as_slice() {
         [one] => Ok(*one),
-        [] => {
-            let near = nearest(&wanted, titles.iter().map(String::as_str));
-            let near = near.and_then(|near| titles.iter().position(|title| title == near));
-            Err(Error::NoMilestone {
-                file: file.to_string(),
-                asked: asked.to_owned(),
-                near: near.map(|at| milestones[at].title.clone()),
-                all: all(&(0..titles.len()).collect::<Vec<_>>()),
-            })
-        }
+        [] => Err(none_like(file, milestones, asked)),
         several => {
             Err(Error::Milestones { file: file.to_string(), asked: asked.to_owned(), all: all(several) })
         }
+    }
+}
+
+/// There is none that is called that.
+fn none_like(file: &Arc<str>, milestones: &[Milestone], asked: &str) -> Error {
+    let titles: Vec<String> = milestones.iter().map(|m| m.title.to_lowercase()).collect();
+    let near = nearest(&asked.trim().to_lowercase(), titles.iter().map(String::as_str));
+    let near = near.and_then(|near| titles.iter().position(|title| title == near));
+    Error::NoMilestone {
+        file: file.to_string(),
+        asked: asked.to_owned(),
+        near: near.map(|at| milestones[at].title.clone()),
+        all: milestones.iter().map(|m| m.title.clone()).collect(),
     }
 }
 
@@ -88,6 +143,8 @@ struct Reader<'t> {
     text: &'t str,
     places: Places<'t>,
     milestones: Vec<Milestone>,
+    /// The last heading of the first level.
+    above: String,
     /// What stands below a milestone's heading before its first item or group.
     preface: String,
     /// The item that is being read.
@@ -112,6 +169,7 @@ impl<'t> Reader<'t> {
             text,
             places: Places::new(file, text),
             milestones: vec![Milestone { groups: vec![Group::default()], ..Milestone::default() }],
+            above: String::new(),
             preface: String::new(),
             open: None,
             ids: BTreeSet::new(),
@@ -149,7 +207,13 @@ impl<'t> Reader<'t> {
         if heading.level <= MILESTONE {
             self.ids.clear();
             self.preface.clear();
-            self.milestones.push(Milestone { title: line(heading.text), groups: vec![Group::default()] });
+            let written = line(heading.text);
+            if heading.level < MILESTONE {
+                self.above.clone_from(&written);
+            }
+            let above = if heading.level < MILESTONE { String::new() } else { self.above.clone() };
+            let groups = vec![Group::default()];
+            self.milestones.push(Milestone { title: String::new(), written, above, groups });
         } else if let Some(milestone) = self.milestones.last_mut() {
             let prompt = self.preface.trim().to_owned();
             milestone.groups.push(Group { theme: line(heading.text), prompt, ..Group::default() });

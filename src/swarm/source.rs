@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::folders::{self, ALL, Home, PROMPT};
+use super::roadmap::Which;
 use super::{Error, Graph, Plan, Proposed, roadmap, stories, toml_plan};
 use crate::harmless;
 
@@ -105,9 +106,10 @@ pub(crate) fn read(asked: &Asked<'_>) -> Result<Found, Error> {
         let file = Source::only(asked, format)?;
         Ok::<_, Error>((file.text()?, file.name))
     };
+    let which = asked.milestone.map_or(Which::First, Which::Like);
     let plan = match format {
         Format::Folders => folders::read(asked.dir, asked.sources, &asked.home)?,
-        Format::Roadmap => one().and_then(|(text, name)| roadmap::read(&name, &text, asked.milestone))?,
+        Format::Roadmap => one().and_then(|(text, name)| roadmap::read(&name, &text, which))?,
         Format::Stories => one().and_then(|(text, name)| stories::read(&name, &text))?,
         Format::Toml | Format::Draft => one().and_then(|(text, name)| toml_plan::read(&name, &text))?,
     };

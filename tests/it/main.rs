@@ -120,6 +120,7 @@ mod support;
 mod swarm;
 mod swarm_control;
 mod swarm_kills;
+mod swarm_left;
 mod swarm_modes;
 mod talk;
 mod task;

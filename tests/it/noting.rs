@@ -1,6 +1,7 @@
 //! Owns the tests of what is noted in a plan once its tasks have landed: where, by whom, and what of a person's stays as it is.
 
 use super::support::Sandbox;
+use super::support::patience::wait_until;
 use super::swarm::{planned, worker};
 
 const BATCH: &str = "20260102-030405";
@@ -194,6 +195,84 @@ fn what_lands_later_is_noted_then() {
     let _ = sandbox.proq(&["merge", "--batch", &names[1]]).ok();
     assert!(sandbox.read("ROADMAP.md").contains("- [x] Fails"));
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn of_headings_that_are_written_alike_the_right_one_is_noted() {
+    let text = "# v1\n\n## Tasks\n\n- [x] Write tests\n- [x] Other\n\n# v2\n\n## Tasks\n\n- [ ] Write tests\n- [ ] New\n";
+    let sandbox = with("ROADMAP.md", text);
+    let said = sandbox.proq(&["plan", "ROADMAP.md", "--milestone", "tasks"]).fails(1);
+    assert!(said.contains("v1: Tasks, v2: Tasks"), "{said}");
+    run(&sandbox, &["ROADMAP.md"]);
+    // Somebody adds one of the same name to the former meanwhile.
+    let more = text.replace("- [x] Other\n", "- [x] Other\n- [ ] New\n");
+    sandbox.write("ROADMAP.md", &more);
+    sandbox.commit_all("more");
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    let (first, second) = more.split_at(more.find("# v2").unwrap());
+    assert_eq!(sandbox.read("ROADMAP.md"), format!("{first}{}", second.replace("- [ ]", "- [x]")));
+}
+
+#[test]
+fn it_is_noted_on_the_branch_that_has_it() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    sandbox.git(&["branch", "release"]);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M2"]);
+    let main = sandbox.git(&["rev-parse", "main"]);
+    let out = sandbox.proq(&["merge", "--batch", BATCH, "--onto", "release"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("on release"), "{}", out.stderr);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    assert!(sandbox.git(&["show", "release:ROADMAP.md"]).contains("- [x] Table"));
+}
+
+#[test]
+fn what_was_taken_back_is_not_noted() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    sandbox.pipe("go");
+    worker(&sandbox, "case $name in fails) exit 3 ;; form) read line < $ROOT/go ;; esac");
+    let _ = sandbox
+        .proq(&["swarm", "ROADMAP.md", "--milestone", "M1", "--auto-merge", "--detach", "--yes", "-q"])
+        .ok();
+    wait_until("the landing of the table", || sandbox.repo.join("table.txt").exists());
+    wait_until("it is known", || {
+        let status = sandbox.proq(&["status", BATCH, "--json"]).json();
+        status["tasks"][0]["state"] == "landed"
+    });
+    sandbox.git(&["reset", "-q", "--hard", "HEAD^"]);
+    sandbox.tell("go");
+    wait_until("the landing of the form", || sandbox.repo.join("form.txt").exists());
+    // A file that is being replaced is not there for a moment.
+    let text = || std::fs::read_to_string(sandbox.repo.join("ROADMAP.md")).unwrap_or_default();
+    wait_until("its note", || text().contains("- [x] Form"));
+    assert!(!sandbox.read("ROADMAP.md").contains("- [x] Table"), "{}", sandbox.read("ROADMAP.md"));
+}
+
+#[test]
+fn a_plan_in_another_worktree_gets_its_commit_too() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    sandbox.git(&["branch", "trunk"]);
+    let other = sandbox.root().join("other");
+    sandbox.git(&["worktree", "add", "-q", other.to_str().unwrap(), "trunk"]);
+    let out = sandbox.proq_in(&other, &["swarm", "ROADMAP.md", "--milestone", "M2", "--yes", "-q"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    let out = sandbox.proq_in(&other, &["merge", "--batch", BATCH]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(sandbox.git(&["show", "trunk:ROADMAP.md"]).contains("- [x] Table"));
+    assert_eq!(sandbox.git_in(&other, &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git(&["show", "main:ROADMAP.md"]) + "\n", ROADMAP);
+}
+
+#[test]
+fn a_pipe_in_the_plans_place_is_not_waited_for() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M2"]);
+    sandbox.sh("rm ROADMAP.md && mkfifo ROADMAP.md");
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert!(out.stderr.contains("it is no file any more"), "{}", out.stderr);
+    let report = sandbox.proq(&["report"]).ok();
+    assert!(report.contains("it is no file any more"), "{report}");
 }
 
 #[test]

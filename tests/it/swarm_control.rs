@@ -15,7 +15,8 @@ fn waiting() -> Sandbox {
     sandbox
 }
 
-fn is_held(sandbox: &Sandbox) -> bool {
+/// Whether somebody goes on with the batch.
+pub(super) fn is_held(sandbox: &Sandbox) -> bool {
     let lock = sandbox.repo.join(".git/proq/locks/batches/20260102-030405.lock");
     std::fs::File::open(lock).is_ok_and(|file| file.try_lock_shared().is_err())
 }

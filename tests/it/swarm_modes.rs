@@ -132,14 +132,14 @@ fn what_failed_too_often_is_left_alone_until_a_person_asks_for_it() {
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(4);
     sandbox.sh("touch $ROOT/well");
     // Another batch of the same plan does not try it either.
-    let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).fails(4);
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--new"]).fails(4);
     assert_eq!(ran(&sandbox).iter().filter(|run| run.starts_with("two")).count(), 1);
     let out = sandbox.proq(&["resume", "20260102-030405-2", "--retry", "two"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("4 of 4 tasks landed"), "{}", out.stdout);
     assert_eq!(ran(&sandbox).last().unwrap(), "four 1");
     // It is forgotten, then.
-    let out = sandbox.proq(&["swarm", "plan.toml", "-q"]);
+    let out = sandbox.proq(&["swarm", "plan.toml", "-q", "--new"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
 }
 

@@ -73,6 +73,10 @@ impl Wanted {
         let batches = swarm::batches(project, false).into_iter().rev().filter(same);
         batches.into_iter().find_map(|batch| {
             let read = Batch::load(project, &batch.id).ok()?;
+            // Another milestone of a roadmap is another plan.
+            if !self.is_of(&read) {
+                return None;
+            }
             let state = read.state(&read.log(project).ok()?);
             let word = match state.outcome_if_over() {
                 Some(Outcome::Complete | Outcome::Partly) => return None,
@@ -82,6 +86,24 @@ impl Wanted {
             };
             Some((batch, word.to_owned()))
         })
+    }
+
+    fn is_of(&self, batch: &Batch) -> bool {
+        let milestone = |tasks: &[swarm::BatchTask]| tasks.first().map(|task| task.milestone.clone());
+        milestone(&batch.tasks) == milestone(&self.tasks)
+    }
+
+    /// Refuses a plan whose last batch is done and has not landed: all of it would be done, and paid for, once more.
+    pub(super) fn require_landed(&self, project: &Project) -> Result<(), Failure> {
+        let same = |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
+        let Some(last) = swarm::batches(project, false).into_iter().rev().find(same) else { return Ok(()) };
+        let tip = if last.auto_merge { None } else { project.repo.branch_tip(&last.branch)? };
+        let (Some(tip), Some(base)) = (tip, project.repo.branch_tip(&last.base)?) else { return Ok(()) };
+        let read = Batch::load(project, &last.id)?;
+        if tip == last.start || !self.is_of(&read) || lane::is_contained(project, tip, base)? {
+            return Ok(());
+        }
+        Err(swarm::Error::from(BatchError::Unlanded { id: last.id, base: last.base }).into())
     }
 
     /// Refuses where files that git knows were changed and are not committed: no lane would have that.

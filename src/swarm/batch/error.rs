@@ -16,6 +16,14 @@ pub enum BatchError {
         /// Those that there are.
         known: Vec<String>,
     },
+    /// One of the same plan is done, and is on its own branch only.
+    #[error("batch {id} of this plan is over, and what it has done is not on {base} yet; nothing was begun")]
+    Unlanded {
+        /// It.
+        id: String,
+        /// Where it should land.
+        base: String,
+    },
     /// None was named, and there is none.
     #[error("there is no batch yet")]
     NoneYet,
@@ -120,6 +128,14 @@ pub enum BatchError {
         /// Where they would have to be.
         base: String,
     },
+    /// Lanes of one that is to be cleaned up have work that is nowhere else.
+    #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
+    Kept {
+        /// The batch.
+        id: String,
+        /// The lanes, and what is in each.
+        lanes: Vec<String>,
+    },
 }
 
 fn tasks(count: usize) -> String {
@@ -134,6 +150,11 @@ impl Explain for BatchError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
+            BatchError::Unlanded { id, .. } => vec![
+                format!("land it: git proq merge --batch {id}").into(),
+                format!("try again what failed in it: git proq resume {id} --retry ID").into(),
+                "do all of the plan once more: git proq swarm PLAN --new".into(),
+            ],
             BatchError::NoneYet => vec!["begin one: git proq swarm PLAN".into()],
             BatchError::Which { open, .. } if open.is_empty() => {
                 vec![
@@ -170,6 +191,11 @@ impl Explain for BatchError {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }
             BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
+            BatchError::Kept { id, .. } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
+                    .into(),
+            ],
             BatchError::NotLanded { id, .. } => vec![
                 format!("land them: git proq merge --batch {id}").into(),
                 format!(

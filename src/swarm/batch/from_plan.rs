@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{BatchError, BatchTask, Key, Ledger};
+use super::{BatchError, BatchTask, Ledger};
 use crate::swarm::schedule::Phase;
 use crate::swarm::{Error, Format, Found, Order, Plan, Spot};
 
@@ -45,8 +45,8 @@ fn task_of(
         return Err(BatchError::NoAgent { task: task.name() }.into());
     }
     let file = place(found.format, Path::new(&*task.from.file), defaults);
-    let key = Key { source: file.clone(), task: task.name() };
-    Ok(BatchTask {
+    let milestone = if found.format == Format::Roadmap { plan.summary.clone() } else { String::new() };
+    let mut made = BatchTask {
         name: task.name(),
         id: task.id.clone(),
         area: task.area.clone(),
@@ -62,10 +62,13 @@ fn task_of(
         folder: folder(found.format, &file, defaults.top),
         needs: found.graph.needs(at).to_vec(),
         weight: u32::try_from(task.size.weight()).unwrap_or(1),
-        failures: defaults.ledger.failures(&key),
+        failures: 0,
         done: task.done,
         file,
-    })
+        milestone,
+    };
+    made.failures = defaults.ledger.failures(&made.key());
+    Ok(made)
 }
 
 /// The file of a task from the root of the file system. Task folders are named below the top of the worktree, files as they were

@@ -14,6 +14,9 @@ pub(crate) struct Key {
     /// The file that it was read from.
     #[serde(with = "crate::store::path_form")]
     pub(crate) source: PathBuf,
+    /// The part of the file in which names are unique: a milestone. Empty where they are so in all of it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) part: String,
     /// Its name there.
     pub(crate) task: String,
 }
@@ -53,6 +56,11 @@ impl Ledger {
     /// How often a task has failed.
     pub(crate) fn failures(&self, key: &Key) -> u32 {
         self.task.iter().find(|slip| slip.key == *key).map_or(0, |slip| slip.failures)
+    }
+
+    /// Whether a batch has any task.
+    pub(crate) fn has(&self, batch: &str) -> bool {
+        self.task.iter().any(|slip| slip.batch.as_deref() == Some(batch))
     }
 
     /// The tasks by what they are known by.

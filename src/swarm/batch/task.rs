@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Key;
 use crate::store;
 use crate::swarm::schedule::Task;
 
@@ -42,6 +43,9 @@ pub(crate) struct BatchTask {
     /// The file that it was read from, from the root of the file system.
     #[serde(with = "crate::store::path_form")]
     pub(crate) file: PathBuf,
+    /// The milestone of that file, where it is a roadmap: in each of them, names begin anew.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) milestone: String,
     /// The line, from 1; nought where a file is a task.
     pub(crate) line: usize,
     /// The folder that is the task, below the top of the worktree, where it has one.
@@ -60,6 +64,11 @@ pub(crate) struct BatchTask {
 }
 
 impl BatchTask {
+    /// What it is known by, whichever batch it is in.
+    pub(crate) fn key(&self) -> Key {
+        Key { source: self.file.clone(), part: self.milestone.clone(), task: self.name.clone() }
+    }
+
     /// The part of it that is scheduled.
     pub(super) fn scheduled(&self) -> Task {
         Task {

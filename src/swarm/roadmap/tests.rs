@@ -7,7 +7,7 @@ use crate::explain::Explain;
 use crate::swarm::Graph;
 
 fn parse(text: &str, asked: Option<&str>) -> Result<Plan, Error> {
-    read(&Arc::from("R.md"), text, asked)
+    read(&Arc::from("R.md"), text, asked.map_or(Which::First, Which::Like))
 }
 
 fn tasks(text: &str) -> Vec<Task> {

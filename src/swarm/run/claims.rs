@@ -1,14 +1,12 @@
 //! Owns the tasks that a batch has, so that no other runs them, and what it tells others of failures.
 
+use std::collections::BTreeSet;
+
 use super::runner::Runner;
-use crate::swarm::batch::{BatchTask, Facts, Key, wake_others};
+use crate::store::LockName;
+use crate::swarm::batch::{Batch, Facts, Key, wake_others};
 use crate::swarm::schedule::{Event, Fate};
 use crate::swarm::{Error, Ledger};
-
-/// What a task is known by, whichever batch it is in.
-pub(super) fn key_of(task: &BatchTask) -> Key {
-    Key { source: task.file.clone(), task: task.name.clone() }
-}
 
 impl Runner<'_> {
     /// Takes all tasks that are not there yet, as far as no other batch has them.
@@ -28,8 +26,11 @@ impl Runner<'_> {
     }
 
     fn claim_these(&mut self, tasks: &[usize]) -> Result<(), Error> {
-        let keys: Vec<Key> = tasks.iter().map(|task| key_of(&self.batch.tasks[*task])).collect();
-        let others = Ledger::claim(self.project, self.batch.id(), &keys)?;
+        let keys: Vec<Key> = tasks.iter().map(|task| self.batch.tasks[*task].key()).collect();
+        let mut others = Ledger::claim(self.project, self.batch.id(), &keys)?;
+        if self.free_those_of_the_past(&others)? {
+            others = Ledger::claim(self.project, self.batch.id(), &keys)?;
+        }
         for (task, other) in tasks.iter().copied().zip(others) {
             match (self.known.elsewhere.get(&task), other) {
                 (before, Some(other)) if before != Some(&other) => {
@@ -43,9 +44,31 @@ impl Runner<'_> {
         self.take_due()
     }
 
+    /// Lets go of what batches have that are over, and whose scheduler was killed before it did that itself. Whether there
+    /// was any.
+    fn free_those_of_the_past(&self, holders: &[Option<String>]) -> Result<bool, Error> {
+        let holders: BTreeSet<&String> = holders.iter().flatten().collect();
+        let mut any = false;
+        for id in holders {
+            // Nobody begins to go on with it meanwhile.
+            let Some(_lock) = self.project.store.locks().try_take(&LockName::Batch(id.clone()))? else {
+                continue;
+            };
+            let is_over = match Batch::load(self.project, id) {
+                Ok(batch) => batch.state(&batch.log(self.project)?).outcome_if_over().is_some(),
+                Err(_) => !self.project.store.layout().batch(id).exists(),
+            };
+            if is_over {
+                Ledger::release_all(self.project, id)?;
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
     /// Lets other batches have a task.
     pub(super) fn release(&mut self, task: usize) -> Result<(), Error> {
-        Ledger::release(self.project, self.batch.id(), &[key_of(&self.batch.tasks[task])])?;
+        Ledger::release(self.project, self.batch.id(), &[self.batch.tasks[task].key()])?;
         wake_others(self.project, self.batch.id());
         Ok(())
     }
@@ -61,7 +84,7 @@ impl Runner<'_> {
         };
         let ledger = Ledger::read(self.project)?;
         for task in tasks {
-            let key = key_of(&self.batch.tasks[task]);
+            let key = self.batch.tasks[task].key();
             let there = matches!(self.state.fate(task), Some(Fate::Landed | Fate::Already));
             let failures = if there { 0 } else { self.state.failures(task) };
             if ledger.failures(&key) != failures {

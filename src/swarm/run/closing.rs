@@ -5,16 +5,20 @@ use std::path::Path;
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::{self, write_atomically};
-use crate::swarm::batch::{Batch, BatchRecord, Brought, Line};
+use crate::swarm::batch::{Batch, BatchRecord, Line};
 use crate::swarm::noting::{self, Landed, LandedTask, Noting};
 use crate::swarm::{Error, Format};
 
-/// Notes the tasks as done which were on the batch's branch when that was at `tip`; all that landed, where it has no branch of its
-/// own. The answer is what was done now, and what could not be done.
+/// Notes on the branch `onto` the tasks as done that are part of the commit `tip`, which is on it. The answer is what was done now, and what could not be done.
 ///
 /// # Errors
 /// When the batch cannot be read, or the base could not be moved: nothing was committed then.
-pub(crate) fn note_landed(project: &Project, batch: &BatchRecord, tip: Option<Oid>) -> Result<Noting, Error> {
+pub(crate) fn note_landed(
+    project: &Project,
+    batch: &BatchRecord,
+    onto: &str,
+    tip: Oid,
+) -> Result<Noting, Error> {
     let archive = match project.settings.swarm.when_landed.as_str() {
         "archive" => true,
         "nothing" => return Ok(Noting::default()),
@@ -27,7 +31,8 @@ pub(crate) fn note_landed(project: &Project, batch: &BatchRecord, tip: Option<Oi
     let lines = read.log(project)?;
     let mut landed = Vec::new();
     for brought in lines.iter().filter_map(Line::entry).flat_map(|entry| &entry.facts.brought) {
-        if is_in(project, brought, tip)? {
+        // It may have been taken back since.
+        if project.repo.is_ancestor(brought.commit, tip)? {
             landed.push(brought.task);
         }
     }
@@ -46,9 +51,14 @@ pub(crate) fn note_landed(project: &Project, batch: &BatchRecord, tip: Option<Oi
         return Ok(Noting::default());
     }
     let source = batch.files.first().map(AsRef::<Path>::as_ref).filter(|_| format != Format::Folders);
+    let milestone = read.tasks.first().map_or("", |task| &task.milestone);
     let message = message(&batch.id, &tasks);
-    let landed = Landed { format, source, milestone: &batch.summary, tasks: &tasks, archive };
-    let mut noted = noting::note(project, &batch.base, &landed, &message)?;
+    let landed = Landed { format, source, milestone, tasks: &tasks, archive };
+    let noting = noting::note(project, onto, &landed, &message);
+    let mut noted = match &noting {
+        Ok(noted) => noted.clone(),
+        Err(e) => Noting::nowhere(&batch.sources.join(" "), &e.to_string()),
+    };
     let now = noted.clone();
     // What was noted before stays on record; what could not be is looked at anew each time.
     if let Some(before) = noted_before(project, &batch.id) {
@@ -59,20 +69,13 @@ pub(crate) fn note_landed(project: &Project, batch: &BatchRecord, tip: Option<Oi
     let path = project.store.layout().batch_noting(&batch.id);
     let text = serde_json::to_vec_pretty(&noted).map_err(|e| store::Error::io("write", &path)(e.into()))?;
     write_atomically(&path, &text)?;
-    Ok(now)
+    noting.map(|_| now).map_err(Error::from)
 }
 
 /// What was noted last of a batch, if anything was.
 pub(super) fn noted_before(project: &Project, id: &str) -> Option<Noting> {
     let text = std::fs::read(project.store.layout().batch_noting(id)).ok()?;
     serde_json::from_slice(&text).ok()
-}
-
-fn is_in(project: &Project, brought: &Brought, tip: Option<Oid>) -> Result<bool, Error> {
-    Ok(match tip {
-        Some(tip) => project.repo.is_ancestor(brought.commit, tip)?,
-        None => true,
-    })
 }
 
 fn message(id: &str, tasks: &[LandedTask<'_>]) -> String {

@@ -1,6 +1,6 @@
 //! Owns what becomes of a batch in the end: a lane by which all of it lands on its base, and tidying up.
 
-use crate::git::Oid;
+use crate::git::{Oid, WorktreeList};
 use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, operate};
 use crate::preview;
 use crate::store::records::LaneRecord;
@@ -17,11 +17,11 @@ fn landing_name(id: &str) -> String {
 }
 
 /// The lane by which a batch lands on its base, with all that has landed on the batch's own branch so far: an ordinary one, so
-/// that it is checked, landed and, where it conflicts, resolved like any other.
+/// that it is checked, landed and, where it conflicts, resolved like any other; and whether it was made only now.
 ///
 /// # Errors
 /// [`BatchError::NothingToLand`].
-pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<LaneRecord, Error> {
+pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<(LaneRecord, bool), Error> {
     let nothing = |why: String| Error::from(BatchError::NothingToLand { why });
     if batch.auto_merge {
         return Err(nothing(format!("the tasks of batch {} land on {} themselves", batch.id, batch.base)));
@@ -35,17 +35,32 @@ pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<Lan
     if tip == batch.start {
         return Err(nothing(format!("nothing of batch {} has landed on {} yet", batch.id, batch.branch)));
     }
-    let lane = match project.lane(&landing_name(&batch.id)) {
-        Ok(lane) => bring_forward(project, batch, lane, tip)?,
-        Err(lane::Error::Unknown { .. }) => make(project, batch, tip)?,
+    let (lane, is_new) = match project.lane(&landing_name(&batch.id)) {
+        Ok(lane) => (bring_forward(project, batch, lane, tip)?, false),
+        Err(lane::Error::Unknown { .. }) => match make(project, batch, tip) {
+            // Somebody else wants to land it, too, and was faster.
+            Err(Error::Lane(e)) if e.is_taken() => {
+                (bring_forward(project, batch, project.lane(&landing_name(&batch.id))?, tip)?, false)
+            }
+            made => (made?, true),
+        },
         Err(e) => return Err(e.into()),
     };
     if lane.start == batch.start {
-        return Ok(lane);
+        return Ok((lane, is_new));
     }
     // What is the batch's own begins there; also where whoever made the lane did not get as far as this.
     project.update_lane(&lane.name, |record| record.start = batch.start)?;
-    Ok(project.lane(&lane.name)?)
+    Ok((project.lane(&lane.name)?, is_new))
+}
+
+/// Removes such a lane again, which was made to see only whether it would land.
+///
+/// # Errors
+/// As those of any removal.
+pub(crate) fn drop_landing_lane(project: &Project, name: &str) -> Result<(), Error> {
+    operate(project, "cleanup", |op| preview::retire(op, name, Why::Tidy, true).map(drop))?;
+    Ok(())
 }
 
 fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, Error> {
@@ -100,11 +115,29 @@ pub(crate) struct Tidied {
     pub(crate) saved: Option<String>,
 }
 
+/// Refuses where a lane has work that would go with it.
+fn refuse_work(project: &Project, id: &str, lanes: &[LaneRecord]) -> Result<(), Error> {
+    let worktrees = WorktreeList::read(&project.repo)?;
+    let mut kept = Vec::new();
+    for lane in lanes {
+        match lane::refuse(lane, &lane::gather_evidence(project, lane, &worktrees)?, false) {
+            Ok(()) => {}
+            Err(lane::Error::Kept { name, why, .. }) => kept.push(format!("'{name}' ({})", why.join("; "))),
+            Err(e) => return Err(e.into()),
+        }
+    }
+    match kept.is_empty() {
+        true => Ok(()),
+        false => Err(BatchError::Kept { id: id.to_owned(), lanes: kept }.into()),
+    }
+}
+
 /// Removes the lanes of a batch, with everything in them saved, and its branch, as one operation. With `only_look` nothing is
 /// changed.
 ///
 /// # Errors
-/// While it goes on; and without `force` where tasks have landed on its branch that its base does not have.
+/// While it goes on; and without `force` where a lane has work that is nowhere else, or tasks have landed on its branch that its
+/// base does not have.
 pub(crate) fn clean_up(
     project: &Project,
     batch: &BatchRecord,
@@ -131,6 +164,9 @@ pub(crate) fn clean_up(
         (Some(tip), None) => tip != batch.start,
         (None, _) => false,
     };
+    if !force {
+        refuse_work(project, id, &lanes)?;
+    }
     if open && !force {
         let read = Batch::load(project, id)?;
         let state = read.state(&read.log(project)?);

@@ -97,7 +97,7 @@ impl Runner<'_> {
                 crate::interrupt::check().map_err(crate::store::Error::from)?;
                 // Something else than a branch with commits: somebody is in the middle of a merge there, or HEAD is elsewhere.
                 self.note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
-                self.remove(&lane.name)?;
+                self.remove(&lane.name, true)?;
                 self.make_at(number, task, at)
             }
         }
@@ -121,8 +121,11 @@ impl Runner<'_> {
 
     /// Takes what a run that came to nothing has left off its lane.
     pub(super) fn take_back(&mut self, number: usize, task: usize, to: Base) -> Result<(), Error> {
-        if let (Some(_), Some(at)) = (self.lane(number)?, self.commit_of(to)) {
-            drop(self.lane_at(number, task, at)?);
+        let (Some(lane), Some(at)) = (self.lane(number)?, self.commit_of(to)) else { return Ok(()) };
+        if let Err(e) = self.lane_at(number, task, at) {
+            crate::interrupt::check().map_err(crate::store::Error::from)?;
+            // It is tried again before anything is run there.
+            self.note(&format!("lane '{}' is left as it is for now: {e}", lane.name), &[task])?;
         }
         Ok(())
     }
@@ -172,17 +175,18 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Lets a lane go. What it still has is saved as with any removal.
+    /// Lets a lane go whose work has landed, unless somebody has been at work in it since, or still is.
     pub(super) fn discard_lane(&mut self, number: usize) -> Result<(), Error> {
         let Some(lane) = self.lane(number)? else { return Ok(()) };
-        if let Err(e) = self.remove(&lane.name) {
+        if let Err(e) = self.remove(&lane.name, false) {
             crate::interrupt::check().map_err(crate::store::Error::from)?;
             self.note(&format!("lane '{}' stays: {e}", lane.name), &[])?;
         }
         Ok(())
     }
 
-    fn remove(&self, name: &str) -> Result<(), Error> {
+    /// Removes a lane, with `force` whatever is in it: all of that is saved.
+    fn remove(&self, name: &str, force: bool) -> Result<(), Error> {
         // Who looks at it in the main checkout would find themselves elsewhere.
         if preview::showing(self.project)?.is_some_and(|shown| shown.lane == name) {
             return Err(lane::Error::Kept {
@@ -193,7 +197,7 @@ impl Runner<'_> {
             }
             .into());
         }
-        operate(self.project, "cleanup", |op| preview::retire(op, name, Why::Tidy, true).map(drop))?;
+        operate(self.project, "cleanup", |op| preview::retire(op, name, Why::Tidy, force).map(drop))?;
         Ok(())
     }
 }

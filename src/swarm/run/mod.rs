@@ -23,11 +23,11 @@ mod runner;
 mod told;
 mod wishes;
 
-pub(crate) use begin::start;
+pub(crate) use begin::{resume, start};
 pub(crate) use closing::note_landed;
 pub(crate) use history::{History, Landing, Obstacle, Remark, Run};
 pub(crate) use known::Known;
-pub(crate) use land_all::{clean_up, landing_lane};
+pub(crate) use land_all::{clean_up, drop_landing_lane, landing_lane};
 pub(crate) use progress::{Lane as LaneAt, Picture, Task as TaskAt};
 pub(crate) use runner::run;
 pub(crate) use wishes::ask;

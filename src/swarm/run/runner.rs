@@ -112,8 +112,14 @@ pub(crate) fn run(
         log,
         _lock: lock,
     };
-    runner.begin()?;
-    runner.go_on()
+    let done = runner.begin().and_then(|()| runner.go_on());
+    if let Err(e) = &done
+        && interrupt::check().is_ok()
+    {
+        // Whoever looks at the batch has to see why nobody goes on with it.
+        drop(runner.note(&format!("nobody goes on with this batch any more: {e}"), &[]));
+    }
+    done
 }
 
 /// Has signals heard: those that wake, and those that end this process.
@@ -152,7 +158,7 @@ impl Runner<'_> {
     }
 
     /// Hears and acts until there is nothing left to hear of.
-    fn go_on(mut self) -> Result<(), Error> {
+    fn go_on(&mut self) -> Result<(), Error> {
         loop {
             self.hear_wishes()?;
             self.take_due()?;
@@ -160,8 +166,9 @@ impl Runner<'_> {
             let over = self.state.outcome_if_over().is_some();
             if over || self.state.pause_reason().is_some() {
                 if over {
-                    Ledger::release_all(self.project, self.batch.id())?;
                     self.note_in_plan();
+                    // The last thing: as long as it has tasks, what an end is made of may be owed.
+                    Ledger::release_all(self.project, self.batch.id())?;
                 }
                 wake_others(self.project, self.batch.id());
                 return Ok(());
@@ -283,7 +290,13 @@ impl Runner<'_> {
         if !self.batch.record.auto_merge {
             return;
         }
-        if let Err(e) = note_landed(self.project, &self.batch.record, None) {
+        let record = &self.batch.record;
+        let noted = match self.project.repo.branch_tip(&record.base) {
+            Ok(Some(tip)) => note_landed(self.project, record, &record.base, tip).map(drop),
+            Ok(None) => return,
+            Err(e) => Err(e.into()),
+        };
+        if let Err(e) = noted {
             self.project.listener.warn(format!("what has landed could not be noted in the plan: {e}"));
         }
     }

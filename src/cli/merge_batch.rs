@@ -1,0 +1,49 @@
+//! Owns `git proq merge --batch`: all that landed on a batch's branch goes to its base, and is noted in the plan.
+
+use super::merge::{Merge, land_and_go_on};
+use super::{Done, Session};
+use crate::explain::Exit;
+use crate::git::Oid;
+use crate::harmless;
+use crate::lane::Project;
+use crate::swarm::{self, BatchRecord};
+
+pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &str) -> Done {
+    let batch = swarm::find_batch(project, asked)?;
+    let (lane, is_new) = swarm::landing_lane(project, &batch)?;
+    let tip = project.repo.branch_tip(&batch.branch)?;
+    let args = Merge { lanes: vec![lane.name.clone()], batch: None, ..args.clone() };
+    let done = land_and_go_on(session, project, &args);
+    if args.dry_run {
+        if is_new {
+            swarm::drop_landing_lane(project, &lane.name)?;
+        }
+        return done;
+    }
+    let exit = done?;
+    if let (Exit::Done, Some(tip)) = (exit, tip) {
+        note(session, project, &batch, args.onto.as_deref().unwrap_or(&batch.base), tip);
+    }
+    Ok(exit)
+}
+
+/// Notes in the files of a batch's plan what has landed. It has, also where that cannot be noted.
+fn note(session: &Session, project: &Project, batch: &BatchRecord, onto: &str, tip: Oid) {
+    match swarm::note_landed(project, batch, onto, tip) {
+        Ok(noted) => {
+            if let Some(commit) = noted.commit {
+                session.ui.say(format!("noted in the plan, by commit {} on {onto}", commit.short()));
+            }
+            for path in &noted.written {
+                session.ui.say(format!("noted in {path}, which is yours to commit"));
+            }
+            for left in &noted.left {
+                session.ui.warn(format!("not noted in {}: {}", left.path, harmless::line(&left.why)));
+            }
+            if noted.left.iter().any(|left| !left.patch.is_empty()) {
+                session.ui.hint(format!("git proq report {} has it as a patch", batch.id));
+            }
+        }
+        Err(e) => session.ui.warn(format!("what has landed could not be noted in the plan: {e}")),
+    }
+}
