@@ -1,7 +1,7 @@
 //! Owns whether the task of a run that changed nothing had been done before it: its checks say so, or the files that it names.
 
 use super::Error;
-use super::gate::{self, GLANCE};
+use super::gate;
 use super::wishes::Wishes;
 use crate::git::{self, Scope};
 use crate::lane::Project;
@@ -53,13 +53,7 @@ pub(super) async fn look(
 /// Runs one check to its end. Whoever stops waiting ends it.
 async fn run(project: &Project, lane: &LaneRecord, attempt: u32, check: &str) -> Result<Ended, Error> {
     let log = project.store.layout().gate_log(&lane.name, attempt);
-    let mut watched = gate::begin(project, lane, check, &log)?;
-    loop {
-        if let Some(ended) = watched.poll()? {
-            return Ok(ended);
-        }
-        tokio::time::sleep(GLANCE).await;
-    }
+    Ok(gate::begin(project, lane, check, &log)?.ended().await?)
 }
 
 fn has_named_files(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {

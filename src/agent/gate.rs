@@ -8,14 +8,12 @@ use std::time::Duration;
 use super::Error;
 use crate::event::Approvals;
 use crate::lane::{self, Project};
-use crate::process::{Ended, OF_A_RUN, Start, Watched};
+use crate::process::{self, Ended, OF_A_RUN, Start, Watched};
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, RunRecord};
 
 /// How long a hook of an agent's may take that only notes something.
 const QUICK: Duration = Duration::from_secs(10);
-/// How often a command at work is looked at.
-pub(super) const GLANCE: Duration = Duration::from_millis(10);
 /// How much of what a failed command wrote an agent is told: its end.
 const SHOWN: u64 = 6_000;
 
@@ -67,13 +65,12 @@ pub(super) fn refuse_end(project: &Project, lane: &AnyLane, attempt: u32) -> Res
 }
 
 fn run(project: &Project, lane: &AnyLane, check: &str, log: &Path) -> Result<Ended, Error> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| process::Error::Start { program: check.to_owned(), source })?;
     let mut watched = begin(project, lane, check, log)?;
-    loop {
-        if let Some(ended) = watched.poll()? {
-            return Ok(ended);
-        }
-        std::thread::sleep(GLANCE);
-    }
+    Ok(runtime.block_on(watched.ended())?)
 }
 
 /// Starts a check where the agent works, for as long as `verify.timeout` allows. What it writes goes to `log`.

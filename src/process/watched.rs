@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 use serde::{Deserialize, Serialize};
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::group::{end_group, pid};
 use super::{Error, Start, birth_of};
@@ -105,6 +106,22 @@ impl Watched {
         Ok(Some(Ended::of(status)))
     }
 
+    /// Waits for its end under a running event loop, asleep until a child of this process ends or its time is up. Whoever stops
+    /// waiting can wait again.
+    pub(crate) async fn ended(&mut self) -> Result<Ended, Error> {
+        // Listened for before it is looked, so that no end falls between.
+        let mut ends = signal(SignalKind::child()).map_err(|e| self.lost(e))?;
+        loop {
+            if let Some(ended) = self.poll()? {
+                return Ok(ended);
+            }
+            tokio::select! {
+                _ = ends.recv() => {}
+                () = tokio::time::sleep(self.limit.saturating_sub(self.since.elapsed())) => {}
+            }
+        }
+    }
+
     fn end(&mut self, grace: Duration) {
         if !self.over {
             self.over = true;
@@ -143,6 +160,16 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn it_is_waited_for_without_looking_again_and_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut watched = sh("exec sleep 0.3", Duration::from_mins(1));
+        assert_eq!(runtime.block_on(watched.ended()).unwrap(), Ended::Code(0));
+        let mut watched = sh("sleep 600 & exec sleep 600", Duration::from_millis(30));
+        assert_eq!(runtime.block_on(watched.ended()).unwrap(), Ended::TimedOut(0));
+        assert!(!super::super::group_lives(watched.id()));
     }
 
     #[test]
