@@ -23,6 +23,14 @@ struct Wish {
 
 static WISH: OnceLock<Wish> = OnceLock::new();
 
+/// Whether this process has handlers of its own for them.
+static OWN: AtomicBool = AtomicBool::new(false);
+
+/// Says that this process has handlers of its own for these signals, so that they do not end it in any case.
+pub(crate) fn has_own_handlers() {
+    OWN.store(true, Ordering::Relaxed);
+}
+
 /// From now on INT, TERM and HUP are only noted. Without this call they end the process, as is right for reading.
 pub(crate) fn arm() {
     WISH.get_or_init(|| {
@@ -100,10 +108,13 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Looks from now on. Where no handler can be had, nobody is heard.
+    /// Looks from now on. Where no handler can be had, nobody is heard. In a program that only uses the library signals go on as
+    /// they were: a handler, once set, keeps them from ending it for good.
     pub(crate) fn listen() -> Asked {
         let flag = Arc::new(AtomicBool::new(false));
-        let handlers = SIGNALS.iter().filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok());
+        let is_ours = WISH.get().is_some() || OWN.load(Ordering::Relaxed);
+        let signals = SIGNALS.iter().filter(|_| is_ours);
+        let handlers = signals.filter_map(|signal| flag::register(*signal, Arc::clone(&flag)).ok());
         Asked { _handlers: Heard(handlers.collect()), flag }
     }
 

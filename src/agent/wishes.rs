@@ -3,7 +3,7 @@
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
-use crate::process;
+use crate::{interrupt, process};
 
 /// TERM, INT and HUP.
 pub(super) struct Wishes([Signal; 3]);
@@ -14,11 +14,13 @@ impl Wishes {
         let listen = |kind| {
             signal(kind).map_err(|source| process::Error::Start { program: "the supervisor".into(), source })
         };
-        Ok(Wishes([
+        let wishes = [
             listen(SignalKind::terminate())?,
             listen(SignalKind::interrupt())?,
             listen(SignalKind::hangup())?,
-        ]))
+        ];
+        interrupt::has_own_handlers();
+        Ok(Wishes(wishes))
     }
 
     /// Returns at the next one.

@@ -57,3 +57,21 @@ fn a_hook_is_asked_before_a_lane_is_thrown_away() {
     ");
     assert!(sandbox.lane("keep").join("one").exists() && !sandbox.lane("drop").exists());
 }
+
+#[test]
+fn a_signal_ends_a_program_that_only_uses_the_library_as_it_did_before() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.agent.autocommit", "never"]);
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    sandbox.lane_with("x", "echo one > one");
+    // While git commits, the program that asked it to is above it.
+    sandbox.sh("mkdir -p .git/hooks; cd .git/hooks; echo '#!/bin/sh' > pre-commit; chmod +x pre-commit
+        echo 'kill -TERM $(ps -o ppid= -p $PPID); exit 1' >> pre-commit");
+    let mut command = example(&sandbox, "in_order");
+    command.arg("x");
+    assert_eq!(sandbox.output(command).code, 128 + 15);
+    std::fs::remove_file(sandbox.repo.join(".git/hooks/pre-commit")).unwrap();
+    assert!(!sandbox.repo.join("one").exists());
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.read("one"), "one\n");
+}
