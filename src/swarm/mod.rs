@@ -25,7 +25,7 @@ mod toml_plan;
 mod yaml;
 
 pub(crate) use batch::{
-    Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, NewBatch, WishKind,
+    Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, LogTail, NewBatch, WishKind,
     all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
 };
 pub(crate) use changes::{Change, changes};

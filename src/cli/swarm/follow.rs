@@ -7,7 +7,7 @@ use super::lines::Reader;
 use super::{exit_of, view};
 use crate::explain::Exit;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, Line, Outcome, Picture};
+use crate::swarm::{self, Batch, Line, LogTail, Outcome, Picture};
 
 /// How often it is looked for changes: a person waits.
 pub(super) const GLANCE: Duration = Duration::from_millis(100);
@@ -38,15 +38,17 @@ pub(super) enum Going {
 /// A batch that is followed.
 pub(super) struct Follow {
     pub(super) reader: Reader,
-    /// How many lines were read.
-    read: usize,
+    /// Where it is in the batch's log.
+    log: LogTail,
     /// Whether a process goes on with it.
     scheduler: bool,
 }
 
 impl Follow {
     fn of(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
-        Ok(Follow { reader: Reader::new(Batch::load(project, id)?), read: 0, scheduler: true })
+        let batch = Batch::load(project, id)?;
+        let log = batch.log_tail(project);
+        Ok(Follow { reader: Reader::new(batch), log, scheduler: true })
     }
 
     /// Takes in what has been written since.
@@ -57,13 +59,11 @@ impl Follow {
     ) -> Result<Going, swarm::Error> {
         // Asked first: what it wrote before it ended is read then.
         self.scheduler = swarm::is_run(project, self.reader.batch.id())?;
-        let lines = self.reader.batch.log(project)?;
-        for line in &lines[self.read.min(lines.len())..] {
-            for text in self.reader.take(line) {
-                say(format!("{}  {text}", at(line)));
+        for line in self.log.more()? {
+            for text in self.reader.take(&line) {
+                say(format!("{}  {text}", at(&line)));
             }
         }
-        self.read = lines.len();
         let ended = self.reader.end().is_some() || !self.scheduler;
         // It lets go of its lock last, so that whatever comes next finds it free.
         Ok(if ended && !self.scheduler { Going::Ended } else { Going::On })

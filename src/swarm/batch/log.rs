@@ -1,7 +1,7 @@
 //! Owns the log of a batch: what its scheduler was told, line by line, each on disk before it counts.
 
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -233,13 +233,81 @@ pub(crate) fn read_log(path: &Path) -> Result<Vec<Line>, Error> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Error::io("read", path)(e)),
     };
-    let whole = &text[..text.len() - unfinished_end(&text)];
+    lines_of(path, &text[..text.len() - unfinished_end(&text)])
+}
+
+fn lines_of(path: &Path, whole: &[u8]) -> Result<Vec<Line>, Error> {
     let lines = whole.split(|b| *b == b'\n').filter(|line| !line.is_empty());
     let line = |line: &[u8]| {
         let broken = |e| Error::Broken { path: path.to_owned(), source: Box::new(e) };
         serde_json::from_slice(line).map_err(broken)
     };
     lines.map(line).collect()
+}
+
+/// A log that is read while it grows: each look reads what has come since, and nothing when nothing has.
+#[derive(Debug)]
+pub(crate) struct LogTail {
+    path: PathBuf,
+    /// How much of it was read.
+    at: u64,
+    /// The number of the last line that was given out.
+    last: u64,
+    /// How many bytes have been read in all.
+    #[cfg(test)]
+    cost: u64,
+}
+
+impl LogTail {
+    /// Reads the log at `path` from its beginning.
+    pub(crate) fn of(path: PathBuf) -> LogTail {
+        LogTail {
+            path,
+            at: 0,
+            last: 0,
+            #[cfg(test)]
+            cost: 0,
+        }
+    }
+
+    /// The lines that have come since, each once.
+    ///
+    /// # Errors
+    /// As [`read_log`].
+    pub(crate) fn more(&mut self) -> Result<Vec<Line>, Error> {
+        let length = match std::fs::metadata(&self.path) {
+            Ok(meta) => meta.len(),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io("look at", &self.path)(e)),
+        };
+        if length == self.at {
+            return Ok(Vec::new());
+        }
+        // A line that could not be synced is taken back, and may be written as another one: what follows begins elsewhere then.
+        let lines = match self.from(self.at.min(length)) {
+            Err(_) if self.at > 0 => self.from(0)?,
+            lines => lines?,
+        };
+        let new: Vec<Line> = lines.into_iter().filter(|line| line.n() > self.last).collect();
+        self.last = new.last().map_or(self.last, Line::n);
+        Ok(new)
+    }
+
+    /// The whole lines behind a place.
+    fn from(&mut self, at: u64) -> Result<Vec<Line>, Error> {
+        let mut text = Vec::new();
+        File::open(&self.path)
+            .and_then(|mut file| file.seek(SeekFrom::Start(at)).and_then(|_| file.read_to_end(&mut text)))
+            .map_err(Error::io("read", &self.path))?;
+        let whole = text.len() - unfinished_end(&text);
+        let lines = lines_of(&self.path, &text[..whole])?;
+        self.at = at + whole as u64;
+        #[cfg(test)]
+        {
+            self.cost += text.len() as u64;
+        }
+        Ok(lines)
+    }
 }
 
 #[cfg(test)]
@@ -276,6 +344,46 @@ mod tests {
         let _ = log.add(&Event::Pause, Facts::default()).unwrap();
         let numbers: Vec<u64> = read_log(&path).unwrap().iter().map(Line::n).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn what_grows_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log.jsonl");
+        let mut tail = LogTail::of(path.clone());
+        assert!(tail.more().unwrap().is_empty());
+        let (mut log, _) = Log::open(&path).unwrap();
+        let mut seen = Vec::new();
+        for _ in 0..50 {
+            let _ = log.add(&Event::Begun, Facts::default()).unwrap();
+            seen.extend(tail.more().unwrap().iter().map(Line::n));
+            assert!(tail.more().unwrap().is_empty());
+        }
+        assert_eq!(seen, (1..=50).collect::<Vec<u64>>());
+        let length = std::fs::metadata(&path).unwrap().len();
+        assert_eq!(tail.cost, length, "bytes that were read");
+        // Half a line waits for its end.
+        let half = |text: &str| {
+            let mut file = File::options().append(true).open(&path).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        };
+        half(r#"{"n":51,"at":"2026-01-02T"#);
+        assert!(tail.more().unwrap().is_empty());
+        half("03:04:05Z\",\"note\":\"taken back\"}\n");
+        assert_eq!(tail.more().unwrap().len(), 1);
+        // A line that was taken back comes again under its number, longer or shorter than it was.
+        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        assert!(tail.more().unwrap().is_empty());
+        half("{\"n\":51,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"taken back and longer\"}\n");
+        half("{\"n\":52,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"next\"}\n");
+        assert_eq!(tail.more().unwrap().iter().map(Line::n).collect::<Vec<_>>(), [52]);
+        File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
+        half(
+            "{\"n\":51,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"once more, and by far longer than before\"}\n",
+        );
+        half("{\"n\":52,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"so this begins in the midst of that\"}\n");
+        half("{\"n\":53,\"at\":\"2026-01-02T03:04:05Z\",\"note\":\"last\"}\n");
+        assert_eq!(tail.more().unwrap().iter().map(Line::n).collect::<Vec<_>>(), [53]);
     }
 
     #[test]

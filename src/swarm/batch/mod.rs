@@ -24,7 +24,7 @@ mod wish;
 pub(crate) use error::BatchError;
 pub(crate) use from_plan::{Defaults, phases_of, tasks_of};
 pub(crate) use ledger::{Key, Ledger};
-pub(crate) use log::{Brought, Entry, Facts, Line, Log, read_log};
+pub(crate) use log::{Brought, Entry, Facts, Line, Log, LogTail, read_log};
 pub(crate) use make::{NewBatch, all, find, make};
 pub(crate) use record::{Batch, BatchRecord};
 pub(crate) use scheduler::{SchedulerRecord, runs, wake, wake_others};

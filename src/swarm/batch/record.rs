@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BatchTask, read_log, read_tasks};
+use super::{BatchTask, LogTail, read_log, read_tasks};
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::{Moment, Record};
@@ -125,6 +125,11 @@ impl Batch {
     /// When a line of it cannot be read.
     pub(crate) fn log(&self, project: &Project) -> Result<Vec<Line>, Error> {
         Ok(read_log(&project.store.layout().batch_log(&self.record.id))?)
+    }
+
+    /// Its log, to be read as it grows.
+    pub(crate) fn log_tail(&self, project: &Project) -> LogTail {
+        LogTail::of(project.store.layout().batch_log(&self.record.id))
     }
 
     /// What it has come to by these lines of its log.
