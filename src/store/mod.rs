@@ -2,6 +2,7 @@
 
 mod atomic;
 mod batch_files;
+mod changes;
 mod clock;
 mod error;
 mod event_files;
@@ -23,6 +24,7 @@ mod wait;
 pub(crate) use atomic::{
     remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_there,
 };
+pub(crate) use changes::Changes;
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;

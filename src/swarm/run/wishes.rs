@@ -8,13 +8,16 @@ use super::runner::Runner;
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::records::ConflictRecord;
-use crate::store::{LockName, Record};
+use crate::store::{Changes, LockName, Record};
 use crate::swarm::batch::{Facts, Wish, WishKind, open_wishes, runs, wake};
 use crate::swarm::schedule::{Event, Fate, Now, Why};
 use crate::swarm::{BatchError, Error};
 
-/// How often it is looked whether a wish was heard.
-const GLANCE: Duration = Duration::from_millis(10);
+/// How often it is looked whether somebody still goes on with a batch.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// How often one that has heard nothing yet is woken again.
+const AGAIN: Duration = Duration::from_secs(2);
 
 /// How long that may take: a scheduler in the middle of making a lane of a large repository hears nothing.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -29,17 +32,22 @@ pub(crate) fn ask(project: &Project, id: &str, exe: &Path, kinds: Vec<WishKind>)
         paths.push(Wish::leave(project, id, kind)?);
     }
     let begin = Instant::now();
+    let changes = Changes::in_folder(&project.store.layout().batch_wishes(id));
+    let mut woken: Option<Instant> = None;
     while paths.iter().any(|path| path.exists()) {
-        // One that is just ending does not hear it any more; then another one is started.
-        match runs(project, id)? {
-            true => wake(project, id),
-            false => drop::<Resumed>(resume(project, id, exe)?),
+        // One that is just ending does not hear it any more; then another one is started, which looks by itself.
+        let goes_on = runs(project, id)?;
+        if !goes_on {
+            let (Resumed::GoesOn | Resumed::Begun) = resume(project, id, exe)?;
+        } else if woken.is_none_or(|at| at.elapsed() >= AGAIN) {
+            wake(project, id);
+            woken = Some(Instant::now());
         }
         if begin.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
             return Err(BatchError::Deaf { id: id.to_owned(), seconds }.into());
         }
-        std::thread::sleep(GLANCE);
+        changes.wait(GLANCE);
     }
     Ok(())
 }
