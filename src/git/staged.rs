@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use gix::index::File;
+use gix::index::entry::{Flags, Stage};
+
 use super::{Error, Repo, RepoPath};
 
 /// What an index said of some paths.
@@ -17,6 +20,29 @@ impl Staged {
     /// Reads what is staged of `paths`, none of which is unmerged, in a worktree that is at a commit. A file that is only
     /// announced (`git add -N`) counts as one that the index does not have.
     pub(crate) fn read(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<Staged, Error> {
+        let index = repo.git_dir_of(dir)?.join("index");
+        let read = File::at(index, repo.gix.object_hash(), true, gix::index::decode::Options::default());
+        match read {
+            Ok(read) if !read.is_sparse() => Ok(Staged::of(&read, paths)),
+            // There is none, or folders of it stand for files, or the library cannot read it.
+            _ => Staged::listed(repo, dir, paths),
+        }
+    }
+
+    /// Looks each path up in the index file, without starting git.
+    fn of(index: &File, paths: &[RepoPath]) -> Staged {
+        let line = |path: &RepoPath| {
+            let entry = index.entry_by_path_and_stage(path.as_bytes().into(), Stage::Unconflicted)?;
+            let announced = entry.flags.contains(Flags::INTENT_TO_ADD);
+            let mut line = format!("{:06o} {} 0\t", entry.mode.bits(), entry.id).into_bytes();
+            line.extend(path.as_bytes());
+            (!announced).then_some(line)
+        };
+        Staged { lines: paths.iter().map(|path| (path.clone(), line(path))).collect() }
+    }
+
+    /// The same by git, which lists all that there is.
+    fn listed(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<Staged, Error> {
         let announced: BTreeSet<RepoPath> = repo.announced(dir, None)?.into_iter().collect();
         let mut lines: BTreeMap<RepoPath, Option<Vec<u8>>> =
             paths.iter().map(|path| (path.clone(), None)).collect();
@@ -62,5 +88,33 @@ impl Staged {
             call.input(gone).changes().run()?;
         }
         Ok(others)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Place;
+    use super::*;
+
+    #[test]
+    fn the_index_says_the_same_as_git_does() {
+        let place = Place::new();
+        place.sh(
+            "repo",
+            "echo a > a; echo x > x; chmod +x x; ln -s a link; mkdir -p d; echo e > 'd/e f'; git add .",
+        );
+        place.sh("repo", "git commit -qm a; echo later > later; git add -N later; echo b >> a; git add a; git rm -q --cached x");
+        let dir = place.top.join("repo");
+        let repo = Repo::discover(&dir).unwrap();
+        let names = ["a", "x", "link", "d/e f", "later", "d", "none"];
+        let paths: Vec<RepoPath> = names.iter().map(|name| RepoPath::new(name.as_bytes())).collect();
+        for setting in ["git update-index --index-version=4", "git update-index --split-index"] {
+            place.sh("repo", setting);
+            let read = Staged::read(&repo, &dir, &paths).unwrap();
+            assert_eq!(read, Staged::listed(&repo, &dir, &paths).unwrap(), "{setting}");
+            assert_eq!(read.lines.values().flatten().count(), 3, "{setting}");
+        }
+        place.sh("repo", "rm .git/index");
+        assert!(Staged::read(&repo, &dir, &paths).unwrap().lines.values().all(Option::is_none));
     }
 }
