@@ -37,7 +37,7 @@ pub(crate) const KEYS: &[Key] = &[
         name: "agent.autocommit_limit",
         form: Form::Count("MiB"),
         default: "10",
-        by_repository: true,
+        by_repository: false,
         about: "leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit",
     },
     Key {

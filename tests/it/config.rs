@@ -215,6 +215,14 @@ fn files_that_are_wrong_are_named() {
     --- stderr
     warning: unknown setting merge.novel (from [ROOT]/repo/proq.toml)
     no lanes yet
+    // What is in history stays there, so how much of it nobody has asked for is not for a clone to say.
+    sandbox.write("proq.toml", "[agent]\nautocommit_limit = 0\n");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    --- stderr
+    error: [ROOT]/repo/proq.toml may not set agent.autocommit_limit: only you may, for yourself
+    hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitlimit VALUE
+    --- code 1
+    ");
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);
