@@ -10,7 +10,7 @@ use crate::event::Approvals;
 use crate::lane::{self, Project};
 use crate::process::{self, Ended, OF_A_RUN, Start, Watched};
 use crate::store::Record;
-use crate::store::records::{AnyLane, LaneRecord, RunRecord};
+use crate::store::records::{AnyLane, LaneRecord, Ports, RunRecord};
 
 /// How long a hook of an agent's may take that only notes something.
 const QUICK: Duration = Duration::from_secs(10);
@@ -82,13 +82,16 @@ pub(super) fn begin<P>(
 ) -> Result<Watched, Error> {
     let out = File::create(log).map_err(lane::Error::io("write", log))?;
     let second = out.try_clone().map_err(lane::Error::io("write", log))?;
-    let start = Start::new(Path::new("sh"), &lane.path)
+    let mut start = Start::new(Path::new("sh"), &lane.path)
         .args(["-c", check])
         .without(OF_A_RUN)
         .env("PROQ_VERIFY", "1")
         .env("PROQ_LANES", &lane.name)
         .env("PROQ_BASE", &lane.base)
         .output(out, second);
+    for (name, value) in lane.port.into_iter().flat_map(Ports::variables) {
+        start = start.env(name, value);
+    }
     let settings = &project.settings;
     Ok(start.spawn_limited(settings.verify_timeout, settings.stop_grace)?)
 }

@@ -18,7 +18,7 @@ use crate::event;
 use crate::fault;
 use crate::git::Oid;
 use crate::lane::{self, Inbox, Project, Taken, join_messages, state_after};
-use crate::process::{Ended, MARK, Start};
+use crate::process::{Ended, MARK, OF_A_RUN, Start};
 use crate::store::records::{Account, AnyLane, LaneState, Purpose, RunClass, RunRecord};
 use crate::store::{Guard, Record, now};
 
@@ -226,6 +226,7 @@ pub(super) fn start(
         .args([lane.name.clone(), "--attempt".to_owned(), lane.attempt.to_string(), "--".to_owned()])
         .args(outfit.words)
         // Whichever run this process belongs to, the supervisor is of its own.
+        .without(OF_A_RUN)
         .env(MARK, mark)
         .stdin(lock.into_file())
         .errors(File::create(&log).ok());
@@ -255,6 +256,7 @@ fn prepare(
     {
         return Err(Error::OnlyLooks { purpose: purpose.to_string(), why: "does nothing but look" });
     }
+    let lane = &lane::keep_ports(project, lane)?;
     if lane.looks_apart() {
         lane::open_apart(project, lane)?;
     }

@@ -15,7 +15,7 @@ use super::talk;
 use super::template::Values;
 use super::variables;
 use crate::lane::{self, Project};
-use crate::store::records::AnyLane;
+use crate::store::records::{AnyLane, Ports};
 use crate::store::{make_private, write_atomically};
 
 /// What a run is for.
@@ -104,9 +104,15 @@ pub(super) fn prepare(
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
     env.push(("PROQ_TASK_FILE".to_owned(), task.into()));
-    env.extend(of_task(job));
+    env.extend(of_task(job).into_iter().chain(ports(lane)));
     env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up(&lane.name, attempt).into()));
     Ok(Outfit { words: job.words(&values), env, session })
+}
+
+/// Where servers of the lane are to listen.
+fn ports(lane: &AnyLane) -> Vec<(String, OsString)> {
+    let variables = lane.port.into_iter().flat_map(Ports::variables);
+    variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
 /// What a run of a batch finds of its task.

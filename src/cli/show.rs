@@ -243,6 +243,9 @@ fn print_place(line: &dyn Fn(&str, &str), project: &Project, lane: &AnyLane, vie
         line("branch", &branch(project, lane, view));
         line("base", &format!("{}, from {}", lane.base, lane.start.short()));
     }
+    if let Some(ports) = lane.port {
+        line("ports", &format!("{}-{}", ports.first, ports.last()));
+    }
     for check in &lane.checks {
         line("lands if", &format!("`{check}` succeeds"));
     }

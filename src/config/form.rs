@@ -35,6 +35,8 @@ pub(crate) enum Form {
     Inside,
     /// Names with a folder of the repository each, one on each line.
     Areas,
+    /// The first and the last of some ports; empty for none.
+    Ports,
 }
 
 impl Form {
@@ -56,6 +58,7 @@ impl Form {
             Form::Secret => "an address that begins with https:// or http://".to_owned(),
             Form::Inside => "a folder of the repository, as in docs/tasks".to_owned(),
             Form::Areas => "a list of NAME=FOLDER, each a folder of the repository".to_owned(),
+            Form::Ports => "two ports, as in 20000-31999".to_owned(),
         }
     }
 
@@ -76,6 +79,7 @@ impl Form {
             Form::Secret => value.is_empty() || is_address(value),
             Form::Inside => is_inside(value),
             Form::Areas => value.lines().all(|line| area(line).is_some()),
+            Form::Ports => value.is_empty() || ports(value).is_some(),
         }
     }
 }
@@ -105,6 +109,13 @@ pub(crate) fn nano_dollars(text: &str) -> Option<u64> {
     }
     let part: u64 = format!("{part:0<9}").parse().ok()?;
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
+}
+
+/// The first and the last of some ports, of which there are any, and none that needs more rights than a user has.
+pub(crate) fn ports(text: &str) -> Option<(u16, u16)> {
+    let (from, to) = text.split_once('-')?;
+    let (from, to): (u16, u16) = (from.parse().ok()?, to.parse().ok()?);
+    (1024..=to).contains(&from).then_some((from, to))
 }
 
 /// Whether a value is a path that stays in the repository.

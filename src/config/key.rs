@@ -202,6 +202,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how long one hook may take",
     },
     Key {
+        name: "lane.ports",
+        form: Form::Ports,
+        default: "20000-31999",
+        by_repository: false,
+        about: "from where each lane gets ten ports for servers of its own; empty for none",
+    },
+    Key {
         name: "lane.prefix",
         form: Form::Prefix,
         default: "proq",

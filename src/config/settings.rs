@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::form::{area, nano_dollars, time};
+use super::form::{area, nano_dollars, ports, time};
 use super::{Key, Layers, Notify, Origin, Room};
 
 /// When uncommitted work of a finished agent is committed for it.
@@ -15,6 +15,17 @@ pub(crate) enum Autocommit {
     Always,
     /// Not at all.
     Never,
+}
+
+impl Autocommit {
+    /// The one of this name.
+    fn named(name: &str) -> Autocommit {
+        match name {
+            "always" => Autocommit::Always,
+            "never" => Autocommit::Never,
+            _ => Autocommit::Success,
+        }
+    }
 }
 
 /// What a landing does with uncommitted work of a lane.
@@ -139,6 +150,8 @@ pub(crate) struct Settings {
     pub(crate) events: Room,
     /// `hook.timeout`.
     pub(crate) hook_timeout: Duration,
+    /// `lane.ports`: the first and the last; none when nobody wants any.
+    pub(crate) ports: Option<(u16, u16)>,
     /// `lane.prefix`.
     pub(crate) prefix: String,
     /// `lock.timeout`.
@@ -181,11 +194,7 @@ impl Settings {
         let days = |name: &str| Duration::from_secs(count(name) * 24 * 60 * 60);
         Settings {
             abort_grace: Duration::from_secs(count("agent.abort_grace")),
-            autocommit: match text("agent.autocommit").as_str() {
-                "always" => Autocommit::Always,
-                "never" => Autocommit::Never,
-                _ => Autocommit::Success,
-            },
+            autocommit: Autocommit::named(&text("agent.autocommit")),
             commit_style: text("agent.commit_style"),
             context_stop: limit("agent.context_stop"),
             context_warn: limit("agent.context_warn"),
@@ -209,6 +218,7 @@ impl Settings {
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             events: Room::of(layers),
             hook_timeout: Duration::from_secs(count("hook.timeout")),
+            ports: ports(&text("lane.ports")),
             prefix: text("lane.prefix"),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
             conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),

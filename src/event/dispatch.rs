@@ -257,7 +257,7 @@ impl Sink for Hooks {
                 hook::log(store, &at, line, "not run: git proq approve has not allowed it", "");
                 continue;
             }
-            let ran = hook::run(&hook, &About::event(event, &self.home), self.limit, &|| false);
+            let ran = hook::run(&hook, &About::event(store, event, &self.home), self.limit, &|| false);
             hook::log(store, &at, &hook.called(), &ran.end(), ran.words());
         }
     }

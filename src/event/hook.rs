@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{Command, Event};
 use crate::process::{Heard, Hearing, OF_A_RUN, Start};
-use crate::store::{Store, now};
+use crate::store::records::{AnyLane, Ports};
+use crate::store::{Record, Store, now};
 
 /// So much of what a hook says is kept.
 const WORDS: usize = 64 * 1024;
@@ -54,13 +55,18 @@ pub(crate) struct About {
 
 impl About {
     /// About an event.
-    pub(super) fn event(event: &Event, dir: &Path) -> About {
+    pub(super) fn event(store: &Store, event: &Event, dir: &Path) -> About {
         let mut env = vec![
             ("PROQ_EVENT", event.name.text()),
             ("PROQ_EVENT_N", event.n.to_string()),
             ("PROQ_MESSAGE", event.message.clone()),
         ];
-        env.extend(event.lane.clone().map(|lane| ("PROQ_LANE", lane)));
+        if let Some(lane) = &event.lane {
+            env.push(("PROQ_LANE", lane.clone()));
+            // One that is gone has none.
+            let record = AnyLane::find(&store.layout().lane_record(lane)).ok().flatten();
+            env.extend(record.and_then(|lane| lane.port).into_iter().flat_map(Ports::variables));
+        }
         env.extend(event.state.clone().map(|state| ("PROQ_STATE", state)));
         env.extend(event.other.clone().map(|other| ("PROQ_OTHER", other)));
         About { json: as_json(event), env, dir: dir.to_owned() }

@@ -84,7 +84,7 @@ impl Sink for Local {
             return;
         }
         let at = format!("{} {}", event.n, event.name.text());
-        let about = About::event(event, &self.home);
+        let about = About::event(store, event, &self.home);
         for (what, found) in [("desktop", self.notice(event)), ("sound", self.sound())] {
             let Some(program) = found else {
                 let asked = if what == "sound" {

@@ -27,6 +27,7 @@ impl Project {
         let mut env = vec![("PROQ_LANES", lanes.join(" "))];
         if let [one] = lanes {
             env.push(("PROQ_LANE", one.clone()));
+            env.extend(self.port_variables(one));
         }
         self.ask("pre-merge", about, env)
     }
@@ -37,7 +38,15 @@ impl Project {
     /// As above.
     pub(crate) fn ask_to_remove(&self, lane: &str) -> Result<(), Error> {
         let about = json!({ "event": "pre-remove", "lane": lane });
-        self.ask("pre-remove", about, vec![("PROQ_LANE", lane.to_owned())])
+        let mut env = vec![("PROQ_LANE", lane.to_owned())];
+        env.extend(self.port_variables(lane));
+        self.ask("pre-remove", about, env)
+    }
+
+    /// What names the ports of a lane to a hook, if there is such a lane.
+    fn port_variables(&self, lane: &str) -> Vec<(&'static str, String)> {
+        let ports = self.any_lane(lane).ok().and_then(|lane| lane.port);
+        ports.map(|ports| ports.variables().collect()).unwrap_or_default()
     }
 
     /// Runs the hooks of this name; the first that says no ends it.

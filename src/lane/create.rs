@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::attempts::attempts;
 use super::remove::remove_held;
-use super::{Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place};
+use super::{
+    Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place, ports,
+};
 use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
@@ -391,6 +393,7 @@ impl Steps<'_, '_> {
             auto_merge: asked.auto_merge,
             group: asked.group.clone(),
             batch: asked.batch.clone(),
+            port: ports::choose(project, name),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;

@@ -6,7 +6,7 @@ use super::apart::close_apart;
 use super::create::{choose_name, hold_name, title_of};
 use super::in_place::refuse_in_place;
 use super::remove::file_away;
-use super::{Error, Name, Operation, Project, Why, effective_state};
+use super::{Error, Name, Operation, Project, Why, effective_state, ports};
 use crate::event;
 use crate::fault;
 use crate::git::{Oid, WorktreeList};
@@ -161,7 +161,8 @@ fn record(project: &Project, name: &Name, plan: &LookPlan<'_>) -> AnyLane {
     let place = Place::Look(Look { purpose: asked.purpose, apart });
     let lane = LaneRecord::new(name.as_str(), place, path, plan.view.at.clone(), plan.view.start);
     let title = title_of(asked.prompt).unwrap_or_else(|| name.to_string());
-    LaneRecord { title, agent: Some(asked.agent.clone()), ..lane }
+    let port = ports::choose(project, name.as_str());
+    LaneRecord { title, agent: Some(asked.agent.clone()), port, ..lane }
 }
 
 /// What it is, in a sentence.

@@ -11,8 +11,8 @@ use super::search::{Colour, is_moot};
 use super::slot::Slot;
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::process::{Ended, Start, Watched};
-use crate::store::records::SlotRecord;
+use crate::process::{Ended, OF_A_RUN, Start, Watched};
+use crate::store::records::{Ports, SlotRecord};
 use crate::store::{self, Record};
 
 /// How often those at work are looked at.
@@ -191,12 +191,16 @@ impl Round<'_> {
         let layout = project.store.layout();
         let log = add_to(&layout.slot_log(slot.number), &format!("$ {line}"))?;
         let second = log.try_clone().map_err(store::Error::io("open", &layout.slot_log(slot.number)))?;
-        let start = Start::new(Path::new("sh"), &slot.place.dir)
+        let mut start = Start::new(Path::new("sh"), &slot.place.dir)
             .args(["-c", line.as_str()])
+            .without(OF_A_RUN)
             .env("PROQ_VERIFY", "1")
             .env("PROQ_LANES", task.lanes.join(" "))
             .env("PROQ_BASE", &task.onto)
             .output(log, second);
+        for (name, value) in slot.ports.into_iter().flat_map(Ports::variables) {
+            start = start.env(name, value);
+        }
         let (limit, grace) = (project.settings.verify_timeout, project.settings.stop_grace);
         let watched = start.spawn_limited(limit, grace)?;
         // Should this process be killed, the next landing ends what it finds there.

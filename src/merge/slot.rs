@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use super::Error;
 use crate::git::Oid;
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::process::{end_group, is_same};
-use crate::store::records::SlotRecord;
+use crate::store::records::{Ports, SlotRecord};
 use crate::store::{self, Guard, LockName, Record, make_private, remove_tree};
 
 /// What says whose folder it is, and keeps it out of backups.
@@ -34,6 +34,8 @@ pub(super) struct Slot {
     pub(super) number: usize,
     /// The worktree.
     pub(super) place: Place,
+    /// Where servers that are started there are to listen.
+    pub(super) ports: Option<Ports>,
 }
 
 impl Slot {
@@ -46,7 +48,7 @@ impl Slot {
         {
             end_group(last.pid, GRACE);
         }
-        Ok(Slot { number, place })
+        Ok(Slot { number, place, ports: lane::ports_beside(project, number) })
     }
 }
 

@@ -35,6 +35,7 @@ fn every_setting_is_listed_with_its_meaning() {
     event.keep                4                                                                       how many full files of the event log are kept beside the one that grows
     event.rotate              8192                                                                    how big a file of the event log may get
     hook.timeout              60                                                                      how long one hook may take
+    lane.ports                20000-31999                                                             from where each lane gets ten ports for servers of its own; empty for none
     lane.prefix               proq                                                                    lanes' branches are named PREFIX/NAME
     lock.timeout              30                                                                      how long a command waits for another one before it gives up
     merge.conflict_agent                                                                              who is sent at each conflict of a landing; one that a repository names needs git proq approve
@@ -210,11 +211,6 @@ fn files_that_are_wrong_are_named() {
     hint: take it out of that file; to set it for yourself: git config proq.trash.keep VALUE
     --- code 1
     ");
-    sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
-    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
-    --- stderr
-    warning: unknown setting merge.novel (from [ROOT]/repo/proq.toml)
-    no lanes yet
     // What is in history stays there, so how much of it nobody has asked for is not for a clone to say.
     sandbox.write("proq.toml", "[agent]\nautocommit_limit = 0\n");
     insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
@@ -223,6 +219,11 @@ fn files_that_are_wrong_are_named() {
     hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitlimit VALUE
     --- code 1
     ");
+    sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r#"
+    --- stderr
+    warning: unknown setting merge.novel (from [ROOT]/repo/proq.toml)
+    no lanes yet
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);

@@ -86,6 +86,7 @@ mod plan_roadmap;
 mod plan_stories;
 mod plan_to_report;
 mod preview;
+mod ports;
 mod preview_by_hand;
 mod preview_edges;
 mod preview_identity;

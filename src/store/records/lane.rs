@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::InBatch;
+use super::{InBatch, Ports};
 use crate::git::Oid;
 use crate::store::{Moment, Record, now};
 
@@ -309,6 +309,9 @@ pub(crate) struct LaneRecord<P = Tree> {
     /// Its place in a batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<InBatch>,
+    /// The ports that it has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) port: Option<Ports>,
 }
 
 impl<P: Serialize + DeserializeOwned> Record for LaneRecord<P> {
@@ -340,6 +343,7 @@ impl<P> LaneRecord<P> {
             landed: None,
             refused: None,
             batch: None,
+            port: None,
         }
     }
 
@@ -372,6 +376,7 @@ impl<P> LaneRecord<P> {
             landed: self.landed,
             refused: self.refused,
             batch: self.batch,
+            port: self.port,
         }
     }
 

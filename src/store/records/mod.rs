@@ -12,6 +12,7 @@ mod lane;
 mod message;
 mod overseer;
 mod packet;
+mod ports;
 mod preview;
 mod report;
 mod resolve;
@@ -34,6 +35,7 @@ pub(crate) use message::{MessageRecord, ToldRecord};
 pub(crate) use overseer::OverseerRecord;
 pub(crate) use packet::{Judgement, LastReview, PacketRecord, Part, Review, StepRecord, Stint};
 pub(crate) use preview::PreviewRecord;
+pub(crate) use ports::{COUNT as PORT_COUNT, Ports};
 pub(crate) use report::ReportRecord;
 pub(crate) use resolve::{ResolvePath, ResolveRecord};
 pub(crate) use run::{

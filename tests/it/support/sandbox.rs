@@ -204,10 +204,12 @@ impl Sandbox {
         Output { stdout: self.plain(&out.stdout), stderr: self.plain(&out.stderr), code }
     }
 
-    /// Output with the sandbox's own path and the ids that hold a process number replaced.
+    /// Output with the sandbox's own path and the ids that hold a process number replaced. Which ports a lane has goes by what
+    /// is free, so the line that says so is left out, of what is shown and of records.
     pub fn plain(&self, bytes: &[u8]) -> String {
         let text = String::from_utf8_lossy(bytes).replace(&self.root().display().to_string(), "[ROOT]");
-        without_ids(&text)
+        let is_stable = |line: &&str| !line.starts_with("ports      ") && !line.starts_with("port = ");
+        without_ids(&text.split_inclusive('\n').filter(is_stable).collect::<String>())
     }
 
     /// Runs git in the main checkout and insists on success.
