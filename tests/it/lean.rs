@@ -90,6 +90,34 @@ fn twenty_supervisors_are_small_while_their_agents_are_silent_also_after_they_ha
 }
 
 #[test]
+fn a_supervisor_of_an_agent_that_talks_keeps_nothing_of_it() {
+    let line = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"word"}]}}"#;
+    let sandbox = with_claude(&format!(
+        "begin; read -r _ < \"$ROOT/go\"; i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); echo '{line}'; done
+        echo > \"$ROOT/up\"; echo new > n; well"
+    ));
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
+    let pid = supervisor(&sandbox, "x");
+    sandbox.tell("go");
+    // Code that it reads with is in a file, and the system's to bring and to take; what is in no file is its own.
+    let most = std::thread::scope(|scope| {
+        let told = scope.spawn(|| sandbox.hear("up"));
+        let mut most = 0;
+        while !told.is_finished() {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+            most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap());
+            std::thread::yield_now();
+        }
+        most
+    });
+    assert!(most > 0 && most <= MOST.1, "{most} kB, of {}", MOST.1);
+    assert!(sandbox.proq(&["wait", "x"]).ok().contains(": done"));
+}
+
+#[test]
 fn a_supervisor_sleeps_while_it_is_checked_whether_the_task_had_been_done_before() {
     let sandbox = Sandbox::new();
     sandbox.pipe("up");
