@@ -15,6 +15,7 @@ mod gate;
 mod installed;
 mod job;
 mod launch;
+mod launcher;
 mod limits;
 mod live;
 mod order;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::catalogue;
+use super::launcher::Launcher;
 use super::limits::Limits;
 use super::outfit::desk;
 use super::stream::{Cost, Dialect, Prices, Progress, SessionTotals, Summary};
@@ -37,14 +38,12 @@ pub(super) struct Order {
     pub(super) stint: Option<Stint>,
     /// Whether what it leaves running outside of its group is left alone.
     pub(super) keeps_strays: bool,
-    /// Whether the protocol is spoken with it, by a process in between.
-    pub(super) speaks: bool,
+    /// How it is started.
+    pub(super) launcher: Launcher,
     /// Whether it can be told more in the same session.
     pub(super) can_be_sent_to: bool,
     /// Whether it may be brought back to where it began, and tried again.
     pub(super) may_try_again: bool,
-    /// Whether it is in a window, in front of a person.
-    pub(super) in_window: bool,
     /// Whether it is for a task of a batch, which has its own way with failures.
     pub(super) of_batch: bool,
     /// The conversation that it belongs to.
@@ -93,10 +92,9 @@ impl Order {
             resolves: run.resolves,
             stint: run.stint.clone(),
             keeps_strays: run.keeps_strays,
-            speaks: dialect == Dialect::Acp,
+            launcher: Launcher::of(&run, dialect),
             can_be_sent_to,
             may_try_again,
-            in_window: run.interactive,
             of_batch: run.batch.is_some(),
             talk: run.talk(),
             taken: Cell::default(),

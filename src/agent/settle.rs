@@ -6,6 +6,7 @@ use std::process::ExitStatus;
 use super::Error;
 use super::answer::{self, Kept};
 use super::follow_up::FollowUp;
+use super::launcher::Launcher;
 use super::limits::Cause;
 use super::order::Order;
 use super::packet::is_iteration;
@@ -298,7 +299,7 @@ impl Settle<'_> {
     /// Whether a person's session came to its end after all was done in it.
     fn was_at_rest(&self, lane: &LaneRecord) -> Result<bool, Error> {
         let ended = matches!(self.ended.cause, Some(Cause::Asked | Cause::Closed | Cause::Time));
-        let idle = ended && self.order.in_window && lane::is_idle(self.project, lane);
+        let idle = ended && self.order.launcher == Launcher::Window && lane::is_idle(self.project, lane);
         Ok(idle && lane::has_work(self.project, lane, None)?)
     }
 }

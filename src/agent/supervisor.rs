@@ -19,7 +19,6 @@ use super::follow_up::FollowUp;
 use super::launch::{self, STARTED};
 use super::order::Order;
 use super::outfit::new_session;
-use super::pane;
 use super::settle::{Settle, Verdict};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
@@ -253,10 +252,7 @@ impl Supervisor<'_> {
             Ok(())
         };
         let wishes = &mut self.wishes;
-        match order.in_window {
-            true => self.runtime.block_on(pane::run(&watch, wishes, started)),
-            false => self.runtime.block_on(watch.run(wishes, started)),
-        }
+        self.runtime.block_on(order.launcher.run(&watch, wishes, started))
     }
 
     /// What comes after a run, by what came of it. The verdict says so too.

@@ -19,7 +19,7 @@ use super::tail::Tail;
 use super::wishes::Wishes;
 use crate::event;
 use crate::lane::{self, Project};
-use crate::process::{self, Spawned, Start};
+use crate::process::{self, Spawned};
 use crate::store::records::{Account, AnyLane, RunRecord};
 use crate::store::{LockName, Record, write_atomically};
 
@@ -306,7 +306,6 @@ impl Watch<'_> {
     fn start(&self) -> Result<(Spawned, Option<PipeWriter>), Error> {
         let (name, order) = (&self.lane.name, self.order);
         let layout = self.project.store.layout();
-        let (program, args) = order.words.split_first().ok_or(Error::NoCommand)?;
         let open = |path: &PathBuf| {
             let opened = File::options().append(true).create(true).open(path);
             opened.map_err(lane::Error::io("write", path))
@@ -319,15 +318,7 @@ impl Watch<'_> {
         };
         let fence = Fence::prepare(self.project, self.lane, self.attempt, &order.dir, self.exe)?;
         let (variable, hooks) = fence.env();
-        let start = match order.speaks {
-            false => Start::new(program.as_ref(), &order.dir).args(args),
-            true => Start::new(self.exe, &order.dir)
-                .args(["_acp", "--lane", name.as_str(), "--attempt"])
-                .args([self.attempt.to_string(), "--".to_owned()])
-                .args(order.words.iter().cloned()),
-        };
-        let start = start.env(variable, hooks);
-        let mut start = start.output(log, apart);
+        let mut start = order.launcher.command(self)?.env(variable, hooks).output(log, apart);
         for (key, value) in &order.env {
             start = start.env(key, value);
         }
@@ -335,7 +326,7 @@ impl Watch<'_> {
         if let Some(file) = &order.stdin {
             start = start.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
         }
-        let (start, leash) = if order.speaks { start.leashed()? } else { (start, None) };
+        let (start, leash) = order.launcher.leash(start)?;
         let alive = self.project.store.locks().take(&LockName::Alive(name.clone()))?;
         // Inherited on purpose: as long as one of the agent's processes keeps it open, the run is not over. This process
         // has one thread, so nothing else can be started while the flag is off.
@@ -347,11 +338,7 @@ impl Watch<'_> {
 
     /// TERM, a time of grace, KILL; a wish ends the grace.
     async fn stop(&self, child: &mut Spawned, group: u32, wishes: &mut Wishes) -> ExitStatus {
-        match self.order.speaks {
-            // It asks the agent to end its turn, which a signal would not; the agent's own end is its business.
-            true => drop(process::signal_process(group)),
-            false => process::ask_group(group),
-        }
+        self.order.launcher.ask_to_end(group);
         let status = tokio::select! {
             status = child.wait() => status,
             () = self.patience(wishes) => {
