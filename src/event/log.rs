@@ -99,6 +99,18 @@ impl Name {
     }
 }
 
+/// How sure it is that a run did something outside of its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Certainty {
+    /// It did.
+    Certain,
+    /// What it wrote speaks of it.
+    Likely,
+    /// It was there at the time.
+    Possible,
+}
+
 /// One line of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Event {
@@ -118,6 +130,9 @@ pub(crate) struct Event {
     /// The other lane, where it is about two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) other: Option<String>,
+    /// How sure it is, where that has to be said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) certainty: Option<Certainty>,
     /// The paths it is about, the first of them where there are very many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) paths: Vec<RepoPath>,
@@ -139,6 +154,7 @@ impl Event {
             lane: None,
             state: None,
             other: None,
+            certainty: None,
             paths: Vec::new(),
             message,
             no_hooks: no_hooks(),

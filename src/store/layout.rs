@@ -348,6 +348,11 @@ impl Layout {
         fence.join("fence.toml")
     }
 
+    /// What other worktrees were like when the run began.
+    pub(crate) fn fence_sight(fence: &Path) -> PathBuf {
+        fence.join("sight.toml")
+    }
+
     /// Made once it was told that the run moved HEAD in this other worktree.
     pub(crate) fn fence_told(fence: &Path, tree: &str) -> PathBuf {
         fence.join(format!("told-{tree}"))

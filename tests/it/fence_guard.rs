@@ -261,7 +261,7 @@ fn what_changes_in_a_lane_whose_own_agent_is_at_work_says_nothing() {
 }
 
 #[test]
-fn a_file_that_an_agent_names_and_that_changed_is_told_and_no_other() {
+fn a_file_that_an_agent_names_and_that_changed_is_told_apart_from_others() {
     let sandbox = Sandbox::new();
     sandbox.sh("for f in named users old gone; do echo 1 > $f; done; echo ignored > .gitignore");
     sandbox.commit_all("files");
@@ -279,9 +279,12 @@ fn a_file_that_an_agent_names_and_that_changed_is_told_and_no_other() {
         told,
         [
             format!("{begin} the main checkout: gone, named; {unknown}"),
-            format!("{begin} lane 'other': o.txt; {unknown}")
+            format!("{begin} lane 'other': o.txt; {unknown}"),
+            "while the agent of lane 'x' ran, these changed in the main checkout: users; that may have been you: nothing says who it was".to_owned(),
         ]
     );
+    let sure: Vec<&str> = all.iter().map(|e| e["certainty"].as_str().unwrap()).collect();
+    assert_eq!(sure, ["likely", "likely", "possible"]);
     assert_eq!(all[0]["paths"], serde_json::json!(["gone", "named"]));
     assert_eq!((&all[1]["other"], &all[1]["paths"]), (&"other".into(), &serde_json::json!(["o.txt"])));
 }

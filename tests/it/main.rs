@@ -107,6 +107,7 @@ mod runs;
 mod scope;
 mod show;
 mod snap;
+mod sight;
 mod snap_keep;
 mod snapshot_setups;
 mod snapshots;

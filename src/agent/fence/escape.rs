@@ -1,10 +1,10 @@
 //! Owns noticing that a run changed something outside of its lane, and saying no more than is known of it.
 //!
-//! People edit and commit in the main checkout while agents run, so that something changed there says nothing. Two things
-//! do: git was at work in another worktree with this run's hooks, which is certain; or a file changed during the run whose
-//! absolute path stands in what the run wrote, which is likely.
+//! People edit and commit in the main checkout while agents run, so that something changed there says little (see `sight.rs`). Two
+//! things say more: git was at work in another worktree with this run's hooks, which is certain; or a file changed during the run
+//! whose absolute path stands in what the run wrote, which is likely.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use super::guard::Update;
 use super::hook::Hook;
 use super::said::each_line;
-use crate::event::{Event, Name};
+use crate::event::{Certainty, Event, Name};
 use crate::git::{self, RepoPath};
 use crate::lane::{self, Project};
 use crate::note::Listener;
@@ -28,14 +28,17 @@ const ENDS: &[u8] = b"\"'`\\,;:|&<>()[]{}=*?#$";
 const MOST: usize = 1000;
 
 /// A worktree that is not the run's own.
-struct Elsewhere {
+pub(super) struct Elsewhere {
     /// The lane; none is the main checkout.
-    lane: Option<String>,
-    top: PathBuf,
+    pub(super) lane: Option<String>,
+    pub(super) top: PathBuf,
 }
 
+/// What was told of each place, by its lane.
+pub(super) type Told = BTreeMap<Option<String>, BTreeSet<RepoPath>>;
+
 impl Elsewhere {
-    fn called(&self) -> String {
+    pub(super) fn called(&self) -> String {
         self.lane.as_ref().map_or_else(|| "the main checkout".to_owned(), |lane| format!("lane '{lane}'"))
     }
 }
@@ -61,7 +64,7 @@ pub(super) fn tell_of_head(dir: &Path, hook: &Hook<'_>, input: &[u8]) {
     }
     let lane = &hook.record.lane;
     let message = format!("the agent of lane '{lane}' ran git in {}, which wrote HEAD there", there.called());
-    tell(&project, lane, &there, message, Vec::new());
+    tell(&project, lane, &there, message, Vec::new(), Certainty::Certain);
 }
 
 fn place_of(project: &Project, git_dir: &Path) -> Option<Elsewhere> {
@@ -76,8 +79,9 @@ fn place_of(project: &Project, git_dir: &Path) -> Option<Elsewhere> {
 
 /// Tells of files in the main checkout, and in lanes in which nothing runs, that changed during a run and that what the run
 /// wrote names by their absolute paths. The fence's own record is as old as the run.
-pub(super) fn tell_of_files(project: &Project, lane: &AnyLane, attempt: u32, fence: &Path) {
-    let Ok(began) = Layout::fence_record(fence).metadata() else { return };
+pub(super) fn tell_of_files(project: &Project, lane: &AnyLane, attempt: u32, fence: &Path) -> Told {
+    let mut told = Told::new();
+    let Ok(began) = Layout::fence_record(fence).metadata() else { return told };
     let log = project.store.layout().run_log(&lane.name, attempt);
     let places = elsewhere(project, lane);
     let named = named_in(&log, &places, &project.lanes_dir());
@@ -97,9 +101,11 @@ pub(super) fn tell_of_files(project: &Project, lane: &AnyLane, attempt: u32, fen
                 there.called(),
                 git::names(&paths)
             );
-            tell(project, &lane.name, &there, message, paths);
+            told.entry(there.lane.clone()).or_default().extend(paths.iter().cloned());
+            tell(project, &lane.name, &there, message, paths, Certainty::Likely);
         }
     }
+    told
 }
 
 fn elsewhere(project: &Project, lane: &AnyLane) -> Vec<Elsewhere> {
@@ -119,7 +125,7 @@ fn elsewhere(project: &Project, lane: &AnyLane) -> Vec<Elsewhere> {
 }
 
 /// Whether a file, or for one that is gone its folder, is younger than the run.
-fn changed_since(path: &Path, began: &std::fs::Metadata) -> bool {
+pub(super) fn changed_since(path: &Path, began: &std::fs::Metadata) -> bool {
     let there = path.symlink_metadata().or_else(|_| path.parent().unwrap_or(path).symlink_metadata());
     there.is_ok_and(|meta| {
         (meta.ctime(), meta.ctime_nsec()) >= (began.mtime(), began.mtime_nsec()) && !meta.is_dir()
@@ -195,11 +201,19 @@ fn find(text: &[u8], what: &[u8]) -> Option<usize> {
     None
 }
 
-fn tell(project: &Project, lane: &str, there: &Elsewhere, message: String, paths: Vec<RepoPath>) {
+pub(super) fn tell(
+    project: &Project,
+    lane: &str,
+    there: &Elsewhere,
+    message: String,
+    paths: Vec<RepoPath>,
+    certainty: Certainty,
+) {
     let mut event = Event::now(Name::LaneEscape, message);
     event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
     event.lane = Some(lane.to_owned());
     event.other.clone_from(&there.lane);
+    event.certainty = Some(certainty);
     event.paths = paths.into_iter().take(MOST / 10).collect();
     project.tell_event(event);
 }

@@ -8,6 +8,7 @@ mod guard;
 mod hook;
 mod said;
 mod shims;
+mod sight;
 mod stash;
 
 use std::ffi::OsString;
@@ -56,6 +57,8 @@ impl Fence {
             own_hooks,
             stash: project.repo.stash_entries(),
         };
+        // Before the fence's own record, which is as old as the run.
+        sight::note(project, lane, &fence.dir);
         record.save(&Layout::fence_record(&fence.dir))?;
         shims::write(&fence.dir, exe, &record.own_hooks)?;
         Ok(fence)
@@ -71,7 +74,8 @@ impl Fence {
     /// known, keeps what it took off the stash, and takes the folder away.
     pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) {
         let dir = project.store.layout().fence(&lane.name, attempt);
-        escape::tell_of_files(project, lane, attempt, &dir);
+        let told = escape::tell_of_files(project, lane, attempt, &dir);
+        sight::tell_of_changes(project, lane, &dir, &told);
         stash::keep_dropped(project, lane, attempt, &dir);
         if let Err(e) = remove_tree(&dir) {
             project.listener.warn(e.to_string());

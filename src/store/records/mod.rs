@@ -17,6 +17,7 @@ mod preview;
 mod report;
 mod resolve;
 mod run;
+mod sight;
 mod snap;
 mod step;
 mod trash;
@@ -34,13 +35,14 @@ pub use lane::{LaneState, Purpose, Strategy};
 pub(crate) use message::{MessageRecord, ToldRecord};
 pub(crate) use overseer::OverseerRecord;
 pub(crate) use packet::{Judgement, LastReview, PacketRecord, Part, Review, StepRecord, Stint};
-pub(crate) use preview::PreviewRecord;
 pub(crate) use ports::{COUNT as PORT_COUNT, Ports};
+pub(crate) use preview::PreviewRecord;
 pub(crate) use report::ReportRecord;
 pub(crate) use resolve::{ResolvePath, ResolveRecord};
 pub(crate) use run::{
     Account, Cost, RunClass, RunLimits, RunRecord, SessionTotals, Supervisor, Tokens, Window,
 };
+pub(crate) use sight::{FileSeen, LaneSeen, PlaceSeen, SightRecord};
 pub(crate) use snap::SnapRecord;
 pub(crate) use step::Step;
 pub(crate) use trash::TrashRecord;
