@@ -1,0 +1,123 @@
+//! Owns the tests of hooks that a manager of hooks has laid out: they run in lanes as in the main checkout.
+
+use super::support::Sandbox;
+
+/// What lefthook installs for each hook, but for the many places in which it looks for itself beside `PATH`.
+const LEFTHOOK: &str = r#"#!/bin/sh
+
+if [ "$LEFTHOOK_VERBOSE" = "1" -o "$LEFTHOOK_VERBOSE" = "true" ]; then
+  set -x
+fi
+
+if [ "$LEFTHOOK" = "0" ]; then
+  exit 0
+fi
+
+call_lefthook()
+{
+  if test -n "$LEFTHOOK_BIN"
+  then
+    "$LEFTHOOK_BIN" "$@"
+  elif lefthook -h >/dev/null 2>&1
+  then
+    lefthook "$@"
+  else
+    echo "Can't find lefthook in PATH"
+    exit 1
+  fi
+}
+
+call_lefthook run "NAME" "$@"
+"#;
+
+/// Stands in for the program: it keeps what is unstaged on the stash while a commit is checked, as the real one does, and looks at
+/// where hooks are, into which the real one writes when its configuration has changed.
+const LEFTHOOK_PROGRAM: &str = r#"
+    [ "$1" = -h ] && exit
+    name=$2; shift 2
+    echo "$name in $(pwd): staged $(git diff --cached --name-only | tr '\n' ' ')hooks $(git rev-parse --path-format=absolute --git-path hooks)" >> "$ROOT/ran"
+    case $name in
+    pre-commit)
+        git stash store -q -m 'lefthook auto backup' "$(git stash create)"
+        git stash drop -q
+        test ! -e refuse ;;
+    commit-msg) echo trailer >> "$1" ;;
+    esac"#;
+
+#[test]
+fn hooks_of_lefthook_run_in_lanes_and_may_use_the_stash() {
+    let sandbox = Sandbox::new();
+    sandbox.program("lefthook", LEFTHOOK_PROGRAM);
+    for name in ["pre-commit", "commit-msg"] {
+        sandbox.write(&format!(".git/hooks/{name}"), &LEFTHOOK.replace("NAME", name));
+    }
+    sandbox.sh("chmod +x .git/hooks/*");
+    let script = "echo one > one; echo more >> a.txt; git add one; git commit -qm one
+        touch refuse; if git commit -qam two; then echo not refused; fi; rm refuse; git checkout -q HEAD a.txt; git stash list";
+    sandbox.lane_with("x", script);
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "one trailer");
+    assert_eq!(sandbox.proq(&["logs", "x"]).ok(), "");
+    let ran = sandbox.plain(&std::fs::read(sandbox.root().join("ran")).unwrap());
+    let lane = "in [ROOT]/repo/.proq-worktrees/x";
+    let own = "hooks [ROOT]/repo/.git/hooks";
+    assert_eq!(
+        ran,
+        format!(
+            "pre-commit {lane}: staged one {own}\ncommit-msg {lane}: staged one {own}\npre-commit {lane}: staged a.txt {own}\n"
+        )
+    );
+    // Where it is not installed, it says what it says anywhere.
+    std::fs::remove_file(sandbox.root().join("bin/lefthook")).unwrap();
+    sandbox.lane_with("y", "if git commit -q --allow-empty -m never; then exit 1; fi");
+    assert!(sandbox.proq(&["logs", "y"]).ok().contains("Can't find lefthook in PATH"));
+}
+
+/// What husky lays out beside its folder of scripts, and `h` in it.
+const HUSKY: &str = r#"mkdir -p .husky/_; cd .husky/_; echo '*' > .gitignore
+    printf '#!/usr/bin/env sh\n. "$(dirname "$0")/h"' > pre-commit; cp pre-commit commit-msg; cp pre-commit pre-push
+    chmod +x pre-commit commit-msg pre-push; cat > h <<'END'
+#!/usr/bin/env sh
+[ "$HUSKY" = "2" ] && set -x
+n=$(basename "$0")
+s=$(dirname "$(dirname "$0")")/$n
+
+[ ! -f "$s" ] && exit 0
+
+i="${XDG_CONFIG_HOME:-$HOME/.config}/husky/init.sh"
+[ -f "$i" ] && . "$i"
+
+[ "${HUSKY-}" = "0" ] && exit 0
+
+export PATH="node_modules/.bin:$PATH"
+sh -e "$s" "$@"
+c=$?
+
+[ $c != 0 ] && echo "husky - $n script failed (code $c)"
+[ $c = 127 ] && echo "husky - command not found in PATH=$PATH"
+exit $c
+END
+"#;
+
+#[test]
+fn scripts_of_husky_run_in_a_lane_that_has_its_folder() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".husky/pre-commit", "lint\n");
+    sandbox.write(".husky/commit-msg", "echo trailer >> \"$1\"\n");
+    sandbox.write(".gitignore", "node_modules\n");
+    sandbox.commit_all("husky");
+    sandbox.sh(HUSKY);
+    sandbox.git(&["config", "core.hooksPath", ".husky/_"]);
+    // `npm install` in the lane lays the folder out there; the script that counts is the lane's.
+    let script = format!(
+        "({HUSKY})\nmkdir -p node_modules/.bin; printf '#!/bin/sh\\necho linted in $(pwd) >> \"$ROOT/ran\"; test ! -e refuse\\n' > node_modules/.bin/lint
+        chmod +x node_modules/.bin/lint; echo one > one; git add one; git commit -qm one
+        touch refuse; if git commit -q --allow-empty -m two; then echo not refused; fi; rm refuse
+        echo 'lint; lint' > .husky/pre-commit; git commit -qam three"
+    );
+    sandbox.lane_with("x", &script);
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main..proq/x"]), "three trailer\none trailer");
+    let ran = sandbox.plain(&std::fs::read(sandbox.root().join("ran")).unwrap());
+    assert_eq!(ran, "linted in [ROOT]/repo/.proq-worktrees/x\n".repeat(4));
+    assert!(sandbox.proq(&["logs", "x"]).ok().contains("husky - pre-commit script failed (code 1)"));
+    assert!(!sandbox.proq(&["logs", "x"]).ok().contains("not refused"));
+}
