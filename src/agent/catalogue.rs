@@ -118,7 +118,7 @@ fn read_all(all: &Table, path: &Path) -> Result<BTreeMap<String, Profile>, Error
         if let Some((key, why)) = profile.fault() {
             return Err(wrong(path, format!("{TABLE}.{name}.{key}"), why));
         }
-        out.insert(name.clone(), profile);
+        out.insert(name.clone(), profile.without_what_cannot_be());
     }
     Ok(out)
 }

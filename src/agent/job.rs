@@ -267,6 +267,11 @@ impl Job {
         self.own.is_none() && !self.in_window && self.profile.prompt == Delivery::Stdin
     }
 
+    /// Whether more prompts may follow that one while it runs.
+    pub(super) fn prompts_follow(&self) -> bool {
+        self.prompt_on_stdin() && self.profile.is_fed()
+    }
+
     /// What it says itself about placeholders: model, turns, and the session to go on in.
     pub(super) fn values(&self) -> Values {
         let mut values = Values::default();

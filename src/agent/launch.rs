@@ -307,6 +307,7 @@ fn record_of(
         agent: job.agent.clone(),
         command: outfit.words.iter().map(|w| w.to_string_lossy().chars().take(400).collect()).collect(),
         prompt_on_stdin: job.prompt_on_stdin(),
+        prompts_follow: job.prompts_follow(),
         dialect: (!job.in_window).then(|| job.dialect().to_string()),
         permission: job.level(),
         model: job.model.clone(),

@@ -16,6 +16,8 @@ use crate::store::records::RunRecord;
 pub(super) enum Launcher {
     /// As a process of its own, whose output is the run's log.
     Pipe,
+    /// The same, with its input held open: it takes one prompt after the other.
+    Fed,
     /// The same, with a client of the Agent Client Protocol in between.
     Protocol,
     /// In a window of tmux, in front of a person.
@@ -28,6 +30,7 @@ impl Launcher {
         match (run.interactive, dialect) {
             (true, _) => Launcher::Window,
             (false, Dialect::Acp) => Launcher::Protocol,
+            (false, _) if run.prompts_follow => Launcher::Fed,
             (false, _) => Launcher::Pipe,
         }
     }
@@ -44,7 +47,7 @@ impl Launcher {
         started: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<Ended, Error> {
         match self {
-            Launcher::Pipe | Launcher::Protocol => watch.run(wishes, started).await,
+            Launcher::Pipe | Launcher::Fed | Launcher::Protocol => watch.run(wishes, started).await,
             Launcher::Window => pane::run(watch, wishes, started).await,
         }
     }
@@ -57,7 +60,9 @@ impl Launcher {
         let order = watch.order;
         let (program, args) = order.words.split_first().ok_or(Error::NoCommand)?;
         Ok(match self {
-            Launcher::Pipe | Launcher::Window => Start::new(program.as_ref(), &order.dir).args(args),
+            Launcher::Pipe | Launcher::Fed | Launcher::Window => {
+                Start::new(program.as_ref(), &order.dir).args(args)
+            }
             Launcher::Protocol => Start::new(watch.exe, &order.dir)
                 .args(["_acp", "--lane", watch.lane.name.as_str(), "--attempt"])
                 .args([watch.attempt.to_string(), "--".to_owned()])
@@ -65,21 +70,21 @@ impl Launcher {
         })
     }
 
-    /// What it reads, where that is how it knows that it is watched: for as long as what is returned is there.
+    /// What it reads, where that is how it is told more, or knows that it is watched: for as long as what is returned is there.
     ///
     /// # Errors
     /// When there is no pipe to be had.
     pub(super) fn leash(self, start: Start) -> Result<(Start, Option<PipeWriter>), Error> {
         match self {
             Launcher::Pipe | Launcher::Window => Ok((start, None)),
-            Launcher::Protocol => Ok(start.leashed()?),
+            Launcher::Fed | Launcher::Protocol => Ok(start.leashed()?),
         }
     }
 
     /// Asks the agent to end. A client asks it to end its turn, which a signal would not; the agent's own end is its business.
     pub(super) fn ask_to_end(self, group: u32) {
         match self {
-            Launcher::Pipe | Launcher::Window => process::ask_group(group),
+            Launcher::Pipe | Launcher::Fed | Launcher::Window => process::ask_group(group),
             Launcher::Protocol => drop(process::signal_process(group)),
         }
     }

@@ -17,6 +17,12 @@ const LONGEST_ARGUMENT: usize = 120 * 1024;
 /// The group of arguments that the permission level stands for.
 const PERMISSION: &str = "permission";
 
+/// The group of arguments that gives it hooks which the user has to want.
+const HOOKS: &str = "hooks";
+
+/// The group of arguments that has it read one prompt after the other.
+const TWO_WAY: &str = "two_way";
+
 /// How one kind of agent is started. Arguments, variables and files may hold placeholders (`template::NAMES`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -194,7 +200,7 @@ pub(crate) struct Capabilities {
     pub(crate) hooks: bool,
     /// One of those hooks can send it back to work.
     pub(crate) stop_gate: bool,
-    /// It takes more prompts while it is at work.
+    /// It takes more prompts while it is at work: by the protocol, or on its standard input with `options.two_way`.
     pub(crate) two_way: bool,
     /// It takes the lane's rules apart from the prompt.
     pub(crate) reads_system_prompt: bool,
@@ -247,6 +253,20 @@ impl Profile {
     /// Whether it can go on in an earlier session, and be told more.
     pub(crate) fn goes_on(&self) -> bool {
         !self.args.resume.is_empty() || self.prompt == Delivery::Protocol
+    }
+
+    /// Whether it reads one prompt after the other on its standard input, for as long as that is open.
+    pub(super) fn is_fed(&self) -> bool {
+        self.capabilities.two_way && self.prompt == Delivery::Stdin
+    }
+
+    /// The same without what its own templates cannot do.
+    pub(super) fn without_what_cannot_be(mut self) -> Profile {
+        let can_be_fed =
+            self.prompt == Delivery::Stdin && self.dialect == Dialect::Claude && self.takes(TWO_WAY);
+        self.capabilities.two_way &= can_be_fed || self.prompt == Delivery::Protocol;
+        self.capabilities.stop_gate &= self.capabilities.hooks;
+        self
     }
 
     /// Whether the user has to say with which command it is started.
@@ -316,6 +336,9 @@ impl Profile {
     fn group(&self, name: &str, level: Permission) -> &[String] {
         if name == PERMISSION {
             return self.permission.of(level).map_or(&[], |level| &level.args);
+        }
+        if (name == TWO_WAY && !self.is_fed()) || (name == HOOKS && !self.capabilities.hooks) {
+            return &[];
         }
         self.options.get(name).map_or(&[], Vec::as_slice)
     }

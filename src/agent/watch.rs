@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::Error;
+use super::feed::Feed;
 use super::fence::Fence;
+use super::launcher::Launcher;
 use super::limits::{Cause, Clock, Limits};
 use super::live::Live;
 use super::order::{self, Order, spent};
@@ -64,6 +66,7 @@ struct Hearing {
     reader: Reader,
     clock: Clock,
     live: Live,
+    feed: Feed,
     events: Vec<Event>,
     /// The session's id, until it is on record.
     session: Option<String>,
@@ -95,9 +98,13 @@ impl Watch<'_> {
         started: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<Ended, Error> {
         // As long as the other end is open, the protocol's client knows that it is watched.
-        let (mut child, _leash) = self.start()?;
+        let (mut child, mut leash) = self.start()?;
         let group = child.id().unwrap_or_default();
-        let mut hearing = match started(group).and_then(|()| self.hearing()) {
+        let mut feed = || match leash.take_if(|_| self.order.launcher == Launcher::Fed) {
+            Some(pipe) => Feed::begin(self.order, pipe),
+            None => Ok(Feed::default()),
+        };
+        let mut hearing = match started(group).and_then(|()| feed()).and_then(|feed| self.hearing(feed)) {
             Ok(hearing) => hearing,
             Err(e) => {
                 self.end_all(group);
@@ -122,7 +129,7 @@ impl Watch<'_> {
         Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost })
     }
 
-    fn hearing(&self) -> Result<Hearing, Error> {
+    fn hearing(&self, feed: Feed) -> Result<Hearing, Error> {
         let layout = self.project.store.layout();
         let log = layout.run_log(&self.lane.name, self.attempt);
         Ok(Hearing {
@@ -130,6 +137,7 @@ impl Watch<'_> {
             reader: self.order.reader(),
             clock: Clock::start(self.limits, Instant::now()),
             live: Live::new(layout.run_live(&self.lane.name, self.attempt)),
+            feed,
             events: Vec::new(),
             session: None,
             told: 0,
@@ -156,9 +164,13 @@ impl Watch<'_> {
                 return Outcome::End(cause);
             }
             self.ask_to_wrap_up(hearing);
+            if !more {
+                self.say_what_follows(hearing);
+            }
             let next = hearing.clock.next();
             let limit = next.map(|(at, _)| at);
             let due = hearing.live.due();
+            let tells = hearing.feed.is_at_it();
             tokio::select! {
                 biased;
                 () = wishes.any() => return Outcome::End(Cause::Asked),
@@ -176,9 +188,20 @@ impl Watch<'_> {
                         return Outcome::End(cause);
                     }
                 }
+                bytes = hearing.feed.write(), if tells => hearing.feed.wrote(&bytes),
                 () = std::future::ready(()), if more => {}
                 () = hearing.tail.grown(), if !more => {}
             }
+        }
+    }
+
+    /// Tells an agent that can be told more what comes after its turn, if that is over.
+    fn say_what_follows(&self, hearing: &mut Hearing) {
+        let reader = &hearing.reader;
+        if hearing.feed.is_open() && reader.is_over() && reader.is_between_lines() {
+            let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
+            let (talk, is_done) = (self.order.talk, reader.is_done());
+            hearing.feed.turn_over(self.project, self.lane, talk, is_done, &log);
         }
     }
 
@@ -209,9 +232,11 @@ impl Watch<'_> {
     fn note(&self, hearing: &mut Hearing) {
         let told = hearing.told;
         for event in hearing.events.drain(..) {
+            hearing.told +=
+                u32::from(hearing.feed.hears(self.project, &self.lane.name, self.attempt, &event));
             match event {
                 Event::Session { id, .. } => hearing.session = Some(id),
-                Event::Told { .. } => hearing.told += 1,
+                Event::Told { .. } => hearing.told += u32::from(self.order.launcher == Launcher::Protocol),
                 _ => {}
             }
         }
@@ -323,7 +348,7 @@ impl Watch<'_> {
             start = start.env(key, value);
         }
         start = start.env(process::MARK, self.mark);
-        if let Some(file) = &order.stdin {
+        if let Some(file) = order.stdin.as_ref().filter(|_| order.launcher != Launcher::Fed) {
             start = start.stdin(File::open(file).map_err(lane::Error::io("read", file))?);
         }
         let (start, leash) = order.launcher.leash(start)?;

@@ -15,8 +15,8 @@ use crate::lane::{self, Inbox, Project};
 /// Tell a lane's agent more
 ///
 /// The agent goes on in the same conversation, in the lane as it is, with TEXT as what is asked next. While it is at work, TEXT
-/// waits until its turn has ended, and is told to that agent in that conversation only; an agent that speaks the Agent Client
-/// Protocol is told then by the same process. Where the turn ends in a way after which nobody goes on, by `git proq stop` for
+/// waits until its turn has ended, and is told to that agent in that conversation only; Claude Code, and an agent that speaks the
+/// Agent Client Protocol, is told then in the same process. Where the turn ends in a way after which nobody goes on, by `git proq stop` for
 /// one, TEXT waits on: `git proq list` and `git proq show` say so, and `git proq send LANE` without TEXT passes on what waits. A
 /// command that fails has sent nothing.
 ///

@@ -76,7 +76,7 @@ impl Start {
         self
     }
 
-    /// Gives it a pipe to read that nothing is ever written to. It ends when the other end does, which is returned.
+    /// Gives it a pipe to read. It ends when the other end does, which is returned.
     pub(crate) fn leashed(self) -> Result<(Start, Option<PipeWriter>), Error> {
         let failed = |source| Error::Start { program: self.program.display().to_string(), source };
         let (reader, writer) = std::io::pipe().map_err(failed)?;

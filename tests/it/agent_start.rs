@@ -32,6 +32,8 @@ fn a_known_agent_gets_the_prompt_on_its_standard_input() {
     <--output-format>
     <stream-json>
     <--verbose>
+    <--input-format>
+    <stream-json>
     <--permission-mode>
     <acceptEdits>
     <--allowedTools>

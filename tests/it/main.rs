@@ -131,6 +131,7 @@ mod task_checks;
 mod terminals;
 mod tmux;
 mod tmux_rest;
+mod two_way;
 mod undo;
 mod user_hooks;
 mod verify;

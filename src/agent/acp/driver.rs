@@ -16,11 +16,11 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{ChildStdin, ChildStdout};
 
 use super::leave::Leave;
-use super::outbox::Outbox;
 use super::relay::Relay;
 use super::talk::{Brief, Do, Talk};
 use crate::agent::Error;
 use crate::agent::gate::checks_of;
+use crate::agent::outbox::Outbox;
 use crate::agent::outfit::desk;
 use crate::agent::profile::Permission;
 use crate::agent::stream::Said;

@@ -2,7 +2,6 @@
 
 mod driver;
 mod leave;
-mod outbox;
 mod place;
 mod relay;
 mod rpc;

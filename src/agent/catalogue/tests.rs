@@ -1,6 +1,7 @@
 //! Owns the tests of the profiles: every command line as it is started, and what a user may make of them.
 
-use super::super::profile::{Delivery, Permission};
+use super::super::profile::{Capabilities, Delivery, Permission};
+use super::super::stream::{Exit, Progress, Reader, SessionTotals};
 use super::super::template::Values;
 use super::*;
 
@@ -78,10 +79,10 @@ fn lines(name: &str) -> String {
 #[test]
 fn claude() {
     insta::assert_snapshot!(lines("claude"), @r"
-    read: -p --output-format stream-json --verbose --permission-mode default --allowedTools <mcp__proq__*> --disallowedTools Edit Write NotebookEdit --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    edit: -p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    full: -p --output-format stream-json --verbose --dangerously-skip-permissions --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    resume: -p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
+    read: -p --output-format stream-json --verbose --input-format stream-json --permission-mode default --allowedTools <mcp__proq__*> --disallowedTools Edit Write NotebookEdit --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    edit: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    full: -p --output-format stream-json --verbose --input-format stream-json --dangerously-skip-permissions --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    resume: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
     interactive: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U -- PROMPT
     interactive resume: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
     ");
@@ -206,7 +207,7 @@ fn an_option_without_a_value_is_left_out_whole() {
     few.set("session", "U");
     let claude = &known()["claude"];
     insta::assert_snapshot!(line(claude, &claude.args.start, Permission::Edit, &few), @r"
-    -p --output-format stream-json --verbose --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> --session-id U
+    -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> --session-id U
     ");
 }
 
@@ -272,8 +273,76 @@ fn the_capabilities_are_those_that_the_templates_have() {
         let argument =
             mentions(&profile.args.start, "prompt") || mentions(&profile.args.start, "prompt_file");
         assert!(profile.program.is_empty() || stdin != argument, "{name}");
-        assert_eq!(can.hooks, profile.files.get("settings").is_some_and(|s| s.contains("_agent-event")));
+        let files = format!("{:?}", profile.files);
+        let hooks = |what: &str| files.contains(&format!("_agent-event{what}"));
+        assert_eq!(can.hooks, hooks(" ") || hooks("\\\", "), "{name}");
+        assert_eq!(can.stop_gate, hooks(" stop"), "{name}");
+        let by_protocol = profile.prompt == Delivery::Protocol;
+        let fed = profile.takes("two_way") && profile.is_fed();
+        assert_eq!(can.two_way, by_protocol || fed, "{name}");
+        let own_server = format!("{:?}{files}{env}", profile.options).contains("{exe:quoted}");
+        assert_eq!(can.mcp, by_protocol || own_server, "{name}");
+        let by_level = |level| line(&profile, &profile.args.start, level, &values());
+        let told_apart = by_protocol
+            || by_level(Permission::Edit) != by_level(Permission::Full)
+            || profile.permission.edit != profile.permission.full;
+        assert_eq!(can.permissions, told_apart, "{name}");
     }
+}
+
+/// What an agent says that it used, as it was recorded; none where nobody has a recording of it.
+fn recorded(name: &str, profile: &Profile) -> Option<Progress> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/streams");
+    let dir = dir.join(if name == "pi" { "pi-0.87" } else { name });
+    // Several agents speak the protocol, and opencode says all that can be said by it.
+    let files = ["ok.jsonl", "ok.txt", "opencode.jsonl"].map(|file| dir.join(file));
+    let bytes = files.iter().find_map(|file| std::fs::read(file).ok())?;
+    let mut reader = Reader::new(profile.dialect, &SessionTotals::default());
+    let mut events = Vec::new();
+    reader.feed(&bytes, &mut events);
+    if let Ok(usage) = std::fs::read(dir.join("usage-output-file.json")) {
+        reader.read_usage_file(&usage, &mut events);
+    }
+    if name == "aider" {
+        // The recording is of a model without a price.
+        reader.feed(b"Tokens: 1.2k sent, 50 received. Cost: $0.01 message, $0.02 session.\n", &mut events);
+    }
+    let _ = reader.finish(Exit { code: Some(0), signal: None }, &mut events);
+    Some(reader.progress().clone())
+}
+
+#[test]
+fn what_an_agent_is_said_to_count_is_in_what_was_recorded_of_it() {
+    for (name, profile) in known() {
+        let can = profile.capabilities;
+        match recorded(&name, &profile) {
+            Some(run) => {
+                assert_eq!(can.tokens, !run.tokens.is_none(), "{name}");
+                assert_eq!(can.cost, run.cost.is_some(), "{name}");
+            }
+            None => assert!(profile.documented_only || name == "command", "there is no recording of {name}"),
+        }
+    }
+}
+
+#[test]
+fn every_capability_is_shown_by_a_name_of_its_own() {
+    let every = Capabilities {
+        session_id_settable: true,
+        resume: true,
+        cost: true,
+        tokens: true,
+        mcp: true,
+        hooks: true,
+        stop_gate: true,
+        two_way: true,
+        reads_system_prompt: true,
+        permissions: true,
+    };
+    let names: std::collections::BTreeSet<_> = every.names().into_iter().collect();
+    assert_eq!(names.len(), every.names().len());
+    let fields = serde_json::to_value(every).unwrap();
+    assert_eq!(names.len(), fields.as_object().unwrap().len());
 }
 
 #[test]
@@ -321,7 +390,10 @@ fn a_user_changes_one_and_adds_another() {
     assert_eq!(all["mine"].program, "my-claude");
     assert_eq!(all["mine"].model.as_deref(), Some("opus"));
     assert_eq!(all["mine"].tried, [""; 0]);
-    assert_eq!(start("mine"), "-p --output-format stream-json --verbose -e --effort high");
+    assert_eq!(
+        start("mine"),
+        "-p --output-format stream-json --verbose --input-format stream-json -e --effort high"
+    );
     assert_eq!(all["mine"].permission.full, all["claude"].permission.full);
     assert_eq!(all["tool"].args.start.len(), 2);
     assert_eq!(all.len(), known().len() + 2);

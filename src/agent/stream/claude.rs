@@ -1,13 +1,15 @@
 //! Owns the stream of Claude Code, and of those that speak like it: Amp, and Cursor with tool lines of its own.
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::json::{count, flag, input, list, money, text, words};
 use super::parser::{Parser, kind_of};
+use super::said::Said;
 use super::summary::End;
 use super::tally::{Recent, Tally};
 use super::trouble::judge;
-use super::{Class, Tokens, Trouble};
+use super::{Class, Exit, Tokens, Trouble};
 
 /// Claude's lines. One content block a line, several lines with the same message id, of which the first counts.
 #[derive(Default)]
@@ -15,6 +17,10 @@ pub(super) struct Claude {
     messages: Recent,
     /// What results have said that they are about, in this run.
     told: Told,
+    /// How often the model was asked in the turns before this one.
+    turns: u64,
+    /// How the last turn ended, as long as nothing has come of what the agent was told after it.
+    before: Option<End>,
 }
 
 #[derive(Default)]
@@ -25,6 +31,9 @@ struct Told {
 
 impl Parser for Claude {
     fn event(&mut self, line: &Value, tally: &mut Tally) {
+        if matches!(kind_of(line), "assistant" | "user" | "result") {
+            self.before = None;
+        }
         match kind_of(line) {
             "system" => system(line, tally),
             "assistant" => self.assistant(line, tally),
@@ -36,6 +45,22 @@ impl Parser for Claude {
             "thinking" | "stream_event" | "control_response" | "control_cancel_request" | "keep_alive" => {}
             kind => tally.unknown(kind),
         }
+    }
+
+    /// What the agent was told more. One that ends without having taken it has ended as it had said before.
+    fn client(&mut self, line: &Value, tally: &mut Tally) {
+        match Said::deserialize(line) {
+            Ok(Said::Asks { more: Some(more), .. }) => {
+                self.before = tally.end.clone().or(self.before.take());
+                tally.goes_on();
+                tally.told(&more);
+            }
+            _ => self.event(line, tally),
+        }
+    }
+
+    fn end(&mut self, tally: &mut Tally, _exit: Exit) -> Option<End> {
+        tally.end.clone().or(self.before.take())
     }
 }
 
@@ -153,7 +178,7 @@ impl Claude {
         }
     }
 
-    /// `usage` and `num_turns` are of this run, `modelUsage` and `total_cost_usd` of all runs of the session. What has come
+    /// `usage` and `num_turns` are of this turn, `modelUsage` and `total_cost_usd` of all runs of the session. What has come
     /// since the last result is told by model too, which holds subagents and is right even if earlier runs are not known.
     fn result(&mut self, line: &Value, tally: &mut Tally) {
         if flag(line, "/is_error") != Some(true) || tally.progress().session.is_some() {
@@ -164,7 +189,8 @@ impl Claude {
             tally.refuse(text(denial, "/tool_use_id"), tool, "it was not allowed");
         }
         if let Some(turns) = count(line, "/num_turns") {
-            tally.turns(turns);
+            self.turns = self.turns.saturating_add(turns);
+            tally.turns(self.turns);
         }
         self.money(line, tally);
         let size = line.pointer("/modelUsage").and_then(Value::as_object).and_then(|models| {

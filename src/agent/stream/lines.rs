@@ -51,6 +51,11 @@ impl Lines {
         }
     }
 
+    /// Whether no line is begun.
+    pub(super) fn is_between(&self) -> bool {
+        self.held.is_empty() && !self.skipping
+    }
+
     /// Hands over a last line that has no end.
     pub(crate) fn finish(&mut self, mut each: impl FnMut(Line<'_>)) {
         self.skipping = false;

@@ -11,7 +11,7 @@ pub(super) trait Parser {
     /// One line that is a JSON object.
     fn event(&mut self, line: &Value, tally: &mut Tally);
 
-    /// One line that the client of the protocol wrote, and not the agent. Where there is no client, there is no such line.
+    /// One line that the client of the protocol wrote, and not the agent. Where nobody tells it more, there is no such line.
     fn client(&mut self, line: &Value, tally: &mut Tally) {
         self.event(line, tally);
     }

@@ -17,7 +17,7 @@ use super::qwen::Qwen;
 use super::said::OURS;
 use super::summary::sum_up;
 use super::tally::Tally;
-use super::{Event, Exit, Prices, Progress, SessionTotals, Summary, json};
+use super::{Class, Event, Exit, Prices, Progress, SessionTotals, Summary, json};
 
 /// What an agent's output is written in.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -133,6 +133,16 @@ impl Reader {
     /// Whether the agent has said that it finished. Its process should end soon; it may also begin another turn.
     pub(crate) fn is_over(&self) -> bool {
         self.tally.end.is_some()
+    }
+
+    /// Whether it has said that it finished, and that all went well.
+    pub(crate) fn is_done(&self) -> bool {
+        self.tally.end.as_ref().is_some_and(|end| end.class == Class::Done)
+    }
+
+    /// Whether all that was read so far ends with the end of a line.
+    pub(crate) fn is_between_lines(&self) -> bool {
+        self.lines.is_between()
     }
 
     /// Why the agent will not come to an end by itself, if it goes round in a circle.

@@ -1,4 +1,5 @@
-//! Owns what the client of the Agent Client Protocol says in a run's log, between the agent's own lines.
+//! Owns what whoever talks with an agent says in a run's log, between the agent's own lines: the client of the Agent Client Protocol,
+//! or the supervisor that feeds it.
 
 use serde::{Deserialize, Serialize};
 

@@ -191,6 +191,9 @@ pub(crate) struct RunRecord {
     pub(crate) command: Vec<String>,
     /// Whether what it is told is its standard input.
     pub(crate) prompt_on_stdin: bool,
+    /// Whether that input stays open, and takes one prompt after the other.
+    #[serde(default)]
+    pub(crate) prompts_follow: bool,
     /// What its output is written in: the name of a dialect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dialect: Option<String>,

@@ -35,6 +35,14 @@ fn search_path() -> OsString {
     }
 }
 
+/// Has a script read the first prompt, without the JSON around it, and then the end of its input.
+const FIRST_PROMPT: &str = r#"case " $* " in *" --input-format stream-json "*)
+    IFS= read -r PROQ_TEST_LINE
+    PROQ_TEST_LINE=$(printf %s "$PROQ_TEST_LINE" | sed -e 's/^.*"content":"//' -e 's/","role":"user"}.*$//' -e 's/\\"/"/g')
+    PROQ_TEST_FILE=$(mktemp) && printf %b "$PROQ_TEST_LINE" > "$PROQ_TEST_FILE"
+    exec < "$PROQ_TEST_FILE"; rm "$PROQ_TEST_FILE"; unset PROQ_TEST_LINE PROQ_TEST_FILE ;;
+esac"#;
+
 /// A folder with a home and a repository, removed with everything in it.
 pub struct Sandbox {
     root: tempfile::TempDir,
@@ -110,9 +118,15 @@ impl Sandbox {
         std::env::join_paths([&self.root().join("bin"), own, &folder]).unwrap()
     }
 
-    /// Puts a shell script on `PATH`. A child writes it: a descriptor of this process, open for writing while another
-    /// test starts something, would make the script "busy".
+    /// Puts a shell script on `PATH`. Where it is started as an agent that reads one prompt after the other, it has the first one
+    /// to read, as text, and nothing more.
     pub fn program(&self, name: &str, script: &str) {
+        self.program_as_it_is(name, &format!("{FIRST_PROMPT}\n{script}"));
+    }
+
+    /// The same for a script that reads whatever it is given. A child writes it: a descriptor of this process, open for writing
+    /// while another test starts something, would make the script "busy".
+    pub fn program_as_it_is(&self, name: &str, script: &str) {
         let mut command = self.command("sh", &self.root());
         command.args([
             "-ec",
