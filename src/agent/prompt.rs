@@ -55,8 +55,8 @@ pub(super) fn attachments(project: &Project, lane: &str) -> Result<String, Error
     if names.is_empty() {
         return Ok(String::new());
     }
-    let lines: Vec<String> = names.iter().map(|path| format!("- {}\n", path.display())).collect();
-    Ok(format!("\n\nThese files belong to the task; read them where they are:\n\n{}", lines.concat()))
+    let lines = lane::named_files(&names);
+    Ok(format!("\n\nThese files belong to the task; read them where they are:\n\n{lines}"))
 }
 
 fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch: &str) -> String {

@@ -13,7 +13,7 @@ use super::wishes::{Wishes, warn_of_power};
 use super::{Done, Mistake, Session, follow, resolve, spawn, wait};
 use crate::agent::{self, Asked, Begun, Job};
 use crate::explain::Exit;
-use crate::lane::Project;
+use crate::lane::{Project, SaidFiles};
 use crate::store::records::AnyLane;
 
 /// Start an agent in a lane that is there
@@ -25,6 +25,7 @@ use crate::store::records::AnyLane;
 ///     git proq run payments codex "review this lane's commits and fix what is wrong"
 ///     git proq run payments claude
 ///     git proq run pay-3-refunds
+///     git proq run payments codex "make it look like this" --attach screen.png
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 #[expect(clippy::struct_field_names, reason = "flags are named for the user")]
@@ -44,6 +45,9 @@ pub(crate) struct Run {
     /// Read PROMPT from FILE, or from standard input with '-'
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
+    /// Give FILE along with PROMPT; a copy is kept beside the lane's record. May be given again
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
     /// How the run is to be
     #[command(flatten)]
     pub(crate) wishes: Wishes,
@@ -73,6 +77,11 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
         None => args.prompt.clone(),
         Some(file) => Some(spawn::read_prompt(file)?),
     };
+    let attached = spawn::attached(session, &args.attach)?;
+    if prompt.is_none() && !attached.is_empty() {
+        let example = "git proq run LANE AGENT \"make it look like this\" --attach FILE";
+        return Err(Mistake::Missing { what: "nothing says what the files are for", example }.into());
+    }
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
     project.require_idle(&lane)?;
@@ -89,7 +98,10 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     if !args.dry_run {
         let (lane, lock) = project.hold_any_idle(&lane.name)?;
         agent::require_at_task(&project, &lane)?;
+        let copies = SaidFiles::copy(&project, &lane.name, &attached)?;
+        let prompt = prompt.map(|prompt| copies.with(&prompt)).transpose()?;
         now = agent::launch_again(&project, &lane, lock, &job, &resolve::this_program()?, prompt.as_deref())?;
+        copies.keep();
     }
     say(session, args, &project, (&now, lane.attempt + 1), &job)
 }

@@ -7,10 +7,11 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Mistake, Session, follow, resolve, spawn};
+use super::{Done, Failure, Mistake, Session, follow, resolve, spawn};
 use crate::agent::{self, Sent};
 use crate::explain::Exit;
-use crate::lane::{self, Inbox, Project};
+use crate::lane::{self, Inbox, Project, SaidFiles};
+use crate::store::records::AnyLane;
 
 /// Tell a lane's agent more
 ///
@@ -25,6 +26,7 @@ use crate::lane::{self, Inbox, Project};
 /// Examples:
 ///     git proq send payments "also handle refunds"
 ///     git proq send payments -f review.md --wait
+///     git proq send payments "it looks like this now" --attach screen.png
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Send {
@@ -37,6 +39,9 @@ pub(crate) struct Send {
     /// Read TEXT from FILE, or from standard input with '-'
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) file: Option<PathBuf>,
+    /// Give FILE along with TEXT; a copy is kept beside the lane's record. May be given again
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) attach: Vec<PathBuf>,
     /// Wait for the agent to end; exit with 4 when it failed
     #[arg(long)]
     pub(crate) wait: bool,
@@ -69,12 +74,17 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
         }
         .into());
     }
+    let attached = spawn::attached(session, &args.attach)?;
+    if text.is_none() && !attached.is_empty() {
+        let example = "git proq send LANE \"it looks like this\" --attach FILE";
+        return Err(Mistake::Missing { what: "nothing says what the files are for", example }.into());
+    }
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
     let to = agent::addressee(&project, &lane, text.as_deref())?;
     let sent = match args.dry_run {
         true => Sent::would(&project, &lane)?,
-        false => agent::send(&project, &lane, text.as_deref(), &resolve::this_program()?)?,
+        false => send(&project, &lane, text.as_deref(), &attached)?,
     };
     let lane = project.any_lane(&lane.name)?;
     if args.wait && !args.dry_run {
@@ -107,6 +117,15 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
         session.ui.hint(format!("follow it: git proq logs -f {}", lane.name));
     }
     Ok(Exit::Done)
+}
+
+/// Sends, with copies of the files that belong to it. Nothing is kept of what is refused.
+fn send(project: &Project, lane: &AnyLane, text: Option<&str>, files: &[PathBuf]) -> Result<Sent, Failure> {
+    let copies = SaidFiles::copy(project, &lane.name, files)?;
+    let text = text.map(|text| copies.with(text)).transpose()?;
+    let sent = agent::send(project, lane, text.as_deref(), &resolve::this_program()?)?;
+    copies.keep();
+    Ok(sent)
 }
 
 /// Says what waits in a lane, if anything does.

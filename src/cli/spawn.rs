@@ -337,7 +337,7 @@ fn asked_of(args: &Spawn) -> agent::Asked {
 }
 
 /// The files to give along, each of which can be read and has a name of its own.
-fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+pub(super) fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut out: Vec<PathBuf> = Vec::new();
     for file in files {
         let path = session.dir.join(file);

@@ -253,6 +253,9 @@ impl Layout {
         self.lane(name).join("attachments")
     }
 
+    /// Below a lane's record: the files that belong to what its agent was told later, a folder for each time.
+    pub(crate) const SAID_FILES: &'static str = "said-files";
+
     /// The same of a removed lane, by its name in the history.
     pub(crate) fn past_attachments(&self, past: &str) -> PathBuf {
         self.history().join(past).join("attachments")

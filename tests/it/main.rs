@@ -106,6 +106,7 @@ mod resolve_ways;
 mod run_limits;
 mod runs;
 mod scope;
+mod send_files;
 mod show;
 mod sight;
 mod snap;
