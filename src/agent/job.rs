@@ -200,25 +200,13 @@ impl Job {
         if self.is_command() { "your command" } else { &self.agent }
     }
 
-    /// Whether the agent is going to do whatever it likes, and why, for the person to see.
-    pub(crate) fn warning(&self) -> Option<String> {
-        let has_levels = self.is_limited();
-        match self.permission {
-            Permission::Full if has_levels => Some("the agent may do anything: permission full".to_owned()),
-            Permission::Edit if has_levels && !self.profile.capabilities.permissions => {
-                Some(format!("{} has no permissions of its own: it may do anything that you may", self.agent))
-            }
-            _ => None,
-        }
-    }
-
     /// Whether its permission level means anything.
-    fn is_limited(&self) -> bool {
+    pub(super) fn is_limited(&self) -> bool {
         !self.is_command() && !self.profile.bare
     }
 
     /// Whether it is a command line of the user's own and no agent.
-    fn is_command(&self) -> bool {
+    pub(super) fn is_command(&self) -> bool {
         self.own.is_some() && !self.speaks()
     }
 
@@ -240,6 +228,11 @@ impl Job {
     /// What the agent may do, where that means anything.
     pub(crate) fn level(&self) -> Option<String> {
         self.is_limited().then(|| self.permission.to_string())
+    }
+
+    /// Whether it may come to something that lands.
+    pub(super) fn lands(&self) -> bool {
+        self.purpose.is_none_or(|purpose| !purpose.only_looks())
     }
 
     /// The same in a new conversation.

@@ -37,6 +37,7 @@ mod template;
 mod tenant;
 mod variables;
 mod wait;
+mod warnings;
 mod watch;
 mod window;
 mod wishes;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::spawn::{Asked, Spawn};
-use super::wishes::warn_of_power;
+use super::wishes::warn_of;
 use super::{Done, Failure, Mistake, Session, report, resolve, terms, wait};
 use crate::agent::{self, Job, Until};
 use crate::explain::Exit;
@@ -78,9 +78,7 @@ impl Attempts {
         }
         let attached = asked.first().map(|asked| asked.attached.clone()).unwrap_or_default();
         let jobs: Vec<Option<Job>> = asked.into_iter().map(|asked| asked.job).collect();
-        for job in &jobs {
-            warn_of_power(session, job.as_ref());
-        }
+        warn_of(session, project, jobs.iter().flatten())?;
         let agents: Vec<Option<String>> =
             jobs.iter().map(|job| job.as_ref().map(|job| job.agent.clone())).collect();
         let plans = lane::plan_attempts(project, wanted, &agents)?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::spawn::{Asked, Spawn};
+use super::wishes::warn_of;
 use super::{Done, Failure, Mistake, Session, follow, resolve, spawn, wait};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
@@ -51,6 +52,7 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
     let place = if args.isolated { Where::Apart(args.base.as_deref()) } else { Where::Main };
     let wanted = NewLook { name, prompt, agent: job.agent.clone(), purpose, place };
     let plan = lane::plan_look(&project, wanted)?;
+    warn_of(session, &project, [job])?;
     if args.dry_run {
         say_plan(session, &plan, job, purpose, &asked.attached);
         return Ok(Exit::Done);

@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
-use super::wishes::{Wishes, warn_of_power};
+use super::wishes::{Wishes, warn_of};
 use super::{Done, Failure, Session, discard};
 use crate::agent::{self, Asked, Job};
 use crate::explain::Exit;
@@ -95,7 +95,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         Err(purpose) => return ask_again(session, &project, args, purpose),
     };
     let plan = Plan::make(session, &project, &lane, args)?;
-    warn_of_power(session, Some(&plan.job));
+    warn_of(session, &project, [&plan.job])?;
     if args.dry_run {
         say(session, &plan, &lane, None);
         return Ok(Exit::Done);

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
 use super::send::say_what_waits;
-use super::wishes::{Wishes, warn_of_power};
+use super::wishes::{Wishes, warn_of};
 use super::{Done, Mistake, Session, follow, resolve, spawn, wait};
 use crate::agent::{self, Asked, Begun, Job};
 use crate::explain::Exit;
@@ -93,7 +93,7 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     let wishes =
         Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
     let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)?;
-    warn_of_power(session, Some(&job));
+    warn_of(session, &project, [&job])?;
     let mut now = lane.clone();
     if !args.dry_run {
         let (lane, lock) = project.hold_any_idle(&lane.name)?;
@@ -122,7 +122,7 @@ fn go_on(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> Do
     let is_another_way = args.agent.is_some() || !wishes.is_open();
     let called = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(none)?;
     let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })?;
-    warn_of_power(session, Some(&job));
+    warn_of(session, project, [&job])?;
     let mut now = lane.clone();
     if !args.dry_run {
         let (lane, lock) = project.hold_any_idle(&lane.name)?;

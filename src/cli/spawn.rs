@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::attempts::{self, Agents, Attempts};
 use super::complete::{agent_names, branch_names};
-use super::wishes::{Wishes, warn_of_power};
+use super::wishes::{Wishes, warn_of};
 use super::{Done, Failure, Mistake, Session, follow, looking, resolve, task_folder, terms};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
@@ -243,7 +243,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     }
     let plan = lane::plan(&project, wanted)?;
     terms::warn_of_neighbours(session, &project, &plan);
-    warn_of_power(session, asked.job.as_ref());
+    warn_of(session, &project, asked.job.as_ref())?;
     if args.dry_run {
         say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
         return Ok(Exit::Done);

@@ -1,7 +1,7 @@
 //! Owns `git proq spawn --folder`: a lane whose task is a folder with steps.
 
 use super::spawn::{self, Spawn};
-use super::wishes::warn_of_power;
+use super::wishes::warn_of;
 use super::{Done, Failure, Mistake, Session, follow, resolve, terms};
 use crate::agent::{self, Job, Packet};
 use crate::explain::Exit;
@@ -42,7 +42,7 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     };
     let plan = plan_of(&project, wanted, &asked.single)?;
     terms::warn_of_neighbours(session, &project, &plan);
-    warn_of_power(session, Some(&asked.job));
+    warn_of(session, &project, [&asked.job])?;
     if args.dry_run {
         spawn::say_plan(session, &plan, Some(&asked.job), &[]);
         if !session.ui.json {

@@ -1,9 +1,12 @@
 //! Owns the flags that say what an agent's run is to be like.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, ValueEnum};
 
-use super::Session;
+use super::{Failure, Session};
 use crate::agent::{Asked, Job, Permission};
+use crate::lane::Project;
 use crate::store::records::RunLimits;
 
 /// What a run is to be like. What is left open is as in the settings.
@@ -76,9 +79,20 @@ impl Wishes {
     }
 }
 
-/// Says it when nothing keeps the agent from anything.
-pub(super) fn warn_of_power(session: &Session, job: Option<&Job>) {
-    if let Some(warning) = job.and_then(Job::warning) {
-        session.ui.warn(warning);
+/// Says what there is to know before these are started, each thing once.
+pub(super) fn warn_of<'j>(
+    session: &Session,
+    project: &Project,
+    jobs: impl IntoIterator<Item = &'j Job>,
+) -> Result<(), Failure> {
+    let mut said = BTreeSet::new();
+    for job in jobs {
+        for warning in job.warnings(project)? {
+            if !said.contains(&warning) {
+                session.ui.warn(&warning);
+                said.insert(warning);
+            }
+        }
     }
+    Ok(())
 }

@@ -112,7 +112,7 @@ fn attempt(
             return Err(e);
         }
     };
-    if let Some(warning) = job.warning() {
+    if let Some(warning) = job.warning_of_power() {
         project.listener.warn(warning);
     }
     let lane = agent::launch_to_resolve(project, &lane.clone().any(), lock, &job, resolver.exe, &prompt)?;

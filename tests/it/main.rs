@@ -132,6 +132,7 @@ mod task_checks;
 mod terminals;
 mod tmux;
 mod tmux_rest;
+mod tmux_terminal;
 mod two_way;
 mod undo;
 mod user_hooks;

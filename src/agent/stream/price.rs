@@ -100,6 +100,11 @@ impl FromIterator<(String, Price)> for Prices {
 }
 
 impl Prices {
+    /// Whether nobody has named any.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The price of a model, by the entry with most letters. A name like `openai/gpt-5` is looked up whole, then behind
     /// its last slash.
     pub(crate) fn of(&self, model: &str) -> Option<&Price> {

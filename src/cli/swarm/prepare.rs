@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::super::wishes::warn_of;
 use super::super::{Failure, Mistake, Session};
 use super::Swarm;
 use crate::agent::{self, Asked, Job};
@@ -55,9 +56,11 @@ impl Wanted {
         if tasks.iter().all(|task| task.done) {
             return Err(swarm::Error::from(BatchError::AllDone).into());
         }
+        let mut jobs = Vec::new();
         for task in tasks.iter().filter(|task| !task.done) {
-            require_agent(project, task)?;
+            jobs.push(require_agent(project, task)?);
         }
+        warn_of(session, project, &jobs)?;
         Ok(Wanted {
             base: lane::resolve_base(project, args.base.as_deref(), None)?,
             options: options(project, args)?,
@@ -180,11 +183,11 @@ impl Wanted {
     }
 }
 
-/// Refuses a task whose agent could not be started as it is asked for.
-fn require_agent(project: &Project, task: &swarm::BatchTask) -> Result<(), Failure> {
+/// What a task's agent is started for. Refuses one that could not be, as it is asked for.
+fn require_agent(project: &Project, task: &swarm::BatchTask) -> Result<Job, Failure> {
     let asked = Asked { model: task.model.clone(), ..Asked::default() };
     let name = task.agent.as_deref().unwrap_or_default();
-    Job::agent(project, name, &task.prompt, project.repo.home(), &asked).map(drop).map_err(|e| match e {
+    Job::agent(project, name, &task.prompt, project.repo.home(), &asked).map_err(|e| match e {
         agent::Error::Prompt { .. } => Failure::from(e),
         e => e.into(),
     })
