@@ -1,6 +1,7 @@
 //! Owns what an agent's own hooks say while its run is under way: what it does, and whether it may end its turn.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::gate;
 use crate::event::{self, Event};
@@ -21,8 +22,17 @@ pub(crate) struct HookInput {
     notification_type: Option<String>,
     /// The tool that consent is wanted for.
     tool_name: Option<String>,
-    /// Whether this turn goes on because a hook refused its end before.
-    stop_hook_active: bool,
+    /// What the agent was asked.
+    prompt: Option<String>,
+    /// What kind of event it is, for a plugin of opencode.
+    r#type: Option<String>,
+    /// What is known of that.
+    properties: Value,
+    /// The event, for an extension of Pi.
+    ev: Option<String>,
+    /// Whether Pi tries again by itself.
+    #[serde(rename = "willRetry")]
+    will_retry: bool,
 }
 
 impl HookInput {
@@ -50,6 +60,28 @@ fn said(kind: &str, input: &HookInput) -> Option<(Activity, Option<String>)> {
                 what.starts_with("idle").then_some((Activity::Idle, None))
             }
         }
+        "opencode" => of_opencode(input),
+        "pi" => match input.ev.as_deref()? {
+            "agent_start" | "tool_call" => Some((Activity::Working, None)),
+            "agent_end" if input.will_retry => Some((Activity::Working, None)),
+            "agent_end" => Some((Activity::Idle, None)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// What an event of opencode's says.
+fn of_opencode(input: &HookInput) -> Option<(Activity, Option<String>)> {
+    match input.r#type.as_deref()? {
+        "session.status" if input.properties["status"]["type"] == "idle" => Some((Activity::Idle, None)),
+        "session.status" | "permission.replied" => Some((Activity::Working, None)),
+        "session.idle" | "session.error" => Some((Activity::Idle, None)),
+        kind if kind.starts_with("permission.") => {
+            let said =
+                ["title", "permission", "type"].iter().find_map(|name| input.properties[name].as_str());
+            Some((Activity::NeedsApproval, said.map(|what| format!("wants leave: {what}"))))
+        }
         _ => None,
     }
 }
@@ -70,8 +102,11 @@ pub(crate) fn hear(
     if lane.attempt != attempt {
         return Ok(None);
     }
+    let told = said(kind, input);
     // Without a terminal nobody is asked: it is refused right away, and the agent goes on.
-    if kind == "permission"
+    let asks = told.as_ref().is_some_and(|(activity, _)| *activity == Activity::NeedsApproval);
+    if asks
+        && kind != "notification"
         && !RunRecord::load(&project.store.layout().run_record(&lane.name, attempt))?.interactive
     {
         return Ok(None);
@@ -80,7 +115,8 @@ pub(crate) fn hear(
     // What is broken is written anew.
     let before = ActivityRecord::find(&path).ok().flatten();
     let mut sent_back = before.as_ref().map_or(0, |record| record.sent_back);
-    if !input.stop_hook_active && kind == "stop" {
+    // What sends it back comes as a prompt with some. Not all say with the end of a turn whether that had been refused before.
+    if kind == "prompt" && !input.prompt.as_deref().is_some_and(|text| text.contains(gate::REFUSAL)) {
         sent_back = 0;
     }
     let mut refusal = None;
@@ -88,7 +124,7 @@ pub(crate) fn hear(
         refusal = gate::refuse_end(project, &lane, attempt)?;
         sent_back += u32::from(refusal.is_some());
     }
-    let told = if refusal.is_some() { Some((Activity::Working, None)) } else { said(kind, input) };
+    let told = if refusal.is_some() { Some((Activity::Working, None)) } else { told };
     let Some((activity, message)) = told else { return Ok(None) };
     let message = message.map(|text| shortened(&text));
     let changed = before.as_ref().is_none_or(|record| record.activity != activity);
@@ -122,6 +158,8 @@ fn shortened(text: &str) -> String {
         .collect()
 }
 
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod tests {
     use super::*;

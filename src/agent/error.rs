@@ -41,6 +41,16 @@ pub enum Error {
         /// The agent.
         agent: String,
     },
+    /// A file of the user's that ours would take the place of.
+    #[error("what {path} says ({key}) cannot be joined with what the agent is to be told there: {why}", path = .path.display())]
+    NotJoined {
+        /// The variable.
+        key: String,
+        /// The file.
+        path: std::path::PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// It is not to be started by another one.
     #[error("'{agent}' has a command of its own, and was given another one; nothing was made")]
     HasCommand {
@@ -296,6 +306,7 @@ impl Error {
                 format!("say which: git proq spawn {agent} \"what to do\" -- CMD ARGS…").into(),
                 describe(agent).into(),
             ],
+            Error::NotJoined { path, .. } => vec![format!("make {} a JSON object without comments", path.display()).into()],
             Error::HasCommand { .. } => vec![
                 "leave out what stands after '--'".into(),
                 "or, if that speaks the Agent Client Protocol: git proq spawn acp \"what to do\" -- CMD ARGS…".into(),

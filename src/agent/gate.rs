@@ -14,6 +14,8 @@ use crate::store::records::{AnyLane, LaneRecord, Ports, RunRecord};
 
 /// How long a hook of an agent's may take that only notes something.
 const QUICK: Duration = Duration::from_secs(10);
+/// How what an agent is told begins that is sent back.
+pub(super) const REFUSAL: &str = "The lane cannot land yet";
 /// How much of what a failed command wrote an agent is told: its end.
 const SHOWN: u64 = 6_000;
 
@@ -57,7 +59,7 @@ pub(super) fn refuse_end(project: &Project, lane: &AnyLane, attempt: u32) -> Res
                 text => format!("What it wrote ended with:\n\n{text}"),
             };
             return Ok(Some(format!(
-                "The lane cannot land yet: `{check}` fails ({ended}). Make it succeed, commit that, and end then. {said}"
+                "{REFUSAL}: `{check}` fails ({ended}). Make it succeed, commit that, and end then. {said}"
             )));
         }
     }

@@ -9,11 +9,11 @@ use super::Error;
 use super::afresh;
 use super::gate;
 use super::job::Job;
-use super::profile::Profile;
+use super::profile::FILES;
 use super::prompt::{Told, tell};
 use super::talk;
 use super::template::Values;
-use super::variables;
+use super::variables::{self, Variable};
 use crate::lane::{self, Project};
 use crate::store::records::{AnyLane, Ports};
 use crate::store::{make_private, write_atomically};
@@ -81,7 +81,6 @@ pub(super) fn prepare(
         values.set("system_prompt", rules);
         values.set("system_prompt_file", file);
     }
-    let task = if errand.resolves() { prompt_file.clone() } else { layout.task(&lane.name) };
     let limit = gate::hook_limit(project, &checks).as_secs();
     values.set("prompt", told.prompt);
     values.set("prompt_file", prompt_file);
@@ -98,12 +97,13 @@ pub(super) fn prepare(
     values.set("run_dir", &run_dir);
     values.set_if("session", session.as_ref());
     values.set_all("check", checks.into_iter().filter(|check| is_plain(check)).collect());
-    write_files(job.profile(), &run_dir, &mut values)?;
+    let of_files = write_files(project, job, &run_dir, &mut values)?;
     let mut env = variables::of_level(job.profile(), job.permission, &values);
+    env.extend(of_files);
     env.push(("PROQ_LANE".to_owned(), lane.name.clone().into()));
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
-    env.push(("PROQ_TASK_FILE".to_owned(), task.into()));
+    env.push(("PROQ_TASK_FILE".to_owned(), task_file(project, lane, attempt, errand).into()));
     env.extend(of_task(job).into_iter().chain(ports(lane)));
     env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up(&lane.name, attempt).into()));
     Ok(Outfit { words: job.words(&values), env, session })
@@ -113,6 +113,14 @@ pub(super) fn prepare(
 fn ports(lane: &AnyLane) -> Vec<(String, OsString)> {
     let variables = lane.port.into_iter().flat_map(Ports::variables);
     variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+/// The file that says what a run is for.
+fn task_file(project: &Project, lane: &AnyLane, attempt: u32, errand: Errand<'_>) -> PathBuf {
+    match errand.resolves() {
+        true => desk(project, lane, attempt, true).1,
+        false => project.store.layout().task(&lane.name),
+    }
 }
 
 /// What a run of a batch finds of its task.
@@ -174,16 +182,44 @@ fn is_plain(check: &str) -> bool {
     !check.contains(|c: char| "*()[]{},\\\"'`".contains(c) || c.is_control())
 }
 
-/// Writes the profile's files for this run. One that lacks a value is left out, with the options that name it.
-fn write_files(profile: &Profile, run_dir: &Path, values: &mut Values) -> Result<(), Error> {
-    for name in ["settings", "mcp_config"] {
+/// Writes the profile's files for this run. One that lacks a value is left out, with the options that name it. Returns the variables that name one.
+fn write_files(
+    project: &Project,
+    job: &Job,
+    run_dir: &Path,
+    values: &mut Values,
+) -> Result<Vec<Variable>, Error> {
+    let profile = job.profile();
+    let mut env = Vec::new();
+    for (name, called) in FILES {
         let Some(template) = profile.files.get(name) else { continue };
         let Some(text) = values.fill(OsStr::new(template)) else { continue };
-        let path = run_dir.join(format!("{name}.json"));
+        let text = match variables::file_text(&profile.env_file, name, text) {
+            Err(e @ Error::NotJoined { .. }) => {
+                let lost = "its own file counts, so it has no tools of ours and says nothing by hooks";
+                project.listener.warn(format!("{}: {e}; {lost}", job.called()));
+                continue;
+            }
+            text => text?,
+        };
+        let path = run_dir.join(called);
         write_atomically(&path, text.as_encoded_bytes())?;
+        env.extend(variables::of_files(&profile.env_file, name, &path));
+        if name == "plugin" {
+            values.set("plugin_url", url(&path));
+        }
         values.set(name, path);
     }
-    Ok(())
+    Ok(env)
+}
+
+/// A path as an address.
+fn url(path: &Path) -> String {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"-._~/".contains(b);
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    let text: String =
+        bytes.map(|b| if plain(b) { char::from(*b).to_string() } else { format!("%{b:02X}") }).collect();
+    format!("file://{text}")
 }
 
 /// A random id in the form that agents take for sessions (a UUID of version 4). Nothing else has it, on whichever machine: runs
@@ -210,6 +246,11 @@ mod tests {
         assert_eq!(a.len(), 36);
         assert_eq!(&a[14..15], "4");
         assert!("89ab".contains(&a[19..20]));
+    }
+
+    #[test]
+    fn an_address_names_a_file_whatever_it_is_called() {
+        assert_eq!(url(Path::new("/a b/#é.ts")), "file:///a%20b/%23%C3%A9.ts");
     }
 
     #[test]

@@ -77,7 +77,10 @@ impl Overseer {
     }
 
     /// What is started for a task.
-    pub(crate) fn line(&self, task: &Task<'_>) -> Line {
+    ///
+    /// # Errors
+    /// [`Error::NotJoined`] when its file of settings would take the place of one that is there.
+    pub(crate) fn line(&self, task: &Task<'_>) -> Result<Line, Error> {
         let mut values = Values::default();
         values.set("exe", task.exe);
         values.set("prompt", task.prompt);
@@ -89,11 +92,14 @@ impl Overseer {
         let template = if task.resume { &self.own.resume } else { &self.own.start };
         let mut env = variables::filled(&self.own.env, &values);
         env.extend(variables::of_json(&self.own.env_json, &values));
-        Line {
+        let settings = self.own.settings.as_ref().and_then(|text| values.fill(text.as_ref()));
+        env.extend(variables::of_files(&self.own.env_file, "settings", task.settings));
+        let join = |text| variables::file_text(&self.own.env_file, "settings", text);
+        Ok(Line {
             args: self.profile.words(template, Permission::default(), &values),
             env,
-            settings: self.own.settings.as_ref().and_then(|text| values.fill(text.as_ref())),
-        }
+            settings: settings.map(join).transpose()?,
+        })
     }
 }
 
@@ -128,7 +134,7 @@ mod tests {
         let all = Overseer::all(&Layers::default()).unwrap();
         let (exe, settings) = (Path::new("/a b/git-\"proq\""), Path::new("/s/settings.json"));
         let task = Task { exe, prompt: "Hello", session: "ID", resume, tools: &["list", "show"], settings };
-        all.iter().find(|overseer| overseer.name == name).unwrap().line(&task)
+        all.iter().find(|overseer| overseer.name == name).unwrap().line(&task).unwrap()
     }
 
     fn words(name: &str, resume: bool) -> Vec<String> {
@@ -171,10 +177,11 @@ mod tests {
 
     #[test]
     fn opencode_and_gemini_get_the_server_by_a_variable() {
-        let settings = json(&line("opencode", false).env[0].1);
+        let of = |line: &Line, key: &str| line.env.iter().find(|(name, _)| name == key).unwrap().1.clone();
+        let settings = json(&of(&line("opencode", false), "OPENCODE_CONFIG_CONTENT"));
         assert_eq!(settings["mcp"]["proq"]["command"][1], "mcp");
         let gemini = line("gemini", true);
-        assert_eq!(gemini.env[0].1, "/s/settings.json");
+        assert_eq!(of(&gemini, "GEMINI_CLI_SYSTEM_SETTINGS_PATH"), "/s/settings.json");
         assert_eq!(json(gemini.settings.as_ref().unwrap())["mcpServers"]["proq"]["args"][1], "--supervisor");
         assert_eq!(words("gemini", true)[..2], ["--resume", "ID"]);
     }

@@ -11,6 +11,10 @@ use super::Error;
 use super::stream::Dialect;
 use super::template::{Values, mentions};
 
+/// The files that a profile may have, and how they are called.
+pub(super) const FILES: [(&str, &str); 3] =
+    [("settings", "settings.json"), ("mcp_config", "mcp_config.json"), ("plugin", "plugin.ts")];
+
 /// The longest single argument that every system takes. (Linux allows 128 KiB.)
 const LONGEST_ARGUMENT: usize = 120 * 1024;
 
@@ -48,9 +52,11 @@ pub(crate) struct Profile {
     pub(crate) env_default: BTreeMap<String, String>,
     /// Variables that hold a JSON object each; what the user's environment has in one stays in it.
     pub(crate) env_json: BTreeMap<String, String>,
-    /// Files that are written for each run; the placeholder of the same name is the path. Only `settings` and
-    /// `mcp_config` are known.
+    /// Files that are written for each run; the placeholder of the same name is the path. Only `settings`, `mcp_config` and
+    /// `plugin` are known.
     pub(crate) files: BTreeMap<String, String>,
+    /// Variables that name a file with a JSON object each, by the name of ours; what the user's own file says stays in it.
+    pub(crate) env_file: BTreeMap<String, EnvFile>,
     /// What its output is written in.
     pub(crate) dialect: Dialect,
     /// What can be had from it.
@@ -83,6 +89,18 @@ pub(crate) struct Supervise {
     pub(crate) env_json: BTreeMap<String, String>,
     /// A file that is written before; the placeholder `{settings}` is its path.
     pub(crate) settings: Option<String>,
+    /// Variables that name that file; what the user's own file says stays in it.
+    pub(crate) env_file: BTreeMap<String, EnvFile>,
+}
+
+/// A variable that names a file with a JSON object.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct EnvFile {
+    /// Which of the profile's files it names.
+    pub(crate) file: String,
+    /// What the agent reads where nothing sets the variable; the first that is there.
+    pub(crate) otherwise: Vec<String>,
 }
 
 /// The argument lists of a profile.
@@ -367,9 +385,9 @@ impl Profile {
                 return Some((key.to_owned(), format!("there is no options.{unknown}")));
             }
         }
-        let names = ["settings", "mcp_config"];
+        let names = FILES.map(|(name, _)| name);
         if let Some(name) = self.files.keys().find(|name| !names.contains(&name.as_str())) {
-            return Some((format!("files.{name}"), format!("known files are {}", names.join(" and "))));
+            return Some((format!("files.{name}"), format!("known files are {}", names.join(", "))));
         }
         if (self.prompt == Delivery::Protocol) != (self.dialect == Dialect::Acp) {
             return Some((

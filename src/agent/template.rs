@@ -17,6 +17,8 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("max_turns", "how many turns it may take"),
     ("mcp_config", "the file of this name that the profile has"),
     ("model", "the model's name"),
+    ("plugin", "the file of this name that the profile has"),
+    ("plugin_url", "the same as an address"),
     ("prompt", "what the agent is told"),
     ("prompt_file", "the file that holds it"),
     ("records_dir", "a folder of the lane's that stays between runs"),

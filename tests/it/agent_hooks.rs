@@ -153,7 +153,11 @@ fn the_gate_lets_go_after_so_many_rounds() {
     rounds.extend((0..3).map(|_| says(&sandbox, "Stop", again)));
     let sent_back: Vec<bool> = rounds.iter().map(|out| !out.stdout.is_empty()).collect();
     assert_eq!(sent_back, [true, true, false, false]);
-    // Another prompt begins anew.
+    // What sends it back may come as a prompt. Another one begins anew.
+    let prompt = |text: &str| says(&sandbox, "UserPromptSubmit", &format!("{{\"prompt\":\"{text}\"}}"));
+    assert_eq!(prompt("The lane cannot land yet: `false` fails").ok(), "");
+    assert_eq!(says(&sandbox, "Stop", "{}").ok(), "");
+    assert_eq!(prompt("and refunds").ok(), "");
     assert!(reason(&says(&sandbox, "Stop", "{}")).contains("It wrote nothing."));
 }
 

@@ -5,6 +5,7 @@ mod acp;
 mod acp_ends;
 mod acp_two_way;
 mod agent_end;
+mod agent_gate;
 mod agent_hooks;
 mod agent_start;
 mod agents;

@@ -268,10 +268,35 @@ fn settings_that_somebody_gave_to_gemini_stay() {
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "gemini", "do it"]).ok();
     let file = variable(&sandbox, "GEMINI_CLI_SYSTEM_SETTINGS_PATH").unwrap();
     assert!(file.ends_with(".git/proq/lanes/x/runs/1.d/settings.json"), "{file}");
-    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", "y", "gemini", "do it"]);
-    command.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/etc/mine.json");
-    let _ = sandbox.output(command).ok();
-    assert_eq!(variable(&sandbox, "GEMINI_CLI_SYSTEM_SETTINGS_PATH").as_deref(), Some("/etc/mine.json"));
+    // Theirs go on beside ours, in each run of a supervisor's as in its first.
+    let mine = sandbox.root().join("mine.json");
+    let text = r#"{"theme":"x","mcpServers":{"own":{}},"hooks":{"AfterAgent":[{"hooks":[{"type":"command","command":"mine"}]}]}}"#;
+    std::fs::write(&mine, text).unwrap();
+    let dies = "cp \"$GEMINI_CLI_SYSTEM_SETTINGS_PATH\" \"$ROOT/settings.$PROQ_ATTEMPT\"; test \"$PROQ_ATTEMPT\" = 2 || kill -9 $$";
+    sandbox.agent("gemini", dies);
+    sandbox.git(&["config", "proq.agent.backoff", "0"]);
+    let spawn = |lane: &str| {
+        let mut command =
+            sandbox.proq_command(&sandbox.repo, &["spawn", "--wait", "-n", lane, "gemini", "do it"]);
+        command.env("GEMINI_CLI_SYSTEM_SETTINGS_PATH", &mine);
+        sandbox.output(command)
+    };
+    let _ = spawn("y");
+    for attempt in [1, 2] {
+        let text = std::fs::read(sandbox.root().join(format!("settings.{attempt}"))).unwrap();
+        let both: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        assert_eq!((&both["theme"], &both["mcpServers"]["own"]), (&"x".into(), &serde_json::json!({})));
+        assert_eq!(both["mcpServers"]["proq"]["env"]["PROQ_ATTEMPT"], attempt.to_string());
+        let hooks = both["hooks"]["AfterAgent"].as_array().unwrap();
+        assert_eq!((hooks.len(), &hooks[0]["hooks"][0]["command"]), (2, &"mine".into()), "{both:#}");
+    }
+    // What cannot be joined is left alone, and said.
+    std::fs::write(&mine, "// mine\n{}\n").unwrap();
+    sandbox.agent("gemini", "echo \"$GEMINI_CLI_SYSTEM_SETTINGS_PATH\" > \"$ROOT/named\"; echo 1 > one");
+    let out = spawn("z");
+    assert!(out.stderr.contains("warning: gemini: what [ROOT]/mine.json says"), "{}", out.shown());
+    let named = std::fs::read(sandbox.root().join("named")).unwrap();
+    assert_eq!(sandbox.plain(&named), "[ROOT]/mine.json\n");
 }
 
 #[test]

@@ -231,6 +231,52 @@ impl Real {
         self.sandbox.assert_healthy();
     }
 
+    /// What is sent while it is at work is told by the same process.
+    fn is_told_more_at_work(&self) {
+        let sandbox = &self.sandbox;
+        let _ = self.proq(&["spawn", "-n", "x", self.agent, HOLD]).ok();
+        let _ = sandbox.hear("up");
+        let _ = self.proq(&["send", "x", MORE]).ok();
+        sandbox.tell("go");
+        let _ = self.proq(&["wait", "x"]).ok();
+        let run = self.assert_no_strays();
+        assert_eq!(
+            (&run["attempt"], &run["told"], &run["class"]),
+            (&json!(1), &json!(1), &json!("done")),
+            "{run:#}"
+        );
+        assert_eq!(sandbox.git(&["show", "proq/x:new.txt"]), "hello");
+        assert_eq!(sandbox.git(&["show", "proq/x:more.txt"]), "more");
+        self.assert_goes_on(&run);
+        sandbox.assert_healthy();
+    }
+
+    /// Its own hooks, or a plugin that it is given, say what it does.
+    fn tells_what_it_does(&self) {
+        let _ = self.proq(&["spawn", "--wait", "-n", "x", self.agent, TASK]).ok();
+        let states: Vec<Value> =
+            self.sandbox.events("agent.state").into_iter().map(|event| event["state"].clone()).collect();
+        assert_eq!(states, [json!("working"), json!("idle")]);
+    }
+
+    /// Its turn ends only when the checks succeed; what they said is its next prompt, of which the model makes what it is told to.
+    fn is_sent_back_to_mend_it(&self) {
+        let sandbox = &self.sandbox;
+        sandbox.git(&["config", "proq.agent.gate", "true"]);
+        if self.agent == "codex" {
+            let wants = "[agents.codex]\ncapabilities.hooks = true\ncapabilities.stop_gate = true";
+            let file = sandbox.root().join("home/.config/git-proq/config.toml");
+            let text = std::fs::read_to_string(&file).unwrap();
+            std::fs::write(&file, text.replace("[agents.codex]", wants)).unwrap();
+        }
+        // Without quotes, which Codex writes otherwise.
+        let check = "test -e good || { echo '[[write path=good text=1]] [[say text=Mended]]'; false; }";
+        let _ = self.proq(&["spawn", "--wait", "-n", "x", "--check", check, self.agent, TASK]).ok();
+        assert_eq!(sandbox.git(&["show", "proq/x:good"]), "1");
+        assert_eq!(sandbox.row("x")["state"], "done");
+        let _ = self.proq(&["merge", "x"]).ok();
+    }
+
     fn answers_and_changes_nothing(&self) {
         let sandbox = &self.sandbox;
         let before = sandbox.git(&["for-each-ref"]);
@@ -422,10 +468,10 @@ macro_rules! tests {
 }
 
 tests! {
-    claude: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    claude: works_reports_and_goes_on is_told_more_at_work tells_what_it_does is_sent_back_to_mend_it answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    codex: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    codex: works_reports_and_goes_on is_sent_back_to_mend_it answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor;
-    opencode: works_reports_and_goes_on answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
+    opencode: works_reports_and_goes_on tells_what_it_does answers_and_changes_nothing makes_a_plan_and_changes_it plans_and_does_it is_stopped_without_strays survives_its_terminal resolves_a_conflict
         goes_on_after_a_kill_of_the_agent goes_on_after_a_kill_of_the_supervisor speaks_the_protocol;
 }

@@ -15,6 +15,8 @@ fn known() -> BTreeMap<String, Profile> {
 fn values() -> Values {
     let mut values = Values::default();
     let all = [
+        ("plugin", "/PL"),
+        ("plugin_url", "file:///PL"),
         ("prompt", "PROMPT"),
         ("prompt_file", "/P"),
         ("common_dir", "/common"),
@@ -157,12 +159,12 @@ fn copilot() {
 #[test]
 fn pi() {
     insta::assert_snapshot!(lines("pi"), @r"
-    read: --mode json --tools read,grep,find,ls --model MODEL --append-system-prompt /R
-    edit: --mode json --model MODEL --append-system-prompt /R
-    full: --mode json --model MODEL --append-system-prompt /R
-    resume: --mode json --model MODEL --append-system-prompt /R --session U
-    interactive: --model MODEL --append-system-prompt /R PROMPT
-    interactive resume: --model MODEL --append-system-prompt /R --session U
+    read: --mode json --tools read,grep,find,ls --model MODEL --append-system-prompt /R -e /PL
+    edit: --mode json --model MODEL --append-system-prompt /R -e /PL
+    full: --mode json --model MODEL --append-system-prompt /R -e /PL
+    resume: --mode json --model MODEL --append-system-prompt /R -e /PL --session U
+    interactive: --model MODEL --append-system-prompt /R -e /PL PROMPT
+    interactive resume: --model MODEL --append-system-prompt /R -e /PL --session U
     ");
 }
 
@@ -350,7 +352,8 @@ fn the_files_and_variables_are_json() {
     let mut odd = values();
     odd.set("exe", "/a \"b\"/{lane}/git-proq");
     for (name, profile) in known() {
-        for text in profile.files.values().chain(profile.env_json.values()) {
+        let files = profile.files.iter().filter(|(file, _)| *file != "plugin").map(|(_, text)| text);
+        for text in files.chain(profile.env_json.values()) {
             let filled = odd.fill(text.as_ref()).unwrap();
             let json: serde_json::Value = serde_json::from_str(filled.to_str().unwrap()).expect(&name);
             let all = json.to_string();
@@ -412,7 +415,7 @@ fn what_is_wrong_is_named_with_file_and_key() {
     agents.claude: invalid type: integer `1`, expected struct Templates in `args`
     ");
     insta::assert_snapshot!(said("[agents.claude]\ncolour = 1\n"), @r"
-    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`
+    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`
     ");
     insta::assert_snapshot!(said("[agents]\nclaude = 1\n"), @r"
     agents.claude: it is no table
@@ -430,6 +433,31 @@ fn what_is_wrong_is_named_with_file_and_key() {
     agents.x.args.start: there is no options.colour
     ");
     insta::assert_snapshot!(said("[agents.x]\nfiles.secrets = 'x'\n"), @r"
-    agents.x.files.secrets: known files are settings and mcp_config
+    agents.x.files.secrets: known files are settings, mcp_config, plugin
     ");
+}
+
+#[test]
+fn codex_starts_hooks_for_those_who_want_them() {
+    let all =
+        with_own("[agents.codex]\ncapabilities.hooks = true\ncapabilities.stop_gate = true\n[agents.claude]\ncapabilities.hooks = false\n")
+            .unwrap();
+    let start = |name: &str| line(&all[name], &all[name].args.start, Permission::Edit, &values());
+    assert!(start("codex").contains("--dangerously-bypass-hook-trust"), "{}", start("codex"));
+    for (event, kind) in [
+        ("UserPromptSubmit", "prompt"),
+        ("PermissionRequest", "permission"),
+        ("PostToolUse", "tool"),
+        ("Stop", "stop"),
+    ] {
+        let words = all["codex"].words(&all["codex"].args.resume, Permission::Edit, &values());
+        let word =
+            words.iter().find_map(|word| word.to_str()?.strip_prefix(&format!("hooks.{event}="))).unwrap();
+        let set: toml::Table = toml::from_str(&format!("x={word}")).unwrap();
+        let hook = &set["x"][0]["hooks"][0];
+        assert_eq!(hook["command"].as_str(), Some(&*format!("\"$PROQ_PROGRAM\" _agent-event {kind}")));
+    }
+    assert!(all["codex"].capabilities.stop_gate);
+    // Who can say nothing cannot be sent back.
+    assert!(!all["claude"].capabilities.stop_gate);
 }

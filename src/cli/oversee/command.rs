@@ -79,7 +79,7 @@ pub(crate) fn run(session: &Session, args: &Oversee) -> Done {
         resume: plan.resume,
         tools: UNASKED,
         settings: &settings,
-    });
+    })?;
     if args.dry_run {
         say_plan(session, &plan, &line);
         return Ok(Exit::Done);
