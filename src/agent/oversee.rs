@@ -7,7 +7,7 @@ use super::Error;
 use super::catalogue::profiles;
 use super::outfit::new_session;
 use super::profile::{Permission, Profile, Supervise};
-use super::template::Values;
+use super::template::{Values, mentions};
 use super::variables::{self, Variable};
 use crate::config::Layers;
 use crate::store::write_atomically;
@@ -66,9 +66,14 @@ impl Overseer {
         self.profile.find(dir)
     }
 
-    /// Whether its session is known beforehand, and so can be gone on with.
+    /// Whether the session that there was can be gone on with.
     pub(crate) fn resumes(&self) -> bool {
         !self.own.resume.is_empty()
+    }
+
+    /// Whether that is the one of an id that was chosen before; else it is the last one that was held here.
+    pub(crate) fn chooses_session(&self) -> bool {
+        self.own.resume.iter().any(|word| mentions(word.as_ref(), "session"))
     }
 
     /// An id for a new session.
@@ -152,6 +157,15 @@ mod tests {
                 assert_eq!(words(&overseer.name, resume).last().unwrap(), "Hello", "{}", overseer.name);
             }
         }
+    }
+
+    #[test]
+    fn all_of_them_go_on() {
+        let chooses = |overseer: &Overseer| overseer.resumes().then(|| overseer.chooses_session());
+        let all = Overseer::all(&Layers::default()).unwrap();
+        let all: Vec<_> = all.iter().map(|overseer| (overseer.name.as_str(), chooses(overseer))).collect();
+        let of = |name, chooses| (name, Some(chooses));
+        assert_eq!(all, [of("claude", true), of("codex", false), of("gemini", true), of("opencode", false)]);
     }
 
     #[test]

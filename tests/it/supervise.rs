@@ -111,6 +111,27 @@ fn its_session_goes_on_the_next_time_unless_a_new_one_is_asked_for() {
 }
 
 #[test]
+fn one_that_names_its_sessions_itself_goes_on_with_its_last_one_here() {
+    for (agent, words) in [("codex", &["resume", "--last"][..]), ("opencode", &["--continue"])] {
+        let sandbox = with_agent(agent);
+        let dry = || sandbox.output(supervise(&sandbox, &sandbox.repo, &["--dry-run"])).ok();
+        assert!(dry().contains(", in a new session; it would be told:"), "{}", dry());
+        let _ = sandbox.output(supervise(&sandbox, &sandbox.repo, &[])).ok();
+        assert!(dry().contains(", and go on with its last session here; it would be told:"), "{}", dry());
+        for more in [&[][..], &["--new"]] {
+            let _ = sandbox.output(supervise(&sandbox, &sandbox.repo, more)).ok();
+        }
+        assert_ne!(args(&sandbox, 0)[..words.len()], *words);
+        assert_eq!(args(&sandbox, 1)[..words.len()], *words);
+        // It may be another one than the last that we began: it is told all.
+        assert!(args(&sandbox, 1).last().unwrap().starts_with("You supervise"), "{agent}");
+        assert_ne!(args(&sandbox, 2)[..words.len()], *words);
+        let said = sandbox.output(supervise(&sandbox, &sandbox.repo, &["--dry-run", "--json"])).json();
+        assert_eq!((&said["resumed"], &said["session"]), (&true.into(), &Value::Null));
+    }
+}
+
+#[test]
 fn an_agent_that_ends_badly_is_told_of() {
     let sandbox = with_agent("claude");
     let _ = sandbox.output(supervise(&sandbox, &sandbox.repo, &[])).ok();

@@ -21,8 +21,8 @@ use crate::store::{Limit, LockName, Record, now};
 /// tools of `git proq mcp --supervisor` for this run; nothing is written into its own settings. It asks you before it stops
 /// an agent, shows a lane in your checkout or lands one.
 ///
-/// There is one per repository. The next time its session goes on, where the agent allows that to be known; --new begins
-/// another one. AGENT is claude, codex, gemini, opencode, or one of your own that is like them; without it, the one that
+/// There is one per repository. The next time its session goes on; --new begins another one. Claude Code and Gemini CLI are told
+/// which session that is; Codex and opencode go on with the last one that they held here, whoever began it. AGENT is claude, codex, gemini, opencode, or one of your own that is like them; without it, the one that
 /// supervised last or the first installed.
 ///
 /// Examples:
@@ -120,7 +120,9 @@ fn plan(project: &Project, args: &Oversee, last: Option<OverseerRecord>) -> Resu
     let last = last.filter(|last| last.agent == agent.name && agent.resumes() && !args.new);
     let resume = last.is_some();
     let session = last.map_or_else(|| agent.new_session(), |last| Ok(last.session))?;
-    Ok(Plan { agent, program, session, resume, prompt: overview::write(project, resume)? })
+    // Only of a session that is surely ours the rules of its beginning are known.
+    let again = resume && agent.chooses_session();
+    Ok(Plan { agent, program, session, resume, prompt: overview::write(project, again)? })
 }
 
 /// Runs the agent on this terminal to its end, and returns its exit code.
@@ -146,9 +148,10 @@ fn say_plan(session: &Session, plan: &Plan, line: &Line) {
         return;
     }
     let how = match (plan.resume, plan.agent.resumes()) {
+        (true, _) if !plan.agent.chooses_session() => ", and go on with its last session here".to_owned(),
         (true, _) => format!(", and go on with session {}", plan.session),
-        (false, true) => format!(", in a new session {}", plan.session),
-        (false, false) => ", in a new session".to_owned(),
+        (false, _) if plan.agent.chooses_session() => format!(", in a new session {}", plan.session),
+        (false, _) => ", in a new session".to_owned(),
     };
     session.ui.answer(format!("would start {}{how}; it would be told:", plan.program.display()));
     session.ui.answer("");
@@ -160,7 +163,7 @@ fn say_json(session: &Session, plan: &Plan, line: &Line, exit: Option<i32>) {
     let words = program.chain(line.args.iter().map(AsRef::as_ref)).map(|w| w.to_string_lossy().into_owned());
     session.ui.object(Answer {
         agent: &plan.agent.name,
-        session: plan.agent.resumes().then_some(plan.session.as_str()),
+        session: plan.agent.chooses_session().then_some(plan.session.as_str()),
         resumed: plan.resume,
         command: words.collect(),
         prompt: &plan.prompt,
