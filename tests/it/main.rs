@@ -102,6 +102,7 @@ mod real_agents;
 mod recovery;
 mod redispatch;
 mod report;
+mod rendered;
 mod resolve;
 mod resolve_ways;
 mod run_limits;

@@ -1,0 +1,150 @@
+//! Owns the tests of what people see of a run: its log as they read it, and its figures.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use super::runs::with_claude;
+use super::support::Sandbox;
+
+/// A message with one block in it.
+fn says(id: &str, block: &str) -> String {
+    format!(r#"{{"type":"assistant","session_id":"s-1","message":{{"id":"{id}","content":[{block}]}}}}"#)
+}
+
+/// What a tool answered.
+fn answers(id: &str, failed: bool, text: &str) -> String {
+    format!(
+        r#"{{"type":"user","session_id":"s-1","message":{{"content":[{{"type":"tool_result","tool_use_id":"{id}","is_error":{failed},"content":"{text}"}}]}}}}"#
+    )
+}
+
+/// A turn in which the agent thinks, uses tools and is refused one.
+fn a_turn() -> String {
+    let lines = [
+        says("m1", r#"{"type":"thinking","thinking":"First the tax.\nThen the rest.\nAnd that."}"#),
+        says("m2", r#"{"type":"text","text":"I look at the tax."}"#),
+        says(
+            "m3",
+            r#"{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"cat tax.rs","timeout":9}}"#,
+        ),
+        answers("t1", false, r"1\n2\n3\n4\n5\n6"),
+        says(
+            "m4",
+            r#"{"type":"tool_use","id":"t2","name":"Edit","input":{"file_path":"src/tax.rs","old":"a\nb"}}"#,
+        ),
+        answers("t2", true, "no such file"),
+    ];
+    lines.map(|line| format!("{line}\n")).concat()
+}
+
+/// An agent that says that turn, and what `script` does.
+fn with_turn(script: &str) -> Sandbox {
+    let sandbox = with_claude(&format!("begin; cat \"$ROOT/turn\"; echo a word >&2; {script}"));
+    std::fs::write(sandbox.root().join("turn"), a_turn()).unwrap();
+    sandbox.git(&["config", "proq.agent.linger", "600"]);
+    sandbox
+}
+
+#[test]
+fn a_log_shows_thoughts_folded_and_tools_with_what_they_were_given_and_answered() {
+    let sandbox = with_turn("echo 1 > one; well");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
+    insta::assert_snapshot!(sandbox.proq(&["logs", "x"]).ok(), @r"
+    ~ First the tax. (+2 lines)
+    I look at the tax.
+    > Bash cat tax.rs
+      1
+      2
+      3
+      4
+      … 2 more lines
+    > Edit src/tax.rs
+      failed: no such file
+    All done.
+    ");
+    assert!(sandbox.proq(&["logs", "x", "--raw"]).ok().contains(r#""thinking":"First the tax."#));
+    // Its other stream has a log of its own.
+    assert_eq!(sandbox.proq(&["logs", "x", "--errors"]).ok(), "a word\n");
+    assert!(!sandbox.proq(&["logs", "x", "--raw"]).ok().contains("a word"));
+}
+
+#[test]
+fn following_shows_what_an_agent_does_as_it_does_it() {
+    let sandbox = with_turn("read go < \"$ROOT/go\"; echo 1 > one; well");
+    sandbox.pipe("go");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
+    let mut follow = sandbox.proq_command(&sandbox.repo, &["logs", "-f", "x"]);
+    let mut follow = follow.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let first: Vec<String> = lines.by_ref().take(10).collect();
+    assert_eq!((first[0].as_str(), first[2].as_str()), ("~ First the tax. (+2 lines)", "> Bash cat tax.rs"));
+    assert_eq!(first[9], "  failed: no such file");
+    // Only now it may say more.
+    sandbox.tell("go");
+    assert_eq!(lines.collect::<Vec<_>>(), ["All done."]);
+    let out = follow.wait_with_output().unwrap();
+    assert_eq!((out.status.code(), &*out.stderr), (Some(0), &b"x: done\n"[..]));
+}
+
+#[test]
+fn figures_of_a_run_at_work_are_in_the_wide_list_and_in_show() {
+    let sandbox = with_turn("cat \"$ROOT/size\"; read go < \"$ROOT/go\"; echo 1 > one; well");
+    let size = r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s-1","modelUsage":{"claude-x":{"contextWindow":1000}}}"#;
+    let used = |id: &str, tokens: u32| {
+        format!(
+            r#"{{"type":"assistant","session_id":"s-1","message":{{"id":"{id}","usage":{{"input_tokens":{tokens},"output_tokens":3}},"content":[]}}}}"#
+        )
+    };
+    let said = format!("{}\n{size}\n{}\n", used("m8", 10), used("m9", 420));
+    std::fs::write(sandbox.root().join("size"), said).unwrap();
+    sandbox.pipe("go");
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
+    super::support::patience::wait_until("how full it is", || {
+        sandbox.last_run("x")["account"]["context"] == 42
+    });
+    let table = sandbox.proq(&["list", "--wide"]).ok();
+    let titles = table.lines().next().unwrap();
+    let row = table.lines().find(|line| line.split_whitespace().any(|word| word == "x")).unwrap();
+    // Each figure stands below its title.
+    for (title, figure) in [("TOOLS", "2"), ("LAST", "Edit"), ("CONTEXT", "42 %")] {
+        let at = titles.find(title).unwrap_or_else(|| panic!("{table}"));
+        let below: String = row.chars().skip(titles[..at].chars().count()).collect();
+        assert!(below.starts_with(figure), "{title}: {table}");
+    }
+    let shown = sandbox.proq(&["show", "x"]).ok();
+    assert!(shown.contains("context 42 % full"), "{shown}");
+    assert!(shown.contains("2 tool calls, last Edit"), "{shown}");
+    sandbox.tell("go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+}
+
+#[test]
+fn minutes_end_a_run() {
+    let sandbox = with_claude("begin; exec sleep 600");
+    let spawn = ["spawn", "claude", "do it", "-n", "y", "--wait", "--max-minutes", "1s"];
+    let _ = sandbox.proq(&spawn).fails(4);
+    assert_eq!(sandbox.last_run("y")["class"], "timeout");
+    let shown = sandbox.proq(&["show", "y"]).ok();
+    assert!(shown.contains("longer"), "{shown}");
+    // Minutes, where no unit says otherwise.
+    let run = ["spawn", "claude", "do it", "-n", "z", "--max-minutes", "7"];
+    let _ = sandbox.proq(&run).ok();
+    assert_eq!(sandbox.last_run("z")["limits"]["time"], 420, "{:#}", sandbox.last_run("z"));
+}
+
+#[test]
+fn an_agent_without_permissions_of_its_own_is_warned_of_when_it_starts() {
+    let sandbox = Sandbox::new();
+    for agent in ["pi", "aider"] {
+        sandbox.program(agent, "echo 1 > one");
+        let spawn = ["spawn", "-n", agent, "--wait", agent, "do it"];
+        let warned =
+            format!("warning: {agent} has no permissions of its own: it may do anything that you may\n");
+        let out = sandbox.proq(&spawn);
+        assert_eq!(out.stderr.matches(&warned).count(), 1, "{}", out.shown());
+        // Of one that may look only that is not so.
+        let look =
+            ["spawn", "-n", &format!("{agent}-look"), "--dry-run", "--permission", "read", agent, "look"];
+        assert!(!sandbox.proq(&look).stderr.contains("warning"));
+    }
+}
