@@ -133,7 +133,11 @@ fn tasks(picture: &Picture) -> String {
         let detail = task.detail.clone().or(step).unwrap_or_else(|| task.title.clone());
         vec![
             task.name.clone(),
-            task.state.clone(),
+            format!(
+                "{}{}",
+                task.state,
+                task.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.of)).unwrap_or_default()
+            ),
             task.attempts.to_string(),
             task.lane.clone().unwrap_or_else(dash),
             harmless::line(&detail),

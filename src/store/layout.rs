@@ -225,6 +225,11 @@ impl Layout {
         self.run_dir(name, attempt).join("status-left.md")
     }
 
+    /// What is left of the files of a task that is begun anew after a run, below a folder of this name.
+    pub(crate) fn run_left(&self, name: &str, attempt: u32, folder: &str, file: &Path) -> PathBuf {
+        self.run_dir(name, attempt).join("left").join(folder).join(file)
+    }
+
     /// What a lane's `attempt`-th run said that was a review.
     pub(crate) fn run_review(&self, name: &str, attempt: u32) -> PathBuf {
         self.lane(name).join(format!("runs/{attempt}.review.md"))

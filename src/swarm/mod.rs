@@ -39,8 +39,8 @@ pub(crate) use proposals::{Proposed, apply, with as with_proposed};
 pub(crate) use rehearsal::{Pace, Rehearsal};
 pub(crate) use run::{
     History, Known, Landing, LaneAt, Obstacle, Picture, Remark, Run, TaskAt, ask as ask_batch,
-    clean_up as clean_up_batch, drop_landing_lane, landing_lane, note_landed, resume as resume_batch,
-    run as run_batch, start as start_batch,
+    clean_up as clean_up_batch, drop_landing_lane, landing_lane, note_landed, packet_of,
+    resume as resume_batch, run as run_batch, start as start_batch,
 };
 pub(crate) use schedule::{
     Action, End, Event, Fate, MergePolicy, Mode, Options, Outcome, PauseReason, Spread, State, TaskPolicy,

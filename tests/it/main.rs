@@ -101,8 +101,8 @@ mod real_agents;
 #[cfg(debug_assertions)]
 mod recovery;
 mod redispatch;
-mod report;
 mod rendered;
+mod report;
 mod resolve;
 mod resolve_ways;
 mod run_limits;
@@ -125,6 +125,7 @@ mod supervise;
 mod support;
 mod swarm;
 mod swarm_control;
+mod swarm_folders;
 mod swarm_kills;
 mod swarm_left;
 mod swarm_modes;

@@ -105,22 +105,6 @@ fn each_task_starts_from_what_it_needs() {
 }
 
 #[test]
-fn a_task_folder_is_there_for_its_agent_and_never_lands() {
-    let sandbox = planned(DIAMOND);
-    sandbox.write("tasks/auth/AUTH-1-roles/PROMPT.md", "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n");
-    worker(
-        &sandbox,
-        "cat tasks/auth/AUTH-1-roles/PROMPT.md > $ROOT/read; echo half > tasks/auth/AUTH-1-roles/STATUS.md",
-    );
-    let out = sandbox.proq(&["swarm", "auth", "--agent", "worker", "-q"]);
-    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
-    let read = std::fs::read_to_string(sandbox.root().join("read")).unwrap();
-    assert!(read.starts_with("# AUTH-1: Roles"), "{read}");
-    let files = sandbox.git(&["ls-tree", "-r", "--name-only", "proq/batch-20260102-030405"]);
-    assert_eq!(files, "a.txt\nauth-AUTH-1.txt");
-}
-
-#[test]
 fn the_agent_is_told_the_plans_words_and_where_it_stands() {
     let plan = "format = 1\nsummary = \"A shop\"\nagent = \"worker\"\n[[group]]\ntheme = \"x\"\nprompt = \"Be brief.\"\n\
                 [[group.task]]\nid = \"one\"\ntitle = \"One\"\n[[group.task]]\nid = \"two\"\ntitle = \"Two\"\nprompt = \"Make it two.\"\nneeds = [\"one\"]\n";

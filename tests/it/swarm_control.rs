@@ -21,7 +21,7 @@ pub(super) fn is_held(sandbox: &Sandbox) -> bool {
     std::fs::File::open(lock).is_ok_and(|file| file.try_lock_shared().is_err())
 }
 
-fn kill_scheduler(sandbox: &Sandbox) {
+pub(super) fn kill_scheduler(sandbox: &Sandbox) {
     sandbox.sh("kill -9 $(sed -n 's/^pid = //p' .git/proq/batches/20260102-030405/scheduler.toml)");
     wait_until("its death", || !is_held(sandbox));
 }

@@ -17,9 +17,9 @@ use super::words::{Words, called};
 use crate::fault;
 use crate::lane::{self, Project};
 use crate::store::records::{
-    AnyLane, LaneState, PacketRecord, Part, RunClass, RunLimits, RunRecord, StepRecord, Stint,
+    AnyLane, ForTask, LaneState, PacketRecord, Part, RunClass, RunLimits, RunRecord, StepRecord, Stint,
 };
-use crate::store::{Guard, Record};
+use crate::store::{Guard, Record, new_id};
 
 /// A task that is a folder, as it is to be worked at in a lane.
 #[derive(Debug, Clone)]
@@ -30,6 +30,8 @@ pub(crate) struct Packet {
     level: u8,
     reviewer: Option<String>,
     files: Vec<Brought>,
+    batch: Option<ForTask>,
+    more: String,
 }
 
 impl Packet {
@@ -57,7 +59,14 @@ impl Packet {
             level: level.min(2),
             reviewer: reviewer.or_else(|| project.settings.swarm.reviewer.clone()),
             files: read_all(dir)?,
+            batch: None,
+            more: String::new(),
         })
+    }
+
+    /// The same as a task of a batch; those who work at it are told `more` besides.
+    pub(crate) fn for_task(self, batch: ForTask, more: String) -> Packet {
+        Packet { batch: Some(batch), more, ..self }
     }
 
     /// What it is, in a line.
@@ -126,6 +135,9 @@ fn as_reviewer(reviewer: Option<&str>, worker: (&str, &[String]), model: Option<
 /// the lane's state and detail, as of any run; [`super::shown()`] tells how far it is. To end it gracefully, see
 /// [`super::super::stop_gently`].
 ///
+/// What the lane has of it already and is not committed there was left by somebody whose work was taken back: it is moved away, to the
+/// last run's own folder, and the task begins as it is brought.
+///
 /// # Errors
 /// As [`launch::launch`], and [`Error::TaskFolder`]: then the lane is as it was, without a run.
 pub(crate) fn launch_packet(
@@ -145,6 +157,12 @@ pub(crate) fn launch_packet(
     at_work.save()?;
     fault::point("packet.noted");
     folder.keep_out(project, out)?;
+    if out.copied || out.hidden {
+        let (layout, left) = (project.store.layout(), new_id());
+        let keep = |file: &Path| layout.run_left(&lane.name, lane.attempt, &left, file);
+        folder.move_away(&packet.files, out.copied, &keep)?;
+        fault::point("packet.cleared");
+    }
     if out.copied {
         folder.bring(&packet.files)?;
     } else if out.hidden {
@@ -187,6 +205,8 @@ fn new_record(
         permission: job.level(),
         model: job.model.clone(),
         max_turns: job.max_turns,
+        batch: packet.batch.clone(),
+        more: packet.more.clone(),
         level: packet.level,
         reviewer: packet.reviewer.clone(),
         copied: out.copied,
@@ -324,6 +344,7 @@ impl AtWork<'_> {
             title: &record.title,
             folder: self.folder(),
             prompt: &prompt,
+            more: &record.more,
             part,
             step: &step,
             review: review.as_deref(),
@@ -341,9 +362,10 @@ impl AtWork<'_> {
         let job = Job::agent(project, &agent, &text, project.repo.home(), &Asked { limits, ..asked })?;
         let iteration = record.iterations + u32::from(!part.is_review());
         let stint = Stint { part, step: number, iteration, clean: false, traces: None };
+        let batch = record.batch.clone();
         let talk = *self.record_mut().talk.get_or_insert(lane.attempt + 1);
         self.save()?;
-        Ok((job.in_talk(talk).with_part(Some(stint)), text))
+        Ok((job.in_talk(talk).for_task(batch).with_part(Some(stint)), text))
     }
 
     /// The commits of a step.

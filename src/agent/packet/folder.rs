@@ -12,7 +12,7 @@ use super::super::Error;
 use crate::git::RepoPath;
 use crate::harmless;
 use crate::lane::Project;
-use crate::store::write_there;
+use crate::store::{make_private, write_there};
 
 /// The file that tells a task.
 pub(crate) const PROMPT: &str = "PROMPT.md";
@@ -196,6 +196,35 @@ impl Folder {
         Ok(())
     }
 
+    /// Moves away what was left of it by somebody whose work does not count: what differs from `files`, and STATUS.md where these have none.
+    /// With `all` that is any of them, else STATUS.md alone. `keep` says where each goes.
+    pub(crate) fn move_away(
+        &self,
+        files: &[Brought],
+        all: bool,
+        keep: &dyn Fn(&Path) -> PathBuf,
+    ) -> Result<(), Error> {
+        let mut names: Vec<&Path> = files.iter().filter(|_| all).map(|file| file.path.as_path()).collect();
+        if !names.contains(&Path::new(STATUS)) {
+            names.push(Path::new(STATUS));
+        }
+        for name in names {
+            let brought = files.iter().find(|file| file.path == name);
+            let above = name.parent().unwrap_or(Path::new("")).to_string_lossy();
+            let Some(dir) = Folder::new(&self.top, &self.name_of(&above)).walk(false)? else { continue };
+            let path = dir.join(name.file_name().unwrap_or_default());
+            let Ok(meta) = path.symlink_metadata() else { continue };
+            let is_same = meta.is_file()
+                && brought.is_some_and(|file| std::fs::read(&path).is_ok_and(|now| now == file.bytes));
+            if !is_same {
+                let to = keep(name);
+                make_private(to.parent().unwrap_or(Path::new("/")))?;
+                move_there(&path, &to).map_err(|e| wrong(&path, format!("cannot be moved away: {e}")))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Brings what is known of how far it has come.
     pub(crate) fn bring_status(&self, files: &[Brought]) -> Result<(), Error> {
         let status: Vec<Brought> = files.iter().filter(|file| file.is_status()).cloned().collect();
@@ -268,6 +297,18 @@ impl Folder {
     fn is_ours(&self, path: &RepoPath) -> bool {
         !path.ends_with_name(IGNORE.as_bytes())
             || self.text(IGNORE).is_ok_and(|text| text.is_some_and(|text| text.starts_with(WHY)))
+    }
+}
+
+/// Moves whatever there is, also to another file system as far as that is a file.
+fn move_there(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::rename(from, to) {
+        Err(e) if e.kind() == ErrorKind::CrossesDevices && from.symlink_metadata()?.is_file() => {
+            std::fs::copy(from, to)?;
+            File::open(to)?.sync_all()?;
+            std::fs::remove_file(from)
+        }
+        done => done,
     }
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Words<'a> {
     pub(super) prompt: &'a str,
     pub(super) part: Part,
     pub(super) step: &'a Step,
+    /// What those who work at it are told besides.
+    pub(super) more: &'a str,
     /// What a reviewer wants to be done anew.
     pub(super) review: Option<&'a str>,
     /// The commits that are to be looked at.
@@ -50,6 +52,9 @@ impl Words<'_> {
         }
         if self.prompt.len() <= SMALL {
             out.push_str(&format!("\n# The whole task\n\n{}\n", self.prompt.trim()));
+        }
+        if !self.more.is_empty() && !self.part.is_review() {
+            out.push_str(&format!("\n# Where it stands\n\n{}\n", self.more.trim()));
         }
         out
     }

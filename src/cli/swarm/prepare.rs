@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::wishes::warn_of;
 use super::super::{Failure, Mistake, Session};
 use super::Swarm;
-use crate::agent::{self, Asked, Job};
+use crate::agent::{Asked, Job};
 use crate::config::nano_dollars;
 use crate::event::Approvals;
 use crate::git;
@@ -187,10 +187,11 @@ impl Wanted {
 fn require_agent(project: &Project, task: &swarm::BatchTask) -> Result<Job, Failure> {
     let asked = Asked { model: task.model.clone(), ..Asked::default() };
     let name = task.agent.as_deref().unwrap_or_default();
-    Job::agent(project, name, &task.prompt, project.repo.home(), &asked).map_err(|e| match e {
-        agent::Error::Prompt { .. } => Failure::from(e),
-        e => e.into(),
-    })
+    let job = Job::agent(project, name, &task.prompt, project.repo.home(), &asked)?;
+    if let Some(packet) = swarm::packet_of(project, task, None)? {
+        packet.require_reviewer(project, &job)?;
+    }
+    Ok(job)
 }
 
 fn options(project: &Project, args: &Swarm) -> Result<Options, Failure> {

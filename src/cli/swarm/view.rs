@@ -176,5 +176,10 @@ fn line(lane: &LaneAt) -> String {
     let step = lane.step.as_ref().map(|step| format!("  {}", ui::printable(step))).unwrap_or_default();
     let cost = lane.cost_usd.map(|usd| format!("  ${usd:.2}")).unwrap_or_default();
     let time = ui::span(Duration::from_secs(lane.seconds));
-    format!("{:<24} {:<9} {time:>4}{cost}  {}{step}", lane.task, lane.state.to_string(), lane.name)
+    let state = format!(
+        "{}{}",
+        lane.state,
+        lane.boxes.map(|boxes| format!(" {}/{}", boxes.done, boxes.of)).unwrap_or_default()
+    );
+    format!("{:<24} {state:<13} {time:>4}{cost}  {}{step}", lane.task, lane.name)
 }

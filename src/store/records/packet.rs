@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::RunLimits;
+use super::{ForTask, RunLimits};
 use crate::git::Oid;
 use crate::store::Record;
 
@@ -167,6 +167,12 @@ pub(crate) struct PacketRecord {
     /// How many turns one run may take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) max_turns: Option<u32>,
+    /// The task of a batch that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) batch: Option<ForTask>,
+    /// What those who work at it are told besides.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) more: String,
     /// How closely it is looked at: 0 not at all, 1 plans, 2 plans and what was done.
     pub(crate) level: u8,
     /// Who looks; without anybody, the same agent.

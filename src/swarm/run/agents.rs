@@ -1,15 +1,12 @@
 //! Owns the runs of a batch: starting each once, waiting for its end, stopping it.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
-
 use super::evidence::{Chain, chain_of, lanes_of};
 use super::runner::{Heard, Runner};
 use crate::agent::{self, Asked, Job};
 use crate::lane::Project;
 use crate::note::Listener;
 use crate::store::LockName;
-use crate::store::records::{ForTask, LaneState, RunClass};
+use crate::store::records::{LaneState, RunClass};
 use crate::swarm::Error;
 use crate::swarm::batch::{Batch, Facts};
 use crate::swarm::schedule::{Base, End, Event};
@@ -54,7 +51,11 @@ impl Runner<'_> {
             }
             let (task, attempt) = (it.task, it.attempt);
             match self.launch(it) {
-                Ok(lane) => {
+                Ok((lane, false)) => {
+                    let facts = Facts { lane: Some(lane), ..Facts::saying("all of its boxes were ticked") };
+                    self.due.push_back((Event::Ended { task, attempt, end: End::Already }, facts));
+                }
+                Ok((lane, true)) => {
                     let (agent, model) =
                         (self.batch.tasks[task].agent.clone(), self.batch.tasks[task].model.clone());
                     let facts = Facts { lane: Some(lane), agent, model, ..Facts::default() };
@@ -74,8 +75,8 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Brings the lane to where the run begins and starts it. The answer is the lane.
-    fn launch(&mut self, it: Starting) -> Result<String, Error> {
+    /// Brings the lane to where the run begins and starts it. The answer is the lane, and whether there was anything to start.
+    fn launch(&mut self, it: Starting) -> Result<(String, bool), Error> {
         let gone = || crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() };
         let from = self.commit_of(it.from).ok_or_else(gone)?;
         let (lane, lock) = self.lane_at(it.lane, it.task, from)?;
@@ -85,15 +86,7 @@ impl Runner<'_> {
         let asked = Asked { model: task.model.clone(), ..Asked::default() };
         let agent = task.agent.as_deref().unwrap_or_default();
         let job = Job::agent(self.project, agent, &text, self.project.repo.home(), &asked)?;
-        let job = job.for_task(Some(ForTask {
-            batch: self.batch.id().to_owned(),
-            number: it.task,
-            task: task.name.clone(),
-            attempt: it.attempt,
-        }));
-        crate::fault::point("batch.launch");
-        let started = agent::launch(self.project, &lane.any(), lock, &job, &self.exe)?;
-        Ok(started.name)
+        self.begin_work(it, lane, lock, job)
     }
 
     /// Has the end of a run heard.
@@ -155,8 +148,16 @@ impl Runner<'_> {
             self.watch(task, attempt);
             return Ok(());
         }
+        let not_gone_on = match self.go_on_with_steps(task, &chain)? {
+            Some(Ok(())) => {
+                self.watch(task, attempt);
+                return Ok(());
+            }
+            Some(Err(why)) => Some(why),
+            None => None,
+        };
         // One that died without a word is written down as such.
-        if chain.lane.state.is_claimed() && chain.runs.last().is_some_and(|run| run.ended.is_none()) {
+        if chain.lane.state.is_claimed() {
             drop(self.project.hold_idle(&chain.lane.name)?);
         }
         let Some(chain) = self.chain(task, attempt)? else { return Ok(()) };
@@ -168,18 +169,18 @@ impl Runner<'_> {
             let total = self.known.spent().saturating_add(cost.nanos);
             self.due.push_back((Event::Spent { total }, Facts::default()));
         }
-        let last = chain.runs.last();
+        let last = chain.last_work();
         let facts = Facts {
             lane: Some(chain.lane.name.clone()),
             agent: last.map(|run| run.agent.clone()),
             model: last.and_then(|run| run.account.model.clone()),
-            run: last.map(|run| run.attempt),
+            run: chain.runs.last().map(|run| run.attempt),
             began: chain.began(),
             from: came.from,
             to: came.to,
             cost,
             tokens,
-            detail: came.detail,
+            detail: not_gone_on.map(|why| crate::harmless::line(&why)).or(came.detail),
             ..Facts::default()
         };
         self.due.push_back((Event::Ended { task, attempt, end: came.end }, facts));
@@ -207,25 +208,14 @@ impl Runner<'_> {
         }
         let Some(chain) = self.chain(task, attempt)? else { return Ok(()) };
         let (dir, lane) = (self.project.repo.home().to_owned(), chain.lane);
-        let grace = if hard { Duration::ZERO } else { self.project.settings.abort_grace };
-        if !hard && !grace.is_zero() {
-            let wrap_up = self.project.store.layout().run_wrap_up(&lane.name, lane.attempt);
-            // It is a request; the run is stopped either way.
-            drop(crate::store::write_there(&wrap_up, b""));
-        }
-        let name = lane.name;
-        let locks = self.project.store.locks();
-        let (tell, hear) = mpsc::channel();
-        locks.when_free(&LockName::Run(name.clone()), move |_| {
-            let _nobody_waits = tell.send(());
-        })?;
+        let grace = self.project.settings.abort_grace;
         let stop = move || {
-            if hear.recv_timeout(grace) != Err(RecvTimeoutError::Timeout) {
-                return;
-            }
             let Ok(project) = Project::open(&dir, Listener::silent()) else { return };
             // Whatever comes of it is seen by its lock.
-            drop(if hard { agent::stop_at_once(&project, &name) } else { agent::stop(&project, &name) });
+            drop(match hard {
+                true => agent::stop_at_once(&project, &lane.name),
+                false => agent::stop_gently(&project, &lane.name, grace),
+            });
         };
         std::thread::spawn(stop);
         Ok(())
@@ -240,18 +230,29 @@ pub(super) fn prompt(batch: &Batch, task: usize) -> String {
     if !it.more.trim().is_empty() {
         out.push_str(&format!("\n\n{}", it.more.trim()));
     }
+    format!("{out}\n\n{}\n", place_in_plan(batch, task))
+}
+
+/// What those are told besides their task who work at a task that is a folder.
+pub(super) fn told(batch: &Batch, task: usize) -> String {
+    let more = batch.tasks[task].more.trim();
+    let gap = if more.is_empty() { "" } else { "\n\n" };
+    format!("{more}{gap}{}", place_in_plan(batch, task))
+}
+
+fn place_in_plan(batch: &Batch, task: usize) -> String {
+    let it = &batch.tasks[task];
     let plan = match batch.record.summary.as_str() {
         "" => String::new(),
         summary => format!(" ({summary})"),
     };
-    out.push_str(&format!(
-        "\n\nThis is task `{}` of a plan{plan}. Do this task and no other: others are at work on the rest of the plan.",
+    let mut out = format!(
+        "This is task `{}` of a plan{plan}. Do this task and no other: others are at work on the rest of the plan.",
         it.name
-    ));
+    );
     let before: Vec<String> = it.needs.iter().map(|need| format!("`{}`", batch.name(*need))).collect();
     if !before.is_empty() {
         out.push_str(&format!(" What it builds on is done and is here: {}.", before.join(", ")));
     }
-    out.push('\n');
     out
 }

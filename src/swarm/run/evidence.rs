@@ -83,6 +83,40 @@ impl Chain {
         Ok((self.is_last() && state.is_busy()).then_some(state))
     }
 
+    /// Whether it is the work at a task that is a folder, in several runs that each end well.
+    fn has_steps(&self) -> bool {
+        self.runs.last().is_some_and(|run| run.stint.is_some())
+    }
+
+    /// The last run of it that did something, rather than judged what others did.
+    pub(super) fn last_work(&self) -> Option<&RunRecord> {
+        let judges = |run: &RunRecord| run.stint.as_ref().is_some_and(|stint| stint.part.is_review());
+        self.runs.iter().rev().find(|run| !judges(run)).or(self.runs.last())
+    }
+
+    /// Whether its supervisor has died before all steps were done: nothing is held, and nobody has written how it ended.
+    pub(super) fn died(&self) -> bool {
+        let without_a_word = |run: &RunRecord| is_death(run) || self.lane.state.is_claimed();
+        self.has_steps() && self.is_last() && self.runs.last().is_some_and(without_a_word)
+    }
+
+    /// How often that has happened so far.
+    pub(super) fn deaths(&self) -> usize {
+        self.runs.iter().filter(|run| is_death(run)).count()
+    }
+
+    /// Where its lane is by what was written of the lane; of a task in steps, the end of a run says nothing.
+    fn outcome(&self, run: &RunRecord) -> Option<LaneState> {
+        use LaneState::{CheckFailed, Conflict, Done, Failed, Landed};
+        match self.lane.state {
+            _ if !self.has_steps() => run.outcome,
+            // Somebody has had another run there since: whether all steps were done is not known.
+            _ if !self.is_last() => Some(Failed),
+            Landed | Conflict | CheckFailed => Some(Done),
+            state => Some(state),
+        }
+    }
+
     /// What it came to, now that it is over.
     pub(super) fn came(&self, project: &Project) -> Result<Came, Error> {
         let from = self.runs.first().map(|run| run.tip_before);
@@ -91,12 +125,15 @@ impl Chain {
             end: End::Failed(class),
             from,
             to: last.and_then(|run| run.tip_after),
-            detail: last.and_then(|run| run.detail.clone()),
+            detail: match self.has_steps() && self.is_last() {
+                true => self.lane.detail.clone(),
+                false => last.and_then(|run| run.detail.clone()),
+            },
         };
         let Some(run) = last else { return Ok(failed(RunClass::Crashed)) };
         let already = self.is_last() && self.lane.already;
         let came = |end| Came { end, ..failed(RunClass::Failed) };
-        Ok(match run.outcome {
+        Ok(match self.outcome(run) {
             Some(LaneState::Done) if already => came(End::Already),
             Some(LaneState::Done) => {
                 let tip = project.repo.branch_tip(&self.lane.place.branch)?;
@@ -109,6 +146,7 @@ impl Chain {
                 }
             }
             Some(LaneState::NoChange) => came(End::NoChange),
+            Some(LaneState::Stopped) => failed(RunClass::Stopped),
             _ => match run.class {
                 None => failed(RunClass::Crashed),
                 Some(RunClass::Done) => failed(RunClass::Failed),
@@ -128,4 +166,9 @@ impl Chain {
     pub(super) fn began(&self) -> Option<Moment> {
         self.runs.first().map(|run| run.started)
     }
+}
+
+/// Whether a run has an end that nobody but a later command wrote down.
+fn is_death(run: &RunRecord) -> bool {
+    run.class == Some(RunClass::Crashed) && run.tip_after.is_none()
 }

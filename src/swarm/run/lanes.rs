@@ -1,19 +1,14 @@
 //! Owns the lanes of a batch: making them, bringing them to where a task begins, and letting them go.
 
-use std::path::Path;
-
 use super::runner::Runner;
 use crate::git::{self, Oid};
 use crate::lane::{self, Base as LaneBase, NewLane, Why, operate};
 use crate::preview;
+use crate::store::Guard;
 use crate::store::records::{InBatch, LaneRecord, LaneState};
-use crate::store::{Error as StoreError, Guard};
 use crate::swarm::Error;
 use crate::swarm::batch::Facts;
 use crate::swarm::schedule::{Base, Event};
-
-/// What keeps a folder's files out of commits, whoever makes them.
-const IGNORE: &str = ".gitignore";
 
 impl Runner<'_> {
     /// Makes a lane, unless it is there.
@@ -156,23 +151,7 @@ impl Runner<'_> {
                 place.task.clone_from(&it.name);
             }
         })?;
-        self.bring_folder(&lane.path, task)?;
         changed.with_tree().map_err(|purpose| lane::Error::NoTree { name: lane.name.clone(), purpose }.into())
-    }
-
-    /// Copies a task's folder into its lane where the lane lacks it. It is for the agent to read and write; nothing of it is
-    /// ever committed, since it says so itself.
-    fn bring_folder(&self, lane: &Path, task: usize) -> Result<(), Error> {
-        let it = &self.batch.tasks[task];
-        let Some(folder) = &it.folder else { return Ok(()) };
-        let (to, Some(from)) = (lane.join(folder), it.file.parent()) else { return Ok(()) };
-        if to.exists() || !from.is_dir() {
-            return Ok(());
-        }
-        std::fs::create_dir_all(&to).map_err(io("create", &to))?;
-        std::fs::write(to.join(IGNORE), "*\n").map_err(io("write", &to))?;
-        copy_files(from, &to)?;
-        Ok(())
     }
 
     /// Lets a lane go whose work has landed, unless somebody has been at work in it since, or still is.
@@ -200,23 +179,4 @@ impl Runner<'_> {
         operate(self.project, "cleanup", |op| preview::retire(op, name, Why::Tidy, force).map(drop))?;
         Ok(())
     }
-}
-
-fn io<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> StoreError + 'a {
-    StoreError::io(what, path)
-}
-
-/// Copies files and folders, as far as they are there. Links and the like are nobody's task.
-fn copy_files(from: &Path, to: &Path) -> Result<(), Error> {
-    for entry in std::fs::read_dir(from).map_err(io("copy", from))?.flatten() {
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        let kind = entry.file_type().map_err(io("copy", &source))?;
-        if kind.is_dir() {
-            std::fs::create_dir_all(&target).map_err(io("copy", &target))?;
-            copy_files(&source, &target)?;
-        } else if kind.is_file() && !target.exists() {
-            std::fs::copy(&source, &target).map_err(io("copy", &source))?;
-        }
-    }
-    Ok(())
 }

@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::known::Known;
 use super::runner::Runner;
-use crate::agent::shown_live;
+use crate::agent::{PacketShown, shown_live, shown_packet};
 use crate::lane::{Project, effective_state};
-use crate::store::records::{LaneState, RunRecord, Tokens};
+use crate::store::records::{LaneRecord, LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record, now, write_cache};
+use crate::swarm::Progress;
 use crate::swarm::batch::{Batch, Line};
 use crate::swarm::schedule::{Fate, Left, Now, Outcome, PauseReason, State, Why};
 
@@ -90,6 +91,9 @@ pub(crate) struct Task {
     pub(crate) agent: Option<String>,
     /// How many runs were started.
     pub(crate) attempts: u32,
+    /// How many of its boxes are ticked, while it is worked at step by step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) boxes: Option<Progress>,
 }
 
 /// A lane in which something runs.
@@ -101,6 +105,9 @@ pub(crate) struct Lane {
     pub(crate) task: String,
     /// Its state.
     pub(crate) state: LaneState,
+    /// How many boxes of its task are ticked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) boxes: Option<Progress>,
     /// What its agent did last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) step: Option<String>,
@@ -130,8 +137,12 @@ impl Picture {
         scheduler: bool,
     ) -> Picture {
         let record = &batch.record;
-        let tasks: Vec<Task> =
+        let lanes = lanes_at_work(project, batch);
+        let mut tasks: Vec<Task> =
             (0..batch.tasks.len()).map(|task| task_at(batch, state, known, task)).collect();
+        for task in &mut tasks {
+            task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
+        }
         let spent = known.spent();
         Picture {
             batch: record.id.clone(),
@@ -145,7 +156,7 @@ impl Picture {
             counts: counts(state, batch.tasks.len()),
             cost_usd: (spent > 0).then(|| dollars(spent)),
             tasks,
-            lanes: lanes_at_work(project, batch),
+            lanes,
         }
     }
 }
@@ -199,6 +210,7 @@ fn task_at(batch: &Batch, state: &State, known: &Known, task: usize) -> Task {
         lane: known.lanes.get(&task).cloned(),
         agent: it.agent.clone(),
         attempts: state.attempts(task),
+        boxes: None,
     }
 }
 
@@ -258,10 +270,15 @@ fn lanes_at_work(project: &Project, batch: &Batch) -> Vec<Lane> {
         // Of one that says nothing of itself, what it wrote last.
         let plain = run.as_ref().is_some_and(|run| run.dialect.as_deref() == Some(PLAIN));
         let said = if plain { last_line(&layout.run_log(&lane.name, lane.attempt)) } else { None };
+        let steps = run.as_ref().is_some_and(|run| run.stint.is_some());
+        let packet =
+            |lane: &LaneRecord| shown_packet(&layout.lane(&lane.name), &lane.clone().any()).ok().flatten();
+        let boxes = Some(&lane).filter(|_| steps).and_then(packet);
         let live = shown_live(&layout.run_live(&lane.name, lane.attempt));
         out.push(Lane {
             task: lane.batch.as_ref().map_or_else(String::new, |of| of.task.clone()),
             state,
+            boxes: boxes.map(|PacketShown { done, of, .. }| Progress { done, of }),
             step: doing.or_else(|| live.last_tool.clone()).or(said),
             seconds: run.map_or(0, |run| now().since(run.started).as_secs()),
             cost_usd: live.cost.map(|cost| dollars(cost.nanos)),

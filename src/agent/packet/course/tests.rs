@@ -11,6 +11,8 @@ fn oid(n: u32) -> Oid {
 
 fn record(level: u8) -> PacketRecord {
     PacketRecord {
+        batch: None,
+        more: String::new(),
         folder: "tasks/a/A-1".into(),
         title: "A".into(),
         agent: "claude".into(),
