@@ -2,14 +2,16 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use clap::Args;
+use clap::{Args, ValueHint};
 use serde::Serialize;
 
+use super::plan_source::{Form, PlanSource};
 use super::{Done, Failure, Mistake, Session, ui};
 use crate::event::{Approvals, Command, no_hooks};
 use crate::explain::Exit;
 use crate::lane::{Error, Project, operate};
 use crate::store::records::{ApprovalsRecord, Approved};
+use crate::swarm;
 
 /// Allow commands that come with the repository to run
 ///
@@ -18,9 +20,13 @@ use crate::store::records::{ApprovalsRecord, Approved};
 /// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there; while a
 /// lane is previewed that is the lane's. Commands of your own settings and of --verify need no approval.
 ///
+/// A plan that lies in a repository may bring commands, too: checks of its tasks, and criteria. `git proq swarm` runs it only
+/// once those are approved, with --plan.
+///
 /// Examples:
 ///     git proq approve
 ///     git proq approve 3f9c21aa
+///     git proq approve --plan plan.toml
 ///     git proq approve --list
 ///     git proq approve --revoke 3f9c21aa
 ///     git proq approve --revoke
@@ -39,6 +45,12 @@ pub(crate) struct Approve {
     /// Take approvals back: those with an ID, or without one all of this repository
     #[arg(long, conflicts_with = "yes")]
     pub(crate) revoke: bool,
+    /// The commands of this plan, named as for `git proq swarm`, in place of those of proq.toml; may be given again
+    #[arg(long, value_name = "SOURCE", value_hint = ValueHint::AnyPath)]
+    pub(crate) plan: Vec<String>,
+    /// What the plan is written in, where its name does not tell
+    #[arg(long, value_name = "FORM", requires = "plan")]
+    pub(crate) format: Option<Form>,
     /// Say what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -72,7 +84,7 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         false => session.project_to_change()?,
     };
     let mut approvals = Approvals::read(&project.repo, &project.store)?;
-    let commands = chosen(approvals.of_all(&project.layers, &project.settings), args)?;
+    let commands = chosen(brought(session, &project, &approvals, args)?, args)?;
     let open = unapproved(&commands);
     let mut record = approvals.record.clone();
     if args.revoke {
@@ -101,11 +113,37 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         if !args.dry_run {
             approvals.record = record;
         }
-        let commands = approvals.of_all(&project.layers, &project.settings);
+        let commands = brought(session, &project, &approvals, args)?;
         let commands = commands.into_iter().map(Row::from).collect();
         session.ui.object(Answer { commands, approved: approvals.record.approved, dry_run: args.dry_run });
     }
     Ok(Exit::Done)
+}
+
+/// The commands that it is about: those of a plan, or those of the settings.
+fn brought(
+    session: &Session,
+    project: &Project,
+    approvals: &Approvals<'_>,
+    args: &Approve,
+) -> Result<Vec<Command>, Failure> {
+    if args.plan.is_empty() {
+        return Ok(approvals.of_all(&project.layers, &project.settings));
+    }
+    let found = PlanSource::named(&args.plan, args.format).read_without_a_word(session, project)?;
+    Ok(swarm::commands_of(project, &found, &session.dir)?)
+}
+
+/// Asks for these, where somebody can be asked and some are not approved.
+pub(super) fn commands(session: &Session, project: &Project, commands: &[Command]) -> Result<(), Failure> {
+    let open = unapproved(commands);
+    if open.is_empty() || nobody_to_ask(session) {
+        return Ok(());
+    }
+    let approvals = Approvals::read(&project.repo, &project.store)?;
+    show(session, commands);
+    ask(session)?;
+    Ok(save(project, &approvals, &approvals.with(&open))?)
 }
 
 /// Asks for what a landing needs approved, where somebody can be asked: the checks, and the agent for conflicts, if they are
@@ -123,13 +161,7 @@ pub(super) fn before_landing(
     if !no_hooks() {
         commands.extend(approvals.of_hook(&project.layers, "pre-merge"));
     }
-    let open = unapproved(&commands);
-    if open.is_empty() || nobody_to_ask(session) {
-        return Ok(());
-    }
-    show(session, &commands);
-    ask(session)?;
-    Ok(save(project, &approvals, &approvals.with(&open))?)
+    self::commands(session, project, &commands)
 }
 
 fn unapproved(commands: &[Command]) -> Vec<Command> {

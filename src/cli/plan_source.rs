@@ -23,7 +23,7 @@ pub(crate) struct PlanSource {
 
 /// The forms by the words for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+pub(crate) enum Form {
     /// A plan in TOML
     Toml,
     /// A folder for each task
@@ -35,6 +35,11 @@ enum Form {
 }
 
 impl PlanSource {
+    /// A plan that something else than this command's own arguments names.
+    pub(super) fn named(sources: &[String], format: Option<Form>) -> PlanSource {
+        PlanSource { sources: sources.to_vec(), format, milestone: None }
+    }
+
     /// Reads the plan, and says what is odd about it. Dependencies that an agent found missing, and a person approved, are in it.
     pub(super) fn read(
         &self,

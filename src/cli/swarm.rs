@@ -152,7 +152,9 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     }
     wanted.require_clean(&project, args.ignore_dirty)?;
     approve::before_landing(session, &project, true, project.settings.conflict_agent.as_deref())?;
-    wanted.require_approved(&project)?;
+    let of_plan = || swarm::commands_of(&project, &found, &session.dir);
+    approve::commands(session, &project, &of_plan()?)?;
+    wanted.require_approved(&project, args, &of_plan()?)?;
     let draft = draft.filter(|draft| !drafts::is_approved(&project, draft));
     require_answer(session, args, draft.as_ref())?;
     if let Some(draft) = &draft {

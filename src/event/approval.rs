@@ -73,6 +73,11 @@ impl<'a> Approvals<'a> {
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(command).collect()
     }
 
+    /// A command of a plan, which stands in `from` where that comes with a repository.
+    pub(crate) fn of_plan(&self, kind: &'static str, line: &str, from: Option<PathBuf>) -> Command {
+        self.command(kind.into(), line, from)
+    }
+
     fn command(&self, kind: Cow<'static, str>, line: &str, from: Option<PathBuf>) -> Command {
         let approved = from.is_none() || self.has(&kind, line);
         Command { id: self.id(&kind, line), kind, line: line.to_owned(), from, approved }

@@ -2,6 +2,7 @@
 
 mod batch;
 mod changes;
+mod commands;
 mod draft_error;
 pub(crate) mod drafts;
 mod error;
@@ -29,6 +30,7 @@ pub(crate) use batch::{
     all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
 };
 pub(crate) use changes::{Change, changes};
+pub(crate) use commands::commands_of;
 pub(crate) use draft_error::DraftError;
 pub(crate) use error::{Error, Place};
 pub(crate) use folders::{Home, Single, single};

@@ -118,6 +118,7 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     sandbox.program("worker", "echo t > t.txt; git add t.txt; git commit -qm t");
     let task = "[[task]]\nid = \"t\"\ntitle = \"T\"\nchecks = [\"false\"]\n";
     sandbox.write("plan.toml", &format!("format = 1\nagent = \"worker\"\n{task}"));
+    let _ = sandbox.proq(&["approve", "--yes", "--plan", "plan.toml"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "--ignore-dirty"]);
     let _ = sandbox.proq(&["abort"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();

@@ -124,6 +124,7 @@ mod strategies;
 mod supervise;
 mod support;
 mod swarm;
+mod swarm_commands;
 mod swarm_control;
 mod swarm_folders;
 mod swarm_kills;

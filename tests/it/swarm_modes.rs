@@ -219,6 +219,7 @@ fn a_task_whose_checks_fail_does_not_land() {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"x\"\nchecks = [\"test -e nowhere\"]\n\
                 [[task]]\nid = \"y\"\ntitle = \"y\"\n";
     let sandbox = planned(plan);
+    let _ = sandbox.proq(&["approve", "--yes", "--plan", "plan.toml"]).ok();
     let out = sandbox.proq(&["swarm", "plan.toml"]);
     assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
     assert_eq!(task(&sandbox, "x")["state"], "check failed");

@@ -7,7 +7,7 @@ use super::super::{Failure, Mistake, Session};
 use super::Swarm;
 use crate::agent::{Asked, Job};
 use crate::config::nano_dollars;
-use crate::event::Approvals;
+use crate::event::{Approvals, Command};
 use crate::git;
 use crate::lane::{self, Base, Project};
 use crate::swarm::{
@@ -122,7 +122,19 @@ impl Wanted {
     }
 
     /// Refuses what every landing would refuse: commands of the repository's that nobody has approved.
-    pub(super) fn require_approved(&self, project: &Project) -> Result<(), Failure> {
+    /// So are those of the plan, if it comes with a repository.
+    pub(super) fn require_approved(
+        &self,
+        project: &Project,
+        args: &Swarm,
+        of_plan: &[Command],
+    ) -> Result<(), Failure> {
+        let open: Vec<&Command> = of_plan.iter().filter(|command| !command.approved).collect();
+        if let Some(path) = open.first().and_then(|command| command.from.clone()) {
+            let commands = open.iter().map(|command| harmless::line(&command.line)).collect();
+            let plan = harmless::line(&args.source.names().join(" "));
+            return Err(swarm::Error::from(BatchError::Unapproved { path, commands, plan }).into());
+        }
         let approvals = Approvals::read(&project.repo, &project.store)?;
         let commands = approvals.of_settings(&project.layers, &project.settings.verify_commands);
         let open: Vec<_> = commands.into_iter().filter(|command| !command.approved).collect();

@@ -1,6 +1,7 @@
 //! Owns what can go wrong with a batch, and what helps.
 
 use std::borrow::Cow;
+use std::path::PathBuf;
 
 use crate::explain::{Exit, Explain};
 use crate::swarm::schedule::Flaw;
@@ -92,6 +93,16 @@ pub enum BatchError {
     /// There is nothing to run.
     #[error("all tasks of this plan are done; nothing was begun")]
     AllDone,
+    /// Commands of a plan that came with a repository, and that nobody has approved.
+    #[error("{} asks for commands that you have not approved: {}; nothing was begun", path.display(), commands.join("; "))]
+    Unapproved {
+        /// The plan's file.
+        path: PathBuf,
+        /// The command lines.
+        commands: Vec<String>,
+        /// The plan as it was named.
+        plan: String,
+    },
     /// Changes that no lane would have.
     #[error("your uncommitted changes would be in no lane: {names}; nothing was begun")]
     Dirty {
@@ -178,6 +189,9 @@ impl Explain for BatchError {
                 vec!["name an agent for such tasks: git proq swarm --agent claude …".into()]
             }
             BatchError::AllDone => vec!["see them: git proq plan …".into()],
+            BatchError::Unapproved { plan, .. } => {
+                vec![format!("read them and let them run: git proq approve --plan {plan}").into()]
+            }
             BatchError::Dirty { .. } => vec![
                 "commit them first: git commit -a".into(),
                 "or begin without them: git proq swarm --ignore-dirty …".into(),

@@ -44,7 +44,7 @@ fn task_of(
     if agent.is_none() && !task.done {
         return Err(BatchError::NoAgent { task: task.name() }.into());
     }
-    let file = place(found.format, Path::new(&*task.from.file), defaults);
+    let file = file_of(found.format, Path::new(&*task.from.file), defaults.dir, defaults.top);
     let milestone = if found.format == Format::Roadmap { plan.summary.clone() } else { String::new() };
     let mut made = BatchTask {
         name: task.name(),
@@ -73,10 +73,10 @@ fn task_of(
 
 /// The file of a task from the root of the file system. Task folders are named below the top of the worktree, files as they were
 /// typed.
-fn place(format: Format, file: &Path, defaults: &Defaults<'_>) -> PathBuf {
+pub(crate) fn file_of(format: Format, file: &Path, dir: &Path, top: &Path) -> PathBuf {
     let path = match format {
-        Format::Folders => defaults.top.join(file),
-        Format::Toml | Format::Roadmap | Format::Stories | Format::Draft => defaults.dir.join(file),
+        Format::Folders => top.join(file),
+        Format::Toml | Format::Roadmap | Format::Stories | Format::Draft => dir.join(file),
     };
     path.canonicalize().unwrap_or(path)
 }

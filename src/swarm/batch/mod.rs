@@ -22,7 +22,7 @@ mod task;
 mod wish;
 
 pub(crate) use error::BatchError;
-pub(crate) use from_plan::{Defaults, phases_of, tasks_of};
+pub(crate) use from_plan::{Defaults, file_of, phases_of, tasks_of};
 pub(crate) use ledger::{Key, Ledger};
 pub(crate) use log::{Brought, Entry, Facts, Line, Log, LogTail, read_log};
 pub(crate) use make::{NewBatch, all, find, make};
