@@ -203,11 +203,11 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         return Ok(Exit::Done);
     }
     let goes_on = word == "running" && swarm::is_run(&project, id)?;
+    let owes = batch.is_unproven(&project) || Ledger::read(&project).map_err(swarm::Error::from)?.has(id);
+    if wishes.is_empty() && owes {
+        return end_it(session, &project, args, id);
+    }
     match (wishes.is_empty(), goes_on) {
-        // Its scheduler was killed between the end and what belongs to it.
-        (true, _) if Ledger::read(&project).map_err(swarm::Error::from)?.has(id) => {
-            swarm::resume_batch(&project, id, &resolve::this_program()?)?;
-        }
         (true, _) => {
             say(session, id, word, &format!("batch {id} is over; there is nothing to go on with"), false);
             if !session.ui.json {
@@ -225,6 +225,16 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         return Ok(Exit::Done);
     }
     command::follow(session, &project, id)
+}
+
+/// Goes on with what belongs to the end of a batch that is over: whoever did that was killed over it.
+fn end_it(session: &Session, project: &Project, args: &Resume, id: &str) -> Done {
+    let _by_whomever = swarm::resume_batch(project, id, &resolve::this_program()?)?;
+    if args.detach {
+        say(session, id, "over", &format!("batch {id} goes on with its end"), false);
+        return Ok(Exit::Done);
+    }
+    command::follow(session, project, id)
 }
 
 pub(super) fn abort(session: &Session, args: &Abort) -> Done {

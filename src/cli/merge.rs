@@ -75,8 +75,9 @@ pub(crate) struct Merge {
     /// Land on BRANCH instead of each lane's own base
     #[arg(long, value_name = "BRANCH", add = ArgValueCompleter::new(branch_names))]
     pub(crate) onto: Option<String>,
-    /// Also lanes that failed, were stopped, or bring conflict markers or submodule commits that no remote has, when named
-    #[arg(long, short, requires = "lanes", conflicts_with = "all")]
+    /// Also lanes that failed, were stopped, or bring conflict markers or submodule commits that no remote has, when named; a strict
+    /// batch also where not all of its criteria are met
+    #[arg(long, short, conflicts_with = "all")]
     pub(crate) force: bool,
     /// Stop the agents that still run in these lanes first, and land what they have committed
     #[arg(long)]

@@ -10,9 +10,12 @@ use crate::swarm::{self, BatchRecord};
 
 pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &str) -> Done {
     let batch = swarm::find_batch(project, asked)?;
+    if !args.force {
+        swarm::require_met(project, &batch)?;
+    }
     let (lane, is_new) = swarm::landing_lane(project, &batch)?;
     let tip = project.repo.branch_tip(&batch.branch)?;
-    let args = Merge { lanes: vec![lane.name.clone()], batch: None, ..args.clone() };
+    let args = Merge { lanes: vec![lane.name.clone()], batch: None, force: false, ..args.clone() };
     let done = land_and_go_on(session, project, &args);
     if args.dry_run {
         if is_new {

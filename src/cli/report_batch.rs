@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::complete::batch_names;
 use super::table::render;
-use super::{Done, Failure, Session, account, report_page, ui};
+use super::{Done, Failure, Session, account, report_page, status, ui};
 use crate::explain::Exit;
 use crate::harmless;
 use crate::lane::Project;
@@ -63,6 +63,7 @@ fn lines(history: &History) -> Vec<String> {
     let mut out = head(history);
     out.push(String::new());
     out.extend(tasks(history).lines().map(ToOwned::to_owned));
+    section(&mut out, "criteria", criteria(history));
     section(&mut out, "did not land at once", obstacles(history));
     section(&mut out, "landings", landings(history));
     section(&mut out, "remarks", remarks(history));
@@ -174,6 +175,11 @@ fn remarks(history: &History) -> Vec<String> {
         format!("{}  {about}{}", it.at, it.text)
     };
     history.remarks.iter().map(line).collect()
+}
+
+/// What was found out of the criteria.
+pub(super) fn criteria(history: &History) -> Vec<String> {
+    history.picture.criteria.as_ref().map(status::criteria).unwrap_or_default()
 }
 
 /// What was noted in the files of the plan, and what was not.

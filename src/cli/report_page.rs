@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::report_batch::{cost, landed, noted};
+use super::report_batch::{cost, criteria, landed, noted};
 use super::{account, ui};
 use crate::store::Moment;
 use crate::swarm::{History, Run};
@@ -23,6 +23,7 @@ pub(super) fn page(history: &History) -> String {
         timeline(history),
         waves(history),
         runs(history),
+        in_the_end(history),
         obstacles(history),
         landings(history),
         remarks(history),
@@ -283,6 +284,16 @@ fn remarks(history: &History) -> String {
         push(&mut out, format_args!("<li>{} {}</li>\n", remark.at, text(&format!("{about}{}", remark.text))));
     }
     out + "</ul>\n"
+}
+
+fn in_the_end(history: &History) -> String {
+    let lines = criteria(history);
+    let items: Vec<String> = lines.iter().map(|line| format!("<li>{}</li>\n", text(line.trim()))).collect();
+    if items.is_empty() {
+        String::new()
+    } else {
+        format!("<h2>Criteria</h2>\n<ul>\n{}</ul>\n", items.concat())
+    }
 }
 
 fn in_the_plan(history: &History) -> String {

@@ -10,7 +10,7 @@ use super::{Done, Failure, Session, control, table, ui};
 use crate::explain::Exit;
 use crate::harmless;
 use crate::lane::Project;
-use crate::swarm::{self, Batch, BatchRecord, Picture, TaskAt};
+use crate::swarm::{self, Batch, BatchRecord, Picture, Proof, TaskAt};
 
 /// Show how far a batch is
 ///
@@ -118,8 +118,25 @@ fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
     session.ui.answer(format!("from {}, lands on {}", picture.base, picture.branch));
     session.ui.answer("");
     session.ui.answer(tasks(&picture));
+    if let Some(proof) = &picture.criteria {
+        session.ui.answer("");
+        for line in criteria(proof) {
+            session.ui.answer(line);
+        }
+    }
     hints(session, batch, &picture);
     Ok(Exit::Done)
+}
+
+/// What was found out of the criteria of a batch: in a line, and one for each.
+pub(super) fn criteria(proof: &Proof) -> Vec<String> {
+    let each = proof.criteria.iter().filter(|_| proof.skipped.is_none()).map(|it| {
+        let met = it.met.map_or_else(|| "looked at".to_owned(), |met| met.to_string());
+        let why = it.evidence.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let log = it.log.as_ref().map(|log| format!("; it wrote {}", log.display())).unwrap_or_default();
+        harmless::line(&format!("  {met:<13} {}{why}{log}", it.text))
+    });
+    std::iter::once(harmless::line(&proof.in_words())).chain(each).collect()
 }
 
 fn tasks(picture: &Picture) -> String {

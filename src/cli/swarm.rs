@@ -84,6 +84,10 @@ pub(crate) struct Swarm {
     /// Pause once it has cost this many US dollars [default: swarm.budget]
     #[arg(long, value_name = "USD")]
     budget: Option<String>,
+    /// Count it as failed, with exit code 4, unless all criteria of the plan are met in the end; `merge --batch` refuses it then
+    /// [default: swarm.strict]
+    #[arg(long)]
+    strict: bool,
     /// Try this task again, however often it has failed; may be given again
     #[arg(long, value_name = "ID")]
     retry: Vec<String>,
@@ -245,8 +249,21 @@ fn schedule_held(session: &Session, args: &Scheduler) -> Done {
     Ok(Exit::Done)
 }
 
-/// The exit code for what became of a batch.
-fn exit_of(state: &swarm::State, tasks: usize) -> Exit {
+/// The exit code for what became of a batch, and of its criteria.
+fn exit_of(project: &Project, batch: &swarm::Batch, state: &swarm::State) -> Exit {
+    let record = &batch.record;
+    let unmet = || {
+        record.strict
+            && !record.criteria.is_empty()
+            && !record.proof(project).is_some_and(|proof| proof.is_met())
+    };
+    match exit_of_tasks(state, batch.tasks.len()) {
+        Exit::Done if unmet() => Exit::Agent,
+        exit => exit,
+    }
+}
+
+fn exit_of_tasks(state: &swarm::State, tasks: usize) -> Exit {
     let fates: Vec<swarm::Fate> = (0..tasks).filter_map(|task| state.fate(task)).collect();
     let stuck = |fate: &swarm::Fate| matches!(fate, swarm::Fate::Failed(swarm::Why::Conflict));
     let failed = |fate: &swarm::Fate| {

@@ -405,11 +405,25 @@ pub(crate) const KEYS: &[Key] = &[
         about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work",
     },
     Key {
+        name: "swarm.strict",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: true,
+        about: "a batch of whose criteria not all are met counts as failed, and is not landed without --force",
+    },
+    Key {
         name: "swarm.tasks",
         form: Form::Inside,
         default: "tasks",
         by_repository: true,
         about: "where task folders lie; each folder in it is an area",
+    },
+    Key {
+        name: "swarm.verify_agent",
+        form: Form::Agent,
+        default: "",
+        by_repository: false,
+        about: "the agent that looks in the end whether criteria are met that are no commands; without it nobody does",
     },
     Key {
         name: "swarm.when_landed",
@@ -474,23 +488,4 @@ impl Key {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_table_is_sorted_and_its_defaults_have_their_form() {
-        assert!(KEYS.is_sorted_by(|a, b| a.name < b.name));
-        for key in KEYS {
-            assert!(key.form.accepts(key.default), "{}", key.name);
-            assert!(!key.about.ends_with('.'), "{}", key.name);
-        }
-    }
-
-    #[test]
-    fn keys_are_found_as_git_spells_them() {
-        assert_eq!(Key::find("agent.stop-grace").unwrap().name, "agent.stop_grace");
-        assert_eq!(Key::find("agent.stopGrace").unwrap().name, "agent.stop_grace");
-        assert!(Key::find("agent.nothing").is_none());
-        assert_eq!(Key::find("lock.timeout").unwrap().variable(), "PROQ_LOCK_TIMEOUT");
-    }
-}
+mod tests;

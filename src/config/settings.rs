@@ -68,6 +68,10 @@ pub(crate) struct Swarm {
     pub(crate) reviewer: Option<String>,
     /// Which lane a task goes to.
     pub(crate) strategy: String,
+    /// Whether a batch has failed of whose criteria not all are met.
+    pub(crate) strict: bool,
+    /// Who looks whether criteria are met that are no commands.
+    pub(crate) verify_agent: Option<String>,
     /// The folder of tasks that are of no area.
     pub(crate) tasks: String,
     /// What is noted in the plan once a task has landed.
@@ -91,6 +95,8 @@ impl Swarm {
             on_task_failure: text("swarm.on_task_failure"),
             reviewer: Some(text("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
             strategy: text("swarm.strategy"),
+            strict: text("swarm.strict") == "true",
+            verify_agent: Some(text("swarm.verify_agent")).filter(|agent| !agent.is_empty()),
             tasks: text("swarm.tasks"),
             when_landed: text("swarm.when_landed"),
         }

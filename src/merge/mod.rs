@@ -35,6 +35,7 @@ mod search;
 mod slot;
 mod stack;
 mod stop;
+mod trial;
 mod turn;
 mod verify;
 
@@ -56,3 +57,4 @@ pub(crate) use resolve::{Start, abort, conflict_of, go_on, lay_out_by_hand};
 pub(crate) use resolve_agent::{Resolver, by_agent, go_on_by_agent, look, require_approved};
 pub use resolve_error::ResolveError;
 pub(crate) use run::run;
+pub(crate) use trial::{Trial, Tried, try_command};

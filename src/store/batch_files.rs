@@ -60,6 +60,16 @@ impl Layout {
         self.batch(id).join("noted.json")
     }
 
+    /// What was found out of its criteria.
+    pub(crate) fn batch_criteria(&self, id: &str) -> PathBuf {
+        self.batch(id).join("criteria.json")
+    }
+
+    /// What a command wrote that is a criterion.
+    pub(crate) fn batch_criterion_log(&self, id: &str, number: usize) -> PathBuf {
+        self.batch(id).join(format!("criteria/{number}.log"))
+    }
+
     /// That a task landed.
     pub(crate) fn batch_proof(&self, id: &str, task: usize) -> PathBuf {
         self.batch(id).join(format!("landed/{task}.toml"))

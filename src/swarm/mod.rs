@@ -26,11 +26,11 @@ mod toml_plan;
 mod yaml;
 
 pub(crate) use batch::{
-    Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, LogTail, NewBatch, WishKind,
-    all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
+    Batch, BatchError, BatchRecord, BatchTask, Defaults, Entry, Ledger, Line, LogTail, NewBatch, Proof,
+    WishKind, all as batches, find as find_batch, make as make_batch, phases_of, runs as is_run, tasks_of,
 };
 pub(crate) use changes::{Change, changes};
-pub(crate) use commands::commands_of;
+pub(crate) use commands::{command_of, commands_of};
 pub(crate) use draft_error::DraftError;
 pub(crate) use error::{Error, Place};
 pub(crate) use folders::{Home, Single, single};
@@ -41,7 +41,7 @@ pub(crate) use proposals::{Proposed, apply, with as with_proposed};
 pub(crate) use rehearsal::{Pace, Rehearsal};
 pub(crate) use run::{
     History, Known, Landing, LaneAt, Obstacle, Picture, Remark, Run, TaskAt, ask as ask_batch,
-    clean_up as clean_up_batch, drop_landing_lane, landing_lane, note_landed, packet_of,
+    clean_up as clean_up_batch, drop_landing_lane, landing_lane, note_landed, packet_of, require_met,
     resume as resume_batch, run as run_batch, start as start_batch,
 };
 pub(crate) use schedule::{

@@ -40,7 +40,11 @@ static PLAN: Shape = Shape {
         required("format", Form::Exactly(FORMAT), "the version of this form"),
         field("summary", Form::Line, "what the plan is about"),
         field("warnings", Form::Lines, "what to know before it is run"),
-        field("criteria", Form::Lines, "what has to be true once all of it is done"),
+        field(
+            "criteria",
+            Form::Lines,
+            "what has to be true once all of it is done; `$ COMMAND` is one that has to succeed",
+        ),
         field("agent", Form::Word, "the agent of tasks that name none"),
         field("model", Form::Word, "the model of tasks that name none"),
         field("phase", Form::Tables(&PHASE), "phases; each begins when the one before is over"),

@@ -90,7 +90,9 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     swarm.on_task_failure     skip-dependents                                                         what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped
     swarm.reviewer                                                                                    the agent that reviews the steps of task folders; without it, the one that does them
     swarm.strategy            affinity-first                                                          which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work
+    swarm.strict              false                                                                   a batch of whose criteria not all are met counts as failed, and is not landed without --force
     swarm.tasks               tasks                                                                   where task folders lie; each folder in it is an area
+    swarm.verify_agent                                                                                the agent that looks in the end whether criteria are met that are no commands; without it nobody does
     swarm.when_landed         note                                                                    what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing
     trash.keep                7                                                                       how long removed lanes' folders are kept
     verify.commands                                                                                   what must succeed, in this order, on exactly what will land; those of a repository need git proq approve

@@ -126,6 +126,7 @@ mod support;
 mod swarm;
 mod swarm_commands;
 mod swarm_control;
+mod swarm_ends;
 mod swarm_folders;
 mod swarm_kills;
 mod swarm_left;

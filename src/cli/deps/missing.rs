@@ -50,7 +50,7 @@ pub(super) fn find(
     let found = read()?;
     let exe = resolve::this_program()?;
     let model = asking.model.as_deref();
-    let asker = Asker { project, exe: &exe, agent, model, purpose: Purpose::Answer };
+    let asker = Asker { project, exe: &exe, agent, model, purpose: Purpose::Answer, at: None };
     let missing = Missing::of(asker, &found.plan)?;
     let known = missing.record()?.filter(|_| !asking.refresh);
     let unread = known.as_ref().map(|record| missing.unread(record)).transpose()?.flatten();
@@ -154,7 +154,7 @@ pub(super) fn agree(
 ) -> Result<(), Failure> {
     let found = source.read_without_a_word(session, project)?;
     let exe = resolve::this_program()?;
-    let asker = Asker { project, exe: &exe, agent, model: None, purpose: Purpose::Answer };
+    let asker = Asker { project, exe: &exe, agent, model: None, purpose: Purpose::Answer, at: None };
     let missing = Missing::of(asker, &found.plan)?;
     let record = missing.record()?.ok_or(DraftError::None)?;
     let count = match record.needs.len() {

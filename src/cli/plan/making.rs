@@ -55,7 +55,8 @@ pub(super) fn make(session: &Session, args: &PlanArgs, goal: &str, target: Optio
     let agent = planner::choose(&project, drafting.agent.as_deref())?;
     let exe = resolve::this_program()?;
     let model = drafting.model.as_deref();
-    let asker = Asker { project: &project, exe: &exe, agent: &agent, model, purpose: Purpose::Plan };
+    let asker =
+        Asker { project: &project, exe: &exe, agent: &agent, model, purpose: Purpose::Plan, at: None };
     let wanted = Wanted::new(asker, goal, from.as_ref())?;
     if let Some(here) = project.repo.here()
         && let Some(names) = spawn::uncommitted(&project, here)?

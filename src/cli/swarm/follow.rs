@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::status::criteria;
 use super::super::{Done, Session, ui};
 use super::lines::Reader;
 use super::{exit_of, view};
@@ -77,7 +78,7 @@ fn at(line: &Line) -> String {
 fn say_end(session: &Session, project: &Project, at: &Follow) -> Done {
     let (batch, state) = (&at.reader.batch, &at.reader.state);
     let id = batch.id();
-    let exit = exit_of(state, batch.tasks.len());
+    let exit = exit_of(project, batch, state);
     if session.ui.json {
         session.ui.long_object(Picture::of(project, batch, &batch.log(project)?, at.scheduler));
         return Ok(exit);
@@ -88,10 +89,18 @@ fn say_end(session: &Session, project: &Project, at: &Follow) -> Done {
         return Ok(Exit::Refused);
     };
     session.ui.answer(end);
+    if let (Some(proof), Some(_)) = (batch.record.proof(project), state.outcome_if_over()) {
+        for line in criteria(&proof) {
+            session.ui.answer(line);
+        }
+    }
     let landed = at.reader.known.tips.len() > 1;
     match state.outcome_if_over() {
         None => session.ui.hint(format!("look: git proq status {id}   go on with it: git proq resume {id}")),
         Some(outcome) => {
+            if batch.record.is_unproven(project) {
+                session.ui.hint(format!("have its criteria looked at: git proq resume {id}"));
+            }
             if outcome != Outcome::Complete {
                 session.ui.hint(format!("see what became of each task: git proq status {id}"));
             }

@@ -61,6 +61,12 @@ impl Wanted {
             jobs.push(require_agent(project, task)?);
         }
         warn_of(session, project, &jobs)?;
+        let others = |criterion: &&String| swarm::command_of(criterion).is_none();
+        if let (Some(agent), Some(_)) =
+            (&settings.swarm.verify_agent, found.plan.criteria.iter().find(others))
+        {
+            crate::agent::require(project, agent, project.repo.home())?;
+        }
         Ok(Wanted {
             base: lane::resolve_base(project, args.base.as_deref(), None)?,
             options: options(project, args)?,
@@ -182,6 +188,7 @@ impl Wanted {
             form: found.format.word(),
             milestone: args.source.milestone(),
             criteria: plan.criteria.clone(),
+            strict: args.strict || project.settings.swarm.strict,
             overlaps,
             phases: swarm::phases_of(plan),
             options: self.options,

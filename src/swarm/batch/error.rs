@@ -129,6 +129,14 @@ pub enum BatchError {
         /// Why.
         why: String,
     },
+    /// It was to be landed only if it is as it was to be.
+    #[error("batch {id} is strict, and {why}; nothing was moved")]
+    NotMet {
+        /// The batch.
+        id: String,
+        /// Why that is not known to be so.
+        why: String,
+    },
     /// Work would get lost from sight.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
     NotLanded {
@@ -204,6 +212,10 @@ impl Explain for BatchError {
             BatchError::Cleaned { .. } => {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }
+            BatchError::NotMet { id, .. } => vec![
+                format!("see what is not met: git proq status {id}").into(),
+                format!("or land it all the same: git proq merge --batch {id} --force").into(),
+            ],
             BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
             BatchError::Kept { id, .. } => vec![
                 format!("go on with it: git proq resume {id}").into(),

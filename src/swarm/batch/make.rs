@@ -30,6 +30,8 @@ pub(crate) struct NewBatch<'a> {
     pub(crate) milestone: Option<&'a str>,
     /// What has to be true in the end.
     pub(crate) criteria: Vec<String>,
+    /// Whether it counts as failed where one of these is not met.
+    pub(crate) strict: bool,
     /// Groups of tasks that change the same files.
     pub(crate) overlaps: Vec<Vec<usize>>,
     /// The phases.
@@ -70,6 +72,7 @@ pub(crate) fn make(project: &Project, new: NewBatch<'_>) -> Result<(BatchRecord,
             milestone: new.milestone.map(ToOwned::to_owned),
             files,
             criteria: new.criteria,
+            strict: new.strict,
             progress_file: new.progress_file,
             cleaned: None,
             overlaps: new.overlaps,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{BatchTask, LogTail, read_log, read_tasks};
+use super::{BatchTask, LogTail, Proof, read_log, read_tasks};
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::{Moment, Record};
@@ -41,6 +41,9 @@ pub(crate) struct BatchRecord {
     /// What has to be true once all of it is done.
     #[serde(default)]
     pub(crate) criteria: Vec<String>,
+    /// Whether it counts as failed where one of them is not met.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) strict: bool,
     /// The file that says how far it is, for somebody who follows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) progress_file: Option<PathBuf>,
@@ -62,6 +65,18 @@ impl Record for BatchRecord {
 }
 
 impl BatchRecord {
+    /// What was found out of its criteria, if it has any and somebody has looked.
+    pub(crate) fn proof(&self, project: &Project) -> Option<Proof> {
+        let is_of = |proof: &Proof| proof.criteria.iter().map(|it| &it.text).eq(&self.criteria);
+        let path = || project.store.layout().batch_criteria(&self.id);
+        (!self.criteria.is_empty()).then(path).and_then(|path| Proof::find(&path)).filter(is_of)
+    }
+
+    /// Whether it has criteria that nobody has looked at to the end.
+    pub(crate) fn is_unproven(&self, project: &Project) -> bool {
+        !self.criteria.is_empty() && self.proof(project).is_none_or(|proof| !proof.done)
+    }
+
     /// The name of its own branch, without `refs/heads/`.
     pub(crate) fn own_branch(project: &Project, id: &str) -> String {
         format!("{}/batch-{id}", project.settings.prefix)

@@ -23,6 +23,8 @@ pub(crate) struct Asker<'a> {
     pub(crate) model: Option<&'a str>,
     /// What it is to come to.
     pub(crate) purpose: Purpose,
+    /// The commit that it looks at; without one, what is checked out.
+    pub(crate) at: Option<&'a str>,
 }
 
 /// What came of a run.
@@ -40,7 +42,7 @@ pub(crate) enum Heard {
     },
 }
 
-impl Asker<'_> {
+impl<'a> Asker<'a> {
     /// The job, checked before anything is made.
     ///
     /// # Errors
@@ -58,10 +60,13 @@ impl Asker<'_> {
     ///
     /// # Errors
     /// When the name is taken, or there is no commit yet.
-    pub(crate) fn look<'p>(&self, name: Option<&str>, prompt: &'p str) -> Result<LookPlan<'p>, lane::Error> {
+    pub(crate) fn look<'p>(&self, name: Option<&str>, prompt: &'p str) -> Result<LookPlan<'p>, lane::Error>
+    where
+        'a: 'p,
+    {
         let name = name.map(Name::parse).transpose()?;
         let (agent, purpose) = (self.agent.to_owned(), self.purpose);
-        lane::plan_look(self.project, NewLook { name, prompt, agent, purpose, place: Where::Apart(None) })
+        lane::plan_look(self.project, NewLook { name, prompt, agent, purpose, place: Where::Apart(self.at) })
     }
 
     /// Begins the conversation. `made` is told of its lane before the agent starts.

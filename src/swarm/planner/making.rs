@@ -190,7 +190,7 @@ impl<'a> Making<'a> {
     where
         'a: 'n,
     {
-        Asker { project: self.project, exe: self.exe, agent, model, purpose: Purpose::Plan }
+        Asker { project: self.project, exe: self.exe, agent, model, purpose: Purpose::Plan, at: None }
     }
 
     /// What it was asked for with at first.

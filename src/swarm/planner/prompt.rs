@@ -125,3 +125,23 @@ pub(crate) fn for_needs(plan: &Plan) -> String {
     );
     out
 }
+
+/// What is asked where somebody is to look whether criteria are met.
+pub(crate) fn for_criteria(summary: &str, criteria: &[&str]) -> String {
+    let mut out = "Are these criteria met by the files here?\n\n# What is wanted\n\nSeveral coding agents have done a plan, and what they \
+                   made is here. Look at it, and find out for each criterion whether it is true. Believe what you have seen, and \
+                   nothing that only says so; change nothing.\n\n"
+        .to_owned();
+    if !summary.is_empty() {
+        section(&mut out, "What the plan was about", summary, LONGEST_TASK);
+    }
+    let list: Vec<String> =
+        criteria.iter().enumerate().map(|(n, text)| format!("{}. {text}\n", n + 1)).collect();
+    section(&mut out, "The criteria", &list.concat(), LONGEST_PLAN);
+    out.push_str(
+        "# What to answer\n\nYour last message is read by a program: a JSON list in a fenced block, with one entry for each criterion.\n\n\
+         ```\n[{\"n\": 1, \"met\": \"yes, no or unknown\", \"evidence\": \"one line: what shows it, with files and lines\"}]\n```\n\n\
+         Say unknown where it cannot be found out by looking.\n",
+    );
+    out
+}

@@ -157,7 +157,9 @@ impl History {
         let Reader { runs, out, .. } = reader;
         let mut runs: Vec<Run> = runs.into_values().collect();
         runs.sort_by_key(|run| run.began);
-        let cost = runs.iter().filter_map(|run| run.cost).chain(out.other_costs).reduce(Cost::plus);
+        let looking = record.proof(project).and_then(|proof| proof.cost);
+        let cost =
+            runs.iter().filter_map(|run| run.cost).chain(out.other_costs).chain(looking).reduce(Cost::plus);
         let tokens = runs.iter().filter_map(|run| run.tokens).reduce(Tokens::plus);
         History {
             picture: Picture::of(project, batch, lines, scheduler),

@@ -106,6 +106,23 @@ fn bring_forward(
     Ok(project.lane(&lane.name)?)
 }
 
+/// Refuses a strict batch of which it is not known that what is on its branch meets its criteria.
+///
+/// # Errors
+/// [`BatchError::NotMet`].
+pub(crate) fn require_met(project: &Project, batch: &BatchRecord) -> Result<(), Error> {
+    if !batch.strict || batch.criteria.is_empty() {
+        return Ok(());
+    }
+    let tip = project.repo.branch_tip(&batch.branch)?;
+    let why = match batch.proof(project).filter(|proof| proof.done && Some(proof.tip) == tip) {
+        Some(proof) if proof.is_met() => return Ok(()),
+        Some(proof) => proof.in_words(),
+        None => "its criteria were not looked at yet".to_owned(),
+    };
+    Err(BatchError::NotMet { id: batch.id.clone(), why }.into())
+}
+
 /// What is left of a batch that was cleaned up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tidied {

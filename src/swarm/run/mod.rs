@@ -22,13 +22,14 @@ mod progress;
 mod room;
 mod runner;
 mod told;
+mod verify;
 mod wishes;
 
 pub(crate) use begin::{resume, start};
 pub(crate) use closing::note_landed;
 pub(crate) use history::{History, Landing, Obstacle, Remark, Run};
 pub(crate) use known::Known;
-pub(crate) use land_all::{clean_up, drop_landing_lane, landing_lane};
+pub(crate) use land_all::{clean_up, drop_landing_lane, landing_lane, require_met};
 pub(crate) use packets::packet_of;
 pub(crate) use progress::{Lane as LaneAt, Picture, Task as TaskAt};
 pub(crate) use runner::run;

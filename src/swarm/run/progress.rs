@@ -12,7 +12,7 @@ use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, RunRecord, Tokens};
 use crate::store::{Moment, Record, now, write_cache};
 use crate::swarm::Progress;
-use crate::swarm::batch::{Batch, Line};
+use crate::swarm::batch::{Batch, Line, Proof};
 use crate::swarm::schedule::{Fate, Left, Now, Outcome, PauseReason, State, Why};
 
 /// What the output of an agent is called that says nothing of itself.
@@ -46,6 +46,9 @@ pub(crate) struct Picture {
     /// What it has cost, in US dollars; none when no agent has told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost_usd: Option<f64>,
+    /// What was found out of its criteria.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) criteria: Option<Proof>,
     /// Its tasks, in the plan's order.
     pub(crate) tasks: Vec<Task>,
     /// The lanes in which something runs.
@@ -155,6 +158,7 @@ impl Picture {
             created: record.created,
             counts: counts(state, batch.tasks.len()),
             cost_usd: (spent > 0).then(|| dollars(spent)),
+            criteria: record.proof(project),
             tasks,
             lanes,
         }

@@ -272,7 +272,11 @@ impl Runner<'_> {
             Action::Release { task } => self.release(*task),
             Action::DiscardLane { lane } => self.discard_lane(*lane),
             Action::MarkOver { .. } | Action::MarkPaused { .. } | Action::MarkFailed { .. } => {
-                told(self.project, &self.batch, &self.known, action);
+                let proof = match action {
+                    Action::MarkOver { outcome } => self.verify(*outcome)?,
+                    _ => None,
+                };
+                told(self.project, &self.batch, &self.known, (action, proof.as_ref()));
                 Ok(())
             }
             // What they say is in the log, for whoever reads it with the scheduler's eyes.

@@ -3,11 +3,16 @@
 use super::known::Known;
 use crate::event::{Event, Name};
 use crate::lane::Project;
-use crate::swarm::batch::Batch;
+use crate::swarm::batch::{Batch, Proof};
 use crate::swarm::schedule::{Action, Outcome, PauseReason};
 
 /// Tells of what somebody may wait for. What it tells of is in the batch's own log.
-pub(super) fn told(project: &Project, batch: &Batch, known: &Known, action: &Action) {
+pub(super) fn told(
+    project: &Project,
+    batch: &Batch,
+    known: &Known,
+    (action, proof): (&Action, Option<&Proof>),
+) {
     let id = batch.id();
     let (name, text) = match action {
         Action::MarkOver { outcome } => {
@@ -17,7 +22,8 @@ pub(super) fn told(project: &Project, batch: &Batch, known: &Known, action: &Act
                 Outcome::Stopped => "a failure ended it",
                 Outcome::Aborted => "it was aborted",
             };
-            (Name::BatchEnded, format!("batch {id}: {how}"))
+            let criteria = proof.map(|proof| format!("; {}", proof.in_words())).unwrap_or_default();
+            (Name::BatchEnded, format!("batch {id}: {how}{criteria}"))
         }
         Action::MarkPaused { why } => {
             let why = match why {
