@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Done, Failure, Mistake, Session, ui};
 use crate::explain::Exit;
 use crate::lane::{self, Undo as Plan, Which};
+use crate::swarm;
 
 /// Take the last operation back
 ///
@@ -55,6 +56,7 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
         if !sure && !plan.own {
             ask(session, &plan)?;
         }
+        swarm::require_none_open(&project, &lane::records_of_undo(&project, &plan), force)?;
         lane::undo(&project, &plan, force)?;
     }
     if session.ui.json {

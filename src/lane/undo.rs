@@ -100,6 +100,17 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
     })
 }
 
+/// The records that the planned operations wrote, each from `proq/` on.
+pub(crate) fn records(project: &Project, planned: &Undo) -> Vec<PathBuf> {
+    let log = OpLog::read(project);
+    let steps = planned.numbers.iter().filter_map(|number| log.steps_of(*number)).flat_map(Entry::standing);
+    let path = |step: &Step| match step {
+        Step::File { path, .. } => Some(path.clone()),
+        _ => None,
+    };
+    steps.filter_map(path).collect()
+}
+
 /// How many steps come before those that make lanes: the branch of the first one is the first of them.
 fn before_making(steps: &[&Step]) -> usize {
     let made = steps.iter().position(|step| matches!(step, Step::Worktree { .. })).unwrap_or_default();

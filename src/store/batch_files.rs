@@ -1,6 +1,6 @@
 //! Owns where batches of tasks lie, and what there is of each.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Layout;
 
@@ -73,6 +73,15 @@ impl Layout {
     /// That a task landed.
     pub(crate) fn batch_proof(&self, id: &str, task: usize) -> PathBuf {
         self.batch(id).join(format!("landed/{task}.toml"))
+    }
+
+    /// The batch that a landing was of, by the record that it wrote, from `proq/` on.
+    pub(crate) fn batch_of(&self, record: &Path) -> Option<String> {
+        let batches = self.batches();
+        let inside = record.strip_prefix(batches.strip_prefix(self.root()).ok()?).ok()?;
+        let mut parts = inside.components().map(|part| part.as_os_str().to_string_lossy().into_owned());
+        let id = parts.next()?;
+        (parts.next()? == "landed").then_some(id)
     }
 
     /// Which batch has which task, and how often each has failed.

@@ -42,7 +42,7 @@ pub(crate) use rehearsal::{Pace, Rehearsal};
 pub(crate) use run::{
     History, Known, Landing, LaneAt, Obstacle, Picture, Remark, Run, TaskAt, ask as ask_batch,
     clean_up as clean_up_batch, drop_landing_lane, landing_lane, note_landed, packet_of, require_met,
-    resume as resume_batch, run as run_batch, start as start_batch,
+    require_none_open, resume as resume_batch, run as run_batch, start as start_batch,
 };
 pub(crate) use schedule::{
     Action, End, Event, Fate, MergePolicy, Mode, Options, Outcome, PauseReason, Spread, State, TaskPolicy,

@@ -130,6 +130,7 @@ mod swarm_ends;
 mod swarm_folders;
 mod swarm_kills;
 mod swarm_left;
+mod swarm_limits;
 mod swarm_modes;
 mod talk;
 mod task;

@@ -162,7 +162,7 @@ fn a_failure_can_stop_all_of_it_and_it_can_be_gone_on_with() {
 }
 
 /// Two tasks that change the same line, each once the other has begun.
-fn clashing(agents: &str) -> Sandbox {
+pub(super) fn clashing(agents: &str) -> Sandbox {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"x\"\n[[task]]\nid = \"y\"\ntitle = \"y\"\n\
                 [[task]]\nid = \"z\"\ntitle = \"z\"\nneeds = [\"x\", \"y\"]\n";
     let sandbox = planned(plan);
@@ -177,7 +177,7 @@ fn clashing(agents: &str) -> Sandbox {
     sandbox
 }
 
-const SOLVES: &str =
+pub(super) const SOLVES: &str =
     r"sed -i -e '/^|||||||/,/^=======/d' -e '/^<<<<<<< /d' -e '/^=======/d' -e '/^>>>>>>> /d' clash.txt";
 
 #[test]

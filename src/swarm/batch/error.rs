@@ -137,6 +137,14 @@ pub enum BatchError {
         /// Why that is not known to be so.
         why: String,
     },
+    /// It builds on what is to be taken back.
+    #[error("that landed tasks of batch {id}, which {}; nothing was changed", if *runs { "goes on" } else { "is not over" })]
+    BuiltOn {
+        /// The batch.
+        id: String,
+        /// Whether somebody goes on with it now.
+        runs: bool,
+    },
     /// Work would get lost from sight.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
     NotLanded {
@@ -208,10 +216,16 @@ impl Explain for BatchError {
                 format!("have it end what it is at: git proq pause {id}").into(),
                 format!("or stop it: git proq abort {id}").into(),
             ],
-            BatchError::GoesOn { id, agents: true } => vec![format!("stop them: git proq abort {id}").into()],
+            BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true } => {
+                vec![format!("end that first: git proq abort {id}").into()]
+            }
             BatchError::Cleaned { .. } => {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }
+            BatchError::BuiltOn { id, runs: false } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                "or take it back all the same, and never go on with it: git proq undo --force".into(),
+            ],
             BatchError::NotMet { id, .. } => vec![
                 format!("see what is not met: git proq status {id}").into(),
                 format!("or land it all the same: git proq merge --batch {id} --force").into(),

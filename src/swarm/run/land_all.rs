@@ -1,12 +1,14 @@
 //! Owns what becomes of a batch in the end: a lane by which all of it lands on its base, and tidying up.
 
+use std::path::PathBuf;
+
 use crate::git::{Oid, WorktreeList};
 use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, operate};
 use crate::preview;
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, new_id, now};
-use crate::swarm::batch::{Batch, BatchRecord};
-use crate::swarm::schedule::Fate;
+use crate::swarm::batch::{Batch, BatchRecord, runs};
+use crate::swarm::schedule::{Fate, Outcome};
 use crate::swarm::{BatchError, Error, Ledger};
 
 use super::evidence::lanes_of;
@@ -121,6 +123,25 @@ pub(crate) fn require_met(project: &Project, batch: &BatchRecord) -> Result<(), 
         None => "its criteria were not looked at yet".to_owned(),
     };
     Err(BatchError::NotMet { id: batch.id.clone(), why }.into())
+}
+
+/// Refuses to have landings taken back of a batch that builds on them, by the records that they wrote: while it goes on, and, without
+/// `force`, as long as it may.
+///
+/// # Errors
+/// [`BatchError::BuiltOn`].
+pub(crate) fn require_none_open(project: &Project, records: &[PathBuf], force: bool) -> Result<(), Error> {
+    for id in records.iter().filter_map(|path| project.store.layout().batch_of(path)) {
+        // One that is gone, or cannot be read any more, builds on nothing.
+        let Ok(read) = Batch::load(project, &id) else { continue };
+        let lines = read.log(project)?;
+        let over = matches!(read.state(&lines).outcome_if_over(), Some(Outcome::Complete | Outcome::Partly));
+        let runs = runs(project, &id)?;
+        if runs || !(over || force || read.record.cleaned.is_some()) {
+            return Err(BatchError::BuiltOn { id, runs }.into());
+        }
+    }
+    Ok(())
 }
 
 /// What is left of a batch that was cleaned up.

@@ -29,7 +29,7 @@ pub(crate) use begin::{resume, start};
 pub(crate) use closing::note_landed;
 pub(crate) use history::{History, Landing, Obstacle, Remark, Run};
 pub(crate) use known::Known;
-pub(crate) use land_all::{clean_up, drop_landing_lane, landing_lane, require_met};
+pub(crate) use land_all::{clean_up, drop_landing_lane, landing_lane, require_met, require_none_open};
 pub(crate) use packets::packet_of;
 pub(crate) use progress::{Lane as LaneAt, Picture, Task as TaskAt};
 pub(crate) use runner::run;
