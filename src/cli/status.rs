@@ -124,6 +124,9 @@ fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
             session.ui.answer(line);
         }
     }
+    if state_of(&picture) == "complete" && !picture.scheduler && batch.is_unproven(project) {
+        session.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
+    }
     hints(session, batch, &picture);
     Ok(Exit::Done)
 }

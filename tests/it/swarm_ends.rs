@@ -125,6 +125,11 @@ fn whoever_dies_over_the_criteria_is_gone_on_with_and_nothing_is_told_twice() {
             let text = std::fs::read_to_string(&log).unwrap_or_default();
             !is_held(&sandbox) && text.contains("its criteria are looked at")
         });
+        if point == "criteria.asked" {
+            let shown = sandbox.proq(&["status"]).shown();
+            assert!(shown.contains("2 of 3 criteria looked at\n"), "{shown}");
+            assert!(shown.contains(&format!("have its criteria looked at: git proq resume {ID}")), "{shown}");
+        }
         let _ = sandbox.proq(&["resume", ID]);
         assert_eq!(found(&sandbox), ["yes: it succeeds", "yes: claude: seen", "yes: it succeeds"], "{point}");
         let tried = std::fs::read_to_string(sandbox.root().join("tried")).unwrap();

@@ -163,3 +163,23 @@ fn a_task_that_cannot_be_brought_or_reviewed_is_refused_before_anything_begins()
     assert!(said.contains("worker"), "{said}");
     assert!(!sandbox.repo.join(".git/proq/batches").exists());
 }
+
+#[cfg(debug_assertions)]
+#[test]
+fn wherever_the_scheduler_dies_over_the_start_each_step_is_done_once() {
+    for point in ["batch.launch", "packet.noted", "packet.cleared", "launch.prepared", "launch.heard"] {
+        let sandbox = with_claude(&format!("{HANDS} work; well"));
+        add(&sandbox, "PAY-1", &[], 0, 2);
+        sandbox.write("tasks/pay/PAY-1-x/notes.txt", "for whoever does it\n");
+        let mut command =
+            sandbox.proq_command(&sandbox.repo, &["swarm", "pay", "--agent", "claude", "--detach", "-q"]);
+        command.env("PROQ_TEST_DIE_AT", point);
+        let out = sandbox.output(command);
+        assert_eq!(out.code, 0, "{}", out.stderr);
+        wait_until("its death", || !is_held(&sandbox));
+        let out = sandbox.proq(&["resume"]);
+        assert_eq!(out.code, 0, "{point}: {}{}", out.stdout, out.stderr);
+        assert_eq!(ran(&sandbox), ["PAY-1 1 work", "PAY-1 1 work"], "{point}");
+        assert_eq!(landed(&sandbox), "PAY-1-1.txt\nPAY-1-2.txt", "{point}");
+    }
+}

@@ -112,6 +112,10 @@ impl Proof {
         if let Some(why) = &self.skipped {
             return format!("its criteria were not looked at: {why}");
         }
+        if !self.done {
+            let known = self.criteria.iter().filter(|it| it.met.is_some()).count();
+            return format!("{known} of {} criteria looked at", self.criteria.len());
+        }
         let count = |met| self.criteria.iter().filter(|it| it.met == Some(met)).count();
         let what = if self.criteria.len() == 1 { "criterion" } else { "criteria" };
         let mut out = format!("{} of {} {what} met", count(Met::Yes), self.criteria.len());
