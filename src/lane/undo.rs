@@ -1,7 +1,7 @@
 //! Owns taking operations of the log back, newest first, as one operation of its own: all of it, or nothing.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::auto_merge;
@@ -10,7 +10,7 @@ use super::operation::{Operation, operate_as};
 use super::{Error, Project, UndoError, Why, remove, steps};
 use crate::git::{self, Head, Oid, RefMove, RepoPath, Snapshot, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
-use crate::store::{Entry, Header, LockName, Record, new_id};
+use crate::store::{Entry, Guard, Header, LockName, Record, new_id};
 
 /// What is to be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,17 +86,16 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
         _ => header.undoes.clone_from(&planned.numbers),
     }
     operate_as(project, header, |op| {
-        let held = RefCell::new(BTreeSet::new());
-        for number in &planned.numbers {
-            let Some(entry) = log.steps_of(*number) else {
-                return Err(UndoError::NoOperation { number: *number }.into());
-            };
+        let held = RefCell::new(BTreeMap::new());
+        let done = planned.numbers.iter().try_for_each(|number| {
+            let entry = log.steps_of(*number).ok_or(UndoError::NoOperation { number: *number })?;
             let back = TakeBack { op, entry, number: *number, force, held: &held };
             back.run()
                 .and_then(|()| auto_merge::take_off(op, entry.standing()))
-                .map_err(|e| UndoError::CannotUndo { number: *number, source: Box::new(e) })?;
-        }
-        Ok(())
+                .map_err(|e| Error::from(UndoError::CannotUndo { number: *number, source: Box::new(e) }))
+        });
+        held.into_inner().into_values().for_each(|lock| op.hold(lock));
+        done
     })
 }
 
@@ -123,8 +122,8 @@ struct TakeBack<'a, 'p> {
     entry: &'a Entry,
     number: u64,
     force: bool,
-    /// Lanes whose run locks are held: several operations may be about one.
-    held: &'a RefCell<BTreeSet<String>>,
+    /// The run locks of lanes: several operations may be about one.
+    held: &'a RefCell<BTreeMap<String, Guard>>,
 }
 
 impl TakeBack<'_, '_> {
@@ -141,8 +140,9 @@ impl TakeBack<'_, '_> {
         }
         if made.is_empty() {
             for name in self.lanes_that_move() {
-                if self.held.borrow_mut().insert(name.clone()) {
-                    self.op.hold(self.op.project.store.locks().take(&LockName::Run(name))?);
+                if !self.held.borrow().contains_key(&name) {
+                    let lock = self.op.project.store.locks().take(&LockName::Run(name.clone()))?;
+                    self.held.borrow_mut().insert(name, lock);
                 }
             }
         } else {
@@ -247,6 +247,8 @@ impl TakeBack<'_, '_> {
         if open.is_some_and(|open| open.lane == name) {
             return Err(UndoError::Shown { name: name.to_owned() }.into());
         }
+        // A later operation may have been about it, and its removal wants the lock for itself.
+        drop(self.held.borrow_mut().remove(name));
         let (lane, lock) = project.hold_idle(name)?;
         drop(remove(self.op, &lane, lock, Why::Discard, self.force)?);
         Ok(())
