@@ -194,7 +194,12 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         wishes.push(WishKind::Retry { task: read.task_named(name)? });
     }
     let (over, word) = outcome(&project, &batch)?;
-    let rests = !matches!(over, Some(Outcome::Complete | Outcome::Partly));
+    // A conflict may have been resolved since.
+    let rests = match over {
+        Some(Outcome::Complete) => false,
+        Some(Outcome::Partly) => has_conflict(&project, &batch)?,
+        _ => true,
+    };
     if rests {
         wishes.push(WishKind::Resume);
     }
@@ -225,6 +230,14 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         return Ok(Exit::Done);
     }
     command::follow(session, &project, id)
+}
+
+/// Whether a task of a batch could not land because of a conflict.
+fn has_conflict(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
+    let read = Batch::load(project, &batch.id)?;
+    let state = read.state(&read.log(project)?);
+    let is_stuck = |task: usize| matches!(state.fate(task), Some(swarm::Fate::Failed(swarm::Why::Conflict)));
+    Ok((0..read.tasks.len()).any(is_stuck))
 }
 
 /// Goes on with what belongs to the end of a batch that is over: whoever did that was killed over it.

@@ -14,7 +14,8 @@ pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &st
         swarm::require_met(project, &batch)?;
     }
     let (lane, is_new) = swarm::landing_lane(project, &batch)?;
-    let tip = project.repo.branch_tip(&batch.branch)?;
+    // What lands is what the lane has now; more may land on the batch's branch meanwhile.
+    let tip = project.repo.branch_tip(&lane.place.branch)?;
     let args = Merge { lanes: vec![lane.name.clone()], batch: None, force: false, ..args.clone() };
     let done = land_and_go_on(session, project, &args);
     if args.dry_run {

@@ -36,6 +36,24 @@ impl Repo {
         Ok(self.item_in(tree.0, path)?.is_some())
     }
 
+    /// Whether a folder of this name is in a tree, or could be: nothing else has its name, or that of one above it.
+    ///
+    /// # Errors
+    /// When an object is missing or broken.
+    pub(crate) fn is_folder_or_free(&self, tree: Oid, path: &RepoPath) -> Result<bool, Error> {
+        // From the top, the path itself last.
+        let mut above: Vec<RepoPath> = path.parents().chain([path.clone()]).collect();
+        above.sort_by_key(|path| path.as_bytes().len());
+        for path in above {
+            match self.item_in(tree.0, &path)? {
+                None => return Ok(true),
+                Some(item) if item.mode.is_tree() => {}
+                Some(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     /// A tree with these changes, one after the other, written for good. A folder in which nothing is left is left out, as git
     /// has none.
     ///

@@ -203,6 +203,9 @@ impl Landed<'_> {
                 }
                 let to = archived(&path.under(Path::new(""))).and_then(|to| RepoPath::of(&to));
                 match to.filter(|_| self.archive) {
+                    Some(to) if !can_hold(project, tree, &to)? => {
+                        left.push(not("its archive would be where something else is that is no folder"));
+                    }
                     Some(to) if project.repo.is_in(tree, &to)? => {
                         left.push(not("there is another one of its name in the archive"));
                     }
@@ -306,6 +309,15 @@ impl Spot {
             What::File => path.clone(),
             What::Folder => path.join(PROMPT.as_bytes()),
         }
+    }
+}
+
+/// Whether the folder that something is to be put into is one, or is free.
+fn can_hold(project: &Project, tree: Oid, path: &RepoPath) -> Result<bool, git::Error> {
+    let above = path.under(Path::new(""));
+    match above.parent().and_then(RepoPath::of) {
+        Some(above) => project.repo.is_folder_or_free(tree, &above),
+        None => Ok(true),
     }
 }
 

@@ -10,6 +10,12 @@ const BATCH: &str = "20260102-030405";
 const ROADMAP: &str =
     "# Roadmap\n\n## M1: Shop\n\n- [ ] Table\n- [ ] Fails\n- [ ] Form\n\n## M2: Mail\n\n- [ ] Table\n";
 
+const AUTH_1: &str = "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n";
+const AUTH_2: &str = "# AUTH-2: Users\n\n## Dependencies\n\n**None**\n";
+
+/// What an agent does that is at all steps of its folder at once.
+const STEPS: &str = "sed -i 's/\\[ \\]/[x]/' tasks/auth/AUTH-*/STATUS.md";
+
 /// A repository with this file committed.
 fn with(path: &str, text: &str) -> Sandbox {
     let sandbox = Sandbox::new();
@@ -131,11 +137,11 @@ fn stories_get_the_state_that_the_others_have() {
 
 #[test]
 fn folders_that_git_knows_are_marked_and_archived_by_the_commit() {
-    let sandbox =
-        with("tasks/auth/AUTH-1-roles/PROMPT.md", "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n");
+    let sandbox = with("tasks/auth/AUTH-1-roles/PROMPT.md", AUTH_1);
     sandbox.git(&["config", "proq.swarm.whenLanded", "archive"]);
     // One that lies there uncommitted.
-    sandbox.write("tasks/auth/AUTH-2-users/PROMPT.md", "# AUTH-2: Users\n\n## Dependencies\n\n**None**\n");
+    sandbox.write("tasks/auth/AUTH-2-users/PROMPT.md", AUTH_2);
+    worker(&sandbox, STEPS);
     run(&sandbox, &["auth"]);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert_eq!(out.code, 0, "{}", out.stderr);
@@ -149,13 +155,28 @@ fn folders_that_git_knows_are_marked_and_archived_by_the_commit() {
 
 #[test]
 fn folders_are_only_marked_where_nobody_wants_an_archive() {
-    let sandbox =
-        with("tasks/auth/AUTH-1-roles/PROMPT.md", "# AUTH-1: Roles\n\n## Dependencies\n\n**None**\n");
+    let sandbox = with("tasks/auth/AUTH-1-roles/PROMPT.md", AUTH_1);
+    worker(&sandbox, STEPS);
     run(&sandbox, &["auth"]);
     let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     let files = sandbox.git(&["ls-tree", "-r", "--name-only", "main", "--", "tasks"]);
     assert_eq!(files, "tasks/auth/AUTH-1-roles/.DONE\ntasks/auth/AUTH-1-roles/PROMPT.md");
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_file_where_the_archive_would_be_stays() {
+    let sandbox = with("tasks/auth/AUTH-1-roles/PROMPT.md", AUTH_1);
+    sandbox.git(&["config", "proq.swarm.whenLanded", "archive"]);
+    worker(&sandbox, STEPS);
+    run(&sandbox, &["auth"]);
+    sandbox.write("tasks/auth/archive", "important\n");
+    sandbox.commit_all("a file");
+    let out = sandbox.proq(&["merge", "--batch", BATCH]);
+    assert!(out.stderr.contains("something else is that is no folder"), "{}", out.stderr);
+    assert_eq!(sandbox.read("tasks/auth/archive"), "important\n");
+    let files = sandbox.git(&["ls-tree", "-r", "--name-only", "main", "--", "tasks"]);
+    assert_eq!(files, "tasks/auth/AUTH-1-roles/.DONE\ntasks/auth/AUTH-1-roles/PROMPT.md\ntasks/auth/archive");
 }
 
 #[test]

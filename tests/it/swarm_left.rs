@@ -135,6 +135,7 @@ fn items_that_are_called_alike_in_two_milestones_are_two_tasks() {
 fn a_batch_whose_lanes_have_work_is_not_tidied_up_without_force() {
     let plan = format!("{ONE}checks = [\"false\"]\n");
     let sandbox = planned(&plan);
+    let _ = sandbox.proq(&["approve", "--plan", "plan.toml", "--yes"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--yes"]).fails(4);
     let said = sandbox.proq(&["cleanup", "--batch", BATCH]).fails(1);
     insta::assert_snapshot!(said, @r"
@@ -148,4 +149,33 @@ fn a_batch_whose_lanes_have_work_is_not_tidied_up_without_force() {
     let saved =
         sandbox.sh("git for-each-ref --format='%(refname)' refs/proq/saved | xargs git log --format=%s");
     assert!(saved.contains("work of x"), "{saved}");
+}
+
+#[test]
+fn of_those_who_begin_a_plan_at_the_same_time_one_does() {
+    let sandbox = planned(ONE);
+    let begin = |_| {
+        let mut command =
+            sandbox.proq_command(&sandbox.repo, &["swarm", "plan.toml", "--detach", "--yes", "-q"]);
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
+    };
+    let begun: Vec<_> = (0..4).map(begin).collect();
+    let well = begun
+        .into_iter()
+        .filter_map(|mut child| child.wait().ok())
+        .filter(std::process::ExitStatus::success)
+        .count();
+    assert_eq!(well, 1);
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(ran(&sandbox).len(), 1);
+}
+
+#[test]
+fn what_is_made_and_thrown_away_can_be_taken_back_at_once() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "q"]).ok();
+    let _ = sandbox.proq(&["discard", "q"]).ok();
+    let _ = sandbox.proq(&["op", "restore", "0"]).ok();
+    assert!(!sandbox.lane("q").exists());
+    sandbox.assert_healthy();
 }

@@ -10,6 +10,7 @@ use crate::config::nano_dollars;
 use crate::event::{Approvals, Command};
 use crate::git;
 use crate::lane::{self, Base, Project};
+use crate::store::LockName;
 use crate::swarm::{
     self, Batch, BatchError, BatchRecord, Defaults, Format, Found, Ledger, MergePolicy, Mode, NewBatch,
     Options, Outcome, Spread, TaskPolicy,
@@ -177,6 +178,11 @@ impl Wanted {
         overlaps: Vec<Vec<usize>>,
         exe: &Path,
     ) -> Result<BatchRecord, Failure> {
+        // Two who begin the same plan at the same time: one of them sees the other's batch here.
+        let plans = project.store.locks().take(&LockName::Ledger)?;
+        if let Some((BatchRecord { id, .. }, state)) = self.open_batch(project).filter(|_| !args.new) {
+            return Err(swarm::Error::from(BatchError::Open { id, state }).into());
+        }
         let plan = &found.plan;
         let progress_file = args.progress_file.as_ref().map(|file| self.dir.join(file));
         let new = NewBatch {
@@ -197,6 +203,7 @@ impl Wanted {
             progress_file,
         };
         let (batch, lock) = swarm::make_batch(project, new)?;
+        drop(plans);
         swarm::start_batch(project, &batch.id, lock, exe)?;
         Ok(batch)
     }

@@ -173,6 +173,46 @@ fn one_of(known: &[String]) -> String {
     if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) }
 }
 
+impl BatchError {
+    /// What helps where a batch is to be landed, taken back or tidied up.
+    fn hints_of_an_end(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            BatchError::GoesOn { id, agents: false } => vec![
+                format!("have it end what it is at: git proq pause {id}").into(),
+                format!("or stop it: git proq abort {id}").into(),
+            ],
+            BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true } => {
+                vec![format!("end that first: git proq abort {id}").into()]
+            }
+            BatchError::Cleaned { .. } => {
+                vec!["see what is kept of removed lanes: git proq list --all".into()]
+            }
+            BatchError::BuiltOn { id, runs: false } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                "or take it back all the same, and never go on with it: git proq undo --force".into(),
+            ],
+            BatchError::NotMet { id, .. } => vec![
+                format!("see what is not met: git proq status {id}").into(),
+                format!("or land it all the same: git proq merge --batch {id} --force").into(),
+            ],
+            BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
+            BatchError::Kept { id, .. } => vec![
+                format!("go on with it: git proq resume {id}").into(),
+                format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
+                    .into(),
+            ],
+            BatchError::NotLanded { id, .. } => vec![
+                format!("land them: git proq merge --batch {id}").into(),
+                format!(
+                    "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
+                )
+                .into(),
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Explain for BatchError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -212,37 +252,7 @@ impl Explain for BatchError {
                 "commit them first: git commit -a".into(),
                 "or begin without them: git proq swarm --ignore-dirty …".into(),
             ],
-            BatchError::GoesOn { id, agents: false } => vec![
-                format!("have it end what it is at: git proq pause {id}").into(),
-                format!("or stop it: git proq abort {id}").into(),
-            ],
-            BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true } => {
-                vec![format!("end that first: git proq abort {id}").into()]
-            }
-            BatchError::Cleaned { .. } => {
-                vec!["see what is kept of removed lanes: git proq list --all".into()]
-            }
-            BatchError::BuiltOn { id, runs: false } => vec![
-                format!("go on with it: git proq resume {id}").into(),
-                "or take it back all the same, and never go on with it: git proq undo --force".into(),
-            ],
-            BatchError::NotMet { id, .. } => vec![
-                format!("see what is not met: git proq status {id}").into(),
-                format!("or land it all the same: git proq merge --batch {id} --force").into(),
-            ],
-            BatchError::NothingToLand { .. } => vec!["see how far it is: git proq status".into()],
-            BatchError::Kept { id, .. } => vec![
-                format!("go on with it: git proq resume {id}").into(),
-                format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
-                    .into(),
-            ],
-            BatchError::NotLanded { id, .. } => vec![
-                format!("land them: git proq merge --batch {id}").into(),
-                format!(
-                    "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
-                )
-                .into(),
-            ],
+            it => it.hints_of_an_end(),
         }
     }
 
