@@ -12,7 +12,7 @@ use crate::lane::Project;
 use crate::store::records::Cost;
 use crate::swarm::{self, Batch, BatchError, BatchRecord, History};
 
-/// Report on a batch: what landed, what did not and why, and what it cost
+/// Report on a batch: what landed, what did not, and what it cost
 ///
 /// Without a name it is the last batch that there was. The page of --html is one file that needs nothing else.
 ///

@@ -18,6 +18,7 @@ use super::complete::{agent_names, branch_names};
 use super::plan_source::PlanSource;
 use super::{Done, Failure, Mistake, Session, approve, control, plan, resolve, spawn};
 use crate::explain::Exit;
+use crate::health::examine;
 use crate::lane::Project;
 use crate::store::LockName;
 use crate::swarm::drafts::{self, Draft};
@@ -155,6 +156,7 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
         return Ok(Exit::Done);
     }
     wanted.require_clean(&project, args.ignore_dirty)?;
+    look_over(session);
     approve::before_landing(session, &project, true, project.settings.conflict_agent.as_deref())?;
     let of_plan = || swarm::commands_of(&project, &found, &session.dir);
     approve::commands(session, &project, &of_plan()?)?;
@@ -173,6 +175,14 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     }
     session.ui.say(format!("batch {}", batch.id));
     follow(session, &project, &batch.id)
+}
+
+/// Says what the doctor would say: a plan runs for hours, and what is wrong now is still wrong then.
+fn look_over(session: &Session) {
+    for finding in examine(&session.dir, false).findings.iter().filter(|finding| finding.is_problem()) {
+        let help = finding.help.as_ref().map(|help| format!(": {help}")).unwrap_or_default();
+        session.ui.warn(format!("{}{help}", finding.message));
+    }
 }
 
 /// Insists that somebody wants it run. What an agent made up is not run where nobody can be asked and nobody has agreed.

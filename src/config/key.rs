@@ -391,6 +391,13 @@ pub(crate) const KEYS: &[Key] = &[
         about: "what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped",
     },
     Key {
+        name: "swarm.pre_warm",
+        form: Form::Commands,
+        default: "",
+        by_repository: false,
+        about: "commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files",
+    },
+    Key {
         name: "swarm.reviewer",
         form: Form::Agent,
         default: "",

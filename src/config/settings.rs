@@ -64,6 +64,8 @@ pub(crate) struct Swarm {
     pub(crate) on_merge_failure: String,
     /// What a failed task means for others.
     pub(crate) on_task_failure: String,
+    /// The commands that get a lane ready, each perhaps after the globs of the files that it is for.
+    pub(crate) pre_warm: Vec<String>,
     /// Who looks at the steps of task folders.
     pub(crate) reviewer: Option<String>,
     /// Which lane a task goes to.
@@ -93,6 +95,7 @@ impl Swarm {
             mode: text("swarm.mode"),
             on_merge_failure: text("swarm.on_merge_failure"),
             on_task_failure: text("swarm.on_task_failure"),
+            pre_warm: lines(&text("swarm.pre_warm")),
             reviewer: Some(text("swarm.reviewer").trim().to_owned()).filter(|agent| !agent.is_empty()),
             strategy: text("swarm.strategy"),
             strict: text("swarm.strict") == "true",

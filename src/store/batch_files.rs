@@ -70,6 +70,16 @@ impl Layout {
         self.batch(id).join(format!("criteria/{number}.log"))
     }
 
+    /// What the commands wrote that got a lane ready.
+    pub(crate) fn batch_warm_log(&self, id: &str, lane: usize) -> PathBuf {
+        self.batch(id).join(format!("warm/{lane}.log"))
+    }
+
+    /// Which process gets a lane ready.
+    pub(crate) fn batch_warming(&self, id: &str, lane: usize) -> PathBuf {
+        self.batch(id).join(format!("warm/{lane}.toml"))
+    }
+
     /// That a task landed.
     pub(crate) fn batch_proof(&self, id: &str, task: usize) -> PathBuf {
         self.batch(id).join(format!("landed/{task}.toml"))

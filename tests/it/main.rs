@@ -132,6 +132,7 @@ mod swarm_kills;
 mod swarm_left;
 mod swarm_limits;
 mod swarm_modes;
+mod swarm_warm;
 mod talk;
 mod task;
 mod task_checks;

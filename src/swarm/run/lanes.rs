@@ -30,8 +30,21 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Says whether a lane is there.
+    /// Has a lane got ready that is there.
     pub(super) fn set_up(&mut self, number: usize) -> Result<(), Error> {
+        let lane = self.lane(number)?;
+        match &lane {
+            Some(lane) if self.warm(number, lane)? => Ok(()),
+            _ => self.see_ready(number, None),
+        }
+    }
+
+    /// Says that a lane is ready, or why it is not.
+    pub(super) fn see_ready(&mut self, number: usize, failed: Option<String>) -> Result<(), Error> {
+        if let Some(why) = failed {
+            self.due.push_back((Event::SetUpFailed { lane: number }, Facts::saying(why)));
+            return Ok(());
+        }
         let lane = self.lane(number)?;
         self.due.push_back(match (lane, self.unmade.remove(&number)) {
             (Some(lane), _) => {

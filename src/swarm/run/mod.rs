@@ -23,6 +23,7 @@ mod room;
 mod runner;
 mod told;
 mod verify;
+mod warm;
 mod wishes;
 
 pub(crate) use begin::{resume, start};

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
@@ -38,6 +40,8 @@ pub(super) enum Heard {
     Landed(Landed),
     /// Why a landing could not be tried; it is tried again.
     Delayed(Vec<usize>, String),
+    /// A lane is ready, or why it is not.
+    Ready(usize, Option<String>),
     /// A conflict is over, or given up.
     Conflict(usize, Event, Box<Facts>),
 }
@@ -62,6 +66,8 @@ pub(super) struct Runner<'p> {
     pub(super) lander: Lander,
     /// Tasks whose conflict somebody is at.
     pub(super) resolving: BTreeSet<usize>,
+    /// Lanes are not got ready any more.
+    pub(super) cold: Arc<AtomicBool>,
     /// What is to be told to the scheduler next.
     pub(super) due: VecDeque<(Event, Facts)>,
     hear: Receiver<Heard>,
@@ -107,6 +113,7 @@ pub(crate) fn run(
         watched: BTreeSet::new(),
         lander,
         resolving: BTreeSet::new(),
+        cold: Arc::default(),
         due: VecDeque::new(),
         hear,
         log,
@@ -191,6 +198,7 @@ impl Runner<'_> {
             Heard::RunOver(task, attempt) => self.see_run_end(task, attempt),
             Heard::Landed(landed) => self.take_landed(landed),
             Heard::Delayed(tasks, why) => self.note(&format!("the landing is tried again: {why}"), &tasks),
+            Heard::Ready(lane, why) => self.see_ready(lane, why),
             Heard::Conflict(task, event, facts) => {
                 self.resolving.remove(&task);
                 self.due.push_back((event, *facts));

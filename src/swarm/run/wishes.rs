@@ -1,6 +1,7 @@
 //! Owns what people want of a batch: leaving it for its scheduler, and taking it up there.
 
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::begin::{Resumed, resume};
@@ -71,12 +72,14 @@ impl Runner<'_> {
             WishKind::Pause => Event::Pause,
             WishKind::Resume => {
                 self.lander.go_on();
+                self.cold.store(false, Ordering::Relaxed);
                 self.claim()?;
                 self.see_resolved()?;
                 Event::Resume
             }
             WishKind::Abort { hard } => {
                 self.lander.give_up();
+                self.cold.store(true, Ordering::Relaxed);
                 Event::Abort { hard: *hard }
             }
             WishKind::Retry { task } => {

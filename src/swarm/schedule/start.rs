@@ -1,6 +1,7 @@
 //! Owns starting runs: in order of their turn, as many as there is room for.
 
 use super::action::{Action, Base};
+use super::course::Course;
 use super::lane::{Lane, Use};
 use super::place::Place;
 use super::standing::{Standing, Why};
@@ -134,8 +135,13 @@ impl State {
         let Some(Use::SettingUp(task)) = self.lanes.get(lane).map(|it| it.at) else { return };
         self.turn(lane, Use::Gone);
         self.out.push(Action::DiscardLane { lane });
-        if self.standing(task) == Standing::Preparing {
-            self.settle(task, Standing::Failed(Why::SetUp));
+        if self.standing(task) != Standing::Preparing {
+            return;
+        }
+        match self.course {
+            // It was stopped for that; another lane will do when the batch goes on.
+            Course::Stopping { .. } => self.wait_again(task),
+            _ => self.settle(task, Standing::Failed(Why::SetUp)),
         }
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct Watch {
     paused: bool,
     aborted: bool,
     stopped_by_policy: bool,
+    /// All that is at work is stopped, by a person or a policy.
+    stops_all: bool,
     landings: BTreeSet<usize>,
 }
 
@@ -84,6 +86,7 @@ impl Watch {
             paused: false,
             aborted: false,
             stopped_by_policy: false,
+            stops_all: false,
             landings: BTreeSet::new(),
             work: work.clone(),
             options,
@@ -105,8 +108,11 @@ impl Watch {
         let over = state.outcome_if_over().is_some();
         match event {
             Event::Pause if !over => self.paused = true,
-            Event::Resume => (self.paused, self.aborted, self.stopped_by_policy) = (false, false, false),
-            Event::Abort { .. } if !over => self.aborted = true,
+            Event::Resume => {
+                (self.paused, self.aborted, self.stopped_by_policy) = (false, false, false);
+                self.stops_all = false;
+            }
+            Event::Abort { .. } if !over => (self.aborted, self.stops_all) = (true, true),
             Event::Slots { room } => self.room = *room,
             Event::Spent { total } => self.spent = *total,
             Event::BudgetSet { most } => self.options.budget = *most,
@@ -159,7 +165,10 @@ impl Watch {
         let it = self.lanes.get_mut(&lane).unwrap();
         if !it.set_up && !std::mem::replace(&mut it.gone, true) {
             let task = it.works.pop().unwrap();
-            self.fails(task, Fate::Failed(Why::SetUp));
+            // One that was stopped over it can be begun another time.
+            if !self.stops_all {
+                self.fails(task, Fate::Failed(Why::SetUp));
+            }
         }
     }
 
@@ -193,6 +202,7 @@ impl Watch {
     fn fails(&mut self, task: usize, fate: Fate) {
         self.fates.insert(task, fate);
         self.stopped_by_policy |= self.options.on_failure != TaskPolicy::SkipDependents;
+        self.stops_all |= self.options.on_failure == TaskPolicy::StopAll;
     }
 
     fn cannot_land(&mut self, task: usize, why: Why) {
@@ -200,6 +210,7 @@ impl Watch {
         self.done.remove(&task);
         self.fates.insert(task, Fate::Failed(why));
         self.stopped_by_policy |= self.options.on_merge_failure == MergePolicy::Abort;
+        self.stops_all |= self.options.on_merge_failure == MergePolicy::Abort;
     }
 
     fn has_landed(&mut self, tasks: &[usize]) {
