@@ -1,7 +1,7 @@
 //! Owns what was left uncommitted in a lane: committing it, from an explicit list of paths and never blindly, or keeping a
 //! copy of it.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader};
 
 use super::{Checkout, Error, Project, head, snaps};
 use crate::git::{Entry, RepoPath, stage_and_commit, status};
@@ -10,7 +10,7 @@ use crate::store::records::{LaneRecord, SnapRecord};
 use crate::store::{new_id, now};
 
 /// Files longer than this are not searched for conflict markers.
-const SEARCHED: u64 = 4 * 1024 * 1024;
+const SEARCHED: u64 = 512 * 1024 * 1024;
 
 /// What became of uncommitted work.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,24 +93,48 @@ fn has_markers<P>(lane: &LaneRecord<P>, path: &RepoPath) -> bool {
     if !file.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() <= SEARCHED) {
         return false;
     }
-    let mut bytes = Vec::new();
-    let read = std::fs::File::open(&file).and_then(|mut f| f.read_to_end(&mut bytes));
-    read.is_ok() && holds_conflict(&bytes)
+    let Ok(file) = std::fs::File::open(&file) else { return false };
+    let (mut lines, mut line) = (BufReader::new(file), Vec::new());
+    let mut markers = Markers::default();
+    while lines.read_until(b'\n', &mut line).is_ok_and(|read| read > 0) {
+        if markers.complete(&line) {
+            return true;
+        }
+        line.clear();
+    }
+    false
 }
 
 /// Whether a text has the three marker lines of a conflict, in order.
 pub(crate) fn holds_conflict(text: &[u8]) -> bool {
-    let mut wanted = [&b"<<<<<<< "[..], b"=======", b">>>>>>> "].into_iter().peekable();
-    for line in text.split(|b| *b == b'\n') {
-        match wanted.peek() {
-            None => return true,
-            Some(mark) if line.starts_with(mark) => {
-                wanted.next();
-            }
-            Some(_) => {}
+    let mut markers = Markers::default();
+    text.split(|b| *b == b'\n').any(|line| markers.complete(line))
+}
+
+/// How many of a conflict's three marker lines have come so far.
+#[derive(Default)]
+struct Markers {
+    seen: usize,
+    /// How long each of them is: seven, or what the attribute `conflict-marker-size` says.
+    size: usize,
+}
+
+impl Markers {
+    /// Takes the next line in. Whether it is the last marker of a conflict.
+    fn complete(&mut self, line: &[u8]) -> bool {
+        const LEAST: usize = 7;
+        const KINDS: [u8; 3] = *b"<=>";
+        let size = line.iter().take_while(|b| **b == KINDS[self.seen]).count();
+        let ends = matches!(line.get(size), None | Some(b' ' | b'\r' | b'\n'));
+        // The first and the last say whose side it is.
+        let is_marker = ends && (self.seen == 1 || line.get(size) == Some(&b' '));
+        if !is_marker || size < LEAST || (self.seen > 0 && size != self.size) {
+            return false;
         }
+        self.size = size;
+        self.seen += 1;
+        self.seen == KINDS.len()
     }
-    wanted.peek().is_none()
 }
 
 #[cfg(test)]
@@ -120,6 +144,8 @@ mod tests {
     #[test]
     fn only_a_whole_conflict_counts() {
         assert!(holds_conflict(b"a\n<<<<<<< ours\nb\n=======\nc\n>>>>>>> theirs\n"));
+        assert!(holds_conflict(b"<<<<<<<<<<< ours\r\n===========\r\n>>>>>>>>>>> theirs\r\n"));
+        assert!(!holds_conflict(b"<<<<<<<<<<< ours\n=======\n>>>>>>> theirs\n"));
         assert!(!holds_conflict(b"Title\n=======\n"));
         assert!(!holds_conflict(b">>>>>>> x\n=======\n<<<<<<< y\n"));
         assert!(!holds_conflict(b"    <<<<<<< x\n=======\n>>>>>>> y\n"));
