@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 
 use super::plan_source::{Form, PlanSource};
-use super::{Done, Failure, Mistake, Session, ui};
+use super::{Done, Failure, Mistake, Session, identity, ui};
 use crate::event::{Approvals, Command, no_hooks};
 use crate::explain::Exit;
 use crate::lane::{Error, Project, operate};
@@ -83,6 +83,10 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         true => session.project()?,
         false => session.project_to_change()?,
     };
+    // What an agent wants to run is for somebody else to allow.
+    if !args.list && !args.revoke {
+        identity::refuse_in_lane(session, &project)?;
+    }
     let mut approvals = Approvals::read(&project.repo, &project.store)?;
     let commands = chosen(brought(session, &project, &approvals, args)?, args)?;
     let open = unapproved(&commands);

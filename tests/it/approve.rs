@@ -69,3 +69,18 @@ fn what_a_repository_says_cannot_move_the_cursor() {
     let marks = ['\u{1b}', '\u{202e}'];
     assert!(!out.stderr.contains(marks) && out.stderr.contains("\\u{1b}[2J"), "{}", out.stderr);
 }
+
+#[test]
+fn an_agent_does_not_approve_what_it_wants_to_run() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['make']\n");
+    sandbox.lane_of(
+        "x",
+        "git proq approve --yes 2> $ROOT/said || echo $? > $ROOT/code; git proq approve --list > $ROOT/list",
+    );
+    let read = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
+    assert_ne!(read("code").trim(), "0", "{}", read("said"));
+    assert!(read("said").contains("lane 'x'"), "{}", read("said"));
+    assert!(read("list").contains("make  (not approved)"), "{}", read("list"));
+    assert!(approved(&sandbox).is_empty());
+}
