@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ui;
 use crate::agent::Event;
+use crate::harmless;
 
 /// How many lines of a tool's answer are shown.
 const ANSWER: usize = 4;
@@ -32,7 +33,7 @@ impl Render {
         match event {
             Event::Text { text, parent } => {
                 let indent = if parent.is_some() { "  " } else { "" };
-                text.trim_end().lines().for_each(|line| row(&mut out, indent, line));
+                text.trim_end().lines().for_each(|line| row(&mut out, indent, &safe(line)));
                 self.said.clone_from(text);
             }
             Event::Thinking { text, .. } => {
@@ -71,7 +72,7 @@ impl Render {
             Event::Result { ok, text } => {
                 let words = text.as_deref().unwrap_or_default();
                 if *ok && words.trim() != self.said.trim() {
-                    words.trim_end().lines().for_each(|line| row(&mut out, "", line));
+                    words.trim_end().lines().for_each(|line| row(&mut out, "", &safe(line)));
                 }
             }
             Event::Session { .. }
@@ -86,6 +87,11 @@ impl Render {
 
 fn row(out: &mut String, indent: &str, line: &str) {
     let _never_fails = writeln!(out, "{indent}{line}");
+}
+
+/// A line in which a terminal has nothing to obey, indented as it was.
+fn safe(line: &str) -> String {
+    line.split('\t').map(harmless::line).collect::<Vec<_>>().join("\t")
 }
 
 fn dim(text: &str) -> String {

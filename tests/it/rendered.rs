@@ -148,3 +148,17 @@ fn an_agent_without_permissions_of_its_own_is_warned_of_when_it_starts() {
         assert!(!sandbox.proq(&look).stderr.contains("warning"));
     }
 }
+
+#[test]
+fn what_an_agent_says_moves_no_cursor_and_reaches_no_clipboard() {
+    let sandbox = with_turn("well");
+    let text = says("m1", r#"{"type":"text","text":"fine\u001b]52;c;Y2FsYw==\u0007\u001b[2J\n\tand done"}"#);
+    std::fs::write(sandbox.root().join("turn"), format!("{text}\n")).unwrap();
+    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]);
+    let said = sandbox.proq(&["logs", "x"]).ok();
+    assert!(!said.contains('\u{1b}') && !said.contains('\u{7}'), "{said:?}");
+    assert!(
+        said.contains(r"fine\u{1b}]52;c;Y2FsYw==\u{7}\u{1b}[2J") && said.contains("\tand done"),
+        "{said:?}"
+    );
+}
