@@ -88,6 +88,7 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     swarm.mode                continuous                                                              what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane
     swarm.on_merge_failure    pause                                                                   what becomes of a batch when a task cannot land
     swarm.on_task_failure     skip-dependents                                                         what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped
+    swarm.pre_warm                                                                                    commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files
     swarm.reviewer                                                                                    the agent that reviews the steps of task folders; without it, the one that does them
     swarm.strategy            affinity-first                                                          which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work
     swarm.strict              false                                                                   a batch of whose criteria not all are met counts as failed, and is not landed without --force

@@ -121,6 +121,12 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     let _ = sandbox.proq(&["approve", "--yes", "--plan", "plan.toml"]).ok();
     let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "--ignore-dirty"]);
     let _ = sandbox.proq(&["abort"]).ok();
+    // A task folder with two steps, a run for each.
+    let steps = "### Step 1: a\n- [ ] a\n### Step 2: b\n- [ ] b\n";
+    sandbox
+        .write("tasks/pay/P-1-x/PROMPT.md", &format!("# P-1: X\n\n## Dependencies\n- **None**\n\n{steps}"));
+    sandbox.program("stepper", r"sed -i '0,/- \[ \]/s//- [x]/' tasks/pay/P-1-x/STATUS.md; date > $$.txt; git add -A; git commit -qm step");
+    let _ = sandbox.proq(&["spawn", "stepper", "--folder", "tasks/pay/P-1-x", "-n", "steps", "--wait"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();
     let events = answer["events"].as_array().unwrap();
     let names: BTreeSet<&str> = events.iter().map(|e| e["event"].as_str().unwrap()).collect();
