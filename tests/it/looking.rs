@@ -362,7 +362,11 @@ fn one_whose_supervisor_was_killed_can_be_put_away() {
         wait_until("its agent has ended", || sandbox.row("x")["state"] == "failed");
         let _ = sandbox.proq(&[away, "x"]).ok();
         assert_eq!(sandbox.row("x"), Value::Null);
-        sandbox.assert_healthy();
+        // It may have been killed while it wrote a record; what it had of the next one stays for a day.
+        let report = sandbox.proq(&["doctor", "--json"]).json();
+        let findings = report["findings"].as_array().unwrap().iter();
+        let others: Vec<&Value> = findings.filter(|finding| finding["check"] != "half-written").collect();
+        assert!(others.is_empty(), "{others:#?}");
     }
 }
 

@@ -46,6 +46,7 @@ fn reported() -> (Sandbox, Output) {
         red) until_there 'conflict-given-up' "$log" 1 ;;
         esac"#,
     );
+    let _ = sandbox.proq(&["approve", "--plan", "plan.toml", "--yes"]).ok();
     let out = sandbox.proq(&["swarm", "plan.toml", "-q"]);
     (sandbox, out)
 }
