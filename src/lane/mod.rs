@@ -94,7 +94,7 @@ pub(crate) use resolve_tree::{PutAway, close_resolve, open_resolve};
 pub(crate) use rest::{RESTS, has_work, is_idle, is_on_screen, rests, told_state};
 pub(crate) use snap_restore::{Brought, restore_snap};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};
-pub(crate) use spent::{Spent, spent};
+pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use told::told_at_work;
 pub(crate) use undo::{Undo, Which, plan as plan_undo, records as records_of_undo, undo};

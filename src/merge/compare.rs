@@ -9,8 +9,8 @@ use super::forecast::{Ask, LeftOut, Pair, forecast};
 use super::outcome::Checked;
 use super::rehearse;
 use crate::git::{FileLines, Oid, RepoPath};
-use crate::lane::{self, Project, Spent, View};
-use crate::store::records::{LaneRecord, LaneState};
+use crate::lane::{self, Project, View};
+use crate::store::records::{Costs, LaneRecord, LaneState};
 
 /// One of them.
 #[derive(Debug, Clone, Serialize)]
@@ -51,7 +51,7 @@ pub(crate) struct Attempt {
     pub(crate) checks: Checked,
     /// What its runs took.
     #[serde(flatten)]
-    pub(crate) spent: Spent,
+    pub(crate) spent: Costs,
 }
 
 /// All of them.

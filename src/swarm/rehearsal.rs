@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Plan;
 use super::batch::{Batch, all, phases_of};
 use super::graph::Graph;
-use super::run::History;
+use super::run::runs_of;
 use super::schedule::{Action, End, Event, Options, State, Task, Work};
 use crate::lane::Project;
 
@@ -94,7 +94,7 @@ impl Pace {
         for record in all(project, true).into_iter().rev().take(BATCHES) {
             let Ok(batch) = Batch::load(project, &record.id) else { continue };
             let Ok(lines) = batch.log(project) else { continue };
-            for run in History::of(project, &batch, &lines, false).runs {
+            for run in runs_of(&batch, &lines) {
                 let well = run.end.as_ref().is_some_and(|end| end.well);
                 let task = batch.tasks.iter().position(|task| task.name == run.task);
                 let weight = task.map(|task| batch.work.tasks()[task].weight.max(1));

@@ -179,3 +179,19 @@ fn what_is_made_and_thrown_away_can_be_taken_back_at_once() {
     assert!(!sandbox.lane("q").exists());
     sandbox.assert_healthy();
 }
+
+#[test]
+fn a_milestone_that_has_not_landed_is_found_behind_another_one() {
+    let sandbox = planned("");
+    sandbox.write("ROADMAP.md", "# M1\n\n- [ ] Table\n\n# M2\n\n- [ ] Form\n");
+    sandbox.commit_all("the plan");
+    sandbox.git(&["config", "proq.swarm.agent", "worker"]);
+    let run =
+        |milestone: &str| sandbox.proq(&["swarm", "ROADMAP.md", "--milestone", milestone, "--yes", "-q"]);
+    for milestone in ["M1", "M2"] {
+        let _ = run(milestone).ok();
+    }
+    let said = run("M1").fails(1);
+    assert!(said.contains(&format!("batch {BATCH} of this plan is over")), "{said}");
+    assert_eq!(ran(&sandbox).len(), 2);
+}

@@ -79,14 +79,7 @@ impl Wanted {
 
     /// A batch of the same plan that is not over, and how far it is.
     pub(super) fn open_batch(&self, project: &Project) -> Option<(BatchRecord, String)> {
-        let same = |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
-        let batches = swarm::batches(project, false).into_iter().rev().filter(same);
-        batches.into_iter().find_map(|batch| {
-            let read = Batch::load(project, &batch.id).ok()?;
-            // Another milestone of a roadmap is another plan.
-            if !self.is_of(&read) {
-                return None;
-            }
+        self.batches(project).find_map(|read| {
             let state = read.state(&read.log(project).ok()?);
             let word = match state.outcome_if_over() {
                 Some(Outcome::Complete | Outcome::Partly) => return None,
@@ -94,23 +87,25 @@ impl Wanted {
                 Some(Outcome::Stopped) => "stopped",
                 None => state.word(),
             };
-            Some((batch, word.to_owned()))
+            Some((read.record, word.to_owned()))
         })
     }
 
-    fn is_of(&self, batch: &Batch) -> bool {
+    /// The batches of this plan, the last one first. Another milestone of a roadmap is another plan.
+    fn batches<'a>(&'a self, project: &'a Project) -> impl Iterator<Item = Batch> + 'a {
+        let same = |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
         let milestone = |tasks: &[swarm::BatchTask]| tasks.first().map(|task| task.milestone.clone());
-        milestone(&batch.tasks) == milestone(&self.tasks)
+        let all = swarm::batches(project, false).into_iter().rev().filter(same);
+        let all = all.filter_map(|batch| Batch::load(project, &batch.id).ok());
+        all.filter(move |batch| milestone(&batch.tasks) == milestone(&self.tasks))
     }
 
     /// Refuses a plan whose last batch is done and has not landed: all of it would be done, and paid for, once more.
     pub(super) fn require_landed(&self, project: &Project) -> Result<(), Failure> {
-        let same = |batch: &BatchRecord| self.tasks.iter().any(|task| batch.files.contains(&task.file));
-        let Some(last) = swarm::batches(project, false).into_iter().rev().find(same) else { return Ok(()) };
+        let Some(Batch { record: last, .. }) = self.batches(project).next() else { return Ok(()) };
         let tip = if last.auto_merge { None } else { project.repo.branch_tip(&last.branch)? };
         let (Some(tip), Some(base)) = (tip, project.repo.branch_tip(&last.base)?) else { return Ok(()) };
-        let read = Batch::load(project, &last.id)?;
-        if tip == last.start || !self.is_of(&read) || lane::is_contained(project, tip, base)? {
+        if tip == last.start || lane::is_contained(project, tip, base)? {
             return Ok(());
         }
         Err(swarm::Error::from(BatchError::Unlanded { id: last.id, base: last.base }).into())

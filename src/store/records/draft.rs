@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Cost, Tokens};
 use crate::store::{Moment, Record};
 
-/// What making it took.
+/// What runs took together: those that made a plan, or those of a lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Costs {

@@ -8,7 +8,7 @@ use crate::agent::{self, Asked, Job, LONGEST_ANSWER};
 use crate::lane::{self, LookPlan, Name, NewLook, Project, Where};
 use crate::store::Moment;
 use crate::store::Record;
-use crate::store::records::{AnyLane, Costs, LaneState, Purpose, RunRecord};
+use crate::store::records::{AnyLane, LaneState, Purpose, RunRecord};
 
 /// Who is asked, and for what.
 #[derive(Clone, Copy)]
@@ -156,10 +156,4 @@ pub(crate) fn could_not_go_on(project: &Project, lane: &AnyLane) -> bool {
 pub(super) fn session(project: &Project, lane: &AnyLane) -> Option<String> {
     let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt)).ok().flatten();
     run.and_then(|run| run.account.session)
-}
-
-/// What the runs of a lane took.
-pub(super) fn costs(project: &Project, lane: &AnyLane) -> Result<Costs, lane::Error> {
-    let lane::Spent { runs, seconds, tokens, cost } = lane::spent(project, lane)?;
-    Ok(Costs { runs, seconds, tokens, cost })
 }

@@ -111,7 +111,7 @@ impl<'a> Judging<'a> {
     /// # Errors
     /// When that cannot be read.
     pub(crate) fn cost(&self, lane: &AnyLane) -> Result<Option<Cost>, DraftError> {
-        Ok(ask::costs(self.asker.project, lane)?.cost)
+        Ok(lane::spent(self.asker.project, lane)?.cost)
     }
 }
 

@@ -10,7 +10,7 @@ use super::prompt::{self, FromFile};
 use crate::agent::Job;
 use crate::lane::{self, LookPlan, Project, effective_state};
 use crate::store::Layout;
-use crate::store::records::{AnyLane, Costs, DraftRecord, LaneState, Purpose};
+use crate::store::records::{AnyLane, DraftRecord, LaneState, Purpose};
 
 /// How often another name is tried where somebody was faster.
 const TRIES: u32 = 10;
@@ -225,8 +225,7 @@ impl<'a> Making<'a> {
             Taken::Plan => None,
             Taken::Wrong { why, .. } | Taken::Nothing { why } => Some(why.clone()),
         };
-        let (costs, session): (Costs, _) =
-            (ask::costs(self.project, lane)?, ask::session(self.project, lane));
+        let (costs, session) = (lane::spent(self.project, lane)?, ask::session(self.project, lane));
         self.record =
             drafts::take_plan(self.project, &self.record.name, lane.attempt, plan.as_deref(), |record| {
                 record.wrong = wrong;

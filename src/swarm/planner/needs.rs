@@ -120,7 +120,7 @@ impl<'a> Missing<'a> {
             approved,
             at: now(),
             needs,
-            costs: ask::costs(self.asker.project, lane)?,
+            costs: lane::spent(self.asker.project, lane)?,
         };
         record.save(&self.file)?;
         Ok((Taken::Plan, dropped))

@@ -150,13 +150,7 @@ impl History {
     /// What the log of a batch tells.
     pub(crate) fn of(project: &Project, batch: &Batch, lines: &[Line], scheduler: bool) -> History {
         let record = &batch.record;
-        let mut reader = Reader { batch, runs: BTreeMap::new(), out: Parts::default() };
-        for line in lines {
-            reader.take(line);
-        }
-        let Reader { runs, out, .. } = reader;
-        let mut runs: Vec<Run> = runs.into_values().collect();
-        runs.sort_by_key(|run| run.began);
+        let (runs, out) = Reader::read(batch, lines);
         let looking = record.proof(project).and_then(|proof| proof.cost);
         let cost =
             runs.iter().filter_map(|run| run.cost).chain(out.other_costs).chain(looking).reduce(Cost::plus);
@@ -196,7 +190,22 @@ struct Reader<'a> {
     out: Parts,
 }
 
+/// The runs of a batch, in the order in which they began, of its log alone.
+pub(crate) fn runs_of(batch: &Batch, lines: &[Line]) -> Vec<Run> {
+    Reader::read(batch, lines).0
+}
+
 impl Reader<'_> {
+    fn read(batch: &Batch, lines: &[Line]) -> (Vec<Run>, Parts) {
+        let mut reader = Reader { batch, runs: BTreeMap::new(), out: Parts::default() };
+        for line in lines {
+            reader.take(line);
+        }
+        let mut runs: Vec<Run> = reader.runs.into_values().collect();
+        runs.sort_by_key(|run| run.began);
+        (runs, reader.out)
+    }
+
     fn take(&mut self, line: &Line) {
         match line {
             Line::Entry(entry) => self.entry(entry),

@@ -28,7 +28,7 @@ mod wishes;
 
 pub(crate) use begin::{resume, start};
 pub(crate) use closing::note_landed;
-pub(crate) use history::{History, Landing, Obstacle, Remark, Run};
+pub(crate) use history::{History, Landing, Obstacle, Remark, Run, runs_of};
 pub(crate) use known::Known;
 pub(crate) use land_all::{clean_up, drop_landing_lane, landing_lane, require_met, require_none_open};
 pub(crate) use packets::packet_of;
