@@ -70,6 +70,11 @@ pub(crate) fn check() -> Result<(), Interrupted> {
     if signal() == 0 { Ok(()) } else { Err(Interrupted) }
 }
 
+/// Whether no signal was noted.
+pub(crate) fn is_quiet() -> bool {
+    signal() == 0
+}
+
 /// As long as this is there, each signal that is noted also writes a byte.
 #[derive(Debug)]
 #[must_use]

@@ -11,6 +11,8 @@ pub enum Note {
     Waiting(String),
     /// A step that was done.
     Step(String),
+    /// How something was done, for who asks.
+    Detail(String),
     /// What is being done right now, in place of the last remark of this kind; empty when that is over.
     Progress(String),
 }
@@ -43,6 +45,11 @@ impl Listener {
     /// Says what is being done right now; nothing when it is over.
     pub fn progress(&self, text: impl Into<String>) {
         (self.0)(&Note::Progress(text.into()));
+    }
+
+    /// Says how something was done, to who asks.
+    pub fn detail(&self, text: impl Into<String>) {
+        (self.0)(&Note::Detail(text.into()));
     }
 
     /// Says that a step was done.

@@ -39,6 +39,9 @@ pub(crate) struct Common {
     /// Say only answers, warnings and errors.
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
+    /// Say also how things were done.
+    #[arg(long, short, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
     /// Run no hooks and no notifiers for what this command does.
     #[arg(long, global = true)]
     pub(crate) no_hooks: bool,

@@ -115,7 +115,8 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     crate::event::set_program(resolve::this_program().ok(), cli.common.no_hooks);
-    let ui = Ui { json: cli.common.json, quiet: cli.common.quiet };
+    let Common { json, quiet, verbose, .. } = cli.common;
+    let ui = Ui { json, quiet, verbose };
     let exit = match run(cli, ui) {
         Ok(exit) => exit,
         Err(failure) => report::show(&failure, ui.json),

@@ -66,7 +66,7 @@ pub(crate) fn show(failure: &Failure, json: bool) -> Exit {
     };
     if json {
         let shown = Shown { error: said, causes, hints, exit: exit.code() };
-        ui::Ui { json, quiet: true }.object(shown);
+        ui::Ui { json, quiet: true, verbose: false }.object(shown);
         return exit;
     }
     ui::error_line("error:", &shown(&said), true);

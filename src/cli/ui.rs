@@ -21,6 +21,8 @@ pub(crate) struct Ui {
     pub(crate) json: bool,
     /// Nothing but answers and errors.
     pub(crate) quiet: bool,
+    /// Also how things were done.
+    pub(crate) verbose: bool,
 }
 
 /// Decides about colours once, for both streams. `NO_COLOR` counts when it is set and not empty.
@@ -119,6 +121,8 @@ impl Ui {
                 Note::Warning(text) => warn(text),
                 Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
                 Note::Step(text) => self.say(text),
+                Note::Detail(text) if self.verbose => self.say(text),
+                Note::Detail(_) => {}
                 Note::Progress(text) => self.progress(text),
             }
         })

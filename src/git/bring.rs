@@ -201,7 +201,7 @@ fn stat_of(tree: &Tree<'_>, path: &RepoPath) -> Stat {
 }
 
 /// Brings what an index knows of a folder to the tree `id`. What is as it was is not entered.
-fn update(reader: &Reader, cached: &mut Cached, id: gix::ObjectId) -> Result<(), Error> {
+pub(super) fn update(reader: &Reader, cached: &mut Cached, id: gix::ObjectId) -> Result<(), Error> {
     if cached.id == id && cached.num_entries.is_some() {
         return Ok(());
     }

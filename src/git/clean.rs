@@ -216,7 +216,7 @@ impl<'a> Walk<'a> {
 }
 
 /// Times as git compares them: every number that an index has, by the second.
-const BY_SECOND: stat::Options =
+pub(super) const BY_SECOND: stat::Options =
     stat::Options { trust_ctime: true, check_stat: true, use_nsec: false, use_stdev: false };
 
 /// Whether a file was changed in the second in which the index was written, or later.
@@ -225,14 +225,15 @@ pub(super) fn is_racy(index: &File, entry: &Entry) -> bool {
 }
 
 /// Opens a folder that is no link to one.
-fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_folder(above: &OwnedFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     openat(above, name, FOLDER, rustix::fs::Mode::empty())
 }
 
-const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+pub(super) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// What an index would note of a file: the lower 32 bits of each number.
-fn noted(meta: &rustix::fs::Stat) -> Stat {
+pub(super) fn noted(meta: &rustix::fs::Stat) -> Stat {
     let low = |n: i128| u32::try_from(n & 0xFFFF_FFFF).unwrap_or_default();
     let time = |secs: i128, nsecs: i128| Time { secs: low(secs), nsecs: low(nsecs) };
     Stat {

@@ -20,7 +20,7 @@ const FILE: &[u8] = b".gitattributes";
 const SYSTEM: &str = "/etc/gitattributes";
 
 /// A pattern whose paths are special; none where it cannot be read here, which is all paths.
-type Rule = Option<Pattern>;
+pub(super) type Rule = Option<Pattern>;
 
 /// What holds for all trees of one repository.
 #[derive(Debug, Clone, Default)]
@@ -118,7 +118,7 @@ impl Rules {
     }
 }
 
-fn any_matches(rules: &[Rule], path: &[u8]) -> bool {
+pub(super) fn any_matches(rules: &[Rule], path: &[u8]) -> bool {
     let name = path.rfind_byte(b'/').map(|at| at + 1);
     rules.iter().any(|rule| match rule {
         None => true,

@@ -13,6 +13,7 @@ mod cut;
 mod diff;
 mod error;
 mod exact;
+mod fill;
 mod flags;
 mod glance;
 mod graft;

@@ -54,7 +54,7 @@ pub(super) fn is_plain(tree: &Tree<'_>, changes: &[Change]) -> bool {
 }
 
 /// Whether a name is one that no file system, and no setting that protects one, sees anything in.
-fn is_ordinary(path: &RepoPath) -> bool {
+pub(super) fn is_ordinary(path: &RepoPath) -> bool {
     let ordinary = |b: &u8| matches!(b, b' '..=b'~') && !b"\\:~\"<>|?*".contains(b);
     let component = |name: &[u8]| {
         let of_git = [&b".git"[..], b".gitattributes", b".gitmodules"].contains(&name);
@@ -94,7 +94,7 @@ fn asks_for_more(tree: &Tree<'_>) -> bool {
 
 /// Whether a git that was not installed with the system has settings or attributes for everybody: where it looks for them was
 /// decided when it was built.
-fn has_settings_of_its_own(git: &Path) -> bool {
+pub(super) fn has_settings_of_its_own(git: &Path) -> bool {
     let own = |program: &Path| {
         let prefix = program.parent().and_then(Path::parent).unwrap_or(Path::new("/"));
         let folder = prefix.join("etc");
@@ -121,7 +121,7 @@ pub(super) fn says_nothing_of_files(text: &[u8]) -> bool {
 }
 
 /// Whether a line of a file with attributes says nothing about what files look like.
-fn is_harmless(line: &[u8]) -> bool {
+pub(super) fn is_harmless(line: &[u8]) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return false };
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

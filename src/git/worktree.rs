@@ -189,11 +189,6 @@ impl Repo {
         link && self.git_dir_of(path).is_ok_and(|dir| dir.exists())
     }
 
-    /// Fills a worktree that has no files yet with its HEAD, through git's own filters and sparse patterns.
-    pub(crate) fn fill_worktree(&self, path: &Path) -> Result<(), Error> {
-        self.git_in(path).args(["read-tree", "-m", "-u", "HEAD"]).changes().run().map(drop)
-    }
-
     /// Forgets the one worktree whose folder was `path` and is gone. (`git worktree prune` would forget others too,
     /// among them those on a disk that is not mounted.)
     pub(crate) fn forget_worktree(&self, path: &Path) -> Result<(), Error> {

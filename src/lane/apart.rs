@@ -46,7 +46,7 @@ fn make(project: &Project, dir: &Path, start: Oid) -> Result<(), Error> {
     }
     fault::point("look.added");
     crate::interrupt::check()?;
-    project.repo.fill_worktree(dir)?;
+    project.repo.fill_worktrees(&[dir], start, &crate::interrupt::is_quiet)?;
     Ok(())
 }
 

@@ -157,7 +157,7 @@ pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Erro
     project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_plan(project, plan)?;
-    let lane = operate(project, "spawn", |op| Steps { op, plan: &plan }.make())?;
+    let lane = operate(project, "spawn", |op| make_one(op, &plan))?;
     Ok(Created { lane, lock })
 }
 
@@ -226,9 +226,7 @@ pub(crate) fn create_attempts<'a>(
             Err(e) => return Err(e),
         }
     };
-    let lanes = operate(project, "spawn", |op| {
-        plans.iter().map(|plan| Steps { op, plan }.make()).collect::<Result<Vec<_>, Error>>()
-    })?;
+    let lanes = operate(project, "spawn", |op| make_all(op, &plans))?;
     Ok(lanes.into_iter().zip(locks).map(|(lane, lock)| Created { lane, lock }).collect())
 }
 
@@ -241,8 +239,7 @@ pub(crate) fn make_anew(
 ) -> Result<(Removed, LaneRecord), Error> {
     let removed = remove_held(op, old, Why::Discard, true)?;
     let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
-    let lane = Steps { op, plan: &plan }.make()?;
-    Ok((removed, lane))
+    Ok((removed, make_one(op, &plan)?))
 }
 
 fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
@@ -274,13 +271,56 @@ pub(super) fn hold_name(
     Err(Error::Taken { name: name.to_string() })
 }
 
+fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
+    let steps = Steps { op, plan };
+    let start = steps.begin()?;
+    fill(op.project, &[(plan, start)])?;
+    steps.finish(start)
+}
+
+/// Makes several lanes, whose files are made all at once.
+fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<Vec<LaneRecord>, Error> {
+    let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
+    let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
+    fill(op.project, &begun)?;
+    begun.into_iter().map(|(plan, start)| Steps { op, plan }.finish(start)).collect()
+}
+
+/// Fills the worktrees of lanes that were begun. A failure takes them back.
+fn fill(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
+    let same_start = |a: &(&Plan<'_>, Oid), b: &(&Plan<'_>, Oid)| a.1 == b.1;
+    let filled = begun.chunk_by(same_start).try_for_each(|lanes| {
+        let dirs: Vec<&Path> = lanes.iter().map(|(plan, _)| plan.path.as_path()).collect();
+        crate::interrupt::check()?;
+        let filled = project.repo.fill_worktrees(&dirs, lanes[0].1, &crate::interrupt::is_quiet)?;
+        project.listener.detail(format!("files: {}", filled.in_words()));
+        fault::point("worktree.filled");
+        Ok(crate::interrupt::check()?)
+    });
+    if filled.is_err() {
+        for (plan, _) in begun {
+            remove(project, plan);
+        }
+    }
+    filled
+}
+
+/// Removes what was made of a lane. The name's lock is held, so nobody else is in it.
+fn remove(project: &Project, plan: &Plan<'_>) {
+    let _lock = project.store.locks().take(&LockName::Worktrees);
+    drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
+    drop(std::fs::remove_dir_all(&plan.path));
+    drop(project.repo.forget_worktree(&plan.path));
+}
+
 struct Steps<'a, 'p> {
     op: &'a Operation<'p>,
     plan: &'a Plan<'a>,
 }
 
 impl Steps<'_, '_> {
-    fn make(&self) -> Result<LaneRecord, Error> {
+    /// Makes the branch, and a worktree of it without files; the commit that they are at.
+    fn begin(&self) -> Result<Oid, Error> {
         let (project, plan) = (self.op.project, self.plan);
         let start = match &plan.asked.carry {
             None => plan.asked.base.start,
@@ -295,6 +335,12 @@ impl Steps<'_, '_> {
         }
         let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
         self.op.perform_by(step, |scratch| self.make_worktree(scratch))?;
+        Ok(start)
+    }
+
+    /// Makes the lane of a worktree that has its files.
+    fn finish(&self, start: Oid) -> Result<LaneRecord, Error> {
+        let plan = self.plan;
         let lane = self.record()?;
         let (path, zero, tip) = (plan.path.clone(), start.null().to_string(), start.to_string());
         self.op.after(move |project| {
@@ -307,31 +353,24 @@ impl Steps<'_, '_> {
         Ok(lane)
     }
 
-    /// Makes the folder in a way that fails where somebody else was faster, and fills it. A failure takes it back.
+    /// Makes the folder in a way that fails where somebody else was faster. A failure takes it back.
     fn make_worktree(&self, scratch: &Path) -> Result<(), Error> {
-        let (project, path) = (self.op.project, &self.plan.path);
-        half_made::make_folder(path, scratch)?;
-        let made = self.fill();
+        let (project, plan) = (self.op.project, self.plan);
+        half_made::make_folder(&plan.path, scratch)?;
+        let made = self.add_worktree();
         if made.is_err() {
-            // The name's lock is held, so nobody else is in it.
-            let _lock = project.store.locks().take(&LockName::Worktrees);
-            drop(std::fs::remove_dir_all(project.store.layout().lane(self.plan.name.as_str())));
-            drop(std::fs::remove_dir_all(path));
-            drop(project.repo.forget_worktree(path));
+            remove(project, plan);
         }
         made
     }
 
-    fn fill(&self) -> Result<(), Error> {
+    fn add_worktree(&self) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
         }
         fault::point("worktree.added");
-        crate::interrupt::check()?;
-        project.repo.fill_worktree(&plan.path)?;
-        crate::interrupt::check()?;
         let prompt = plan.asked.prompt.unwrap_or_default();
         write_atomically(&project.store.layout().task(plan.name.as_str()), prompt.as_bytes())?;
         Ok(())

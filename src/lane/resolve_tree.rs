@@ -98,7 +98,7 @@ fn merge_there(
     }
     fault::point("resolve.added");
     crate::interrupt::check()?;
-    project.repo.fill_worktree(dir)?;
+    project.repo.fill_worktrees(&[dir], tip, &crate::interrupt::is_quiet)?;
     crate::interrupt::check()?;
     let messages = project.repo.begin_merge(dir, onto, base)?;
     fault::point("resolve.merged");

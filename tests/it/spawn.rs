@@ -252,3 +252,22 @@ fn the_repositorys_own_hook_runs_in_a_new_lane_and_may_fail() {
     let ran = std::fs::read_to_string(sandbox.root().join("ran")).unwrap();
     assert_eq!(ran, format!("{}\n{} 1\n", sandbox.lane("x").display(), "0".repeat(40)));
 }
+
+#[test]
+fn who_asks_is_told_where_the_files_come_from() {
+    let sandbox = Sandbox::new();
+    let old = "find . -path ./.git -prune -o -exec touch -h -d 2020-01-01 {} +; git update-index -q --refresh";
+    sandbox.sh(old);
+    let out = sandbox.proq(&["spawn", "--empty", "-v", "--count", "2", "-n", "two"]);
+    let files = sandbox.git(&["ls-files"]).lines().count();
+    let said = format!("files: {files} files copied from another checkout, 0 made of git's objects\n");
+    assert_eq!(out.stderr.matches(&said).count(), 1, "once for both: {}", out.stderr);
+    sandbox.write(".gitattributes", "* text eol=crlf\n");
+    sandbox.git(&["add", ".gitattributes"]);
+    sandbox.git(&["commit", "-qm", "line ends"]);
+    let out = sandbox.proq(&["spawn", "--empty", "--verbose", "-n", "other"]);
+    assert!(out.stderr.contains("by git: filters, other line ends"), "{}", out.stderr);
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "plain"]);
+    assert!(!out.stderr.contains("files"), "{}", out.stderr);
+    assert_eq!(sandbox.proq(&["list", "-q", "-v"]).code, 2);
+}

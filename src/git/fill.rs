@@ -1,0 +1,227 @@
+//! Owns filling new worktrees with the files of a commit: in process, out of a checkout that surely has them, or of the
+//! repository's objects; by git's own hand where that might not be the same.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicUsize;
+
+use gix::index::entry::{Flags, Stat};
+use gix::index::write::{Extensions, Options};
+use gix::index::{File, State};
+
+use super::threads::in_threads;
+use super::{Error, Oid, Repo, Worktree, WorktreeList};
+
+mod conversions;
+mod files;
+mod wanted;
+
+use conversions::{Conversions, Wish, wish};
+use files::{Making, Part};
+use wanted::Wanted;
+
+/// How many entries one thread takes at a time.
+const AT_ONCE: usize = 512;
+/// More files than this are git's where no checkout has them: it keeps in memory what other files are packed against.
+const MANY: usize = 2000;
+/// How many checkouts are tried as a source.
+const TRIES: usize = 4;
+
+/// Whether somebody waits for it still.
+pub(crate) type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// How the files of new worktrees came to be, each counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Filled {
+    /// Copied from another checkout.
+    pub(crate) copied: usize,
+    /// Made of the repository's objects.
+    pub(crate) written: usize,
+    /// Why git had a hand in it, if it had: it made the others, or went over all of them.
+    pub(crate) by_git: Option<&'static str>,
+}
+
+impl Filled {
+    /// The same in words.
+    pub(crate) fn in_words(&self) -> String {
+        let Filled { copied, written, by_git } = self;
+        let mut out = Vec::new();
+        if copied + written > 0 {
+            out.push(format!("{copied} files copied from another checkout, {written} made of git's objects"));
+        }
+        out.extend(by_git.map(|why| format!("by git: {why}")));
+        out.join("; ")
+    }
+}
+
+impl Repo {
+    /// Fills worktrees that have no files yet, and no index, with those of the commit that the HEAD of each is at, for as long
+    /// as `go_on` says so.
+    ///
+    /// # Errors
+    /// When a file cannot be written, or it was cut short. What is there by then is the caller's to remove.
+    pub(crate) fn fill_worktrees(
+        &self,
+        dirs: &[&Path],
+        commit: Oid,
+        go_on: GoOn<'_>,
+    ) -> Result<Filled, Error> {
+        let mut why = "the files could not be made otherwise";
+        match self.fill_in_process(dirs, commit, go_on) {
+            Ok(Ok(filled)) => return Ok(filled),
+            Ok(Err(reason)) => why = reason,
+            Err(e) if !go_on() => return Err(e),
+            // A name that this file system takes for another one's, or a full disk: git says which.
+            Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
+        }
+        dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
+        Ok(Filled { by_git: Some(why), ..Filled::default() })
+    }
+
+    /// Makes what is not in the index yet, through git's own filters and sparse patterns.
+    fn fill_by_git(&self, dir: &Path) -> Result<(), Error> {
+        self.git_in(dir).args(["read-tree", "-m", "-u", "HEAD"]).changes().run().map(drop)
+    }
+
+    /// Why all of it is git's to do, where it is; nothing was done then.
+    fn fill_in_process(
+        &self,
+        dirs: &[&Path],
+        commit: Oid,
+        go_on: GoOn<'_>,
+    ) -> Result<Result<Filled, &'static str>, Error> {
+        let Some(first) = dirs.first() else { return Ok(Ok(Filled::default())) };
+        let wish = wish(self, first);
+        if wish == Wish::OtherFiles {
+            return Ok(Err("settings or the system ask for files in a form of their own"));
+        }
+        let Some((source, index)) = self.source(dirs, commit)? else {
+            return Ok(Err("there is no other checkout to copy from"));
+        };
+        let Some(Wanted(index)) = Wanted::of(self.reader(), index, self.tree_of(commit)?)? else {
+            return Ok(Err("the index of the other checkout is of another form"));
+        };
+        let Some(conversions) = Conversions::of(self, &index)? else {
+            return Ok(Err("a file with attributes cannot be read"));
+        };
+        let unknown = index.entries().iter().filter(|e| e.stat == Stat::default()).count();
+        let making = Making {
+            index: &index,
+            source: Some(&source),
+            targets: dirs,
+            conversions: &conversions,
+            most: if wish == Wish::Part || unknown > MANY { 0 } else { MANY },
+            written: AtomicUsize::new(0),
+            copied: AtomicUsize::new(0),
+        };
+        let made = make_all(self, &making, go_on)?;
+        let (copied, written) = (making.copied.into_inner(), making.written.into_inner());
+        let by_git = match wish {
+            Wish::Part => Some("the checkout is sparse"),
+            Wish::OtherIndex => Some("settings ask for an index of another form"),
+            Wish::OtherFiles | Wish::Nothing => {
+                let left = made.iter().any(Option::is_none);
+                left.then_some("filters, other line ends, or too much that no checkout has")
+            }
+        };
+        for (at, dir) in dirs.iter().enumerate() {
+            self.write_index(dir, &index, &made, at)?;
+            if by_git.is_some() {
+                self.fill_by_git(dir)?;
+            }
+        }
+        Ok(Ok(Filled { copied, written, by_git }))
+    }
+
+    /// The checkout that most is to be had from, and its index: one that is at this very commit, the main one first.
+    fn source(&self, dirs: &[&Path], commit: Oid) -> Result<Option<(PathBuf, File)>, Error> {
+        let all = WorktreeList::read(self)?;
+        let mut candidates: Vec<&Worktree> = all
+            .iter()
+            .filter(|w| !w.bare && w.prunable.is_none() && !dirs.contains(&w.path.as_path()))
+            .collect();
+        // Any other is nearer than none, and the main one is where the others come from.
+        candidates.sort_by_key(|w| w.head(self).ok().flatten() != Some(commit));
+        for candidate in candidates.into_iter().take(TRIES) {
+            let Ok(git_dir) = self.git_dir_of(&candidate.path) else { continue };
+            let options = gix::index::decode::Options::default();
+            if let Ok(index) = File::at(git_dir.join("index"), self.gix.object_hash(), true, options) {
+                return Ok(Some((candidate.path.clone(), index)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Writes the index of one of the new worktrees: with what its files are noted as, and without those that are git's.
+    fn write_index(
+        &self,
+        dir: &Path,
+        index: &File,
+        made: &[Option<Vec<Stat>>],
+        at: usize,
+    ) -> Result<(), Error> {
+        let mut next = State::clone(index);
+        for (entry, made) in next.entries_mut().iter_mut().zip(made) {
+            match made.as_ref().and_then(|made| made.get(at)) {
+                Some(stat) => entry.stat = *stat,
+                None => entry.flags = Flags::REMOVE,
+            }
+        }
+        let whole = made.iter().all(Option::is_some);
+        let extensions = Extensions::Given { tree_cache: whole, end_of_index_entry: false };
+        let (file, lock) = {
+            let git_dir = self.git_dir_of(dir)?;
+            (git_dir.join("index"), git_dir.join("index.lock"))
+        };
+        let mut bytes = Vec::new();
+        File::from_state(next, file.clone())
+            .write_to(&mut bytes, Options { extensions, skip_hash: false })
+            .map_err(Error::object("the new index"))?;
+        let written = OpenOptions::new().write(true).create_new(true).open(&lock);
+        written.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;
+        std::fs::rename(&lock, &file).map_err(Error::io("write", &file))
+    }
+
+    /// Takes away what was put into a new worktree, so that git finds it as it was.
+    fn empty(&self, dir: &Path) -> Result<(), Error> {
+        let git_dir = self.git_dir_of(dir)?;
+        for file in ["index", "index.lock"] {
+            drop(std::fs::remove_file(git_dir.join(file)));
+        }
+        let entries = std::fs::read_dir(dir).map_err(Error::io("read", dir))?;
+        for entry in entries.flatten().filter(|entry| entry.file_name() != ".git") {
+            let path = entry.path();
+            let gone = match entry.file_type() {
+                Ok(kind) if kind.is_dir() => std::fs::remove_dir_all(&path),
+                _ => std::fs::remove_file(&path),
+            };
+            gone.map_err(Error::io("remove", &path))?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes all files, in threads: what each is noted as in each of the new worktrees, or nothing where it is git's.
+fn make_all(repo: &Repo, making: &Making<'_>, go_on: GoOn<'_>) -> Result<Vec<Option<Vec<Stat>>>, Error> {
+    let entries = making.index.entries();
+    let ranges: Vec<Range<usize>> =
+        (0..entries.len()).step_by(AT_ONCE).map(|from| from..entries.len().min(from + AT_ONCE)).collect();
+    let store = repo.gix.objects.store();
+    let done = in_threads(&ranges, |range| -> std::io::Result<Vec<Option<Vec<Stat>>>> {
+        if !go_on() {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        let mut part = Part::new(making, gix::odb::Handle::from(store.to_handle_arc()))?;
+        entries[range.clone()].iter().map(|entry| part.make(entry)).collect()
+    });
+    let mut all = Vec::with_capacity(entries.len());
+    for part in done {
+        all.extend(part.map_err(Error::io("fill", making.targets[0]))?);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;
