@@ -111,6 +111,12 @@ pub(crate) fn nano_dollars(text: &str) -> Option<u64> {
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
 }
 
+/// An amount in 1e-9 USD as it is written: no digit of it is lost.
+pub(crate) fn dollars(nanos: u64) -> String {
+    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// The first and the last of some ports, of which there are any, and none that needs more rights than a user has.
 pub(crate) fn ports(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;

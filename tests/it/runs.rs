@@ -195,15 +195,11 @@ fn one_that_says_nothing_more_is_stalled() {
 }
 
 #[test]
-fn one_that_takes_or_costs_too_much_is_ended() {
+fn one_that_takes_too_long_is_ended() {
     let talk = "begin; while :; do echo '{\"type\":\"system\",\"subtype\":\"x\"}'; sleep 0.1; done";
     let sandbox = with_claude(talk);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait", "--max-time", "1s"]).fails(4);
     assert_eq!(sandbox.last_run("x")["class"], "timeout");
-    let sandbox = with_claude("begin; well; exec sleep 600");
-    sandbox.git(&["config", "proq.agent.linger", "600"]);
-    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait", "--budget", "0.0124"]).fails(4);
-    assert_eq!(sandbox.last_run("x")["class"], "budget");
 }
 
 #[cfg(target_os = "linux")]

@@ -11,7 +11,7 @@ use super::tally::{Recent, Tally};
 use super::trouble::judge;
 use super::{Class, Exit, Tokens, Trouble};
 
-/// Claude's lines. One content block a line, several lines with the same message id, of which the first counts.
+/// Claude's lines. One content block a line, several lines with the same message id: what a later one says more counts.
 #[derive(Default)]
 pub(super) struct Claude {
     messages: Recent,
@@ -166,13 +166,10 @@ impl Claude {
             tally.session(id, None);
         }
         blocks(line, tally);
-        let spent = usage(line, "/message/usage").filter(|u| !u.is_none());
-        let Some(spent) =
-            spent.filter(|_| self.messages.is_new(text(line, "/message/id").unwrap_or_default()))
-        else {
-            return;
-        };
-        tally.used(spent);
+        let Some(spent) = usage(line, "/message/usage") else { return };
+        let id = text(line, "/message/id").unwrap_or_default();
+        let Some(more) = self.messages.more(id, spent) else { return };
+        tally.used_by(text(line, "/message/model"), more);
         if own {
             tally.context(Tokens { output: 0, ..spent }.total(), None);
         }

@@ -4,7 +4,7 @@ use super::super::Error;
 use super::super::order::Order;
 use super::super::packet::{AtWork, Next as Coming, Told, is_iteration, order_of_step};
 use super::super::settle::{Settle, Verdict};
-use super::{Next, Supervisor};
+use super::{Next, Supervisor, Tries};
 use crate::fault;
 use crate::git::Oid;
 use crate::store::Record;
@@ -73,7 +73,7 @@ impl Supervisor<'_> {
                 end(LaneState::Stopped, format!("asked to wrap up; {words}"))
             }
             Ok((Coming::Run { .. }, words, _)) => {
-                self.former.clear();
+                self.tries = Tries::default();
                 verdict.detail = Some(words);
                 Next::Step
             }
