@@ -38,11 +38,18 @@ impl Job {
         Ok(all.into_iter().flatten().collect())
     }
 
+    /// Whether it was given leave to do anything.
+    pub(crate) fn may_do_anything(&self) -> bool {
+        self.permission == Permission::Full && self.is_limited()
+    }
+
     /// Whether it is going to do whatever it likes, and why.
     pub(crate) fn warning_of_power(&self) -> Option<String> {
         let has_levels = self.is_limited();
         match self.permission {
-            Permission::Full if has_levels => Some("the agent may do anything: permission full".to_owned()),
+            Permission::Full if self.may_do_anything() => {
+                Some("the agent may do anything: permission full".to_owned())
+            }
             Permission::Edit if has_levels && !self.profile().capabilities.permissions => {
                 Some(format!("{} has no permissions of its own: it may do anything that you may", self.agent))
             }
