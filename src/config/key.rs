@@ -274,7 +274,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "notify.events",
         form: Form::Events,
-        default: "run.ended merge.landed merge.conflict merge.check-failed merge.refused",
+        default: "run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused",
         by_repository: false,
         about: "the events that notifiers tell of",
     },
