@@ -337,6 +337,7 @@ fn class_of(class: Class) -> RunClass {
         Class::Done => RunClass::Done,
         Class::Failed => RunClass::Failed,
         Class::RateLimited => RunClass::RateLimited,
+        Class::Unavailable => RunClass::Unavailable,
         Class::TokenLimit => RunClass::TokenLimit,
         Class::Auth => RunClass::Auth,
         Class::MaxTurns => RunClass::MaxTurns,

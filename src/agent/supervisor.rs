@@ -159,7 +159,7 @@ impl Supervisor<'_> {
         {
             project.listener.warn(e.to_string());
         }
-        self.tries.take_in(order, &ended.account);
+        self.tries.take_in(order, &ended);
         let stands = self.take_in(&settle, &verdict)?;
         self.ended_as = Some((order.attempt, verdict.clone()));
         let mut hears = hears(order, &verdict) && stands.is_none() && !self.wraps_up();

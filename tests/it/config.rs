@@ -29,7 +29,8 @@ fn every_setting_is_listed_with_its_meaning() {
     agent.permission          edit                                                                                               what agents may do: look, change their lane and use git there, or anything
     agent.prompt_append                                                                                                          what every agent is told besides its task
     agent.push                false                                                                                              let agents push their lane's branch; otherwise they are told not to
-    agent.rate_limit_retries  5                                                                                                  how often a run is tried again that the agent's service would not serve
+    agent.rate_limit_retries  5                                                                                                  how often a run is tried again that the agent's service would not serve, or that could not reach it
+    agent.reset_wait          30m                                                                                                how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later
     agent.stall               30m                                                                                                end a run of which nothing came for this long: no output, no commit; 0 for no limit
     agent.stop_grace          10                                                                                                 time between asking an agent to end and ending it
     event.keep                4                                                                                                  how many full files of the event log are kept beside the one that grows

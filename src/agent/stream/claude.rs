@@ -9,7 +9,7 @@ use super::said::Said;
 use super::summary::End;
 use super::tally::{Recent, Tally};
 use super::trouble::judge;
-use super::{Class, Exit, Tokens, Trouble};
+use super::{Class, Exit, Tokens, Trouble, lift};
 
 /// Claude's lines. One content block a line, several lines with the same message id: what a later one says more counts.
 #[derive(Default)]
@@ -256,7 +256,10 @@ fn asks(line: &Value, tally: &mut Tally) {
 fn rate_limit(line: &Value, tally: &mut Tally) {
     let kind = text(line, "/rate_limit_info/rateLimitType").unwrap_or("rate");
     match text(line, "/rate_limit_info/status").unwrap_or_default() {
-        "rejected" => tally.fail(Trouble::RateLimit, &format!("the {kind} limit is reached")),
+        "rejected" => {
+            tally.lift = count(line, "/rate_limit_info/resetsAt").and_then(lift::at);
+            tally.fail(Trouble::RateLimit, &format!("the {kind} limit is reached"));
+        }
         "allowed_warning" => tally.warn(&format!("the {kind} limit is near")),
         _ => {}
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::json::{LONGEST_MESSAGE, LONGEST_NAME, LONGEST_OUTPUT, LONGEST_TEXT, cut};
 use super::summary::End;
-use super::{Cost, Event, Prices, SessionTotals, Tokens, Trouble};
+use super::{Cost, Event, Lift, Prices, SessionTotals, Tokens, Trouble};
 use crate::harmless;
 
 /// How many refusals are kept.
@@ -79,6 +79,8 @@ pub(super) struct Tally {
     pub(super) end: Option<End>,
     /// The last error, while nothing has come right since.
     pub(super) error: Option<(Trouble, String)>,
+    /// When the limit is lifted that was reached last.
+    pub(super) lift: Option<Lift>,
     pub(super) refused: Vec<Refusal>,
     pub(super) answer: Option<String>,
     /// The last line that is no event, preferably one that speaks of an error.

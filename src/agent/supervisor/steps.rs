@@ -129,7 +129,7 @@ fn counts(order: &Order, class: RunClass) -> bool {
     }
     match class {
         RunClass::Stopped | RunClass::Timeout | RunClass::Budget => false,
-        RunClass::RateLimited => !order.may_try_again,
+        RunClass::RateLimited | RunClass::Unavailable => !order.may_try_again,
         RunClass::Done
         | RunClass::Failed
         | RunClass::TokenLimit

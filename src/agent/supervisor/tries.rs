@@ -7,13 +7,18 @@ use super::super::again::Patience;
 use super::super::launch;
 use super::super::order::Order;
 use super::super::settle::{Verdict, with_remark};
+use super::super::stream::Lift;
+use super::super::watch::Ended;
 use super::{Next, Supervisor};
 use crate::lane::{self, Inbox, Traces};
-use crate::store::Record;
-use crate::store::records::{Account, LaneState, RunClass, RunRecord};
+use crate::store::records::{LaneState, RunClass, RunRecord};
+use crate::store::{Moment, Record, now};
 
 /// Why nothing more is begun by itself.
 pub(super) const SPENT: &str = "it has cost all that it may, so it does not go on by itself";
+
+/// How long after a limit is lifted it is tried again.
+const AFTER_LIFT: Duration = Duration::from_secs(1);
 
 /// The runs of what was asked last.
 #[derive(Default)]
@@ -24,14 +29,23 @@ pub(super) struct Tries {
     pub(super) spent: u64,
     /// Whether that is all that they may cost.
     pub(super) has_spent_all: bool,
+    /// When the limit is lifted that ended the last of them.
+    lifted: Option<Moment>,
 }
 
 impl Tries {
-    /// Takes into account what a run has cost.
-    pub(super) fn take_in(&mut self, order: &Order, account: &Account) {
-        let cost = account.cost.map_or(0, |cost| cost.nanos);
+    /// Takes into account what a run has cost, and until when it is of no use to try again.
+    pub(super) fn take_in(&mut self, order: &Order, ended: &Ended) {
+        let cost = ended.account.cost.map_or(0, |cost| cost.nanos);
         self.spent = self.spent.saturating_add(cost);
         self.has_spent_all = order.limits.budget.is_some_and(|budget| cost >= budget);
+        self.lifted = ended.summary.lift.as_ref().and_then(|lift| match lift {
+            Lift::At(second) => Moment::at_second(*second),
+            Lift::After(span) => Some(now().after(*span)),
+            Lift::Clock(clock) => {
+                now().next_at((clock.hour, clock.minute), clock.date, clock.zone.as_deref())
+            }
+        });
     }
 }
 
@@ -44,12 +58,28 @@ impl Supervisor<'_> {
         self.tries.former.push(verdict.class);
         let patience = Patience::of(&self.project.settings);
         let patience = if order.of_batch { patience.of_batch() } else { patience };
-        let Some(wait) = patience.wait(&self.tries.former) else { return Next::End };
-        if self.tries.has_spent_all {
-            verdict.detail = with_remark(verdict.detail.take(), Some(SPENT.to_owned()));
+        let wait = patience.wait(&self.tries.former);
+        let mut say = |more: String| verdict.detail = with_remark(verdict.detail.take(), Some(more));
+        let lifted = self.tries.lifted.map(|at| (at, at.since(now())));
+        if let Some((at, _)) =
+            lifted.filter(|(_, left)| wait.is_none() || *left > self.project.settings.reset_wait)
+        {
+            say(format!("its limit is lifted at {}, which it does not wait for", at.on_the_wall()));
             return Next::End;
         }
-        let again = format!("{}; it is tried again in {} s", verdict.class, wait.as_secs());
+        let Some(wait) = wait else { return Next::End };
+        if self.tries.has_spent_all {
+            say(SPENT.to_owned());
+            return Next::End;
+        }
+        let (wait, when) = match lifted.filter(|(_, left)| *left > wait) {
+            // A moment later, for clocks that differ.
+            Some((at, left)) => {
+                (left + AFTER_LIFT, format!("at {}, when its limit is lifted", at.on_the_wall()))
+            }
+            None => (wait, format!("in {} s", wait.as_secs())),
+        };
+        let again = format!("{}; it is tried again {when}", verdict.class);
         verdict.detail =
             Some(verdict.detail.take().map_or_else(|| again.clone(), |d| format!("{d}: {again}")));
         Next::Again(wait)

@@ -18,6 +18,8 @@ pub(crate) enum RunClass {
     Failed,
     /// The service would not serve it for now.
     RateLimited,
+    /// The service could not be reached, broke off, or had an error of its own.
+    Unavailable,
     /// What it had to read was too long, or its tokens are used up.
     TokenLimit,
     /// The service does not know it.
@@ -50,6 +52,7 @@ impl fmt::Display for RunClass {
             RunClass::Done => "done",
             RunClass::Failed => "failed",
             RunClass::RateLimited => "rate-limited",
+            RunClass::Unavailable => "unavailable",
             RunClass::TokenLimit => "token-limit",
             RunClass::Auth => "auth",
             RunClass::MaxTurns => "max-turns",
