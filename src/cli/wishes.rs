@@ -79,6 +79,21 @@ impl Wishes {
     }
 }
 
+/// Refuses an agent in a lane that would start one that may do anything, by its wish or by the settings.
+///
+/// # Errors
+/// [`super::Mistake::InLane`].
+pub(super) fn refuse_full_in_lane(
+    session: &Session,
+    project: &Project,
+    asked: &Asked,
+) -> Result<(), Failure> {
+    match asked.permission.or(Permission::named(&project.settings.permission)) {
+        Some(Permission::Full) => identity::refuse_in_lane(session, project),
+        _ => Ok(()),
+    }
+}
+
 /// Says what there is to know before these are started, each thing once.
 ///
 /// # Errors

@@ -94,13 +94,14 @@ fn an_agent_neither_throws_away_what_others_do_nor_starts_one_that_may_do_anythi
         try gone git proq discard --force other
         try both git proq discard --force other mine
         try full git proq spawn -n more --permission full claude 'do it'
+        try resolve git proq resolve other --agent claude --permission full
         PROQ_AGENT_PERMISSION=full try set git proq spawn -n more claude 'do it'
         cd $ROOT/repo
         try away git proq discard --force other
         try edit git proq spawn -n edit --wait claude 'do it'";
     sandbox.lane_with("mine", script);
     let said = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
-    for name in ["gone", "both", "full", "set", "away"] {
+    for name in ["gone", "both", "full", "resolve", "set", "away"] {
         let said = said(name);
         assert!(said.contains("and not for one in lane 'mine'") && said.ends_with("\n1\n"), "{name}: {said}");
     }
