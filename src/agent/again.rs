@@ -8,7 +8,7 @@ use crate::store::records::RunClass;
 /// How often, at most, and how patiently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Patience {
-    /// How often a run is tried again that the service would not serve.
+    /// How often a run is tried again that the service would not or could not serve.
     pub(super) rate_limit: u32,
     /// How often one that ended without its last word.
     pub(super) crash: u32,
@@ -44,7 +44,7 @@ impl Patience {
         let last = *former.last()?;
         let tries = u32::try_from(former.iter().filter(|class| **class == last).count()).unwrap_or(u32::MAX);
         let (most, wait) = match last {
-            RunClass::RateLimited => {
+            RunClass::RateLimited | RunClass::Unavailable => {
                 let factor = 1_u32.checked_shl(tries - 1).unwrap_or(u32::MAX);
                 (self.rate_limit, self.backoff.saturating_mul(factor).min(LONGEST))
             }
@@ -86,6 +86,7 @@ mod tests {
     #[test]
     fn each_kind_has_its_number_of_tries() {
         assert_eq!(waits(RunClass::RateLimited), [30, 60, 120]);
+        assert_eq!(waits(RunClass::Unavailable), [30, 60, 120]);
         assert_eq!(waits(RunClass::Crashed), [2, 2]);
         for class in
             [RunClass::Done, RunClass::TokenLimit, RunClass::Auth, RunClass::Budget, RunClass::Stopped]

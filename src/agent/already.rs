@@ -1,4 +1,5 @@
-//! Owns whether the task of a run that changed nothing had been done before it: its checks say so, or the files that it names.
+//! Owns whether the task of a run that changed nothing had been done before it: its checks say so, and the files that it names are
+//! there.
 
 use super::Error;
 use super::gate;
@@ -17,8 +18,8 @@ pub(super) enum Found {
     Open(Option<String>),
 }
 
-/// Runs the task's checks in the lane, until one fails or somebody wants the run to be stopped. A task without checks counts as
-/// done when the files are there that it names.
+/// Runs the task's checks in the lane, until one fails or somebody wants the run to be stopped. Without checks nobody knows: files
+/// that were there before are what most tasks are to change.
 pub(super) async fn look(
     project: &Project,
     lane: &LaneRecord,
@@ -27,10 +28,10 @@ pub(super) async fn look(
 ) -> Result<Found, Error> {
     let open = |why: String| Ok(Found::Open(Some(why)));
     if lane.checks.is_empty() {
-        return Ok(match has_named_files(project, lane)? {
-            true => Found::Done("already: the files that its task names are there"),
-            false => Found::Open(None),
-        });
+        return Ok(Found::Open(None));
+    }
+    if let Some(name) = absent(project, lane)? {
+        return open(format!("{name}, which its task names, is not there"));
     }
     for check in &lane.checks {
         let ended = tokio::select! {
@@ -56,10 +57,11 @@ async fn run(project: &Project, lane: &LaneRecord, attempt: u32, check: &str) ->
     Ok(gate::begin(project, lane, check, &log)?.ended().await?)
 }
 
-fn has_named_files(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+/// What the task names and is not there.
+fn absent(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     if lane.scope.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     let files = git::files_of(&project.repo, lane.start)?;
-    Ok(Scope::read(&lane.scope)?.finds_its_names(&files))
+    Ok(Scope::read(&lane.scope)?.absent_from(&files).map(ToOwned::to_owned))
 }

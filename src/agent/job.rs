@@ -10,7 +10,7 @@ use super::profile::{Delivery, Permission, Profile, Strays, check_text};
 use super::stream::Dialect;
 use super::template::Values;
 use super::window;
-use crate::config::Settings;
+use crate::config::{Settings, dollars};
 use crate::lane::Project;
 use crate::process;
 use crate::store::records::{ForTask, Purpose, RunLimits, Stint};
@@ -68,6 +68,8 @@ pub(crate) struct Job {
     pub(super) talk: Option<u32>,
     /// The messages of the lane's inbox that are in what it is told.
     pub(super) tells: Vec<String>,
+    /// What of its budget the tries before it have used up, in 1e-9 USD.
+    pub(super) spent_before: u64,
     /// The task of a batch that it is for.
     pub(super) batch: Option<ForTask>,
     /// Which part it has in a task that is a folder.
@@ -129,6 +131,7 @@ impl Job {
             max_turns: max_turns.filter(|_| profile.takes("max_turns")),
             talk: None,
             tells: Vec::new(),
+            spent_before: 0,
             batch: None,
             stint: None,
             program,
@@ -167,6 +170,7 @@ impl Job {
             max_turns: None,
             talk: None,
             tells: Vec::new(),
+            spent_before: 0,
             batch: None,
             stint: None,
             program: found,
@@ -183,6 +187,11 @@ impl Job {
     /// The same with these messages of the lane's inbox in what it is told.
     pub(super) fn telling(self, tells: Vec<String>) -> Job {
         Job { tells, ..self }
+    }
+
+    /// The same as a further try, of whose budget so much is used up.
+    pub(super) fn after_spending(self, spent_before: u64) -> Job {
+        Job { spent_before, ..self }
     }
 
     /// The same for a task of a batch.
@@ -265,11 +274,13 @@ impl Job {
         self.prompt_on_stdin() && self.profile.is_fed()
     }
 
-    /// What it says itself about placeholders: model, turns, and the session to go on in.
+    /// What it says itself about placeholders: model, turns, money, and the session to go on in.
     pub(super) fn values(&self) -> Values {
         let mut values = Values::default();
         values.set_if("model", self.model.as_ref());
         values.set_if("max_turns", self.max_turns.map(|n| n.to_string()));
+        let left = self.limits.budget.map(|budget| budget.saturating_sub(self.spent_before));
+        values.set_if("budget", left.map(dollars));
         values.set_if("session", self.resume.as_ref());
         values
     }

@@ -133,11 +133,12 @@ pub(super) fn job_for_messages(
     }
 }
 
-/// What `run` was asked, once more, for a supervisor that is there.
+/// What `run` was asked, once more, for a supervisor that is there; its tries have cost `spent`.
 pub(super) fn order_again(
     project: &Project,
     lane: &AnyLane,
     run: &RunRecord,
+    spent: u64,
     exe: &Path,
 ) -> Result<Order, Error> {
     let file = match run.said {
@@ -147,18 +148,20 @@ pub(super) fn order_again(
     let text = std::fs::read_to_string(&file).map_err(lane::Error::io("read", &file))?;
     // One that went on in a conversation does so again; else it begins another one.
     let job = job_like(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
+    let job = job.after_spending(spent);
     order(project, lane, &job, exe, if run.said { Errand::Said(&text) } else { Errand::Task })
 }
 
-/// What `first` was asked, in a new conversation, with what has come of it since.
+/// What `first` was asked, in a new conversation, with what has come of it since, which has cost `spent`.
 pub(super) fn order_afresh(
     project: &Project,
     lane: &AnyLane,
     first: &RunRecord,
+    spent: u64,
     exe: &Path,
 ) -> Result<Order, Error> {
     let text = afresh::text(project, lane, first, afresh::TOO_LONG)?;
-    let job = job_like(project, lane.purpose(), first, &text, None)?;
+    let job = job_like(project, lane.purpose(), first, &text, None)?.after_spending(spent);
     order(project, lane, &job, exe, Errand::Said(&text))
 }
 
@@ -340,6 +343,7 @@ fn record_of(
         account: Account { session: outfit.session.clone(), model: job.model.clone(), ..Account::default() },
         totals: None,
         limits: job.limits,
+        spent_before: job.spent_before,
         batch: job.batch.clone(),
         stint: None,
     })

@@ -71,6 +71,11 @@ impl Clock {
         self.limits.budget.zip(cost).is_some_and(|(budget, cost)| cost > budget)
     }
 
+    /// Whether nothing is left of what it may cost.
+    pub(super) fn is_spent(&self, cost: Option<u64>) -> bool {
+        self.limits.budget.zip(cost).is_some_and(|(budget, cost)| cost >= budget)
+    }
+
     /// When to look next, and what it means when nothing has happened by then. None: never.
     pub(super) fn next(&self) -> Option<(Instant, Cause)> {
         let time = self.limits.time.map(|limit| (self.started + limit, Cause::Time));

@@ -86,7 +86,7 @@ impl Order {
             limits: Limits {
                 time: seconds(run.limits.time),
                 stall: seconds(run.limits.stall),
-                budget: run.limits.budget,
+                budget: run.budget_left(),
                 linger: project.settings.linger,
             },
             resolves: run.resolves,

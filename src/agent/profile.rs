@@ -331,7 +331,7 @@ impl Profile {
 
     /// A template as a person reads it: options that have no value in `values` are left out, other placeholders stay.
     pub(crate) fn shown(&self, template: &[String], level: Permission, values: &Values) -> Vec<String> {
-        let named = ["model", "max_turns", "session"];
+        let named = ["model", "max_turns", "budget", "session"];
         let lacks = |word: &String| {
             let text: &OsStr = word.as_ref();
             named.iter().any(|name| mentions(text, name)) && values.fill(text).is_none()

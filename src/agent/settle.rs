@@ -12,7 +12,7 @@ use super::order::Order;
 use super::packet::is_iteration;
 use super::stream::Class;
 use super::watch::Ended;
-use crate::config::Autocommit;
+use crate::config::{Autocommit, dollars};
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose, RunClass, RunRecord};
 use crate::store::{LockName, Record, now};
@@ -149,6 +149,8 @@ impl Settle<'_> {
         };
         let (class, detail) = match self.ended.cause {
             None => by_itself(),
+            // Its last word was on its way already: it has cost what it has cost, and its result counts.
+            Some(Cause::Budget) if by_itself().0 == RunClass::Done => by_itself(),
             Some(Cause::Lingering) => {
                 let (class, detail) = by_itself();
                 (class, detail.or_else(|| Some("it had to be ended after its last word".to_owned())))
@@ -170,6 +172,8 @@ impl Settle<'_> {
             }
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
+        let remark = self.overspent().filter(|_| class != RunClass::Budget);
+        let detail = with_remark(detail, remark);
         let state = match class {
             RunClass::Done => LaneState::Done,
             RunClass::Stopped => LaneState::Stopped,
@@ -177,6 +181,13 @@ impl Settle<'_> {
             _ => LaneState::Failed,
         };
         Verdict { state, class, detail, already: false }
+    }
+
+    /// That it has cost more than it might, where nothing ended it in time.
+    fn overspent(&self) -> Option<String> {
+        let (budget, cost) = (self.order.limits.budget?, self.ended.account.cost?.nanos);
+        let [said, allowed] = [cost, budget].map(dollars);
+        (cost > budget).then(|| format!("it cost ${said}, more than the ${allowed} that it might"))
     }
 
     /// `done` needs evidence: the agent ended well and there is something to show.
@@ -304,6 +315,12 @@ impl Settle<'_> {
     }
 }
 
+/// What there is to say of an end, and a remark about it.
+pub(super) fn with_remark(detail: Option<String>, remark: Option<String>) -> Option<String> {
+    let parts: Vec<String> = detail.into_iter().chain(remark).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
 /// How a program ended whose output says nothing of that.
 fn by_exit(status: ExitStatus) -> (RunClass, Option<String>) {
     match (status.code(), status.signal()) {
@@ -320,6 +337,7 @@ fn class_of(class: Class) -> RunClass {
         Class::Done => RunClass::Done,
         Class::Failed => RunClass::Failed,
         Class::RateLimited => RunClass::RateLimited,
+        Class::Unavailable => RunClass::Unavailable,
         Class::TokenLimit => RunClass::TokenLimit,
         Class::Auth => RunClass::Auth,
         Class::MaxTurns => RunClass::MaxTurns,

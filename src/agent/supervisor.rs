@@ -1,6 +1,7 @@
 //! Owns the process that watches a lane's runs: it holds the run lock for as long as one lasts or is to be tried again.
 
 mod steps;
+mod tries;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +11,6 @@ use tokio::runtime::Runtime;
 
 use super::Error;
 use super::afresh::Afresh;
-use super::again::Patience;
 use super::already::{self, Found};
 use super::begin::{adopt_lock, note_start, say};
 use super::error::with_causes;
@@ -19,13 +19,14 @@ use super::follow_up::FollowUp;
 use super::launch::{self, STARTED};
 use super::order::Order;
 use super::outfit::new_session;
-use super::settle::{Settle, Verdict};
+use super::settle::{Settle, Verdict, with_remark};
 use super::watch::{Ended, Watch};
 use super::wishes::Wishes;
-use crate::lane::{self, Inbox, Project, Traces};
+use crate::lane::{self, Inbox, Project};
 use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
 use crate::store::{LockName, Record};
 use crate::{event, process};
+use tries::{SPENT, Tries};
 
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
 const INSISTENCE: Duration = Duration::from_mins(10);
@@ -70,7 +71,7 @@ pub(crate) fn supervise(
         mark,
         answered: false,
         hurries: false,
-        former: Vec::new(),
+        tries: Tries::default(),
         afresh: Afresh::default(),
         ended_as: None,
         follow_up: FollowUp::default(),
@@ -101,8 +102,8 @@ struct Supervisor<'a> {
     mark: String,
     /// Whether the starter has its answer.
     answered: bool,
-    /// How the runs before ended that are being tried again.
-    former: Vec<RunClass>,
+    /// The runs of what was asked last, this one included.
+    tries: Tries,
     /// Whether somebody wants this process to end, whatever could not be written.
     hurries: bool,
     /// Which of its runs went on in a new conversation.
@@ -158,10 +159,16 @@ impl Supervisor<'_> {
         {
             project.listener.warn(e.to_string());
         }
+        self.tries.take_in(order, &ended);
         let stands = self.take_in(&settle, &verdict)?;
         self.ended_as = Some((order.attempt, verdict.clone()));
         let mut hears = hears(order, &verdict) && stands.is_none() && !self.wraps_up();
         let mut untold = None;
+        if hears && self.tries.has_spent_all {
+            // What is sent is told to a run of its own, and that only by somebody who sees what this one has cost.
+            hears = false;
+            untold = self.has_letters(order).then(|| SPENT.to_owned());
+        }
         if hears && self.has_letters(order) {
             untold = self.go_on_with_letters(&settle, &verdict)?;
             if untold.is_none() {
@@ -216,7 +223,7 @@ impl Supervisor<'_> {
         if let Err(e) = launch::try_messages(self.project, &self.lane, settle.order.talk) {
             return Ok(Some(untold(&e)));
         }
-        self.former.clear();
+        self.tries = Tries::default();
         self.afresh = Afresh::default();
         self.lane = self.insist(|| settle.write_and_go_on(verdict, event::Name::AgentTold))?;
         Ok(None)
@@ -261,6 +268,10 @@ impl Supervisor<'_> {
         if verdict.class == RunClass::ContextFull && self.lane.only_looks() {
             return Next::End;
         }
+        if verdict.class == RunClass::ContextFull && self.tries.has_spent_all {
+            verdict.detail = with_remark(verdict.detail.take(), Some(SPENT.to_owned()));
+            return Next::End;
+        }
         if verdict.class == RunClass::ContextFull {
             let first = self.afresh.after(order.attempt, self.project.settings.iterations);
             let add =
@@ -269,25 +280,6 @@ impl Supervisor<'_> {
             return first.map_or(Next::End, Next::Afresh);
         }
         self.tried_again(order, verdict)
-    }
-
-    /// The same for a run that failed.
-    fn tried_again(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
-        if verdict.state == LaneState::Done || verdict.state == LaneState::NoChange || !order.may_try_again {
-            return Next::End;
-        }
-        self.former.push(verdict.class);
-        let patience = Patience::of(&self.project.settings);
-        let patience = if order.of_batch { patience.of_batch() } else { patience };
-        match patience.wait(&self.former) {
-            None => Next::End,
-            Some(wait) => {
-                let again = format!("{}; it is tried again in {} s", verdict.class, wait.as_secs());
-                verdict.detail =
-                    Some(verdict.detail.take().map_or_else(|| again.clone(), |d| format!("{d}: {again}")));
-                Next::Again(wait)
-            }
-        }
     }
 
     /// A run that changed nothing is done all the same when there was nothing to do.
@@ -306,85 +298,12 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Waits, brings the lane back to where it was before the run, and says what to run then. None when somebody stops it
-    /// meanwhile, or nothing can be tried again.
-    fn again(&mut self, order: &Order, wait: Duration) -> Result<Option<Order>, Error> {
-        let before = self.traces();
-        let stopped = self.runtime.block_on(async {
-            tokio::select! {
-                () = self.wishes.any() => true,
-                () = tokio::time::sleep(wait) => false,
-            }
-        });
-        if stopped {
-            self.end(LaneState::Stopped, "stopped before it was tried again")?;
-            return Ok(None);
-        }
-        let run = match self.make_room(order.attempt, before) {
-            Ok(run) => run,
-            Err(why) => {
-                self.end(LaneState::Failed, &format!("it is not tried again: {why}"))?;
-                return Ok(None);
-            }
-        };
-        // The work of what it was told meanwhile is taken back too.
-        let put_back = Inbox::of(self.project, &self.lane.name).put_back(order.attempt);
-        if let Err(e) = put_back.map_err(|e| e.to_string()).and_then(|()| self.put_status_back(order)) {
-            self.end(LaneState::Failed, &format!("it is not tried again: {e}"))?;
-            return Ok(None);
-        }
-        match launch::order_again(self.project, &self.lane, &run, self.exe) {
-            Ok(order) => Ok(Some(order)),
-            Err(e) => {
-                self.end(LaneState::Failed, &format!("it could not be tried again: {e}"))?;
-                Ok(None)
-            }
-        }
-    }
-
-    /// What the lane is like; one that only looks has nothing of its own.
-    fn traces(&self) -> Result<Option<Traces>, lane::Error> {
-        self.lane.clone().with_tree().ok().map(|lane| Traces::of(self.project, &lane)).transpose()
-    }
-
-    /// Brings the lane back to where it was before a run, and notes in that run's record where its work is kept. What a person
-    /// did there since stays: then why not is returned.
-    fn make_room(
-        &self,
-        attempt: u32,
-        before: Result<Option<Traces>, lane::Error>,
-    ) -> Result<RunRecord, String> {
-        let project = self.project;
-        let now = self.traces().map_err(|e| e.to_string())?;
-        if before.map_err(|e| e.to_string())? != now {
-            return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
-        }
-        let path = project.store.layout().run_record(&self.lane.name, attempt);
-        let mut run = RunRecord::load(&path).map_err(|e| e.to_string())?;
-        if self.lane.works_in_place() {
-            return match lane::has_changed_in_place(project, &self.lane, &run) {
-                Ok(false) => Ok(run),
-                Ok(true) => Err("the main checkout is not as it was, and is not put back".to_owned()),
-                Err(e) => Err(e.to_string()),
-            };
-        }
-        let Ok(lane) = self.lane.clone().with_tree() else { return Ok(run) };
-        let why = format!("what run {attempt} of lane {} had done when it failed", lane.name);
-        let kept = lane::put_back(project, &lane, run.tip_before, &why).map_err(|e| e.to_string())?;
-        if let Some(kept) = kept.in_words() {
-            run.detail = Some(run.detail.take().map_or_else(|| kept.clone(), |why| format!("{why}; {kept}")));
-            // It is kept, whether that could be noted or not.
-            drop(run.save(&path));
-        }
-        Ok(run)
-    }
-
     /// Leaves the lane as it is, and says how to go on with what its run of this number was asked.
     fn go_on_afresh(&mut self, first: u32) -> Result<Option<Order>, Error> {
         let path = self.project.store.layout().run_record(&self.lane.name, first);
-        let order = RunRecord::load(&path)
-            .map_err(Error::from)
-            .and_then(|first| launch::order_afresh(self.project, &self.lane, &first, self.exe));
+        let order = RunRecord::load(&path).map_err(Error::from).and_then(|first| {
+            launch::order_afresh(self.project, &self.lane, &first, self.tries.spent, self.exe)
+        });
         match order {
             Ok(order) => Ok(Some(order)),
             Err(e) => {
@@ -474,11 +393,6 @@ fn hears(order: &Order, verdict: &Verdict) -> bool {
 fn untold(e: &Error) -> String {
     let why = with_causes(e);
     format!("what was sent could not be told: {}", why.strip_suffix("; nothing was made").unwrap_or(&why))
-}
-
-fn with_remark(detail: Option<String>, remark: Option<String>) -> Option<String> {
-    let parts: Vec<String> = detail.into_iter().chain(remark).collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Whether an error says that something is not there, such as a repository that was removed.

@@ -7,6 +7,7 @@ use super::Error;
 use super::catalogue::profile_of;
 use super::launch;
 use super::profile::check_text;
+use crate::config::dollars;
 use crate::lane::{self, Inbox, Project, effective_state};
 use crate::store::records::{AnyLane, LaneState, MessageRecord, RunRecord};
 use crate::store::{self, Guard, LockName, Record, now};
@@ -38,6 +39,8 @@ pub(crate) struct Addressee {
     talk: u32,
     /// Whether it had a screen of its own, which it has no more.
     pub(crate) left_window: bool,
+    /// What there is to know of its money before it goes on.
+    pub(crate) warning: Option<String>,
 }
 
 /// Finds out who a message to a lane would go to; without `text`, the oldest of what waits already.
@@ -83,8 +86,13 @@ pub(crate) fn addressee(project: &Project, lane: &AnyLane, text: Option<&str>) -
     if let Some(text) = text {
         profile.check_prompt(text)?;
     }
+    let warning = run.overspent().zip(run.limits.budget).map(|((cost, allowed), again)| {
+        let [cost, allowed, again] = [cost, allowed, again].map(dollars);
+        format!("its last run has cost ${cost} of ${allowed}; another may cost ${again} again")
+    });
     Ok(Addressee {
         talk: run.talk(),
+        warning,
         left_window: run.interactive,
         agent: run.agent,
         session: run.account.session,

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 /// What a placeholder may be called, and what it stands for.
 pub(crate) const NAMES: &[(&str, &str)] = &[
     ("attempt", "the run's number in its lane"),
+    ("budget", "what it may cost, in US dollars"),
     ("check", "one of the lane's checks; the argument is repeated for each"),
     ("common_dir", "the shared git directory"),
     ("exe", "this program"),

@@ -200,7 +200,8 @@ impl Watch<'_> {
         let reader = &hearing.reader;
         if hearing.feed.is_open() && reader.is_over() && reader.is_between_lines() {
             let log = self.project.store.layout().run_log(&self.lane.name, self.attempt);
-            let (talk, is_done) = (self.order.talk, reader.is_done());
+            let has_spent_all = hearing.clock.is_spent(spent(reader.progress()));
+            let (talk, is_done) = (self.order.talk, reader.is_done() && !has_spent_all);
             hearing.feed.turn_over(self.project, self.lane, talk, is_done, &log);
         }
     }
@@ -279,7 +280,8 @@ impl Watch<'_> {
         if hearing.reader.runaway().is_some() {
             return Some(Cause::Runaway);
         }
-        if hearing.clock.is_beyond(spent(hearing.reader.progress())) {
+        // One that has said its last word costs nothing more, and what it came to counts.
+        if !hearing.reader.is_over() && hearing.clock.is_beyond(spent(hearing.reader.progress())) {
             return Some(Cause::Budget);
         }
         self.is_as_full(hearing, self.project.settings.context_stop).then_some(Cause::Context)

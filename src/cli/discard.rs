@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Session, report, ui};
+use super::{Done, Failure, Session, identity, report, ui};
 use crate::agent;
 use crate::explain::Exit;
 use crate::git::WorktreeList;
@@ -76,6 +76,10 @@ pub(super) fn run(session: &Session, args: &Discard) -> Done {
     }
     let names = args.lanes.iter().map(|name| project.any_lane(name).map(|l| l.name));
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    // Whatever is in another lane is for somebody else to throw away.
+    if args.force {
+        identity::refuse_for_others(session, &project, &names)?;
+    }
     let mut exit = Exit::Done;
     let mut lanes = Vec::new();
     let mut told = |name: &str, done: Result<Gone, Failure>| match done {

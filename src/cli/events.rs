@@ -51,6 +51,16 @@ pub(super) fn run(session: &Session, args: &Events) -> Done {
     };
     let mut reader = Reader::after(&project.store, begin);
     let mut events = reader.poll()?;
+    let first = events.first().map(|event| event.n);
+    if let Some((asked, first)) =
+        args.since.zip(first).filter(|(asked, first)| *first > asked.saturating_add(1))
+    {
+        let lost = asked.saturating_add(1);
+        session.ui.warn(format!(
+            "events {lost} to {} are not kept any more (event.keep): these begin with number {first}",
+            first - 1
+        ));
+    }
     let keep = args.last.unwrap_or(usize::MAX);
     events.drain(..events.len().saturating_sub(keep));
     if session.ui.json && !args.follow {

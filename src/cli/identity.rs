@@ -19,18 +19,40 @@ pub(super) fn own_lane(project: &Project) -> Result<Own, Failure> {
 /// # Errors
 /// [`Mistake::InLane`] in a lane, or where the environment names one.
 pub(super) fn refuse_in_lane(session: &Session, project: &Project) -> Result<(), Failure> {
+    match asking(session, project) {
+        Some(lane) => Err(Mistake::InLane { lane }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what an agent in a lane may do to that lane only, when it is about others.
+///
+/// # Errors
+/// As [`refuse_in_lane`].
+pub(super) fn refuse_for_others(
+    session: &Session,
+    project: &Project,
+    lanes: &[String],
+) -> Result<(), Failure> {
+    match asking(session, project).filter(|own| lanes.iter().any(|lane| lane != own)) {
+        Some(lane) => Err(Mistake::InLane { lane }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The lane in which somebody asks; none outside of all.
+fn asking(session: &Session, project: &Project) -> Option<String> {
     let standing = project.repo.here().unwrap_or(&session.dir);
     let inside = standing.starts_with(project.lanes_dir());
-    let name = match (claimed(), inside) {
-        (Some(name), _) => name,
-        (None, true) => lane::own_lane(project, None).map_or_else(
+    match (claimed(), inside) {
+        (Some(name), _) => Some(name),
+        (None, true) => Some(lane::own_lane(project, None).map_or_else(
             // One that is half-made, or half-removed.
             |_| standing.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             |own| own.lane.name,
-        ),
-        (None, false) => return Ok(()),
-    };
-    Err(Mistake::InLane { lane: name }.into())
+        )),
+        (None, false) => None,
+    }
 }
 
 /// The lane that the environment names. Nobody's is an empty one.

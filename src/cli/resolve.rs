@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
-use super::wishes::Wishes;
+use super::wishes::{Wishes, refuse_full_in_lane};
 use super::{Done, Failure, Mistake, Session, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
@@ -132,6 +132,7 @@ pub(super) fn run(session: &Session, args: &Resolve) -> Done {
     let resolved = if let Some(agent) = &args.agent {
         let exe = this_program()?;
         let asked = args.wishes.asked();
+        refuse_full_in_lane(session, &project, &asked)?;
         let (retries, dir) = (args.retries, session.dir.as_path());
         let resolver = Resolver { agent, retries, leave: &leave, asked: &asked, exe: &exe, dir };
         merge::by_agent(&project, &args.lane, &resolver)?

@@ -82,6 +82,9 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
     let to = agent::addressee(&project, &lane, text.as_deref())?;
+    if let Some(warning) = &to.warning {
+        session.ui.warn(warning);
+    }
     let sent = match args.dry_run {
         true => Sent::would(&project, &lane)?,
         false => send(&project, &lane, text.as_deref(), &attached)?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failure, Session};
+use super::{Failure, Session, identity};
 use crate::agent::{Asked, Job, Permission};
 use crate::lane::Project;
 use crate::store::records::RunLimits;
@@ -79,7 +79,25 @@ impl Wishes {
     }
 }
 
+/// Refuses an agent in a lane that would start one that may do anything, by its wish or by the settings.
+///
+/// # Errors
+/// [`super::Mistake::InLane`].
+pub(super) fn refuse_full_in_lane(
+    session: &Session,
+    project: &Project,
+    asked: &Asked,
+) -> Result<(), Failure> {
+    match asked.permission.or(Permission::named(&project.settings.permission)) {
+        Some(Permission::Full) => identity::refuse_in_lane(session, project),
+        _ => Ok(()),
+    }
+}
+
 /// Says what there is to know before these are started, each thing once.
+///
+/// # Errors
+/// When an agent in a lane would start one that may do anything.
 pub(super) fn warn_of<'j>(
     session: &Session,
     project: &Project,
@@ -87,6 +105,10 @@ pub(super) fn warn_of<'j>(
 ) -> Result<(), Failure> {
     let mut said = BTreeSet::new();
     for job in jobs {
+        // Wherever that was set: an agent gives nobody more than it has.
+        if job.may_do_anything() {
+            identity::refuse_in_lane(session, project)?;
+        }
         for warning in job.warnings(project)? {
             if !said.contains(&warning) {
                 session.ui.warn(&warning);

@@ -53,7 +53,7 @@ impl Form {
             Form::Text => "a text".to_owned(),
             Form::Dollars => "US dollars, as in 2.50".to_owned(),
             Form::Time => "a time, as in 30m, 90s or 2h".to_owned(),
-            Form::Events => "names of events, with spaces between".to_owned(),
+            Form::Events => "names of events, or NAME:STATE, with spaces between".to_owned(),
             Form::Sound => "a file of sound, or a shell command line".to_owned(),
             Form::Secret => "an address that begins with https:// or http://".to_owned(),
             Form::Inside => "a folder of the repository, as in docs/tasks".to_owned(),
@@ -74,7 +74,7 @@ impl Form {
             Form::Text => !value.contains('\0'),
             Form::Dollars => nano_dollars(value).is_some(),
             Form::Time => time(value).is_some(),
-            Form::Events => value.chars().all(|c| c.is_ascii_lowercase() || ".-, ".contains(c)),
+            Form::Events => value.chars().all(|c| c.is_ascii_lowercase() || ".-:, ".contains(c)),
             Form::Sound => !value.contains(char::is_control),
             Form::Secret => value.is_empty() || is_address(value),
             Form::Inside => is_inside(value),
@@ -109,6 +109,12 @@ pub(crate) fn nano_dollars(text: &str) -> Option<u64> {
     }
     let part: u64 = format!("{part:0<9}").parse().ok()?;
     whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(part)
+}
+
+/// An amount in 1e-9 USD as it is written: no digit of it is lost.
+pub(crate) fn dollars(nanos: u64) -> String {
+    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// The first and the last of some ports, of which there are any, and none that needs more rights than a user has.

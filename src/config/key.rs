@@ -1,6 +1,8 @@
 //! Owns the table of settings: name, form, default, and whether a repository may set it.
 
-use super::{Form, masked};
+mod lookup;
+
+use super::Form;
 
 /// One setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,7 +166,14 @@ pub(crate) const KEYS: &[Key] = &[
         form: Form::Count("tries"),
         default: "5",
         by_repository: false,
-        about: "how often a run is tried again that the agent's service would not serve",
+        about: "how often a run is tried again that the agent's service would not serve, or that could not reach it",
+    },
+    Key {
+        name: "agent.reset_wait",
+        form: Form::Time,
+        default: "30m",
+        by_repository: false,
+        about: "how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later",
     },
     Key {
         name: "agent.stall",
@@ -274,7 +283,7 @@ pub(crate) const KEYS: &[Key] = &[
     Key {
         name: "notify.events",
         form: Form::Events,
-        default: "run.ended merge.landed merge.conflict merge.check-failed merge.refused",
+        default: "run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused",
         by_repository: false,
         about: "the events that notifiers tell of",
     },
@@ -475,24 +484,6 @@ pub(crate) const KEYS: &[Key] = &[
         about: "how long one command of a check may take",
     },
 ];
-
-impl Key {
-    /// Finds a setting; `-`, `_` and case make no difference, since git's own keys know no `_`.
-    pub(crate) fn find(name: &str) -> Option<&'static Key> {
-        let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
-        KEYS.iter().find(|k| plain(k.name) == plain(name))
-    }
-
-    /// A value as it may be shown to anybody.
-    pub(crate) fn shown(&self, value: &str) -> String {
-        if self.form == Form::Secret { masked(value) } else { value.to_owned() }
-    }
-
-    /// The environment variable that sets it.
-    pub(crate) fn variable(&self) -> String {
-        format!("PROQ_{}", self.name.replace('.', "_").to_uppercase())
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@ mod layers;
 mod notices;
 mod settings;
 
-pub(crate) use form::{Form, nano_dollars, time};
+pub(crate) use form::{Form, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notices::{Desktop, Notify, Room, masked};

@@ -86,9 +86,13 @@ impl Notify {
         }
     }
 
-    /// Whether anybody is to be told of an event of this name.
-    pub(crate) fn wants(&self, event: &str) -> bool {
-        self.events.iter().any(|wanted| wanted == event)
+    /// Whether anybody is to be told of an event of this name after which something is in this state: `NAME` stands for all of
+    /// that name, `NAME:STATE` for those.
+    pub(crate) fn wants(&self, event: &str, state: Option<&str>) -> bool {
+        self.events.iter().any(|wanted| match wanted.split_once(':') {
+            None => wanted == event,
+            Some((name, wanted)) => name == event && state == Some(wanted),
+        })
     }
 }
 

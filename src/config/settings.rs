@@ -151,6 +151,8 @@ pub(crate) struct Settings {
     pub(crate) max_time: Option<Duration>,
     /// `agent.rate_limit_retries`.
     pub(crate) rate_limit_retries: u32,
+    /// `agent.reset_wait`.
+    pub(crate) reset_wait: Duration,
     /// `agent.stall`.
     pub(crate) stall: Option<Duration>,
     /// `agent.stop_grace`.
@@ -223,6 +225,7 @@ impl Settings {
             linger: Duration::from_secs(count("agent.linger")),
             max_time: span("agent.max_time"),
             rate_limit_retries: text("agent.rate_limit_retries").parse().unwrap_or_default(),
+            reset_wait: time(&text("agent.reset_wait")).unwrap_or_default(),
             stall: span("agent.stall"),
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             events: Room::of(layers),

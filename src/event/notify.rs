@@ -80,7 +80,7 @@ impl Sink for Local {
     }
 
     fn take(&self, store: &Store, event: &Event) {
-        if !self.notify.wants(&event.name.text()) {
+        if !self.notify.wants(&event.name.text(), event.state.as_deref()) {
             return;
         }
         let at = format!("{} {}", event.n, event.name.text());

@@ -70,7 +70,7 @@ impl Sink for Post {
     }
 
     fn take(&self, store: &Store, event: &Event) {
-        if !self.notify.wants(&event.name.text()) {
+        if !self.notify.wants(&event.name.text(), event.state.as_deref()) {
             return;
         }
         let text = self.text(event).to_string();

@@ -12,7 +12,7 @@ const LENGTH: usize = 200;
 
 /// What to write to the terminal of this process at an event; empty when nothing is wanted.
 pub(crate) fn signal(notify: &Notify, event: &Event, dir: &Path) -> String {
-    if !notify.wants(&event.name.text()) {
+    if !notify.wants(&event.name.text(), event.state.as_deref()) {
         return String::new();
     }
     let desktop = match notify.desktop {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::notify::Local;
-use super::{Cursor, Name};
+use super::{Cursor, Event, Name};
 use crate::config::{Layers, Notify};
 use crate::process::{OF_A_RUN, Start};
 use crate::store::{LockName, Store};
@@ -49,11 +49,11 @@ pub(super) fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether an event of this name is due to anybody.
-pub(crate) fn is_due(store: &Store, layers: &Layers, notify: &Notify, name: Name) -> bool {
-    let name = name.text();
+/// Whether an event is due to anybody.
+pub(crate) fn is_due(store: &Store, layers: &Layers, notify: &Notify, event: &Event) -> bool {
+    let name = event.name.text();
     let posts = notify.webhook.is_some() || notify.slack.is_some();
-    let told = || notify.wants(&name) && (posts || Local::is_on(notify));
+    let told = || notify.wants(&name, event.state.as_deref()) && (posts || Local::is_on(notify));
     !no_hooks() && (has_hook(store, layers, &name) || told())
 }
 

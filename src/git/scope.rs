@@ -50,17 +50,15 @@ impl Scope {
         self.globs.iter().any(|glob| glob.whole.is_none())
     }
 
-    /// Whether all that it names without a wildcard is among these files, or a folder that one of them is in. Folders alone are
-    /// not enough: that they are there says nothing of what is to be in them.
-    pub(crate) fn finds_its_names(&self, files: &[RepoPath]) -> bool {
-        let names = || self.globs.iter().filter(|glob| glob.is_name());
-        let is_file = |glob: &Glob| !glob.only_below && files.iter().any(|path| path.as_bytes() == glob.home);
-        let is_folder = |glob: &Glob| {
-            let mut below =
+    /// The first that it names without a wildcard and that is neither among these files nor a folder that one of them is in.
+    pub(crate) fn absent_from(&self, files: &[RepoPath]) -> Option<&str> {
+        let is_there = |glob: &Glob| {
+            let mut rests =
                 files.iter().filter_map(|path| path.as_bytes().strip_prefix(glob.home.as_slice()));
-            below.any(|rest| rest.first() == Some(&b'/'))
+            rests.any(|rest| rest.first().map_or(!glob.only_below, |next| *next == b'/'))
         };
-        names().any(is_file) && names().all(|glob| is_file(glob) || is_folder(glob))
+        let mut names = self.globs.iter().filter(|glob| glob.is_name());
+        names.find(|glob| !is_there(glob)).map(|glob| glob.text.as_str())
     }
 
     /// Two globs of which one is a folder or a file as a whole and the other lies in it: `(of this one, of the other one)`.
@@ -196,16 +194,22 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_where_a_file_is_among_them() {
+    fn what_is_named_and_not_there_is_found() {
         let files = ["src/pay/api.rs", "README.md"].map(RepoPath::new);
-        let finds = |globs: &[&str]| scope(globs).finds_its_names(&files);
-        assert!(finds(&["README.md"]) && finds(&["./src/pay/api.rs", "src/pay/", "src/*.md"]));
-        for lacking in
-            [&["src/pay"][..], &["src/*"], &["."], &["README.md", "src/pa"], &["README.md/"], &["*.md"]]
-        {
-            assert!(!finds(lacking), "{lacking:?}");
+        let absent = |globs: &[&str]| scope(globs).absent_from(&files).map(ToOwned::to_owned);
+        for there in [
+            &["README.md"][..],
+            &["./src/pay/api.rs", "src/pay/", "new/*.md"],
+            &["src"],
+            &["*.new"],
+            &["."],
+            &[],
+        ] {
+            assert_eq!(absent(there), None, "{there:?}");
         }
-        assert!(!finds(&["README.md", "new.rs"]) && !finds(&[]));
+        for lacking in ["new.rs", "src/pa", "src/pay/api", "README.md/", "docs/"] {
+            assert_eq!(absent(&["README.md", lacking, "other"]).as_deref(), Some(lacking));
+        }
     }
 
     #[test]

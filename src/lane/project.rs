@@ -302,7 +302,7 @@ impl Project {
 
     /// The same for an event that says more.
     pub(crate) fn tell_event(&self, event: event::Event) {
-        let due = self.is_due(event.name);
+        let due = self.is_due(&event);
         if let Err(e) = Log::of(&self.store, self.settings.events).add(event, due) {
             self.listener.warn(format!("the event log was not written: {e}"));
         }
@@ -311,15 +311,15 @@ impl Project {
     }
 
     /// Whether somebody wants to be handed an event of this name.
-    fn is_due(&self, name: event::Name) -> bool {
+    fn is_due(&self, event: &event::Event) -> bool {
         if self.lasting
             && let Ok(repo) = Repo::discover(self.repo.home())
             && let Ok(layers) = Project::layers_of(Some(&repo))
         {
             let settings = Settings::from_layers(&layers);
-            return event::is_due(&self.store, &layers, &settings.notify, name);
+            return event::is_due(&self.store, &layers, &settings.notify, event);
         }
-        event::is_due(&self.store, &self.layers, &self.settings.notify, name)
+        event::is_due(&self.store, &self.layers, &self.settings.notify, event)
     }
 
     /// Has a process of its own hand out the events that are due, if there are any.

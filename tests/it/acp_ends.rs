@@ -149,7 +149,10 @@ fn one_that_never_answers_meets_the_limits() {
     };
     assert_eq!(run("a", &["--stall", "1s", "mine", "mute"]), "stalled");
     assert_eq!(run("b", &["--max-time", "1s", "acp", "do it", "--", "sleep", "600"]), "timeout");
-    assert_eq!(run("c", &["--budget", "0.001", "mine", "write one"]), "budget");
+    assert_eq!(run("c", &["--budget", "0.1", "mine", "cost 0.2\nmute"]), "budget");
+    // One that has said its last word has cost what it has cost.
+    let out = sandbox.proq(&["spawn", "--wait", "-n", "d", "--budget", "0.001", "mine", "write one"]).ok();
+    assert!(out.contains("it cost $0.01, more than the $0.001 that it might"), "{out}");
 }
 
 #[test]

@@ -107,20 +107,35 @@ fn whoever_cannot_be_sent_back_is_named_once_when_it_starts() {
 }
 
 #[test]
-fn a_budget_that_nobody_can_hold_is_named() {
+fn settings_that_do_not_reach_an_agent_are_named() {
     let sandbox = Sandbox::new();
-    sandbox.agent("codex", "cat > /dev/null; echo 1 > one");
-    let spawn = |agent: &str| {
-        sandbox.proq(&["spawn", "-n", "x", "--dry-run", "--budget", "1", agent, "do it"]).stderr
+    for agent in ["claude", "codex", "amp", "tool"] {
+        sandbox.agent(agent, "true");
+    }
+    let spawn = |args: &[&str]| {
+        let out = sandbox.proq(&[&["spawn", "-n", "x", "--dry-run"], args].concat());
+        assert_eq!(out.code, 0, "{}", out.shown());
+        let said: Vec<_> = out.stderr.lines().filter(|line| line.contains("no effect")).collect();
+        said.join("\n")
     };
-    let said = spawn("codex");
-    assert!(
-        said.contains("codex does not say what it costs without a price for its model in [prices]: its budget cannot hold"),
-        "{said}"
-    );
-    sandbox.agent("claude", "true");
-    assert!(!spawn("claude").contains("budget"));
-    configure(&sandbox, "[prices]\n'*' = 'input=1, output=1'\n");
-    let said = spawn("codex");
-    assert!(!said.contains("budget"), "{said}");
+    // A default is nobody's wish.
+    assert_eq!(spawn(&["codex", "do it"]), "");
+    let warned = |agent: &str, keys: &str| {
+        format!("warning: this has no effect on {agent}, whose profile has no way to tell it: {keys}")
+    };
+    sandbox.git(&["config", "proq.agent.maxTurns", "50"]);
+    assert_eq!(spawn(&["codex", "do it"]), warned("codex", "agent.max_turns"));
+    assert_eq!(spawn(&["claude", "do it"]), "");
+    sandbox.git(&["config", "proq.agent.model", "some-model"]);
+    assert_eq!(spawn(&["codex", "do it"]), warned("codex", "agent.max_turns"));
+    assert_eq!(spawn(&["amp", "do it"]), warned("amp", "agent.max_turns, agent.model"));
+    sandbox.git(&["config", "proq.agent.promptAppend", "be brief"]);
+    assert_eq!(spawn(&["amp", "do it"]), warned("amp", "agent.max_turns, agent.model"));
+    let all = "agent.max_turns, agent.model, agent.prompt_append";
+    assert_eq!(spawn(&["tool", "do it"]), warned("tool", all));
+    // A command is started as it is written.
+    assert_eq!(spawn(&["--", "true"]), "");
+    sandbox.git(&["config", "proq.agent.maxTurns", "0"]);
+    sandbox.git(&["config", "--unset", "proq.agent.model"]);
+    assert_eq!(spawn(&["codex", "do it"]), "");
 }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use super::support::{Output, Sandbox};
+use super::user_hooks::all_told;
 
 /// A lane `x` of which a `claude` has just ended, which did nothing.
 fn lane(more: &[&str]) -> Sandbox {
@@ -170,4 +171,31 @@ fn the_gate_runs_nothing_of_a_repository_that_nobody_approved() {
     let _ = sandbox.proq(&["approve", "--yes"]).ok();
     assert!(reason(&says(&sandbox, "Stop", "{}")).contains("touch $ROOT/ran; false"));
     assert!(sandbox.root().join("ran").exists());
+}
+
+#[test]
+fn people_are_told_when_an_agent_needs_them_and_not_of_all_that_it_does() {
+    let sandbox = lane(&[]);
+    sandbox.program("notify-send", "printf '%s|' \"$@\" >> $ROOT/told; echo >> $ROOT/told");
+    sandbox.git(&["config", "proq.notify.desktop", "notify-send"]);
+    let notices = || {
+        all_told(&sandbox);
+        std::fs::read_to_string(sandbox.root().join("told")).unwrap_or_default()
+    };
+    let ask = r#"{"notification_type":"permission_prompt","message":"Claude needs you"}"#;
+    for (event, input) in [("UserPromptSubmit", "{}"), ("Notification", ask), ("PostToolUse", "{}")] {
+        assert_eq!(says(&sandbox, event, input).ok(), "", "{event}");
+    }
+    let asked = "--|git proq: x|lane 'x': needs-approval (Claude needs you)|\n";
+    assert_eq!(notices(), asked);
+    // A name alone stands for all of its states.
+    sandbox.git(&["config", "proq.notify.events", "agent.state"]);
+    let _ = says(&sandbox, "Stop", "{}").ok();
+    let idle = "--|git proq: x|lane 'x': idle|\n";
+    assert_eq!(notices(), format!("{asked}{idle}"));
+    sandbox.git(&["config", "proq.notify.events", "run.ended agent.state:working"]);
+    for (event, input) in [("Notification", ask), ("UserPromptSubmit", "{}")] {
+        let _ = says(&sandbox, event, input).ok();
+    }
+    assert_eq!(notices(), format!("{asked}{idle}--|git proq: x|lane 'x': working|\n"));
 }

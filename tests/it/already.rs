@@ -68,18 +68,38 @@ fn checks_that_change_the_lane_say_nothing() {
 }
 
 #[test]
-fn without_checks_the_files_count_that_the_task_names() {
+fn without_checks_nothing_says_that_a_task_was_done_before() {
     let sandbox = Sandbox::new();
     sandbox.write("src/b.txt", "b\n");
     sandbox.commit_all("b");
-    let done = "done (already: the files that its task names are there)";
-    for (name, scope, end) in [
-        ("there", &["--scope", "a.txt", "--scope", "src/", "--scope", "*.md"][..], done),
-        ("one-not", &["--scope", "a.txt", "--scope", "new.txt"], "no-change"),
-        ("folder", &["--scope", "src/"], "no-change"),
-        ("pattern", &["--scope", "src/*"], "no-change"),
+    // A task that is to change files that are there looks the same as one that has made them.
+    for (name, scope) in [
+        ("there", &["--scope", "a.txt", "--scope", "src/", "--scope", "*.md"][..]),
+        ("one-not", &["--scope", "a.txt", "--scope", "new.txt"]),
+        ("folder", &["--scope", "src/"]),
+        ("pattern", &["--scope", "src/*"]),
+        ("none", &[]),
     ] {
-        assert_eq!(spawn(&sandbox, name, scope, "true").ok(), format!("{name}: {end}\n"));
+        assert_eq!(spawn(&sandbox, name, scope, "true").ok(), format!("{name}: no-change\n"));
+        assert!(sandbox.proq(&["merge", name]).fails(1).contains("it changed nothing"));
+    }
+}
+
+#[test]
+fn with_checks_the_files_have_to_be_there_too_that_the_task_names() {
+    let sandbox = Sandbox::new();
+    sandbox.write("src/b.txt", "b\n");
+    sandbox.commit_all("b");
+    let done = "done (already: nothing had to be changed, its checks succeed)";
+    let absent = |name: &str| format!("no-change ({name}, which its task names, is not there)");
+    for (name, scope, end) in [
+        ("there", &["--scope", "a.txt", "--scope", "src/", "--scope", "*.md"][..], done.to_owned()),
+        ("pattern", &["--scope", "new/*"], done.to_owned()),
+        ("file", &["--scope", "a.txt", "--scope", "new.txt"], absent("new.txt")),
+        ("folder", &["--scope", "a.txt/"], absent("a.txt/")),
+    ] {
+        let options = [scope, &["--check", "true"]].concat();
+        assert_eq!(spawn(&sandbox, name, &options, "true").ok(), format!("{name}: {end}\n"));
     }
 }
 

@@ -84,3 +84,32 @@ fn an_agent_does_not_approve_what_it_wants_to_run() {
     assert!(read("list").contains("make  (not approved)"), "{}", read("list"));
     assert!(approved(&sandbox).is_empty());
 }
+
+#[test]
+fn an_agent_neither_throws_away_what_others_do_nor_starts_one_that_may_do_anything() {
+    let sandbox = Sandbox::new();
+    sandbox.agent("claude", "echo 1 > one");
+    sandbox.lane_with("other", "echo other > other; git add .; git commit -qm other");
+    let script = "try() { name=$1; shift; \"$@\" > $ROOT/$name 2>&1 && echo 0 >> $ROOT/$name || echo $? >> $ROOT/$name; }
+        try gone git proq discard --force other
+        try both git proq discard --force other mine
+        try full git proq spawn -n more --permission full claude 'do it'
+        try resolve git proq resolve other --agent claude --permission full
+        PROQ_AGENT_PERMISSION=full try set git proq spawn -n more claude 'do it'
+        cd $ROOT/repo
+        try away git proq discard --force other
+        try edit git proq spawn -n edit --wait claude 'do it'";
+    sandbox.lane_with("mine", script);
+    let said = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
+    for name in ["gone", "both", "full", "resolve", "set", "away"] {
+        let said = said(name);
+        assert!(said.contains("and not for one in lane 'mine'") && said.ends_with("\n1\n"), "{name}: {said}");
+    }
+    assert!(said("edit").ends_with("\n0\n"), "{}", said("edit"));
+    assert_eq!(sandbox.row("other")["state"], "done");
+    assert_eq!(sandbox.row("edit")["state"], "done");
+    assert!(!sandbox.lane("more").exists());
+    // A person is not in a lane, and an agent may throw away what is its own.
+    let _ = sandbox.proq(&["discard", "--force", "other"]).ok();
+    let _ = sandbox.proq_in(&sandbox.lane("mine"), &["discard", "--force", "mine"]).ok();
+}

@@ -8,41 +8,42 @@ fn every_setting_is_listed_with_its_meaning() {
     let shown = sandbox.proq(&["config", "list"]).shown();
     let (first, _) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(first, @r"
-    SETTING                   VALUE                                                                   WHAT IT DOES
-    agent.abort_grace         60                                                                      how long git proq stop --wrap-up waits for an agent to come to its end by itself
-    agent.autocommit          success                                                                 commit what an agent left uncommitted: when it ended well, always, or never
-    agent.autocommit_limit    10                                                                      leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
-    agent.backoff             30                                                                      how long a run waits that the agent's service would not serve; twice as long each further time
-    agent.budget              0                                                                       end a run that cost more than this; 0 for no limit
-    agent.commit_style                                                                                how agents are told to write commit messages
-    agent.context_stop        0                                                                       end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never
-    agent.context_warn        0                                                                       have a run wrap up whose context is this full, where the agent tells; 0 for never
-    agent.crash_retries       2                                                                       how often a run is tried again whose agent died
-    agent.gate                false                                                                   send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
-    agent.gate_rounds         3                                                                       how often agent.gate sends it back at most
-    agent.iterations          5                                                                       how many runs in a row agent.context_stop makes of one at most
-    agent.linger              30                                                                      how long an agent may go on after it said that it is done
-    agent.max_running         0                                                                       how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit
-    agent.max_time            0                                                                       end a run that takes longer; 0 for no limit
-    agent.max_turns           200                                                                     how many turns a run may take, where the agent can be told
-    agent.model                                                                                       the model that agents are asked to use; without it each has its own
-    agent.permission          edit                                                                    what agents may do: look, change their lane and use git there, or anything
-    agent.prompt_append                                                                               what every agent is told besides its task
-    agent.push                false                                                                   let agents push their lane's branch; otherwise they are told not to
-    agent.rate_limit_retries  5                                                                       how often a run is tried again that the agent's service would not serve
-    agent.stall               30m                                                                     end a run of which nothing came for this long: no output, no commit; 0 for no limit
-    agent.stop_grace          10                                                                      time between asking an agent to end and ending it
-    event.keep                4                                                                       how many full files of the event log are kept beside the one that grows
-    event.rotate              8192                                                                    how big a file of the event log may get
-    hook.timeout              60                                                                      how long one hook may take
-    lane.ports                20000-31999                                                             from where each lane gets ten ports for servers of its own; empty for none
-    lane.prefix               proq                                                                    lanes' branches are named PREFIX/NAME
-    lock.timeout              30                                                                      how long a command waits for another one before it gives up
-    merge.conflict_agent                                                                              who is sent at each conflict of a landing; one that a repository names needs git proq approve
-    merge.conflict_retries    0                                                                       how many more tries such an agent has when its resolution is refused
-    merge.push                false                                                                   push the base after a landing, to where git push would, never by force
-    merge.strategy            merge                                                                   how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
-    merge.uncommitted         refuse                                                                  a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
+    SETTING                   VALUE                                                                                              WHAT IT DOES
+    agent.abort_grace         60                                                                                                 how long git proq stop --wrap-up waits for an agent to come to its end by itself
+    agent.autocommit          success                                                                                            commit what an agent left uncommitted: when it ended well, always, or never
+    agent.autocommit_limit    10                                                                                                 leave what an agent left uncommitted as it is when a file of it is larger; 0 for no limit
+    agent.backoff             30                                                                                                 how long a run waits that the agent's service would not serve; twice as long each further time
+    agent.budget              0                                                                                                  end a run that cost more than this; 0 for no limit
+    agent.commit_style                                                                                                           how agents are told to write commit messages
+    agent.context_stop        0                                                                                                  end a run whose context is this full and go on in a new conversation, where the agent tells; 0 for never
+    agent.context_warn        0                                                                                                  have a run wrap up whose context is this full, where the agent tells; 0 for never
+    agent.crash_retries       2                                                                                                  how often a run is tried again whose agent died
+    agent.gate                false                                                                                              send an agent back to work that ends while the lane's checks fail, where the agent can be sent back
+    agent.gate_rounds         3                                                                                                  how often agent.gate sends it back at most
+    agent.iterations          5                                                                                                  how many runs in a row agent.context_stop makes of one at most
+    agent.linger              30                                                                                                 how long an agent may go on after it said that it is done
+    agent.max_running         0                                                                                                  how many agents batches let run at the same time, those of other batches and lanes counted; 0 for no limit
+    agent.max_time            0                                                                                                  end a run that takes longer; 0 for no limit
+    agent.max_turns           200                                                                                                how many turns a run may take, where the agent can be told
+    agent.model                                                                                                                  the model that agents are asked to use; without it each has its own
+    agent.permission          edit                                                                                               what agents may do: look, change their lane and use git there, or anything
+    agent.prompt_append                                                                                                          what every agent is told besides its task
+    agent.push                false                                                                                              let agents push their lane's branch; otherwise they are told not to
+    agent.rate_limit_retries  5                                                                                                  how often a run is tried again that the agent's service would not serve, or that could not reach it
+    agent.reset_wait          30m                                                                                                how long a run may wait for a limit to be lifted, where the agent says when; it ends where that is later
+    agent.stall               30m                                                                                                end a run of which nothing came for this long: no output, no commit; 0 for no limit
+    agent.stop_grace          10                                                                                                 time between asking an agent to end and ending it
+    event.keep                4                                                                                                  how many full files of the event log are kept beside the one that grows
+    event.rotate              8192                                                                                               how big a file of the event log may get
+    hook.timeout              60                                                                                                 how long one hook may take
+    lane.ports                20000-31999                                                                                        from where each lane gets ten ports for servers of its own; empty for none
+    lane.prefix               proq                                                                                               lanes' branches are named PREFIX/NAME
+    lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
+    merge.conflict_agent                                                                                                         who is sent at each conflict of a landing; one that a repository names needs git proq approve
+    merge.conflict_retries    0                                                                                                  how many more tries such an agent has when its resolution is refused
+    merge.push                false                                                                                              push the base after a landing, to where git push would, never by force
+    merge.strategy            merge                                                                                              how a lane lands: with a merge commit, commit by commit on top of the base, or as one commit
+    merge.uncommitted         refuse                                                                                             a lane with uncommitted work: refuse to land it, commit the work first, or keep it aside and land the rest
     ");
     let json = sandbox.proq(&["config", "list", "--json"]).json();
     assert_eq!(json["settings"][0]["key"], "agent.abort_grace");
@@ -69,37 +70,37 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     let shown = Sandbox::new().proq(&["config", "list"]).shown();
     let (_, second) = shown.split_at(shown.find("notify.").unwrap());
     insta::assert_snapshot!(second, @r"
-    notify.bell               false                                                                   ring the bell of the terminal in which somebody waits for a lane or follows the events
-    notify.desktop            off                                                                     show a notice: by notify-send, or by the terminal in which somebody waits or follows
-    notify.events             run.ended merge.landed merge.conflict merge.check-failed merge.refused  the events that notifiers tell of
-    notify.slack                                                                                      where the message is posted as Slack and others like it expect it; never shown
-    notify.sound                                                                                      a sound that is played, or a command that makes one
-    notify.title              false                                                                   put the message in the title of the terminal in which somebody waits or follows
-    notify.webhook                                                                                    where the event is posted as JSON; never shown
-    op.keep                   30                                                                      how long operations, and snapshots that came back, are kept
-    swarm.agent                                                                                       who does tasks of a plan that name no agent
-    swarm.areas                                                                                       areas of tasks that lie elsewhere than in swarm.tasks
-    swarm.auto_merge          false                                                                   land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first
-    swarm.budget              0                                                                       pause a batch that has cost this; 0 for no limit
-    swarm.max_attempts        3                                                                       with how many failures, over all batches, a task is set aside until somebody asks for it
-    swarm.max_idle            3                                                                       after how many iterations in a row without a new box or commit the work at a task folder is given up
-    swarm.max_iterations      50                                                                      how many iterations the work at a task folder may take
-    swarm.max_parallel        3                                                                       how many lanes of a batch are at work at the same time
-    swarm.mode                continuous                                                              what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane
-    swarm.on_merge_failure    pause                                                                   what becomes of a batch when a task cannot land
-    swarm.on_task_failure     skip-dependents                                                         what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped
-    swarm.pre_warm                                                                                    commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files
-    swarm.reviewer                                                                                    the agent that reviews the steps of task folders; without it, the one that does them
-    swarm.strategy            affinity-first                                                          which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work
-    swarm.strict              false                                                                   a batch of whose criteria not all are met counts as failed, and is not landed without --force
-    swarm.tasks               tasks                                                                   where task folders lie; each folder in it is an area
-    swarm.verify_agent                                                                                the agent that looks in the end whether criteria are met that are no commands; without it nobody does
-    swarm.when_landed         note                                                                    what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing
-    trash.keep                7                                                                       how long removed lanes' folders are kept
-    verify.commands                                                                                   what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
-    verify.jobs               1                                                                       how many states of a landing are checked at the same time, each in a worktree of its own
-    verify.location           ~/.cache/git-proq/verify                                                where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
-    verify.timeout            1800                                                                    how long one command of a check may take
+    notify.bell               false                                                                                              ring the bell of the terminal in which somebody waits for a lane or follows the events
+    notify.desktop            off                                                                                                show a notice: by notify-send, or by the terminal in which somebody waits or follows
+    notify.events             run.ended agent.state:needs-approval merge.landed merge.conflict merge.check-failed merge.refused  the events that notifiers tell of
+    notify.slack                                                                                                                 where the message is posted as Slack and others like it expect it; never shown
+    notify.sound                                                                                                                 a sound that is played, or a command that makes one
+    notify.title              false                                                                                              put the message in the title of the terminal in which somebody waits or follows
+    notify.webhook                                                                                                               where the event is posted as JSON; never shown
+    op.keep                   30                                                                                                 how long operations, and snapshots that came back, are kept
+    swarm.agent                                                                                                                  who does tasks of a plan that name no agent
+    swarm.areas                                                                                                                  areas of tasks that lie elsewhere than in swarm.tasks
+    swarm.auto_merge          false                                                                                              land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first
+    swarm.budget              0                                                                                                  pause a batch that has cost this; 0 for no limit
+    swarm.max_attempts        3                                                                                                  with how many failures, over all batches, a task is set aside until somebody asks for it
+    swarm.max_idle            3                                                                                                  after how many iterations in a row without a new box or commit the work at a task folder is given up
+    swarm.max_iterations      50                                                                                                 how many iterations the work at a task folder may take
+    swarm.max_parallel        3                                                                                                  how many lanes of a batch are at work at the same time
+    swarm.mode                continuous                                                                                         what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane
+    swarm.on_merge_failure    pause                                                                                              what becomes of a batch when a task cannot land
+    swarm.on_task_failure     skip-dependents                                                                                    what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped
+    swarm.pre_warm                                                                                                               commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files
+    swarm.reviewer                                                                                                               the agent that reviews the steps of task folders; without it, the one that does them
+    swarm.strategy            affinity-first                                                                                     which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work
+    swarm.strict              false                                                                                              a batch of whose criteria not all are met counts as failed, and is not landed without --force
+    swarm.tasks               tasks                                                                                              where task folders lie; each folder in it is an area
+    swarm.verify_agent                                                                                                           the agent that looks in the end whether criteria are met that are no commands; without it nobody does
+    swarm.when_landed         note                                                                                               what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing
+    trash.keep                7                                                                                                  how long removed lanes' folders are kept
+    verify.commands                                                                                                              what must succeed, in this order, on exactly what will land; those of a repository need git proq approve
+    verify.jobs               1                                                                                                  how many states of a landing are checked at the same time, each in a worktree of its own
+    verify.location           ~/.cache/git-proq/verify                                                                           where the worktrees for checks are kept, outside of any repository; without it below $XDG_CACHE_HOME if that is set
+    verify.timeout            1800                                                                                               how long one command of a check may take
     --- code 0
     ");
 }
@@ -112,11 +113,11 @@ fn later_layers_win_and_the_origin_is_shown() {
     let shown = sandbox.output(command).shown();
     let set: Vec<&str> = shown.lines().filter(|line| !line.ends_with("built in")).collect();
     insta::assert_snapshot!(set.join("\n"), @r"
-    SETTING                   VALUE                                                                   ORIGIN
-    agent.autocommit          always                                                                  [ROOT]/repo/proq.toml
-    agent.stop_grace          4                                                                       $PROQ_AGENT_STOP_GRACE
-    lane.prefix               r                                                                       git config
-    merge.uncommitted         snapshot                                                                [ROOT]/home/.config/git-proq/config.toml
+    SETTING                   VALUE                                                                                              ORIGIN
+    agent.autocommit          always                                                                                             [ROOT]/repo/proq.toml
+    agent.stop_grace          4                                                                                                  $PROQ_AGENT_STOP_GRACE
+    lane.prefix               r                                                                                                  git config
+    merge.uncommitted         snapshot                                                                                           [ROOT]/home/.config/git-proq/config.toml
     --- code 0
     ");
 }

@@ -83,7 +83,10 @@ fn it_does_not_go_on_for_ever() {
     let sandbox = with_limit("contextStop", "begin; echo $n >> half; full 900; exec sleep 600");
     sandbox.git(&["config", "proq.agent.iterations", "2"]);
     let out = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).fails(4);
-    assert_eq!(out, "x: failed (its context was as full as it may get; it has had its runs)\n");
+    assert!(
+        out.contains("x: failed (its context was as full as it may get; it has had its runs)\n"),
+        "{out}"
+    );
     let run = sandbox.last_run("x");
     assert_eq!((&run["class"], run["attempt"].as_u64()), (&"context-full".into(), Some(2)));
     assert_eq!(std::fs::read_to_string(sandbox.lane("x").join("half")).unwrap(), "1\n2\n");
@@ -101,4 +104,33 @@ fn one_that_is_done_is_done_however_full_it_is() {
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x", "--wait"]).ok();
     let run = sandbox.last_run("x");
     assert_eq!((run["attempt"].as_u64(), run["account"]["context"].as_u64()), (Some(1), Some(95)));
+}
+
+#[test]
+fn what_an_agent_cannot_tell_of_its_context_is_said_before() {
+    let sandbox = Sandbox::new();
+    for agent in ["claude", "codex", "gemini", "qwen", "pi", "copilot", "tool"] {
+        sandbox.agent(agent, "true");
+    }
+    let spawn = |agent: &str| {
+        let out = sandbox.proq(&["spawn", "-n", "x", "--dry-run", agent, "do it"]);
+        assert_eq!(out.code, 0, "{}", out.shown());
+        let said: Vec<_> = out.stderr.lines().filter(|line| line.contains("context")).collect();
+        said.join("\n").replace("warning: ", "")
+    };
+    // It is of nobody's concern that nobody has asked for.
+    assert_eq!(spawn("codex"), "");
+    sandbox.git(&["config", "proq.agent.contextWarn", "80"]);
+    let never = "does not tell how full its context is, so this cannot hold: agent.context_warn";
+    for agent in ["codex", "gemini", "qwen", "pi", "tool"] {
+        assert_eq!(spawn(agent), format!("{agent} {never}"));
+    }
+    assert_eq!(spawn("copilot"), "");
+    sandbox.git(&["config", "proq.agent.contextStop", "90"]);
+    assert_eq!(
+        spawn("claude"),
+        "claude tells how large its context is only when its first turn has ended, so this does not hold before: \
+         agent.context_stop, agent.context_warn"
+    );
+    assert_eq!(spawn("codex"), format!("codex {}", never.replace(": ", ": agent.context_stop, ")));
 }

@@ -207,4 +207,17 @@ fn as_many_full_files_are_kept_as_is_set() {
     assert_eq!(full_files(&sandbox).len(), 1, "{:?}", full_files(&sandbox));
     let left = numbers(&sandbox, &[]);
     assert_eq!((left.len() < 30, left.last()), (true, Some(&40)), "{left:?}");
+    // Whoever goes on from a number that is gone is told what is missing, and programs apart from what they read.
+    let first = left[0];
+    let gone = format!(
+        "warning: events 4 to {} are not kept any more (event.keep): these begin with number {first}\n",
+        first - 1
+    );
+    for json in [&[][..], &["--json"]] {
+        let out = sandbox.proq(&[&["events", "--since", "3"], json].concat());
+        assert_eq!((out.code, out.stderr.as_str()), (0, gone.as_str()));
+    }
+    assert_eq!(numbers(&sandbox, &["--since", "3"]), left);
+    let kept = sandbox.proq(&["events", "--since", &(first - 1).to_string()]);
+    assert_eq!(kept.stderr, "", "{}", kept.shown());
 }

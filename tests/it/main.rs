@@ -15,6 +15,7 @@ mod attempts;
 mod auto_merge;
 mod bad_git;
 mod bad_input;
+mod budget;
 mod by_hand;
 mod carry;
 mod cleanup;

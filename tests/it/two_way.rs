@@ -24,13 +24,18 @@ echo ended >> "$ROOT/notes""#;
 
 /// That agent as `claude`, at work in lane `x` until a word comes in the pipe `a-go`.
 fn at_work(task: &str) -> Sandbox {
+    at_work_with(task, &[])
+}
+
+/// The same with these options.
+fn at_work_with(task: &str, options: &[&str]) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.program_as_it_is("claude", AGENT);
     sandbox.git(&["config", "proq.agent.crashRetries", "0"]);
     for pipe in ["a-up", "a-go", "b-up", "b-go"] {
         sandbox.pipe(pipe);
     }
-    let _ = sandbox.proq(&["spawn", "-n", "x", "claude", task]).ok();
+    let _ = sandbox.proq(&[&["spawn", "-n", "x", "claude", task], options].concat()).ok();
     sandbox.hear("a-up");
     sandbox
 }
@@ -199,4 +204,15 @@ fn where_it_is_not_wanted_an_agent_gets_one_prompt_as_text_and_the_end_of_its_in
         all.iter().find(|row| row["name"] == agent).unwrap()["capabilities"].to_string()
     };
     assert!(!capabilities("claude").contains("two-way") && capabilities("acp").contains("two-way"));
+}
+
+#[test]
+fn one_that_has_cost_all_that_it_may_is_told_nothing_more() {
+    let sandbox = at_work_with("hold-a write-one", &["--budget", "0.01"]);
+    let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
+    sandbox.tell("a-go");
+    let out = sandbox.proq(&["wait", "x"]).ok();
+    assert!(out.contains("it has cost all that it may"), "{out}");
+    assert_eq!((told(&sandbox).len(), waiting(&sandbox)), (1, 1));
+    assert_eq!((notes(&sandbox).len(), sandbox.last_run("x")["class"].as_str()), (2, Some("done")));
 }

@@ -35,6 +35,7 @@ fn values() -> Values {
         ("session", "U"),
         ("model", "MODEL"),
         ("max_turns", "9"),
+        ("budget", "2.5"),
         ("hook_timeout", "10"),
         ("hook_timeout_ms", "10000"),
     ];
@@ -81,10 +82,10 @@ fn lines(name: &str) -> String {
 #[test]
 fn claude() {
     insta::assert_snapshot!(lines("claude"), @r"
-    read: -p --output-format stream-json --verbose --input-format stream-json --permission-mode default --allowedTools <mcp__proq__*> --disallowedTools Edit Write NotebookEdit --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    edit: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    full: -p --output-format stream-json --verbose --input-format stream-json --dangerously-skip-permissions --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
-    resume: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
+    read: -p --output-format stream-json --verbose --input-format stream-json --permission-mode default --allowedTools <mcp__proq__*> --disallowedTools Edit Write NotebookEdit --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    edit: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    full: -p --output-format stream-json --verbose --input-format stream-json --dangerously-skip-permissions --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U
+    resume: -p --output-format stream-json --verbose --input-format stream-json --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --max-turns 9 --max-budget-usd 2.5 --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
     interactive: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --session-id U -- PROMPT
     interactive resume: --permission-mode acceptEdits --allowedTools <mcp__proq__*> <Bash(git *)> <Bash(make test)> --model MODEL --settings /S --mcp-config /M --append-system-prompt-file /R --resume U
     ");
@@ -282,6 +283,8 @@ fn the_capabilities_are_those_that_the_templates_have() {
         let by_protocol = profile.prompt == Delivery::Protocol;
         let fed = profile.takes("two_way") && profile.is_fed();
         assert_eq!(can.two_way, by_protocol || fed, "{name}");
+        // No other is known to end by itself when it has cost too much.
+        assert_eq!(profile.takes("budget"), name == "claude", "{name}");
         let own_server = format!("{:?}{files}{env}", profile.options).contains("{exe:quoted}");
         assert_eq!(can.mcp, by_protocol || own_server, "{name}");
         let by_level = |level| line(&profile, &profile.args.start, level, &values());

@@ -9,9 +9,9 @@ use super::said::Said;
 use super::summary::End;
 use super::tally::{Recent, Tally};
 use super::trouble::judge;
-use super::{Class, Exit, Tokens, Trouble};
+use super::{Class, Exit, Tokens, Trouble, lift};
 
-/// Claude's lines. One content block a line, several lines with the same message id, of which the first counts.
+/// Claude's lines. One content block a line, several lines with the same message id: what a later one says more counts.
 #[derive(Default)]
 pub(super) struct Claude {
     messages: Recent,
@@ -166,13 +166,10 @@ impl Claude {
             tally.session(id, None);
         }
         blocks(line, tally);
-        let spent = usage(line, "/message/usage").filter(|u| !u.is_none());
-        let Some(spent) =
-            spent.filter(|_| self.messages.is_new(text(line, "/message/id").unwrap_or_default()))
-        else {
-            return;
-        };
-        tally.used(spent);
+        let Some(spent) = usage(line, "/message/usage") else { return };
+        let id = text(line, "/message/id").unwrap_or_default();
+        let Some(more) = self.messages.more(id, spent) else { return };
+        tally.used_by(text(line, "/message/model"), more);
         if own {
             tally.context(Tokens { output: 0, ..spent }.total(), None);
         }
@@ -259,7 +256,10 @@ fn asks(line: &Value, tally: &mut Tally) {
 fn rate_limit(line: &Value, tally: &mut Tally) {
     let kind = text(line, "/rate_limit_info/rateLimitType").unwrap_or("rate");
     match text(line, "/rate_limit_info/status").unwrap_or_default() {
-        "rejected" => tally.fail(Trouble::RateLimit, &format!("the {kind} limit is reached")),
+        "rejected" => {
+            tally.lift = count(line, "/rate_limit_info/resetsAt").and_then(lift::at);
+            tally.fail(Trouble::RateLimit, &format!("the {kind} limit is reached"));
+        }
         "allowed_warning" => tally.warn(&format!("the {kind} limit is near")),
         _ => {}
     }

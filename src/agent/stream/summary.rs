@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::json::{LONGEST_MESSAGE, cut};
 use super::tally::Tally;
 use super::trouble::judge;
-use super::{Cost, Refusal, SessionTotals, Tokens, Trouble};
+use super::{Cost, Lift, Refusal, SessionTotals, Tokens, Trouble, lift};
 use crate::harmless;
 
 /// How a process ended.
@@ -48,6 +48,8 @@ pub(crate) enum Class {
     Failed,
     /// A limit that time lifts.
     RateLimited,
+    /// The service could not be reached, broke off, or had an error of its own.
+    Unavailable,
     /// The context is full, or the answer was too long.
     TokenLimit,
     /// The key or login is missing or refused.
@@ -105,6 +107,9 @@ pub(crate) struct Summary {
     pub(crate) class: Class,
     /// What was wrong, if something was.
     pub(crate) trouble: Option<Trouble>,
+    /// When the limit is lifted that ended it, where the agent says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lift: Option<Lift>,
     /// One line about the end, for a person.
     pub(crate) detail: Option<String>,
     /// What it used.
@@ -133,12 +138,16 @@ pub(super) fn sum_up(tally: &Tally, end: Option<End>, exit: Exit) -> Summary {
         (_, Some(text)) => Some(one_line(text)),
         (_, None) => Some(one_line(&tally.last_trouble().unwrap_or_else(|| exit.words()))),
     };
+    let said = end.text.as_deref().or(tally.error.as_ref().map(|(_, said)| said.as_str()));
+    let lift = Some(end.class).filter(|class| *class == Class::RateLimited);
+    let lift = lift.and_then(|_| tally.lift.clone().or_else(|| lift::read(said.unwrap_or_default())));
     let progress = tally.progress();
     Summary {
         session: progress.session.clone(),
         model: progress.model.clone(),
         class: end.class,
         trouble: end.trouble,
+        lift,
         detail,
         tokens: progress.tokens,
         cost: progress.cost,

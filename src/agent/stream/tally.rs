@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::json::{LONGEST_MESSAGE, LONGEST_NAME, LONGEST_OUTPUT, LONGEST_TEXT, cut};
 use super::summary::End;
-use super::{Cost, Event, Prices, SessionTotals, Tokens, Trouble};
+use super::{Cost, Event, Lift, Prices, SessionTotals, Tokens, Trouble};
 use crate::harmless;
 
 /// How many refusals are kept.
@@ -70,11 +70,17 @@ pub(super) struct Tally {
     prices: Prices,
     /// The session's counters as the agent gave them last, for agents that count on.
     counted: (Option<Tokens>, Option<u64>),
+    /// What the agent has said that this run has cost.
+    said: Option<u64>,
+    /// What has been used since would cost, by the prices of the models.
+    since_said: u64,
     /// What was said in pieces and is not told yet.
     piece: Option<(String, bool)>,
     pub(super) end: Option<End>,
     /// The last error, while nothing has come right since.
     pub(super) error: Option<(Trouble, String)>,
+    /// When the limit is lifted that was reached last.
+    pub(super) lift: Option<Lift>,
     pub(super) refused: Vec<Refusal>,
     pub(super) answer: Option<String>,
     /// The last line that is no event, preferably one that speaks of an error.
@@ -217,8 +223,21 @@ impl Tally {
         self.usage(self.progress.tokens.plus(more));
     }
 
+    /// The same by a model of its own, as a subagent may have one. What a model without a price used is not in the estimate.
+    pub(super) fn used_by(&mut self, model: Option<&str>, more: Tokens) {
+        self.progress.tokens = self.progress.tokens.plus(more);
+        self.push(Event::Usage(self.progress.tokens));
+        let model = model.or(self.progress.model.as_deref()).unwrap_or_default();
+        if let Some(cost) = self.prices.estimate(model, &more) {
+            self.since_said = self.since_said.saturating_add(cost.nanos);
+            let nanos = self.said.unwrap_or(0).saturating_add(self.since_said);
+            self.spent(Cost { nanos, estimated: true });
+        }
+    }
+
     /// What this run has cost so far, as the agent says it.
     pub(super) fn cost(&mut self, nanos: u64) {
+        (self.said, self.since_said) = (Some(nanos), 0);
         self.spent(Cost { nanos, estimated: false });
     }
 
@@ -227,11 +246,6 @@ impl Tally {
             self.progress.cost = Some(cost);
             self.push(Event::Cost(cost));
         }
-    }
-
-    /// What the agent has said that this run has cost.
-    pub(super) fn said_cost(&self) -> Option<u64> {
-        self.progress.cost.filter(|c| !c.estimated).map(|c| c.nanos)
     }
 
     /// What the session has used in all its runs. Returns what of it is this run's: what came on top of what was known.
@@ -367,8 +381,8 @@ impl Tally {
             return self.before.clone();
         }
         let before = if self.goes_on_with() { self.before.clone() } else { SessionTotals::default() };
-        let own = self.said_cost();
-        let added = own.map(|own| own.saturating_add(before.cost_nanos.unwrap_or(0))).or(before.cost_nanos);
+        let added =
+            self.said.map(|own| own.saturating_add(before.cost_nanos.unwrap_or(0))).or(before.cost_nanos);
         SessionTotals {
             session: self.progress.session.clone(),
             tokens: self.counted.0.unwrap_or_else(|| before.tokens.plus(self.progress.tokens)),
@@ -403,7 +417,7 @@ fn is_session(text: &str) -> bool {
 /// The last few names that were seen: enough to tell a message or call that goes on from a new one.
 #[derive(Default)]
 pub(super) struct Recent {
-    names: VecDeque<String>,
+    names: VecDeque<(String, Tokens)>,
 }
 
 impl Recent {
@@ -412,14 +426,31 @@ impl Recent {
 
     /// Notes a name; whether it is a new one.
     pub(super) fn is_new(&mut self, name: &str) -> bool {
+        self.place_of(name).is_none()
+    }
+
+    /// What something has used on top of what it had told before, if that is more.
+    pub(super) fn more(&mut self, name: &str, told: Tokens) -> Option<Tokens> {
+        let known = match self.place_of(name) {
+            Some(at) => self.names.get_mut(at),
+            None => self.names.back_mut(),
+        };
+        let (_, known) = known?;
+        let more = told.since(*known).filter(|more| !more.is_none())?;
+        *known = told;
+        Some(more)
+    }
+
+    /// Where a name is kept; one that was not there is the last from now on.
+    fn place_of(&mut self, name: &str) -> Option<usize> {
         let name = self::name(name);
-        if self.names.contains(&name) {
-            return false;
+        let known = self.names.iter().position(|(known, _)| *known == name);
+        if known.is_none() {
+            if self.names.len() == Self::MOST {
+                self.names.pop_front();
+            }
+            self.names.push_back((name, Tokens::default()));
         }
-        if self.names.len() == Self::MOST {
-            self.names.pop_front();
-        }
-        self.names.push_back(name);
-        true
+        known
     }
 }

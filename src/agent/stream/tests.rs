@@ -1,6 +1,8 @@
 //! Owns holding the parsers to what agents really printed.
 
 mod figures;
+mod lift;
+mod midway;
 mod more_unusual;
 mod prices;
 mod properties;

@@ -33,7 +33,8 @@ impl Trouble {
             Trouble::Auth => Class::Auth,
             Trouble::Money => Class::Budget,
             Trouble::Turns => Class::MaxTurns,
-            Trouble::Provider | Trouble::Other => Class::Failed,
+            Trouble::Provider => Class::Unavailable,
+            Trouble::Other => Class::Failed,
         }
     }
 }

@@ -4,7 +4,7 @@ use super::super::Error;
 use super::super::order::Order;
 use super::super::packet::{AtWork, Next as Coming, Told, is_iteration, order_of_step};
 use super::super::settle::{Settle, Verdict};
-use super::{Next, Supervisor};
+use super::{Next, Supervisor, Tries};
 use crate::fault;
 use crate::git::Oid;
 use crate::store::Record;
@@ -73,7 +73,7 @@ impl Supervisor<'_> {
                 end(LaneState::Stopped, format!("asked to wrap up; {words}"))
             }
             Ok((Coming::Run { .. }, words, _)) => {
-                self.former.clear();
+                self.tries = Tries::default();
                 verdict.detail = Some(words);
                 Next::Step
             }
@@ -129,7 +129,7 @@ fn counts(order: &Order, class: RunClass) -> bool {
     }
     match class {
         RunClass::Stopped | RunClass::Timeout | RunClass::Budget => false,
-        RunClass::RateLimited => !order.may_try_again,
+        RunClass::RateLimited | RunClass::Unavailable => !order.may_try_again,
         RunClass::Done
         | RunClass::Failed
         | RunClass::TokenLimit

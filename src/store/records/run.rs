@@ -18,6 +18,8 @@ pub(crate) enum RunClass {
     Failed,
     /// The service would not serve it for now.
     RateLimited,
+    /// The service could not be reached, broke off, or had an error of its own.
+    Unavailable,
     /// What it had to read was too long, or its tokens are used up.
     TokenLimit,
     /// The service does not know it.
@@ -50,6 +52,7 @@ impl fmt::Display for RunClass {
             RunClass::Done => "done",
             RunClass::Failed => "failed",
             RunClass::RateLimited => "rate-limited",
+            RunClass::Unavailable => "unavailable",
             RunClass::TokenLimit => "token-limit",
             RunClass::Auth => "auth",
             RunClass::MaxTurns => "max-turns",
@@ -289,6 +292,9 @@ pub(crate) struct RunRecord {
     /// What it may take.
     #[serde(default)]
     pub(crate) limits: RunLimits,
+    /// What of its budget the tries before it had used up, in 1e-9 USD.
+    #[serde(default, skip_serializing_if = "is_nought")]
+    pub(crate) spent_before: u64,
     /// The task of a batch that it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<ForTask>,
@@ -297,16 +303,26 @@ pub(crate) struct RunRecord {
     pub(crate) stint: Option<Stint>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-fn is_nought(n: &u32) -> bool {
-    *n == 0
+fn is_nought<N: Default + PartialEq>(n: &N) -> bool {
+    *n == N::default()
 }
 
 impl RunRecord {
+    /// What it may cost still when it starts, in 1e-9 USD.
+    pub(crate) fn budget_left(&self) -> Option<u64> {
+        self.limits.budget.map(|budget| budget.saturating_sub(self.spent_before))
+    }
+
     /// The conversation that it belongs to, by the run that began it. Further tries, and what goes on because a context was
     /// full, belong to the one that they are for: whoever sent something there means them too.
     pub(crate) fn talk(&self) -> u32 {
         self.talk.unwrap_or(self.attempt)
+    }
+
+    /// What it has cost and what it might, where that was all, in 1e-9 USD.
+    pub(crate) fn overspent(&self) -> Option<(u64, u64)> {
+        let (cost, budget) = (self.account.cost?.nanos, self.budget_left()?);
+        (cost >= budget).then_some((cost, budget))
     }
 
     /// Whether it only judges what others do there: nobody has anything to tell it.

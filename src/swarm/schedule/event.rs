@@ -129,6 +129,7 @@ impl End {
             End::Failed(class) => match class {
                 RunClass::Failed
                 | RunClass::RateLimited
+                | RunClass::Unavailable
                 | RunClass::MaxTurns
                 | RunClass::ContextFull
                 | RunClass::Crashed

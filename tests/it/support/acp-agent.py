@@ -128,6 +128,9 @@ def turn(session, request, text):
         elif word == "error":
             code, _, text = rest.partition(" ")
             return send(id=request, error={"code": int(code), "message": text})
+        elif word == "cost":
+            update(session, sessionUpdate="usage_update", used=500, size=1000,
+                   cost={"amount": float(rest), "currency": "USD"})
         elif word == "mute":
             while read().get("method") != "session/cancel":
                 pass

@@ -107,6 +107,54 @@ fn an_agent_that_gives_only_tokens_is_priced_and_one_that_says_its_cost_is_not()
     assert_eq!(pi.cost, Some(Cost { nanos: 12_330_000, estimated: false }));
 }
 
+/// What a run of claude that says these lines has cost, and whether that is an estimate, after each of them.
+fn costs(said: &[String]) -> Vec<Option<(u64, bool)>> {
+    let table = prices(&[("big", "input=10, output=0"), ("small", "input=1, output=1")]);
+    let mut reader =
+        Reader::new(Dialect::Claude, &SessionTotals::default()).expecting(table, Some("big".to_owned()));
+    let after = |line: &String| {
+        reader.feed(format!("{line}\n").as_bytes(), &mut Vec::new());
+        reader.progress().cost.map(|cost| (cost.nanos, cost.estimated))
+    };
+    said.iter().map(after).collect()
+}
+
+#[test]
+fn each_message_is_priced_once_and_by_the_model_that_said_it() {
+    let line = |id: &str, model: &str, input: u64, output: u64| {
+        format!(
+            r#"{{"type":"assistant","message":{{"id":"{id}","model":"{model}","content":[],"usage":{{"input_tokens":{input},"output_tokens":{output}}}}}}}"#
+        )
+    };
+    let result =
+        r#"{"type":"result","subtype":"success","is_error":false,"session_id":"s","total_cost_usd":0.5}"#;
+    let said = [
+        line("a", "big", 1000, 1),
+        // The same message again, and then more of it.
+        line("a", "big", 1000, 1),
+        line("a", "small", 1000, 501),
+        line("b", "small", 1000, 0),
+        line("c", "unknown", 1000, 0),
+        result.to_owned(),
+        // Another turn in the same process: what it takes comes on top of what was said.
+        line("d", "big", 1000, 0),
+    ];
+    let exact = Some((500_000_000, false));
+    let about = |nanos| Some((nanos, true));
+    assert_eq!(
+        costs(&said),
+        [
+            about(10_000_000),
+            about(10_000_000),
+            about(10_500_000),
+            about(11_500_000),
+            about(11_500_000),
+            exact,
+            about(510_000_000)
+        ]
+    );
+}
+
 #[test]
 fn a_cost_of_nothing_for_something_is_no_cost() {
     let text = String::from_utf8(stream("opencode", "ok")).unwrap();

@@ -156,7 +156,7 @@ fn opencode_that_asks_without_end_is_noticed() {
     reader.feed(&cut, &mut events);
     assert_eq!(reader.runaway().unwrap(), "the model's answer broke off 4 times in a row");
     let summary = reader.finish(signal(15), &mut events);
-    assert_eq!((summary.class, summary.trouble), (Class::Failed, Some(Trouble::Provider)));
+    assert_eq!((summary.class, summary.trouble), (Class::Unavailable, Some(Trouble::Provider)));
     // One real step, and it is none.
     let mut reader = Reader::new(Dialect::OpenCode, &SessionTotals::default());
     reader.feed(&[cut.clone(), stream("opencode", "ok"), cut].concat(), &mut events);
