@@ -16,7 +16,6 @@
 mod agent;
 mod cli;
 mod config;
-#[cfg_attr(not(test), expect(dead_code, reason = "the set-up of lanes is about to use it"))]
 mod copy;
 mod event;
 mod explain;

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::attempts::attempts;
 use super::remove::remove_held;
+use super::set_up::{SetUp, reserved_ports};
 use super::{
-    Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place, ports,
+    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, operate, place,
+    require_approved,
 };
 use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{InBatch, LaneRecord, Step, Tree};
-use crate::store::{Guard, LockName, make_private, write_atomically};
+use crate::store::{Guard, LockName, make_private, remove_tree, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
 const TRIES: u32 = 1000;
@@ -41,6 +43,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) group: Option<String>,
     /// Its place in a batch.
     pub(crate) batch: Option<InBatch>,
+    /// What it is given besides the files of its commit.
+    pub(crate) given: Given,
 }
 
 impl NewLane<'_> {
@@ -154,6 +158,7 @@ fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
 
 /// Makes the lane. When another process takes a name that was not asked for by name, the next one is used.
 pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
+    require_approved(project, plan.asked.given)?;
     project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_plan(project, plan)?;
@@ -212,6 +217,7 @@ pub(crate) fn create_attempts<'a>(
     agents: &[Option<String>],
     mut plans: Vec<Plan<'a>>,
 ) -> Result<Vec<Created>, Error> {
+    require_approved(project, asked.given)?;
     for plan in &plans {
         project.ask_to_spawn(plan.name.as_str(), &asked.base.branch)?;
     }
@@ -239,6 +245,7 @@ pub(crate) fn make_anew(
     old: &LaneRecord,
     asked: NewLane<'_>,
 ) -> Result<(Removed, LaneRecord), Error> {
+    require_approved(op.project, asked.given)?;
     let removed = remove_held(op, old, Why::Discard, true)?;
     let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
     let lane = Steps { op, plan: &plan }.make()?;
@@ -316,7 +323,8 @@ impl Steps<'_, '_> {
             // The name's lock is held, so nobody else is in it.
             let _lock = project.store.locks().take(&LockName::Worktrees);
             drop(std::fs::remove_dir_all(project.store.layout().lane(self.plan.name.as_str())));
-            drop(std::fs::remove_dir_all(path));
+            // Copies and commands may have left folders that are closed to writing.
+            drop(remove_tree(path));
             drop(project.repo.forget_worktree(path));
         }
         made
@@ -333,8 +341,9 @@ impl Steps<'_, '_> {
         project.repo.fill_worktree(&plan.path)?;
         crate::interrupt::check()?;
         let prompt = plan.asked.prompt.unwrap_or_default();
-        write_atomically(&project.store.layout().task(plan.name.as_str()), prompt.as_bytes())?;
-        Ok(())
+        let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
+        write_atomically(&project.store.layout().task(name), prompt.as_bytes())?;
+        SetUp { project, name, branch: &plan.branch, base, dir: &plan.path }.run(plan.asked.given)
     }
 
     /// Why no branch could be made: one `proq/x/y` makes `proq/x` impossible, which git says at length.
@@ -393,10 +402,12 @@ impl Steps<'_, '_> {
             auto_merge: asked.auto_merge,
             group: asked.group.clone(),
             batch: asked.batch.clone(),
-            port: ports::choose(project, name),
+            port: reserved_ports(project, name),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;
+        // What it said stands in the record now.
+        drop(std::fs::remove_file(project.store.layout().set_up(name)));
         Ok(lane)
     }
 }
