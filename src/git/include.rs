@@ -147,6 +147,11 @@ impl<'a> Giver<'a> {
         NEVER.iter().any(|name| path.ends_with_name(name)) || self.off_limits.contains(path)
     }
 
+    /// Whether the worktree has a path committed, or about to be.
+    pub(crate) fn is_tracked(&self, path: &RepoPath) -> bool {
+        self.to_index.entry_by_path(BStr::new(path.as_bytes())).is_some()
+    }
+
     /// What patterns name. `as_links` looks for what is to be linked: a link is no folder to git, so where the main checkout's rules
     /// ignore a folder that is enough.
     pub(crate) fn find(&self, patterns: &Patterns, as_links: bool) -> Found {
@@ -205,6 +210,9 @@ impl Looking<'_> {
     }
 
     fn take(&mut self, one: Included) {
+        if self.giver.is_tracked(&one.path) {
+            return;
+        }
         let there = one.path.under(self.giver.to);
         let is_ignored = match self.as_links {
             false => self.there.names(&there, one.is_folder),

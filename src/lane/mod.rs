@@ -94,7 +94,7 @@ pub(crate) use report::{Own, Said, check as check_report, keep_report, own_lane}
 pub(crate) use resolve_tree::{PutAway, close_resolve, open_resolve};
 pub(crate) use rest::{RESTS, has_work, is_idle, is_on_screen, rests, told_state};
 pub use set_up::SetUpError;
-pub(crate) use set_up::{Given, env_file, require_approved, run_later};
+pub(crate) use set_up::{Given, Sync, env_file, plan_sync, require_approved, run_later, sync};
 pub(crate) use snap_restore::{Brought, restore_snap};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};
 pub(crate) use spent::spent;

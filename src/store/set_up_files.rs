@@ -53,7 +53,6 @@ impl Layout {
     }
 
     /// The files that a lane was given a copy of.
-    #[cfg_attr(not(test), expect(dead_code, reason = "giving a lane its files once more is about to use it"))]
     pub(crate) fn copies_of(&self, name: &str) -> Vec<(RepoPath, Stamp)> {
         let text = std::fs::read(self.copies(name)).unwrap_or_default();
         text.split(|b| *b == 0).filter_map(read_copy).collect()

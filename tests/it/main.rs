@@ -136,6 +136,7 @@ mod swarm_left;
 mod swarm_limits;
 mod swarm_modes;
 mod swarm_warm;
+mod sync;
 mod talk;
 mod task;
 mod task_checks;

@@ -20,7 +20,7 @@ pub(super) struct Wanted {
     /// What is copied.
     pub(super) copies: Patterns,
     /// What is linked.
-    links: Patterns,
+    pub(super) links: Patterns,
 }
 
 impl Wanted {
@@ -144,7 +144,7 @@ pub(super) fn without(all: Vec<Included>, linked: &[RepoPath]) -> Vec<Included> 
 }
 
 /// Names what git would show as new in the lane, so that somebody would commit it.
-fn warn_of_new(project: &Project, what: &str, paths: &[RepoPath]) {
+pub(super) fn warn_of_new(project: &Project, what: &str, paths: &[RepoPath]) {
     if !paths.is_empty() {
         project.listener.warn(format!(
             "not {what}, since git does not ignore it in the lane and it would be committed there: {}",

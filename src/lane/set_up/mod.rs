@@ -5,6 +5,7 @@ mod copy;
 mod env;
 mod error;
 mod files;
+mod sync;
 
 use std::path::Path;
 
@@ -12,6 +13,7 @@ pub(super) use commands::end_left;
 pub(crate) use commands::{require_approved, run_later};
 pub(crate) use env::env_file;
 pub use error::SetUpError;
+pub(crate) use sync::{Sync, plan as plan_sync, sync};
 
 use self::commands::Commands;
 use self::env::Whose;
