@@ -209,11 +209,11 @@ fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
 /// What got a lane ready, or failed to.
 fn print_set_up(session: &Session, project: &Project, asked: &str) -> Done {
     let found = find(project, asked);
-    let (lane, path) = match &found {
-        Ok((lane, dir)) => (lane.name.as_str(), dir.join(Layout::SET_UP_LOG)),
-        Err(_) if Name::parse(asked).is_ok() => (asked, project.store.layout().failed_set_up_log(asked)),
-        Err(_) => (asked, PathBuf::new()),
-    };
+    let own = found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
+    // Of a name, since that is part of a path.
+    let failed = Name::parse(asked).is_ok().then(|| project.store.layout().failed_set_up_log(asked));
+    let lane = found.as_ref().map_or(asked, |(lane, _)| lane.name.as_str());
+    let path = own.or(failed).unwrap_or_default();
     if !path.is_file() {
         let lane = found?.0.name;
         return Err(Mistake::NoSetUp { lane }.into());

@@ -125,22 +125,23 @@ fn lanes_and_other_worktrees_are_in_no_copy() {
 
 #[test]
 fn nothing_outside_of_the_lane_is_written() {
-    let sandbox = including("cache/\nout/\n");
-    sandbox.write("cache/x", "secret");
-    sandbox.write("cache/sub/x", "secret");
-    sandbox.commit_all("as a folder");
+    let sandbox = including("cache/\n");
     let outside = sandbox.root().join("outside");
     std::fs::create_dir(&outside).unwrap();
-    // Where the lane starts, the folder is a link that leads out of it.
+    // Where the lane starts, links lead out of it from where files would go.
     sandbox.git(&["switch", "-qc", "trap"]);
-    sandbox.sh("ln -s $ROOT/outside cache2; rm -rf cache; ln -s $ROOT/outside cache; git add -Af; git commit -qm trap");
+    sandbox.sh("mkdir cache; ln -s $ROOT/outside cache/sub; ln -s $ROOT/outside/file cache/file");
+    sandbox.sh("git add -Af; git commit -qm trap; git switch -q main");
     sandbox.sh(
-        "git switch -q main; rm -rf cache; mkdir -p cache/sub; echo secret > cache/x; echo s > cache/sub/x",
+        "mkdir -p cache/sub; echo secret > cache/file; echo secret > cache/sub/x; echo fine > cache/fine",
     );
     let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "trap"]);
     assert_eq!(out.code, 0, "{}", out.shown());
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0, "{}", out.stderr);
-    assert!(sandbox.lane("x").join("cache").is_symlink());
+    let told = "not copied: cache/sub: something else stands there in the lane\n";
+    assert!(out.stderr.contains(told), "{}", out.stderr);
+    let cache = sandbox.lane("x").join("cache");
+    assert!(cache.join("sub").is_symlink() && cache.join("file").is_symlink() && cache.join("fine").exists());
     // A list that is a link is not followed either.
     sandbox.sh("git rm -q --cached .worktreeinclude; rm .worktreeinclude; ln -s $ROOT/list .worktreeinclude");
     std::fs::write(sandbox.root().join("list"), "*\n").unwrap();

@@ -63,7 +63,12 @@ pub(crate) fn run_later(project: &Project, lane: &LaneRecord, stop: &dyn Fn() ->
         port: lane.port,
         dir: Some(&lane.path),
     };
-    Commands { project, whose: &whose, dir: &lane.path }.run(stop)
+    let commands = Commands { project, whose: &whose, dir: &lane.path };
+    let done = commands.run(stop);
+    if done.is_err() {
+        commands.save_log();
+    }
+    done
 }
 
 /// Ends what a dead process had begun in a lane that it was making.
@@ -177,12 +182,8 @@ impl Commands<'_> {
             return Ok(());
         }
         let (name, command) = (self.whose.name.to_owned(), crate::harmless::line(line));
-        let layout = self.project.store.layout();
-        // Where it will be once the lane is taken back; a lane that stays keeps it.
-        let log = match layout.lane_record(&name).exists() {
-            true => layout.set_up_log(&name),
-            false => layout.failed_set_up_log(&name),
-        };
+        // Where it goes next: the lane is taken back, or thrown away.
+        let log = self.project.store.layout().failed_set_up_log(&name);
         Err(SetUpError::Failed { name, command, ended, log }.into())
     }
 

@@ -54,6 +54,8 @@ impl SetUp<'_> {
     /// # Errors
     /// [`SetUpError::Failed`] when a command fails; whatever keeps files from being copied. The lane is half ready then.
     pub(super) fn run(&self, given: Given) -> Result<(), Error> {
+        // What is left of an earlier lane of this name says nothing of this one.
+        drop(std::fs::remove_file(self.project.store.layout().failed_set_up_log(self.name)));
         let port = self.reserve_ports()?;
         if given == Given::Nothing {
             return Ok(());
