@@ -208,6 +208,7 @@ impl Proq {
                 auto_merge: asked.auto_merge,
                 group: None,
                 batch: None,
+                given: lane::Given::Whole,
             },
         )?;
         let created = lane::create(project, &plan)?;

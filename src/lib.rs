@@ -16,6 +16,7 @@
 mod agent;
 mod cli;
 mod config;
+mod copy;
 mod event;
 mod explain;
 mod facade;

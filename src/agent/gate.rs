@@ -91,6 +91,11 @@ pub(super) fn begin<P>(
         .env("PROQ_LANES", &lane.name)
         .env("PROQ_BASE", &lane.base)
         .output(out, second);
+    // It is there since the run began.
+    let names = project.store.layout().lane_env(&lane.name);
+    if names.exists() {
+        start = start.env("PROQ_ENV_FILE", names);
+    }
     for (name, value) in lane.port.into_iter().flat_map(Ports::variables) {
         start = start.env(name, value);
     }

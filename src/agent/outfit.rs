@@ -104,15 +104,16 @@ pub(super) fn prepare(
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
     env.push(("PROQ_TASK_FILE".to_owned(), task_file(project, lane, attempt, errand).into()));
-    env.extend(of_task(job).into_iter().chain(ports(lane)));
+    env.extend(of_task(job).into_iter().chain(ports(project, lane)));
     env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up(&lane.name, attempt).into()));
     Ok(Outfit { words: job.words(&values), env, session })
 }
 
-/// Where servers of the lane are to listen.
-fn ports(lane: &AnyLane) -> Vec<(String, OsString)> {
+/// Where servers of the lane are to listen, and the file that says so, too.
+fn ports(project: &Project, lane: &AnyLane) -> Vec<(String, OsString)> {
+    let file = lane::env_file(project, lane).map(|file| ("PROQ_ENV_FILE".to_owned(), file.into()));
     let variables = lane.port.into_iter().flat_map(Ports::variables);
-    variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
+    file.into_iter().chain(variables.map(|(name, value)| (name.to_owned(), value.into()))).collect()
 }
 
 /// The file that says what a run is for.

@@ -9,13 +9,13 @@ use super::plan_source::{Form, PlanSource};
 use super::{Done, Failure, Mistake, Session, identity, ui};
 use crate::event::{Approvals, Command, no_hooks};
 use crate::explain::Exit;
-use crate::lane::{Error, Project, operate};
+use crate::lane::{Error, Given, Project, operate};
 use crate::store::records::{ApprovalsRecord, Approved};
 use crate::swarm;
 
 /// Allow commands that come with the repository to run
 ///
-/// The verify.commands, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
+/// The verify.commands, the lane.setup commands, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
 /// again: what counts is the command line itself and what it is for, not what the scripts say that it starts. Each has an ID,
 /// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there; while a
 /// lane is previewed that is the lane's. Commands of your own settings and of --verify need no approval.
@@ -168,6 +168,15 @@ pub(super) fn before_landing(
     self::commands(session, project, &commands)
 }
 
+/// Asks for what gets a new lane ready, where that is to run and somebody can be asked. Where not, making the lane refuses.
+pub(super) fn before_set_up(session: &Session, project: &Project, given: Given) -> Result<(), Failure> {
+    if given != Given::Whole || project.settings.set_up.commands.is_empty() {
+        return Ok(());
+    }
+    let approvals = Approvals::read(&project.repo, &project.store)?;
+    self::commands(session, project, &approvals.of_set_up(&project.layers, &project.settings))
+}
+
 fn unapproved(commands: &[Command]) -> Vec<Command> {
     commands.iter().filter(|c| !c.approved).cloned().collect()
 }
@@ -257,7 +266,7 @@ fn ask(session: &Session) -> Result<(), Failure> {
     if nobody_to_ask(session) {
         return Err(Mistake::Unapproved.into());
     }
-    super::undo::eprint_question("let them run whenever lanes land? [y/N] ");
+    super::undo::eprint_question("let them run from now on? [y/N] ");
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     if matches!(answer.trim(), "y" | "Y" | "yes") {

@@ -96,6 +96,7 @@ pub(crate) enum Command {
     Oversee(super::oversee::Oversee),
     Mcp(super::mcp::Mcp),
     Task(super::task::Task),
+    Sync(super::sync::SyncArgs),
     Setup(super::setup::Setup),
     Completions(super::complete::Completions),
     Man(super::man::Man),

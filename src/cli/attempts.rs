@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::spawn::{Asked, Spawn};
 use super::wishes::warn_of;
-use super::{Done, Failure, Mistake, Session, report, resolve, terms, wait};
+use super::{Done, Failure, Mistake, Session, approve, report, resolve, terms, wait};
 use crate::agent::{self, Job, Until};
 use crate::explain::Exit;
 use crate::lane::{self, Created, NewLane, Plan, Project};
@@ -90,6 +90,7 @@ impl Attempts {
             return Ok(Exit::Done);
         }
         let exe = resolve::this_program()?;
+        approve::before_set_up(session, project, wanted.given)?;
         let created = lane::create_attempts(project, wanted, &agents, plans)?;
         let mut started = Vec::new();
         for (Created { lane, lock }, job) in created.into_iter().zip(&jobs) {

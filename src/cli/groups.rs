@@ -22,6 +22,7 @@ pub(super) const GROUPS: &[(&str, &[&str])] = &[
             "approve",
             "config",
             "hooks",
+            "sync",
             "supervise",
             "mcp",
             "task",

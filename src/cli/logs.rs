@@ -15,7 +15,7 @@ use super::render::Render;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::agent::{self, Dialect, Event, Reader};
 use crate::explain::Exit;
-use crate::lane::{self, Project};
+use crate::lane::{self, Name, Project};
 use crate::store::records::{AnyLane, CheckRecord, LaneRecord, LaneState, RunRecord, SessionTotals};
 use crate::store::{Layout, Record, path_form};
 
@@ -49,6 +49,9 @@ pub(crate) struct Logs {
     /// Print what the landing wrote that followed the run (see spawn --auto-merge)
     #[arg(long, conflicts_with_all = ["follow", "check"])]
     pub(crate) merge: bool,
+    /// Print what the lane.setup commands wrote; also of a lane that was not made because one of them failed
+    #[arg(long, conflicts_with_all = ["follow", "raw", "errors", "check", "merge", "run"])]
+    pub(crate) setup: bool,
     /// Print the N-th run instead of the last
     #[arg(long, value_name = "N")]
     pub(crate) run: Option<u32>,
@@ -72,8 +75,19 @@ struct Answer<'a> {
     events: Vec<Event>,
 }
 
+#[derive(Serialize)]
+struct SetUp<'a> {
+    lane: &'a str,
+    #[serde(serialize_with = "path_form::serialize")]
+    path: &'a Path,
+    text: String,
+}
+
 pub(super) fn run(session: &Session, args: &Logs) -> Done {
     let project = session.project()?;
+    if args.setup {
+        return print_set_up(session, &project, &args.lane);
+    }
     let (lane, dir) = find(&project, &args.lane)?;
     if args.check {
         return print_check(session, &lane, &dir);
@@ -186,6 +200,27 @@ fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
     if session.ui.json {
         let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
         session.ui.object(CheckAnswer { check: &check, path: &path, text });
+    } else {
+        print_parts(session, &path, &mut View::AsItIs)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// What got a lane ready, or failed to.
+fn print_set_up(session: &Session, project: &Project, asked: &str) -> Done {
+    let found = find(project, asked);
+    let own = found.as_ref().ok().map(|(_, dir)| dir.join(Layout::SET_UP_LOG)).filter(|path| path.is_file());
+    // Of a name, since that is part of a path.
+    let failed = Name::parse(asked).is_ok().then(|| project.store.layout().failed_set_up_log(asked));
+    let lane = found.as_ref().map_or(asked, |(lane, _)| lane.name.as_str());
+    let path = own.or(failed).unwrap_or_default();
+    if !path.is_file() {
+        let lane = found?.0.name;
+        return Err(Mistake::NoSetUp { lane }.into());
+    }
+    if session.ui.json {
+        let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
+        session.ui.object(SetUp { lane, path: &path, text });
     } else {
         print_parts(session, &path, &mut View::AsItIs)?;
     }

@@ -88,6 +88,12 @@ pub enum Mistake {
         /// The lane.
         lane: String,
     },
+    /// No command has got a lane ready.
+    #[error("no lane.setup command was run in lane '{lane}'")]
+    NoSetUp {
+        /// The lane.
+        lane: String,
+    },
     /// No check of a lane has failed.
     #[error("lane '{lane}' has failed no check")]
     NoCheck {
@@ -190,6 +196,7 @@ impl Explain for Mistake {
             Mistake::NoLanding { lane } => {
                 vec![format!("land it: git proq merge {lane}").into()]
             }
+            Mistake::NoSetUp { .. } => vec!["see what is set: git proq config list".into()],
             Mistake::NoCheck { lane } => {
                 vec![format!("see what is known of it: git proq show {lane}").into()]
             }

@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
 use super::wishes::{Wishes, warn_of};
-use super::{Done, Failure, Session, discard};
+use super::{Done, Failure, Session, approve, discard};
 use crate::agent::{self, Asked, Job};
 use crate::explain::Exit;
-use crate::lane::{self, Base, NewLane, Project, Removed, Why, operate};
+use crate::lane::{self, Base, Given, NewLane, Project, Removed, Why, operate};
 use crate::preview;
 use crate::store::path_form;
 use crate::store::records::{AnyLane, LaneRecord, Purpose};
@@ -41,6 +41,9 @@ pub(crate) struct Redispatch {
     /// Start it in a window of tmux, on its own screen; `git proq attach` goes there
     #[arg(long, conflicts_with_all = ["max_turns", "stall", "budget"])]
     pub(crate) tmux: bool,
+    /// Run none of the lane.setup commands in the new one
+    #[arg(long)]
+    pub(crate) no_setup: bool,
     /// Say what would be done, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -101,6 +104,8 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         return Ok(Exit::Done);
     }
     let packet = agent::packet_again(&project, &lane.clone().any())?;
+    let given = if args.no_setup { Given::NoCommands } else { Given::Whole };
+    approve::before_set_up(session, &project, given)?;
     project.ask_to_remove(&lane.name)?;
     project.ask_to_spawn(&lane.name, &plan.base.branch)?;
     let (lane, lock) = project.hold_idle(&lane.name)?;
@@ -116,6 +121,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         auto_merge: lane.auto_merge,
         group: lane.group.clone(),
         batch: lane.batch.clone(),
+        given,
     };
     let (removed, made) = operate(&project, "redispatch", |op| {
         if let Some(back) = preview::leave_for(op, &lane.name)? {

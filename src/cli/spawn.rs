@@ -12,11 +12,11 @@ use serde::Serialize;
 use super::attempts::{self, Agents, Attempts};
 use super::complete::{agent_names, branch_names};
 use super::wishes::{Wishes, warn_of};
-use super::{Done, Failure, Mistake, Session, follow, looking, resolve, task_folder, terms};
+use super::{Done, Failure, Mistake, Session, approve, follow, looking, resolve, task_folder, terms};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::git;
-use crate::lane::{self, NewLane, Plan, Project};
+use crate::lane::{self, Given, NewLane, Plan, Project};
 use crate::store::records::{LaneRecord, LaneState, Purpose};
 use crate::store::{Repositories, path_form};
 
@@ -133,6 +133,9 @@ pub(crate) struct Spawn {
     /// Make your uncommitted changes of tracked files the lane's first commit; they stay where they are too
     #[arg(long)]
     pub(crate) carry: bool,
+    /// Run none of the lane.setup commands in it
+    #[arg(long)]
+    pub(crate) no_setup: bool,
     /// Land it when the agent is done, as `git proq merge` would; what refuses that is tried again after the next landing
     #[arg(long, conflicts_with = "empty")]
     pub(crate) auto_merge: bool,
@@ -237,6 +240,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         auto_merge: args.auto_merge,
         group: None,
         batch: None,
+        given: args.given(),
     };
     if let Some(many) = many {
         return many.spawn(session, &project, &wanted);
@@ -248,6 +252,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
         return Ok(Exit::Done);
     }
+    approve::before_set_up(session, &project, args.given())?;
     let mut created = lane::create(&project, &plan)?;
     remember(&project);
     if let Some(job) = &asked.job {
@@ -275,6 +280,11 @@ impl Spawn {
     /// What it is for, if it is to have no branch of its own.
     fn purpose(&self) -> Option<Purpose> {
         if self.in_place { Some(Purpose::InPlace) } else { self.mode.purpose() }
+    }
+
+    /// What its lane is given.
+    pub(super) fn given(&self) -> Given {
+        if self.no_setup { Given::NoCommands } else { Given::Whole }
     }
 
     /// The same with the prompt as text, so that it is read once.

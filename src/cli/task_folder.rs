@@ -2,7 +2,7 @@
 
 use super::spawn::{self, Spawn};
 use super::wishes::warn_of;
-use super::{Done, Failure, Mistake, Session, follow, resolve, terms};
+use super::{Done, Failure, Mistake, Session, approve, follow, resolve, terms};
 use crate::agent::{self, Job, Packet};
 use crate::explain::Exit;
 use crate::lane::{self, Name, NewLane, Plan, Project};
@@ -39,6 +39,7 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
         auto_merge: args.auto_merge,
         group: None,
         batch: None,
+        given: args.given(),
     };
     let plan = plan_of(&project, wanted, &asked.single)?;
     terms::warn_of_neighbours(session, &project, &plan);
@@ -50,6 +51,7 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
         }
         return Ok(Exit::Done);
     }
+    approve::before_set_up(session, &project, args.given())?;
     let exe = resolve::this_program()?;
     let mut created = lane::create(&project, &plan)?;
     spawn::remember(&project);

@@ -37,6 +37,12 @@ pub(crate) enum Form {
     Areas,
     /// The first and the last of some ports; empty for none.
     Ports,
+    /// Patterns of files as in `.gitignore`, one on each line.
+    Patterns,
+    /// A file of the worktree; empty for none.
+    NewFile,
+    /// A name of letters, digits and a few signs; empty for none.
+    Name,
 }
 
 impl Form {
@@ -59,6 +65,9 @@ impl Form {
             Form::Inside => "a folder of the repository, as in docs/tasks".to_owned(),
             Form::Areas => "a list of NAME=FOLDER, each a folder of the repository".to_owned(),
             Form::Ports => "two ports, as in 20000-31999".to_owned(),
+            Form::Patterns => "a list of patterns as in .gitignore".to_owned(),
+            Form::NewFile => "a file of the lane, as in .env.proq".to_owned(),
+            Form::Name => "a name of letters, digits, '.', '_' and '-'".to_owned(),
         }
     }
 
@@ -80,6 +89,9 @@ impl Form {
             Form::Inside => is_inside(value),
             Form::Areas => value.lines().all(|line| area(line).is_some()),
             Form::Ports => value.is_empty() || ports(value).is_some(),
+            Form::Patterns => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
+            Form::NewFile => value.is_empty() || is_new_file(value),
+            Form::Name => value.is_empty() || is_name(value),
         }
     }
 }
@@ -132,14 +144,25 @@ fn is_inside(value: &str) -> bool {
         && value.split('/').all(|part| part != "..")
 }
 
+/// Whether a value is a file that may be made in a worktree.
+fn is_new_file(value: &str) -> bool {
+    let is_git = |part: &str| part.eq_ignore_ascii_case(".git");
+    is_inside(value)
+        && !value.ends_with('/')
+        && value.split('/').all(|part| !part.is_empty() && part != "." && !is_git(part))
+}
+
+/// Whether a value is short and plain enough to be part of a file's name.
+fn is_name(value: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    value.len() <= 64 && value.starts_with(|c: char| c.is_ascii_alphanumeric()) && value.chars().all(fits)
+}
+
 /// An area and its folder.
 pub(crate) fn area(line: &str) -> Option<(&str, &str)> {
     let (name, folder) = line.split_once('=')?;
     let (name, folder) = (name.trim(), folder.trim());
-    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
-    let is_name =
-        name.len() <= 64 && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(fits);
-    (is_name && is_inside(folder)).then_some((name, folder))
+    (is_name(name) && is_inside(folder)).then_some((name, folder))
 }
 
 /// Whether a value is an address with a host.

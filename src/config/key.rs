@@ -1,8 +1,12 @@
 //! Owns the table of settings: name, form, default, and whether a repository may set it.
 
+mod lane;
 mod lookup;
+mod swarm;
 
 use super::Form;
+use lane::LANE;
+use swarm::SWARM;
 
 /// One setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +24,28 @@ pub(crate) struct Key {
 }
 
 /// Every setting, by name.
-pub(crate) const KEYS: &[Key] = &[
+pub(crate) const KEYS: &[Key] = &joined();
+
+const PARTS: [&[Key]; 5] = [UP_TO_HOOK, LANE, LOCK_TO_OP, SWARM, FROM_TRASH_ON];
+const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len() + PARTS[4].len();
+
+/// One table of all parts.
+const fn joined() -> [Key; COUNT] {
+    let mut all = [LANE[0]; COUNT];
+    let (mut part, mut at) = (0, 0);
+    while part < PARTS.len() {
+        let mut n = 0;
+        while n < PARTS[part].len() {
+            all[at] = PARTS[part][n];
+            (n, at) = (n + 1, at + 1);
+        }
+        part += 1;
+    }
+    all
+}
+
+/// Those before lanes.
+const UP_TO_HOOK: &[Key] = &[
     Key {
         name: "agent.abort_grace",
         form: Form::Count("seconds"),
@@ -210,20 +235,10 @@ pub(crate) const KEYS: &[Key] = &[
         by_repository: false,
         about: "how long one hook may take",
     },
-    Key {
-        name: "lane.ports",
-        form: Form::Ports,
-        default: "20000-31999",
-        by_repository: false,
-        about: "from where each lane gets ten ports for servers of its own; empty for none",
-    },
-    Key {
-        name: "lane.prefix",
-        form: Form::Prefix,
-        default: "proq",
-        by_repository: true,
-        about: "lanes' branches are named PREFIX/NAME",
-    },
+];
+
+/// Those between lanes and plans.
+const LOCK_TO_OP: &[Key] = &[
     Key {
         name: "lock.timeout",
         form: Form::Count("seconds"),
@@ -322,132 +337,10 @@ pub(crate) const KEYS: &[Key] = &[
         by_repository: false,
         about: "how long operations, and snapshots that came back, are kept",
     },
-    Key {
-        name: "swarm.agent",
-        form: Form::Word,
-        default: "",
-        by_repository: false,
-        about: "who does tasks of a plan that name no agent",
-    },
-    Key {
-        name: "swarm.areas",
-        form: Form::Areas,
-        default: "",
-        by_repository: true,
-        about: "areas of tasks that lie elsewhere than in swarm.tasks",
-    },
-    Key {
-        name: "swarm.auto_merge",
-        form: Form::OneOf(&["false", "true"]),
-        default: "false",
-        by_repository: false,
-        about: "land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first",
-    },
-    Key {
-        name: "swarm.budget",
-        form: Form::Dollars,
-        default: "0",
-        by_repository: false,
-        about: "pause a batch that has cost this; 0 for no limit",
-    },
-    Key {
-        name: "swarm.max_attempts",
-        form: Form::Count("runs"),
-        default: "3",
-        by_repository: true,
-        about: "with how many failures, over all batches, a task is set aside until somebody asks for it",
-    },
-    Key {
-        name: "swarm.max_idle",
-        form: Form::Count("iterations"),
-        default: "3",
-        by_repository: false,
-        about: "after how many iterations in a row without a new box or commit the work at a task folder is given up",
-    },
-    Key {
-        name: "swarm.max_iterations",
-        form: Form::Count("iterations"),
-        default: "50",
-        by_repository: false,
-        about: "how many iterations the work at a task folder may take",
-    },
-    Key {
-        name: "swarm.max_parallel",
-        form: Form::Count("lanes"),
-        default: "3",
-        by_repository: true,
-        about: "how many lanes of a batch are at work at the same time",
-    },
-    Key {
-        name: "swarm.mode",
-        form: Form::OneOf(&["continuous", "waves", "phases", "one-lane"]),
-        default: "continuous",
-        by_repository: true,
-        about: "what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane",
-    },
-    Key {
-        name: "swarm.on_merge_failure",
-        form: Form::OneOf(&["pause", "abort"]),
-        default: "pause",
-        by_repository: true,
-        about: "what becomes of a batch when a task cannot land",
-    },
-    Key {
-        name: "swarm.on_task_failure",
-        form: Form::OneOf(&["skip-dependents", "stop-wave", "stop-all"]),
-        default: "skip-dependents",
-        by_repository: true,
-        about: "what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped",
-    },
-    Key {
-        name: "swarm.pre_warm",
-        form: Form::Commands,
-        default: "",
-        by_repository: false,
-        about: "commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files",
-    },
-    Key {
-        name: "swarm.reviewer",
-        form: Form::Agent,
-        default: "",
-        by_repository: false,
-        about: "the agent that reviews the steps of task folders; without it, the one that does them",
-    },
-    Key {
-        name: "swarm.strategy",
-        form: Form::OneOf(&["affinity-first", "round-robin", "load-balanced"]),
-        default: "affinity-first",
-        by_repository: true,
-        about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work",
-    },
-    Key {
-        name: "swarm.strict",
-        form: Form::OneOf(&["false", "true"]),
-        default: "false",
-        by_repository: true,
-        about: "a batch of whose criteria not all are met counts as failed, and is not landed without --force",
-    },
-    Key {
-        name: "swarm.tasks",
-        form: Form::Inside,
-        default: "tasks",
-        by_repository: true,
-        about: "where task folders lie; each folder in it is an area",
-    },
-    Key {
-        name: "swarm.verify_agent",
-        form: Form::Agent,
-        default: "",
-        by_repository: false,
-        about: "the agent that looks in the end whether criteria are met that are no commands; without it nobody does",
-    },
-    Key {
-        name: "swarm.when_landed",
-        form: Form::OneOf(&["note", "archive", "nothing"]),
-        default: "note",
-        by_repository: true,
-        about: "what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing",
-    },
+];
+
+/// Those from the trash on.
+const FROM_TRASH_ON: &[Key] = &[
     Key {
         name: "trash.keep",
         form: Form::Count("days"),

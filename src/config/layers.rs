@@ -251,7 +251,7 @@ impl Layers {
 }
 
 fn is_list(key: &Key) -> bool {
-    matches!(key.form, Form::Commands | Form::Areas)
+    matches!(key.form, Form::Commands | Form::Areas | Form::Patterns)
 }
 
 /// The event whose commands `hook.EVENT` sets; `hook.timeout` and the like are settings of their own.

@@ -4,10 +4,12 @@ mod form;
 mod key;
 mod layers;
 mod notices;
+mod set_up;
 mod settings;
 
 pub(crate) use form::{Form, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notices::{Desktop, Notify, Room, masked};
+pub(crate) use set_up::SetUp;
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

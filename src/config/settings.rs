@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::form::{area, nano_dollars, ports, time};
-use super::{Key, Layers, Notify, Origin, Room};
+use super::{Key, Layers, Notify, Origin, Room, SetUp};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,6 +165,8 @@ pub(crate) struct Settings {
     pub(crate) ports: Option<(u16, u16)>,
     /// `lane.prefix`.
     pub(crate) prefix: String,
+    /// The other settings of new lanes.
+    pub(crate) set_up: SetUp,
     /// `lock.timeout`.
     pub(crate) lock_timeout: Duration,
     /// `merge.conflict_agent`; none when it is empty.
@@ -232,6 +234,7 @@ impl Settings {
             hook_timeout: Duration::from_secs(count("hook.timeout")),
             ports: ports(&text("lane.ports")),
             prefix: text("lane.prefix"),
+            set_up: SetUp::of(&text),
             lock_timeout: Duration::from_secs(count("lock.timeout")),
             conflict_agent: Some(text("merge.conflict_agent").trim().to_owned()).filter(|a| !a.is_empty()),
             conflict_retries: text("merge.conflict_retries").parse().unwrap_or_default(),
@@ -255,7 +258,7 @@ impl Settings {
 }
 
 /// Command lines that say something.
-fn lines(text: &str) -> Vec<String> {
+pub(super) fn lines(text: &str) -> Vec<String> {
     text.lines().map(str::trim).filter(|line| !line.is_empty()).map(ToOwned::to_owned).collect()
 }
 

@@ -16,6 +16,9 @@ const VERIFY: &str = "verify";
 /// What the command of `merge.conflict_agent` is for.
 const CONFLICT_AGENT: &str = "conflict-agent";
 
+/// What a command of `lane.setup` is for.
+const SET_UP: &str = "setup";
+
 /// A command line, and whether it may run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Command {
@@ -53,6 +56,13 @@ impl<'a> Approvals<'a> {
         lines.iter().map(|line| self.command(VERIFY.into(), line, from.clone())).collect()
     }
 
+    /// The commands of `lane.setup` as they are set now, in order.
+    pub(crate) fn of_set_up(&self, layers: &Layers, settings: &Settings) -> Vec<Command> {
+        let from = by_repository(layers, "lane.setup");
+        let lines = settings.set_up.commands.iter();
+        lines.map(|line| self.command(SET_UP.into(), line, from.clone())).collect()
+    }
+
     /// The agent of `merge.conflict_agent` as it is set now.
     pub(crate) fn of_agent(&self, layers: &Layers, agent: &str) -> Command {
         self.command(CONFLICT_AGENT.into(), agent, by_repository(layers, "merge.conflict_agent"))
@@ -62,7 +72,9 @@ impl<'a> Approvals<'a> {
     pub(crate) fn of_all(&self, layers: &Layers, settings: &Settings) -> Vec<Command> {
         let agent = settings.conflict_agent.as_ref().map(|agent| self.of_agent(layers, agent));
         let hooks = layers.hooks().flat_map(|event| self.of_hook(layers, event));
-        self.of_settings(layers, &settings.verify_commands).into_iter().chain(agent).chain(hooks).collect()
+        let set_up = self.of_set_up(layers, settings);
+        let checks = self.of_settings(layers, &settings.verify_commands);
+        checks.into_iter().chain(agent).chain(hooks).chain(set_up).collect()
     }
 
     /// The commands that are set to run at an event, in order.

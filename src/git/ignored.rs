@@ -44,16 +44,22 @@ impl<'a> Ignored<'a> {
         Ignored { dir, index, rules: None }
     }
 
-    /// Whether a file or folder that is not in the index is ignored, or is a folder in which everything is; false when that
-    /// cannot be told.
-    pub(super) fn covers(&mut self, path: &Path, is_folder: bool) -> bool {
+    /// Whether a rule says that a file or folder is ignored, by itself or with a folder that it lies in; false when that cannot be
+    /// told.
+    pub(super) fn names(&mut self, path: &Path, is_folder: bool) -> bool {
         let Ok(relative) = path.strip_prefix(self.dir) else { return false };
         if self.rules.is_none() {
             self.rules = rules(self.dir, self.index);
         }
         let Some((repo, stack)) = &mut self.rules else { return false };
         let mode = if is_folder { Mode::DIR } else { Mode::FILE };
-        if stack.at_path(relative, Some(mode), &repo.objects).is_ok_and(|found| found.is_excluded()) {
+        stack.at_path(relative, Some(mode), &repo.objects).is_ok_and(|found| found.is_excluded())
+    }
+
+    /// Whether a file or folder that is not in the index is ignored, or is a folder in which everything is; false when that
+    /// cannot be told.
+    pub(super) fn covers(&mut self, path: &Path, is_folder: bool) -> bool {
+        if self.names(path, is_folder) {
             return true;
         }
         // A folder that is a repository of its own is one thing to git.

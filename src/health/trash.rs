@@ -54,7 +54,7 @@ fn entry(scene: &Scene<'_>, subject: &str, dir: &std::path::Path, record: &Trash
                 .help(format!("ls -la {}", quoted(dir)))
                 .left("somebody may have moved it on purpose"),
         );
-    } else if record.worktree.is_some() && !dir.join("admin").exists() {
+    } else if record.worktree.is_some() && !record.worktree_id.is_empty() && !dir.join("admin").exists() {
         let message =
             format!("git's part of removed lane '{lane}' is not in the trash; its files are, as plain files");
         out.push(Finding::warning("trash-files", subject, message).help(format!("ls {}", quoted(dir))));

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 
 use super::attempts::attempts;
 use super::remove::remove_held;
+use super::set_up::{SetUp, reserved_ports};
 use super::{
-    Base, Checkout, Error, Name, Operation, Project, Removed, Why, half_made, operate, place, ports,
+    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, operate, place,
+    require_approved,
 };
 use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{InBatch, LaneRecord, Step, Tree};
-use crate::store::{Guard, LockName, make_private, write_atomically};
+use crate::store::{Guard, LockName, make_private, remove_tree, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
 const TRIES: u32 = 1000;
@@ -41,6 +43,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) group: Option<String>,
     /// Its place in a batch.
     pub(crate) batch: Option<InBatch>,
+    /// What it is given besides the files of its commit.
+    pub(crate) given: Given,
 }
 
 impl NewLane<'_> {
@@ -154,6 +158,7 @@ fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
 
 /// Makes the lane. When another process takes a name that was not asked for by name, the next one is used.
 pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Error> {
+    require_approved(project, plan.asked.given)?;
     project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_plan(project, plan)?;
@@ -212,6 +217,7 @@ pub(crate) fn create_attempts<'a>(
     agents: &[Option<String>],
     mut plans: Vec<Plan<'a>>,
 ) -> Result<Vec<Created>, Error> {
+    require_approved(project, asked.given)?;
     for plan in &plans {
         project.ask_to_spawn(plan.name.as_str(), &asked.base.branch)?;
     }
@@ -237,6 +243,7 @@ pub(crate) fn make_anew(
     old: &LaneRecord,
     asked: NewLane<'_>,
 ) -> Result<(Removed, LaneRecord), Error> {
+    require_approved(op.project, asked.given)?;
     let removed = remove_held(op, old, Why::Discard, true)?;
     let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
     Ok((removed, make_one(op, &plan)?))
@@ -274,7 +281,7 @@ pub(super) fn hold_name(
 fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
     let steps = Steps { op, plan };
     let start = steps.begin()?;
-    fill(op.project, &[(plan, start)])?;
+    make_ready(op.project, &[(plan, start)])?;
     steps.finish(start)
 }
 
@@ -282,12 +289,12 @@ fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
 fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<Vec<LaneRecord>, Error> {
     let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
     let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
-    fill(op.project, &begun)?;
+    make_ready(op.project, &begun)?;
     begun.into_iter().map(|(plan, start)| Steps { op, plan }.finish(start)).collect()
 }
 
-/// Fills the worktrees of lanes that were begun. A failure takes them back.
-fn fill(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
+/// Gives lanes that were begun their files, and what else a new lane gets. A failure takes all of them back.
+fn make_ready(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
     let same_start = |a: &(&Plan<'_>, Oid), b: &(&Plan<'_>, Oid)| a.1 == b.1;
     let filled = begun.chunk_by(same_start).try_for_each(|lanes| {
         let dirs: Vec<&Path> = lanes.iter().map(|(plan, _)| plan.path.as_path()).collect();
@@ -297,6 +304,11 @@ fn fill(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
         fault::point("worktree.filled");
         Ok(crate::interrupt::check()?)
     });
+    let set_up = |(plan, _): &(&Plan<'_>, Oid)| {
+        let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
+        SetUp { project, name, branch: &plan.branch, base, dir: &plan.path }.run(plan.asked.given)
+    };
+    let filled = filled.and_then(|()| begun.iter().try_for_each(set_up));
     if filled.is_err() {
         for (plan, _) in begun {
             remove(project, plan);
@@ -309,7 +321,8 @@ fn fill(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
 fn remove(project: &Project, plan: &Plan<'_>) {
     let _lock = project.store.locks().take(&LockName::Worktrees);
     drop(std::fs::remove_dir_all(project.store.layout().lane(plan.name.as_str())));
-    drop(std::fs::remove_dir_all(&plan.path));
+    // Copies and commands may have left folders that are closed to writing.
+    drop(remove_tree(&plan.path));
     drop(project.repo.forget_worktree(&plan.path));
 }
 
@@ -432,10 +445,12 @@ impl Steps<'_, '_> {
             auto_merge: asked.auto_merge,
             group: asked.group.clone(),
             batch: asked.batch.clone(),
-            port: ports::choose(project, name),
+            port: reserved_ports(project, name),
             ..LaneRecord::new(name, place, plan.path.clone(), base, start)
         };
         self.op.save(&lane, &project.store.layout().lane_record(&lane.name))?;
+        // What it said stands in the record now.
+        drop(std::fs::remove_file(project.store.layout().set_up(name)));
         Ok(lane)
     }
 }

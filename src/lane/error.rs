@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::UndoError;
+use super::{SetUpError, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::store::records::Purpose;
@@ -261,6 +261,9 @@ pub enum Error {
     /// A step has gone half-way.
     #[error("something could neither be ended nor be taken back; nothing more was begun")]
     Halfway,
+    /// From getting a lane ready.
+    #[error(transparent)]
+    SetUp(#[from] SetUpError),
     /// From an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
@@ -304,6 +307,7 @@ impl Error {
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]
             }
+            Error::SetUp(e) => e.hints(),
             Error::Undo(e) => e.hints(),
             Error::DoesNotFit { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
@@ -398,6 +402,7 @@ impl Explain for Error {
             | Error::Leftover { .. }
             | Error::Vetoed { .. }
             | Error::UnapprovedHook { .. } => true,
+            Error::SetUp(e) => e.is_decision(),
             Error::Git(e) => matches!(
                 e,
                 git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. }
@@ -471,6 +476,7 @@ impl Explain for Error {
         match self {
             Error::Name { .. } | Error::NeedsOnto { .. } | Error::NoTree { .. } => Exit::Usage,
             Error::Unfinished { source, .. } => source.exit(),
+            Error::SetUp(e) => e.exit(),
             Error::Undo(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),

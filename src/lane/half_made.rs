@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::set_up::end_left;
 use super::{Error, Project, trash};
 use crate::git::{Oid, RepoPath, Side, is_beginning_of, tree_files};
 use crate::store::{LockName, rename_new};
@@ -61,6 +62,7 @@ pub(super) fn settle(
 
 /// Takes back the worktree of a lane that was being made from `start`. Can itself be cut short and done again.
 pub(super) fn take_back(project: &Project, dir: &Path, lane: &str, start: Oid) -> Result<(), Error> {
+    end_left(project, lane);
     let _lock = project.store.locks().take(&LockName::Worktrees)?;
     let admin = project.repo.admin_dir_of(dir).or_else(|| nameless_admin(project, dir));
     if dir.symlink_metadata().is_ok() {

@@ -131,6 +131,7 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
             Step::Move { from, to } => {
                 gone.extend(lane_moved((from, "proq/lanes"), (to, "proq/history")));
                 back.extend(lane_moved((to, "proq/lanes"), (from, "proq/history")));
+                quiet.extend(is_given(from).then(|| "files given to a lane".to_owned()));
             }
             Step::Tree { mv: RefMove::Switch { from, to }, .. } => {
                 rest.push(switched(from, to, prefix));
@@ -171,6 +172,12 @@ fn lane_moved(here: (&Path, &str), past: (&Path, &str)) -> Option<String> {
     let below = |(path, folder): (&Path, &str)| path.parent().is_some_and(|parent| parent.ends_with(folder));
     let name = here.0.file_name().filter(|_| below(here) && below(past))?;
     Some(name.to_string_lossy().split('@').next().unwrap_or_default().to_owned())
+}
+
+/// Whether this is where files lie that a lane is about to be given once more.
+fn is_given(from: &Path) -> bool {
+    let parts: Vec<_> = from.iter().collect();
+    parts.windows(4).any(|part| (part[0] == "trash") && (part[2] == "worktree") && (part[3] == "new"))
 }
 
 fn switched(from: &Head, to: &Head, prefix: &str) -> String {

@@ -20,7 +20,7 @@ pub(crate) fn not_kept_out(project: &Project) -> Vec<PathBuf> {
     if let Some(inside) = project.repo.main_worktree().and_then(|main| dir.strip_prefix(main).ok()) {
         let file = project.repo.common_dir().join("info/exclude");
         let old = std::fs::read(&file).unwrap_or_default();
-        if !has_line(&old, &line_for(inside)) {
+        if !has_line(&old, line_for(inside).as_bytes()) {
             out.push(file);
         }
     }
@@ -32,8 +32,8 @@ fn line_for(inside: &Path) -> String {
     format!("/{}/", inside.display())
 }
 
-fn has_line(text: &[u8], line: &str) -> bool {
-    text.split(|b| *b == b'\n').any(|l| l.trim_ascii() == line.as_bytes())
+fn has_line(text: &[u8], line: &[u8]) -> bool {
+    text.split(|b| *b == b'\n').any(|l| l.trim_ascii() == line)
 }
 
 /// Makes the folder. Called under the worktrees' lock.
@@ -47,11 +47,11 @@ pub(crate) fn prepare(project: &Project) -> Result<(), Error> {
     }
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
     let Ok(inside) = dir.strip_prefix(main) else { return Ok(()) };
-    exclude(&project.repo.common_dir().join("info/exclude"), &line_for(inside))
+    exclude(&project.repo.common_dir().join("info/exclude"), line_for(inside).as_bytes())
 }
 
 /// Adds a line to git's own exclude file, which is never tracked.
-fn exclude(file: &Path, line: &str) -> Result<(), Error> {
+pub(super) fn exclude(file: &Path, line: &[u8]) -> Result<(), Error> {
     let old = std::fs::read(file).unwrap_or_default();
     if has_line(&old, line) {
         return Ok(());
@@ -64,7 +64,7 @@ fn exclude(file: &Path, line: &str) -> Result<(), Error> {
         .append(true)
         .create(true)
         .open(file)
-        .and_then(|mut f| f.write_all(format!("{gap}{line}\n").as_bytes()))
+        .and_then(|mut f| f.write_all(&[gap.as_bytes(), line, b"\n"].concat()))
         .map_err(Error::io("write", file))
 }
 
@@ -76,10 +76,10 @@ mod tests {
     fn a_line_is_added_once_and_never_glued_to_another() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("info/exclude");
-        exclude(&file, "/x/").unwrap();
+        exclude(&file, b"/x/").unwrap();
         std::fs::write(&file, "# mine\n*.o").unwrap();
-        exclude(&file, "/x/").unwrap();
-        exclude(&file, "/x/").unwrap();
+        exclude(&file, b"/x/").unwrap();
+        exclude(&file, b"/x/").unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "# mine\n*.o\n/x/\n");
     }
 }

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
+use super::set_up::reserved_ports;
 use super::{Error, Project};
 use crate::store::records::{AnyLane, PORT_COUNT, Ports};
 use crate::store::{LockName, Record};
@@ -44,12 +45,16 @@ pub(crate) fn ports_beside(project: &Project, number: usize) -> Option<Ports> {
     search(project, "", &of_others(project, ""), number)
 }
 
-/// What the other lanes have. A record that cannot be read is that of a lane that cannot run.
+/// What the other lanes have, those that are being made too.
 fn of_others(project: &Project, name: &str) -> Vec<Ports> {
     let layout = project.store.layout();
     let others = layout.names_in("lanes").into_iter().filter(|other| other != name);
-    let records = others.filter_map(|other| AnyLane::find(&layout.lane_record(&other)).ok().flatten());
-    records.filter_map(|lane| lane.port).collect()
+    let ports = |other: String| match AnyLane::find(&layout.lane_record(&other)) {
+        Ok(Some(lane)) => lane.port,
+        // It is just being made, or cannot run.
+        Ok(None) | Err(_) => reserved_ports(project, &other),
+    };
+    others.filter_map(ports).collect()
 }
 
 fn search(project: &Project, name: &str, others: &[Ports], skip: usize) -> Option<Ports> {

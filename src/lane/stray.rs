@@ -101,6 +101,7 @@ mod tests {
             auto_merge: false,
             group: None,
             batch: None,
+            given: crate::lane::Given::Whole,
         };
         let lane = create(&project, &plan(&project, asked).unwrap()).unwrap().lane;
         assert!(!remove_stray(&project, &lane.path, false).unwrap());

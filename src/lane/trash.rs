@@ -7,7 +7,7 @@ use super::drafts::is_hollow;
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project};
 use crate::fault;
-use crate::store::records::TrashRecord;
+use crate::store::records::{LaneRecord, TrashRecord};
 use crate::store::{LockName, Record, made_at, new_id, now, remove_drafts, remove_tree};
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
@@ -64,6 +64,25 @@ pub(super) fn put_half_made(
         std::fs::rename(admin, dir.join("admin")).map_err(Error::io("move to the trash", admin))?;
     }
     Ok(dir)
+}
+
+/// Makes an entry for single files of a lane that stays, and the folder for them, from which renames to the lane are possible.
+pub(super) fn beside_lane(project: &Project, lane: &LaneRecord) -> Result<PathBuf, Error> {
+    let dir = new_entry(project, &lane.name);
+    let place = if is_other_disk(&lane.path, project) { beside(&lane.path) } else { dir.join("worktree") };
+    let record = TrashRecord {
+        lane: lane.name.clone(),
+        at: now(),
+        path: lane.path.clone(),
+        worktree: Some(place.clone()),
+        worktree_id: String::new(),
+        branch: String::new(),
+        tip: None,
+        saved: None,
+    };
+    record.save(&dir.join("trash.toml"))?;
+    std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
+    Ok(place)
 }
 
 /// Removes entries that a repair of this lane had begun when it was killed itself, before their record was written.

@@ -175,8 +175,16 @@ impl TakeBack<'_, '_> {
             let lane = path.parent() == Some(&lanes);
             path.file_name().filter(|_| lane).map(|name| name.to_string_lossy().into_owned())
         };
+        let trees = self.op.project.lanes().unwrap_or_default();
+        // Files of a lane that stays.
+        let within = |path: &Path| {
+            let lane = trees.iter().find(|lane| path.starts_with(&lane.path) && *path != *lane.path);
+            lane.map(|lane| lane.name.clone())
+        };
         let of_step = |step: &Step| match step {
-            Step::Move { from, to } => name(from).or_else(|| name(to)),
+            Step::Move { from, to } => {
+                name(from).or_else(|| name(to)).or_else(|| within(from)).or_else(|| within(to))
+            }
             _ => None,
         };
         self.entry.standing().filter_map(of_step).collect()

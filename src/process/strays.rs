@@ -14,7 +14,10 @@ pub(crate) const MARK: &str = "PROQ_RUN";
 /// them: it would take itself for a part of that.
 pub(crate) const OF_A_RUN: &[&str] = &[
     "PROQ_ATTEMPT",
+    "PROQ_BASE",
     "PROQ_BATCH",
+    "PROQ_BRANCH",
+    "PROQ_ENV_FILE",
     "PROQ_EVENT",
     "PROQ_EVENT_N",
     "PROQ_LANE",
@@ -33,6 +36,7 @@ pub(crate) const OF_A_RUN: &[&str] = &[
     "PROQ_PORT_9",
     "PROQ_PROGRAM",
     "PROQ_REPO",
+    "PROQ_ROOT",
     "PROQ_STATE",
     "PROQ_TASK",
     "PROQ_TASK_ATTEMPT",

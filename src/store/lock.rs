@@ -54,6 +54,8 @@ pub(crate) enum LockName {
     Ledger,
     /// Starting runs of batches where there is a limit for all of them: counted and started by one at a time.
     Room,
+    /// Running the set-up commands of lanes that are to do so one after the other, by the name that they share.
+    SetUp(String),
     /// Inherited by a lane's agent on purpose: held while any of its processes lives.
     Alive(String),
 }
@@ -74,6 +76,7 @@ impl LockName {
             LockName::Ledger => "ledger.lock".into(),
             LockName::Room => "room.lock".into(),
             LockName::Batch(id) => format!("batches/{id}.lock").into(),
+            LockName::SetUp(name) => format!("set-up/{name}.lock").into(),
             LockName::Run(lane) => format!("lanes/{lane}.run.lock").into(),
             LockName::Alive(lane) => format!("lanes/{lane}.alive.lock").into(),
             LockName::Inbox(lane) => format!("lanes/{lane}.inbox.lock").into(),
@@ -96,6 +99,7 @@ impl LockName {
             LockName::Ledger => "the list of tasks that batches have".into(),
             LockName::Batch(id) => format!("batch {id}"),
             LockName::Room => "room for another run".into(),
+            LockName::SetUp(name) => format!("the set-up '{name}'"),
             LockName::Run(lane) | LockName::Alive(lane) | LockName::Landing(lane) | LockName::Moved(lane) => {
                 format!("lane '{lane}'")
             }

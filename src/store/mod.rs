@@ -16,6 +16,7 @@ pub(crate) mod records;
 mod remains;
 mod repositories;
 mod scratch;
+mod set_up_files;
 mod several;
 mod survey;
 mod tickets;

@@ -36,8 +36,14 @@ fn every_setting_is_listed_with_its_meaning() {
     event.keep                4                                                                                                  how many full files of the event log are kept beside the one that grows
     event.rotate              8192                                                                                               how big a file of the event log may get
     hook.timeout              60                                                                                                 how long one hook may take
+    lane.copy                                                                                                                    files of the main checkout that a new lane gets a copy of, beside those of .worktreeinclude, where git ignores them
+    lane.env                                                                                                                     the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none
+    lane.link                                                                                                                    files and folders of the main checkout that a new lane gets a link to, where git ignores them
     lane.ports                20000-31999                                                                                        from where each lane gets ten ports for servers of its own; empty for none
     lane.prefix               proq                                                                                               lanes' branches are named PREFIX/NAME
+    lane.setup                                                                                                                   commands that get a new lane ready, run in it before anything else; those of a repository need git proq approve
+    lane.setup_limit          10m                                                                                                how long those commands may take together; 0 for no limit
+    lane.setup_lock                                                                                                              lanes with the same name here run those commands one after the other; empty for all at once
     lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
     merge.conflict_agent                                                                                                         who is sent at each conflict of a landing; one that a repository names needs git proq approve
     merge.conflict_retries    0                                                                                                  how many more tries such an agent has when its resolution is refused

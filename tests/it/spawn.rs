@@ -256,7 +256,8 @@ fn the_repositorys_own_hook_runs_in_a_new_lane_and_may_fail() {
 #[test]
 fn who_asks_is_told_where_the_files_come_from() {
     let sandbox = Sandbox::new();
-    let old = "find . -path ./.git -prune -o -exec touch -h -d 2020-01-01 {} +; git update-index -q --refresh";
+    let old =
+        "find . -path ./.git -prune -o -exec touch -h -d 2020-01-01 {} +; git update-index -q --refresh";
     sandbox.sh(old);
     let out = sandbox.proq(&["spawn", "--empty", "-v", "--count", "2", "-n", "two"]);
     let files = sandbox.git(&["ls-files"]).lines().count();

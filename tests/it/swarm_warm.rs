@@ -93,3 +93,34 @@ fn what_the_doctor_finds_is_said_before_a_plan_is_run() {
     let line = "warning: branch 'proq/z' belongs to no lane and takes the name 'z': git branch -m proq/z z";
     assert!(out.stderr.contains(line), "{}", out.stderr);
 }
+
+#[test]
+fn what_gets_any_lane_ready_comes_before_that() {
+    let sandbox = warmed(PLAN, &["cat cache/set-up >> cache/warm"]);
+    let set_up = "mkdir -p cache && echo $PROQ_LANE $(grep -c PROQ_PORT \"$PROQ_ENV_FILE\") > cache/set-up";
+    sandbox.git(&["config", "proq.lane.setup", set_up]);
+    worker(&sandbox, "cp cache/warm $ROOT/warm-$name");
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "-q"]).ok();
+    let warm = |name: &str| std::fs::read_to_string(sandbox.root().join(format!("warm-{name}"))).unwrap();
+    assert_eq!((warm("web"), warm("any")), ("web 10\n".into(), "any 10\n".into()));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_lane_whose_set_up_fails_is_not_worked_in_and_one_of_a_repository_needs_approval() {
+    let sandbox = warmed(PLAN, &[]);
+    sandbox.write("proq.toml", "[lane]\nsetup = ['test $PROQ_LANE != web']\n");
+    worker(&sandbox, "true");
+    let swarm = ["swarm", "plan.toml", "--yes", "--ignore-dirty"];
+    assert!(sandbox.proq(&swarm).fails(1).contains("that you have not approved"));
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    let out = sandbox.proq(&swarm);
+    assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
+    assert!(
+        out.stderr.contains("'test $PROQ_LANE != web' failed while lane 'web' was got ready"),
+        "{}",
+        out.stderr
+    );
+    assert!(!ran(&sandbox).iter().any(|run| run.starts_with("web")));
+    assert!(sandbox.proq(&["logs", "web", "--setup"]).ok().contains("$ test $PROQ_LANE"));
+}

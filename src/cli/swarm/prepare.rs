@@ -144,6 +144,7 @@ impl Wanted {
             let commands = open.into_iter().map(|command| command.line).collect();
             return Err(merge::Error::Unapproved { path, commands }.into());
         }
+        lane::require_approved(project, lane::Given::Whole)?;
         if let Some(agent) = &project.settings.conflict_agent {
             merge::require_approved(project, agent)?;
         }

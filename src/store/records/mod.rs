@@ -17,6 +17,7 @@ mod preview;
 mod report;
 mod resolve;
 mod run;
+mod set_up;
 mod sight;
 mod snap;
 mod step;
@@ -42,6 +43,7 @@ pub(crate) use resolve::{ResolvePath, ResolveRecord};
 pub(crate) use run::{
     Account, Cost, RunClass, RunLimits, RunRecord, SessionTotals, Supervisor, Tokens, Window,
 };
+pub(crate) use set_up::SetUpRecord;
 pub(crate) use sight::{FileSeen, LaneSeen, PlaceSeen, SightRecord};
 pub(crate) use snap::SnapRecord;
 pub(crate) use step::Step;

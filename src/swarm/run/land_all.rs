@@ -79,6 +79,7 @@ fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, 
         auto_merge: false,
         group: None,
         batch: None,
+        given: lane::Given::Nothing,
     };
     Ok(lane::create(project, &lane::plan(project, asked)?)?.lane)
 }

@@ -2,7 +2,7 @@
 
 use super::runner::Runner;
 use crate::git::{self, Oid};
-use crate::lane::{self, Base as LaneBase, NewLane, Why, operate};
+use crate::lane::{self, Base as LaneBase, Given, NewLane, Why, operate};
 use crate::preview;
 use crate::store::Guard;
 use crate::store::records::{InBatch, LaneRecord, LaneState};
@@ -17,7 +17,8 @@ impl Runner<'_> {
             return Ok(());
         }
         let made = match self.known.tip(from) {
-            Some(start) => self.make_at(number, task, start),
+            // Its commands run beside the other lanes of the batch.
+            Some(start) => self.make_at(number, task, start, Given::NoCommands),
             None => Err(crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() }.into()),
         };
         match made {
@@ -59,7 +60,13 @@ impl Runner<'_> {
     }
 
     /// Makes the lane of a number at a commit. It is called after its first task.
-    fn make_at(&mut self, number: usize, task: usize, start: Oid) -> Result<(LaneRecord, Guard), Error> {
+    fn make_at(
+        &mut self,
+        number: usize,
+        task: usize,
+        start: Oid,
+        given: Given,
+    ) -> Result<(LaneRecord, Guard), Error> {
         let it = &self.batch.tasks[task];
         let name = it.name.clone();
         let place = InBatch { batch: self.batch.id().to_owned(), lane: number, task: name.clone() };
@@ -75,6 +82,7 @@ impl Runner<'_> {
             auto_merge: false,
             group: None,
             batch: Some(place),
+            given,
         };
         let made = lane::create(self.project, &lane::plan(self.project, asked)?)?;
         self.lanes.insert(number, made.lane.name.clone());
@@ -97,7 +105,7 @@ impl Runner<'_> {
         task: usize,
         at: Oid,
     ) -> Result<(LaneRecord, Guard), Error> {
-        let Some(lane) = self.lane(number)? else { return self.make_at(number, task, at) };
+        let Some(lane) = self.lane(number)? else { return self.make_at(number, task, at, Given::Whole) };
         match self.bring(&lane.name, at, task) {
             Ok(held) => Ok(held),
             Err(Error::Lane(e @ lane::Error::Busy { .. })) => Err(e.into()),
@@ -106,7 +114,7 @@ impl Runner<'_> {
                 // Something else than a branch with commits: somebody is in the middle of a merge there, or HEAD is elsewhere.
                 self.note(&format!("lane '{}' is made anew: {e}", lane.name), &[task])?;
                 self.remove(&lane.name, true)?;
-                self.make_at(number, task, at)
+                self.make_at(number, task, at, Given::Whole)
             }
         }
     }

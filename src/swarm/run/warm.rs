@@ -1,4 +1,5 @@
-//! Owns getting a new lane ready before anything is run in it: the commands of `swarm.pre_warm` that its tasks' files ask for.
+//! Owns getting a new lane of a batch ready before anything is run in it: the commands of `lane.setup`, and those of
+//! `swarm.pre_warm` that its tasks' files ask for.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::runner::{Heard, Runner};
 use crate::git::Scope;
 use crate::interrupt;
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::process::{OF_A_RUN, Start, birth_of, end_group};
 use crate::store::records::{LaneRecord, Ports};
 use crate::store::{Record, make_private};
@@ -87,10 +88,12 @@ impl Runner<'_> {
         let lines = self.project.settings.swarm.pre_warm.iter().map(|line| Warmer::read(line));
         let wanted = lines.filter(|warmer| warmer.is_for(&scope) && !warmer.command.is_empty());
         let commands: Vec<String> = wanted.map(|warmer| warmer.command.to_owned()).collect();
-        if commands.is_empty() {
+        let set_up = &self.project.settings.set_up.commands;
+        let all: Vec<&String> = set_up.iter().chain(&commands).collect();
+        if all.is_empty() {
             return Ok(false);
         }
-        self.note(&format!("lane '{}' is made ready by {}", lane.name, in_words(&commands)), &[])?;
+        self.note(&format!("lane '{}' is made ready by {}", lane.name, in_words(&all)), &[])?;
         let order = Order {
             dir: self.project.repo.home().to_owned(),
             lane: lane.clone(),
@@ -129,6 +132,8 @@ impl Order {
         make_private(self.log.parent().unwrap_or(Path::new("."))).map_err(|e| e.to_string())?;
         let log = File::options().create(true).append(true).open(&self.log).map_err(|e| e.to_string())?;
         self.end_former(&project);
+        let stop = || self.given_up.load(Ordering::Relaxed);
+        lane::run_later(&project, &self.lane, &stop).map_err(|e| e.to_string())?;
         for command in &self.commands {
             self.try_one(&project, command, &log)?;
         }
@@ -153,6 +158,7 @@ impl Order {
             .args(["-c", command])
             .without(OF_A_RUN)
             .env("PROQ_LANE", &self.lane.name)
+            .env("PROQ_ENV_FILE", project.store.layout().lane_env(&self.lane.name))
             .output(out, err);
         for (name, value) in self.lane.port.into_iter().flat_map(Ports::variables) {
             start = start.env(name, value);
@@ -178,7 +184,7 @@ impl Order {
     }
 }
 
-fn in_words(commands: &[String]) -> String {
+fn in_words(commands: &[&String]) -> String {
     let all: Vec<String> =
         commands.iter().map(|command| format!("`{}`", crate::harmless::line(command))).collect();
     all.join(", ")

@@ -1,0 +1,133 @@
+//! Owns the settings of plans and batches: one part of the table.
+
+use super::{Form, Key};
+
+/// By name.
+pub(super) const SWARM: &[Key] = &[
+    Key {
+        name: "swarm.agent",
+        form: Form::Word,
+        default: "",
+        by_repository: false,
+        about: "who does tasks of a plan that name no agent",
+    },
+    Key {
+        name: "swarm.areas",
+        form: Form::Areas,
+        default: "",
+        by_repository: true,
+        about: "areas of tasks that lie elsewhere than in swarm.tasks",
+    },
+    Key {
+        name: "swarm.auto_merge",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: false,
+        about: "land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first",
+    },
+    Key {
+        name: "swarm.budget",
+        form: Form::Dollars,
+        default: "0",
+        by_repository: false,
+        about: "pause a batch that has cost this; 0 for no limit",
+    },
+    Key {
+        name: "swarm.max_attempts",
+        form: Form::Count("runs"),
+        default: "3",
+        by_repository: true,
+        about: "with how many failures, over all batches, a task is set aside until somebody asks for it",
+    },
+    Key {
+        name: "swarm.max_idle",
+        form: Form::Count("iterations"),
+        default: "3",
+        by_repository: false,
+        about: "after how many iterations in a row without a new box or commit the work at a task folder is given up",
+    },
+    Key {
+        name: "swarm.max_iterations",
+        form: Form::Count("iterations"),
+        default: "50",
+        by_repository: false,
+        about: "how many iterations the work at a task folder may take",
+    },
+    Key {
+        name: "swarm.max_parallel",
+        form: Form::Count("lanes"),
+        default: "3",
+        by_repository: true,
+        about: "how many lanes of a batch are at work at the same time",
+    },
+    Key {
+        name: "swarm.mode",
+        form: Form::OneOf(&["continuous", "waves", "phases", "one-lane"]),
+        default: "continuous",
+        by_repository: true,
+        about: "what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane",
+    },
+    Key {
+        name: "swarm.on_merge_failure",
+        form: Form::OneOf(&["pause", "abort"]),
+        default: "pause",
+        by_repository: true,
+        about: "what becomes of a batch when a task cannot land",
+    },
+    Key {
+        name: "swarm.on_task_failure",
+        form: Form::OneOf(&["skip-dependents", "stop-wave", "stop-all"]),
+        default: "skip-dependents",
+        by_repository: true,
+        about: "what becomes of a batch when a task fails: the rest goes on, nothing more starts, or all is stopped",
+    },
+    Key {
+        name: "swarm.pre_warm",
+        form: Form::Commands,
+        default: "",
+        by_repository: false,
+        about: "commands that get a new lane of a batch ready; GLOB => COMMAND only for tasks about such files",
+    },
+    Key {
+        name: "swarm.reviewer",
+        form: Form::Agent,
+        default: "",
+        by_repository: false,
+        about: "the agent that reviews the steps of task folders; without it, the one that does them",
+    },
+    Key {
+        name: "swarm.strategy",
+        form: Form::OneOf(&["affinity-first", "round-robin", "load-balanced"]),
+        default: "affinity-first",
+        by_repository: true,
+        about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work",
+    },
+    Key {
+        name: "swarm.strict",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: true,
+        about: "a batch of whose criteria not all are met counts as failed, and is not landed without --force",
+    },
+    Key {
+        name: "swarm.tasks",
+        form: Form::Inside,
+        default: "tasks",
+        by_repository: true,
+        about: "where task folders lie; each folder in it is an area",
+    },
+    Key {
+        name: "swarm.verify_agent",
+        form: Form::Agent,
+        default: "",
+        by_repository: false,
+        about: "the agent that looks in the end whether criteria are met that are no commands; without it nobody does",
+    },
+    Key {
+        name: "swarm.when_landed",
+        form: Form::OneOf(&["note", "archive", "nothing"]),
+        default: "note",
+        by_repository: true,
+        about: "what becomes of a task in its plan's files once it is on the base: it is noted as done, its folder is archived too, or nothing",
+    },
+];

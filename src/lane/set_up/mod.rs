@@ -1,0 +1,93 @@
+//! Owns what a new lane is given besides the files of its commit: copies, links, its ports and names, and what its commands make.
+
+mod commands;
+mod copy;
+mod env;
+mod error;
+mod files;
+mod sync;
+
+use std::path::Path;
+
+pub(super) use commands::end_left;
+pub(crate) use commands::{require_approved, run_later};
+pub(crate) use env::env_file;
+pub use error::SetUpError;
+pub(crate) use sync::{Sync, plan as plan_sync, sync};
+
+use self::commands::Commands;
+use self::env::Whose;
+use super::{Error, Project, ports};
+use crate::fault;
+use crate::store::records::{Ports, SetUpRecord};
+use crate::store::{LockName, Record};
+
+/// How much of that a lane is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Given {
+    /// All of it.
+    #[default]
+    Whole,
+    /// All but what commands make.
+    NoCommands,
+    /// Its ports only: nobody is to work there.
+    Nothing,
+}
+
+/// A lane whose files are there, and that has no record yet.
+pub(super) struct SetUp<'a> {
+    /// The repository.
+    pub(super) project: &'a Project,
+    /// Its name, which is held.
+    pub(super) name: &'a str,
+    /// Its branch.
+    pub(super) branch: &'a str,
+    /// Where it lands.
+    pub(super) base: &'a str,
+    /// Its worktree.
+    pub(super) dir: &'a Path,
+}
+
+impl SetUp<'_> {
+    /// Gets the lane ready. Its folder in the store is there.
+    ///
+    /// # Errors
+    /// [`SetUpError::Failed`] when a command fails; whatever keeps files from being copied. The lane is half ready then.
+    pub(super) fn run(&self, given: Given) -> Result<(), Error> {
+        // What is left of an earlier lane of this name says nothing of this one.
+        drop(std::fs::remove_file(self.project.store.layout().failed_set_up_log(self.name)));
+        let port = self.reserve_ports()?;
+        if given == Given::Nothing {
+            return Ok(());
+        }
+        files::give(self.project, self.name, self.dir)?;
+        fault::point("set-up.copied");
+        let whose =
+            Whose { name: self.name, branch: Some(self.branch), base: self.base, port, dir: Some(self.dir) };
+        env::write_new(self.project, &whose);
+        let lines = &self.project.settings.set_up.commands;
+        if given == Given::Whole && !lines.is_empty() {
+            let commands = Commands { project: self.project, whose: &whose, dir: self.dir };
+            let done = commands.run(&|| false);
+            if done.is_err() {
+                commands.save_log();
+            }
+            done?;
+        }
+        Ok(())
+    }
+
+    /// Chooses ports that nobody else gets meanwhile, however long the rest takes.
+    fn reserve_ports(&self) -> Result<Option<Ports>, Error> {
+        let _lock = self.project.store.locks().take(&LockName::Store)?;
+        let port = ports::choose(self.project, self.name);
+        let record = SetUpRecord { port, ..SetUpRecord::default() };
+        record.save(&self.project.store.layout().set_up(self.name))?;
+        Ok(port)
+    }
+}
+
+/// The ports that were chosen for a lane which has no record yet.
+pub(super) fn reserved_ports(project: &Project, name: &str) -> Option<Ports> {
+    SetUpRecord::find(&project.store.layout().set_up(name)).ok().flatten()?.port
+}
