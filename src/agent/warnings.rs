@@ -18,8 +18,10 @@ impl Job {
     /// When the user's prices cannot be read.
     pub(crate) fn warnings(&self, project: &Project) -> Result<Vec<String>, Error> {
         let gate = self.without_gate(project);
+        let window = [self.warning_of_question(project), self.warning_of_silence()];
         let all = [self.warning_of_power(), self.on_screen(project), gate, self.without_budget(project)?];
-        Ok(all.into_iter().flatten().collect())
+        let all = all.into_iter().chain(window);
+        Ok(all.flatten().collect())
     }
 
     /// Whether it is going to do whatever it likes, and why.
