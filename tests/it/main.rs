@@ -98,6 +98,7 @@ mod queue;
 mod readme;
 #[cfg(target_os = "linux")]
 mod real_agents;
+mod real_hooks;
 mod real_windows;
 #[cfg(debug_assertions)]
 mod recovery;
