@@ -139,6 +139,29 @@ pub(crate) fn hear(
     Ok(refusal)
 }
 
+/// Notes what is known of a run before its hooks have said anything.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn expect(
+    project: &Project,
+    lane: &AnyLane,
+    attempt: u32,
+    activity: Activity,
+    message: Option<String>,
+) -> Result<(), super::Error> {
+    let path = project.store.layout().run_activity(&lane.name, attempt);
+    Ok(ActivityRecord { activity, since: now(), message, sent_back: 0 }.save(&path)?)
+}
+
+/// Tells what was noted like that once the agent was started, if it is something to act on.
+pub(super) fn tell_expected(project: &Project, lane: &AnyLane, attempt: u32) {
+    let said = ActivityRecord::find(&project.store.layout().run_activity(&lane.name, attempt)).ok().flatten();
+    if let Some(said) = said.filter(|said| said.activity == Activity::NeedsApproval) {
+        tell(project, lane, said.activity, said.message.as_deref());
+    }
+}
+
 fn tell(project: &Project, lane: &AnyLane, activity: Activity, message: Option<&str>) {
     let more = message.map(|text| format!(" ({text})")).unwrap_or_default();
     let mut event = Event::now(event::Name::AgentState, format!("lane '{}': {activity}{more}", lane.name));

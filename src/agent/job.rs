@@ -209,6 +209,11 @@ impl Job {
         if self.is_command() { "your command" } else { &self.agent }
     }
 
+    /// The same, as what there is to say of it once it was started. In a window it may have to be talked to first.
+    pub(crate) fn begun(&self) -> String {
+        format!("{} is {}", self.called(), if self.in_window { "in a window of tmux" } else { "at work" })
+    }
+
     /// Whether its permission level means anything.
     pub(super) fn is_limited(&self) -> bool {
         !self.is_command() && !self.profile.bare

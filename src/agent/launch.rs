@@ -9,6 +9,7 @@ use super::Error;
 use super::afresh;
 use super::catalogue::profile_of;
 use super::job::{self, Asked, Job};
+use super::on_screen;
 use super::order::Order;
 use super::outfit::{self, Errand, Outfit, new_session};
 use super::packet;
@@ -266,6 +267,7 @@ fn prepare(
     let attempt = lane.attempt + 1;
     let resolves = errand.resolves();
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
+    on_screen::expect(project, lane, job, attempt)?;
     let said = matches!(errand, Errand::Said(_));
     let stint =
         job.stint.clone().map(|stint| packet::before_run(project, lane, attempt, stint)).transpose()?;

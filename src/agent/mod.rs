@@ -19,6 +19,7 @@ mod launch;
 mod launcher;
 mod limits;
 mod live;
+mod on_screen;
 mod order;
 mod outbox;
 mod outfit;

@@ -9,6 +9,7 @@ use super::Error;
 use super::afresh;
 use super::gate;
 use super::job::Job;
+use super::on_screen;
 use super::profile::FILES;
 use super::prompt::{Told, tell};
 use super::talk;
@@ -84,6 +85,7 @@ pub(super) fn prepare(
     let limit = gate::hook_limit(project, &checks).as_secs();
     values.set("prompt", told.prompt);
     values.set("prompt_file", prompt_file);
+    values.set_if("trusted_dir", on_screen::trusted_for_the_run(project, job.profile(), &dir));
     values.set("common_dir", project.repo.common_dir());
     values.set("git_dir", project.repo.git_dir_of(&dir)?);
     values.set("lane", &lane.name);
@@ -98,8 +100,7 @@ pub(super) fn prepare(
     values.set_if("session", session.as_ref());
     values.set_all("check", checks.into_iter().filter(|check| is_plain(check)).collect());
     let of_files = write_files(project, job, &run_dir, &mut values)?;
-    let mut env = variables::of_level(job.profile(), job.permission, &values);
-    env.extend(of_files);
+    let mut env = of_profile(job, &values, of_files);
     env.push(("PROQ_LANE".to_owned(), lane.name.clone().into()));
     env.push(("PROQ_ATTEMPT".to_owned(), attempt.to_string().into()));
     env.push(("PROQ_PROGRAM".to_owned(), exe.into()));
@@ -107,6 +108,16 @@ pub(super) fn prepare(
     env.extend(of_task(job).into_iter().chain(ports(project, lane)));
     env.push(("PROQ_WRAP_UP".to_owned(), layout.run_wrap_up(&lane.name, attempt).into()));
     Ok(Outfit { words: job.words(&values), env, session })
+}
+
+/// What its profile has it find, and what more in a window.
+fn of_profile(job: &Job, values: &Values, of_files: Vec<Variable>) -> Vec<Variable> {
+    let mut env = variables::of_level(job.profile(), job.permission, values);
+    env.extend(of_files);
+    if job.in_window {
+        env.extend(variables::of_window(job.profile(), values));
+    }
+    env
 }
 
 /// Where servers of the lane are to listen, and the file that says so, too.

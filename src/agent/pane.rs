@@ -10,6 +10,7 @@ use tokio::net::unix::OwnedReadHalf;
 use tokio::net::{UnixListener, UnixStream};
 
 use super::Error;
+use super::activity;
 use super::fence::Fence;
 use super::limits::Cause;
 use super::order::account;
@@ -66,6 +67,7 @@ pub(super) async fn run(
         window::close(&window, group);
         return Err(e);
     }
+    activity::tell_expected(watch.project, watch.lane, watch.attempt);
     let (status, cause) = attend(watch, &mut tenant, wishes).await;
     let strays = watch.end_all(group);
     window::close(&window, group);

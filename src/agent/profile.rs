@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::on_screen::OnScreen;
 use super::stream::Dialect;
 use super::template::{Values, mentions};
+use crate::store::records::Activity;
 
 /// The files that a profile may have, and how they are called.
 pub(super) const FILES: [(&str, &str); 3] =
@@ -73,6 +75,10 @@ pub(crate) struct Profile {
     pub(crate) documented_only: bool,
     /// How it is started to look after all lanes; none where it cannot.
     pub(crate) supervise: Option<Supervise>,
+    /// What is different about it in a window.
+    pub(crate) window: OnScreen,
+    /// What its hooks tell of what it does.
+    pub(crate) tells: Vec<Activity>,
 }
 
 /// How an agent is started on a person's terminal as the one that looks after all lanes.
@@ -276,6 +282,16 @@ impl Profile {
     /// Whether it reads one prompt after the other on its standard input, for as long as that is open.
     pub(super) fn is_fed(&self) -> bool {
         self.capabilities.two_way && self.prompt == Delivery::Stdin
+    }
+
+    /// What is known of what it does while it runs.
+    pub(crate) fn tells(&self) -> &[Activity] {
+        if self.capabilities.hooks { &self.tells } else { &[] }
+    }
+
+    /// Whether it has hooks for who wants them.
+    pub(crate) fn can_have_hooks(&self) -> bool {
+        self.takes(HOOKS)
     }
 
     /// The same without what its own templates cannot do.

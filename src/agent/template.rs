@@ -29,6 +29,10 @@ pub(crate) const NAMES: &[(&str, &str)] = &[
     ("system_prompt", "the lane's rules, for agents that take them apart from the prompt"),
     ("system_prompt_file", "the file that holds them"),
     ("tool", "a lane tool that needs no leave; the argument is repeated for each"),
+    (
+        "trusted_dir",
+        "the main checkout, where it holds nothing that counts only in a folder that a person trusts",
+    ),
     ("usage_file", "where an agent that can may write what it used"),
     ("variables", "the names of the variables that are there, as a list of quoted strings"),
 ];

@@ -21,6 +21,11 @@ pub(super) fn of_level(profile: &Profile, level: Permission, values: &Values) ->
     out
 }
 
+/// Those that an agent has in a window only.
+pub(super) fn of_window(profile: &Profile, values: &Values) -> Vec<Variable> {
+    filled(profile.window.env_default.iter().filter(|(key, _)| of_user(key).is_none()), values)
+}
+
 /// Variables with their placeholders filled in. One that lacks a value is left out.
 pub(super) fn filled<'a>(
     variables: impl IntoIterator<Item = (&'a String, &'a String)>,

@@ -34,6 +34,8 @@ impl Job {
             self.without_gate(project),
             self.without_budget(project)?,
             self.without_context(project),
+            self.warning_of_question(project),
+            self.warning_of_silence(),
         ];
         Ok(all.into_iter().flatten().collect())
     }

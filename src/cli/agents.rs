@@ -39,6 +39,8 @@ struct Row {
     /// Whether the profile was tried with that version.
     tried: bool,
     capabilities: Vec<&'static str>,
+    /// What its hooks tell of what it does while it runs.
+    tells: Vec<String>,
     profile: Profile,
 }
 
@@ -59,7 +61,7 @@ pub(super) fn run(session: &Session, args: &Agents) -> Done {
     }
     let mut titles = vec!["AGENT", "VERSION", "TRIED", "FOUND", "WHAT IT IS"];
     if args.wide {
-        titles.push("WHAT CAN BE HAD FROM IT");
+        titles.extend(["TELLS THAT IT IS", "WHAT CAN BE HAD FROM IT"]);
     }
     let rows = agents.iter().map(|row| {
         let mut cells = vec![
@@ -70,7 +72,7 @@ pub(super) fn run(session: &Session, args: &Agents) -> Done {
             row.profile.about.clone(),
         ];
         if args.wide {
-            cells.push(row.capabilities.join(", "));
+            cells.extend([tells(row), row.capabilities.join(", ")]);
         }
         cells
     });
@@ -85,7 +87,17 @@ fn row(name: String, profile: Profile, found: Option<Installed>) -> Row {
         None => (None, None),
     };
     let tried = version.as_ref().is_some_and(|version| profile.tried.contains(version));
-    Row { name, path, version, tried, capabilities: profile.capabilities.names(), profile }
+    let tells = profile.tells().iter().map(ToString::to_string).collect();
+    Row { name, path, version, tried, capabilities: profile.capabilities.names(), tells, profile }
+}
+
+/// What is known of what it does while it runs.
+fn tells(row: &Row) -> String {
+    match row.tells.is_empty() {
+        true if row.profile.can_have_hooks() => "nothing without capabilities.hooks".to_owned(),
+        true => "nothing".to_owned(),
+        false => row.tells.join(", "),
+    }
 }
 
 /// Whether it was tried, as far as there is anything to say of that.

@@ -229,7 +229,7 @@ fn made(one: &Started<'_>) -> String {
     let LaneRecord { name, base, .. } = &one.lane;
     let branch = &one.lane.place.branch;
     let at_work = match (&one.failure, one.job) {
-        (None, Some(job)) => format!("; {} is at work there", job.called()),
+        (None, Some(job)) => format!("; {} there", job.begun()),
         _ => String::new(),
     };
     format!("lane '{name}' on branch {branch}, from {base}{at_work}")

@@ -372,12 +372,13 @@ fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Acc
     }
 }
 
-/// A state, how many boxes of its task are ticked, and how much of what was sent the agent has not been told.
+/// A state, what the agent said last unless it works, how many boxes of its task are ticked, and how much of what was sent the agent has not been told.
 fn state(board: &Board, view: &View) -> String {
     let mut state = ui::state(view.state);
     if let Some(task) = board.tasks.get(&view.lane.name) {
         state = format!("{state} {}/{}", task.done, task.of);
     }
+    state.extend(view.activity.and_then(ui::pause));
     if view.waiting == 0 { state } else { format!("{state}, {} to tell", view.waiting) }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::Read;
+use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
+use super::plain_log::PlainLog;
 use super::render::Render;
 use super::{Done, Failure, Mistake, Session, wait};
 use crate::agent::{self, Dialect, Event, Reader};
@@ -22,7 +23,8 @@ use crate::store::{Layout, Record, path_form};
 /// Print what a lane's agent did
 ///
 /// What the agent said, what it thought in a line each, and what its tools were given and answered. With --raw, the log as it
-/// was written: for most known agents that is one JSON object a line.
+/// was written: for most known agents that is one JSON object a line. On a terminal, a log of another form has its colours only;
+/// what else a terminal would obey is written out.
 ///
 /// Examples:
 ///     git proq logs payments
@@ -106,12 +108,17 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     if args.errors {
         let errors = dir.join(format!("runs/{run}.err"));
         if errors.exists() {
-            print_parts(session, &errors, &mut View::AsItIs)?;
+            let mut view = View::plain(false);
+            print_parts(session, &errors, &mut view)?;
+            session.ui.raw(&view.rest());
         }
         return Ok(Exit::Done);
     }
     let record = RunRecord::find(&dir.join(format!("runs/{run}.toml")))?;
-    let mut view = View::of(record.as_ref(), args.raw || args.merge);
+    let mut view = match args.merge {
+        true => View::plain(args.raw),
+        false => View::of(record.as_ref(), args.raw),
+    };
     if session.ui.json {
         let bytes = read_whole(&path)?;
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -131,17 +138,26 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     Ok(Exit::Done)
 }
 
-/// How a log is shown: as it is, or as what its lines tell.
+/// How a log is shown: as it is, as a terminal may have it, or as what its lines tell.
 enum View {
     AsItIs,
+    Plain(PlainLog),
     Told(Box<(Reader, Render)>),
 }
 
 impl View {
+    /// One that is in no known form. What a terminal would obey in it is for who asked for just that.
+    fn plain(raw: bool) -> View {
+        match !raw && std::io::stdout().is_terminal() {
+            true => View::Plain(PlainLog::default()),
+            false => View::AsItIs,
+        }
+    }
+
     fn of(run: Option<&RunRecord>, raw: bool) -> View {
         let dialect = run.and_then(|run| Dialect::named(run.dialect.as_deref()?));
         match dialect.filter(|dialect| dialect.is_for_machines() && !raw) {
-            None => View::AsItIs,
+            None => View::plain(raw),
             Some(dialect) => {
                 View::Told(Box::new((Reader::new(dialect, &SessionTotals::default()), Render::default())))
             }
@@ -152,6 +168,7 @@ impl View {
     fn shown<'b>(&mut self, bytes: &'b [u8]) -> Cow<'b, [u8]> {
         match self {
             View::AsItIs => Cow::Borrowed(bytes),
+            View::Plain(log) => Cow::Owned(log.shown(bytes)),
             View::Told(told) => {
                 let (reader, render) = told.as_mut();
                 let mut events = Vec::new();
@@ -164,8 +181,11 @@ impl View {
 
     /// What the end of the log adds.
     fn rest(&mut self) -> Vec<u8> {
-        let View::Told(told) = self else { return Vec::new() };
-        let (reader, render) = told.as_mut();
+        let (reader, render) = match self {
+            View::AsItIs => return Vec::new(),
+            View::Plain(log) => return log.rest(),
+            View::Told(told) => told.as_mut(),
+        };
         let mut events = Vec::new();
         drop(reader.finish(agent::Exit::default(), &mut events));
         events.iter().map(|event| render.event(event)).collect::<String>().into_bytes()
@@ -201,7 +221,9 @@ fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
         let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
         session.ui.object(CheckAnswer { check: &check, path: &path, text });
     } else {
-        print_parts(session, &path, &mut View::AsItIs)?;
+        let mut view = View::plain(false);
+        print_parts(session, &path, &mut view)?;
+        session.ui.raw(&view.rest());
     }
     Ok(Exit::Done)
 }

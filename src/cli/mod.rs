@@ -48,6 +48,7 @@ mod overlaps;
 mod oversee;
 mod pane;
 mod pick;
+mod plain_log;
 mod plan;
 mod plan_source;
 mod preview;

@@ -157,7 +157,7 @@ fn say(session: &Session, args: &Run, project: &Project, (now, attempt): (&AnyLa
         session.ui.answer(format!("would start {} in lane '{}': {}", job.called(), now.name, job.shown()));
         return Ok(Exit::Done);
     }
-    session.ui.answer(format!("{} is at work in lane '{}'", job.called(), now.name));
+    session.ui.answer(format!("{} in lane '{}'", job.begun(), now.name));
     // They are for a conversation before this one.
     say_what_waits(session, project, &now.name);
     session.ui.hint(spawn::hint(job, &now.name));

@@ -14,8 +14,8 @@ use crate::git::RepoPath;
 use crate::harmless;
 use crate::lane::{self, Project, RESTS, View};
 use crate::store::records::{
-    AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, Part, ReportRecord, ResolveRecord,
-    RunClass, RunRecord,
+    Activity, AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, Part, ReportRecord,
+    ResolveRecord, RunClass, RunRecord,
 };
 use crate::store::{Layout, Record, path_form};
 
@@ -207,7 +207,8 @@ fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&Vie
     if let Some(packet) = &about.packet {
         print_steps(&line, packet);
     }
-    print_runs(&line, about, state.is_busy() || detail == Some(RESTS));
+    let said = lane::said_last(project, lane);
+    print_runs(&line, about, state.is_busy() || detail == Some(RESTS), said);
     if let Some(run) = about.runs.last() {
         line("log", &about.dir.join(format!("runs/{}.log", run.attempt)).display().to_string());
         if run.resolves {
@@ -287,9 +288,9 @@ fn print_steps(line: &dyn Fn(&str, &str), packet: &PacketShown) {
 }
 
 /// How each run ended, why, and what it used; then what is still to be told.
-fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool) {
+fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool, said: Option<Activity>) {
     for run in &about.runs {
-        let how = describe(run, busy && Some(run) == about.runs.last());
+        let how = describe(run, busy && Some(run) == about.runs.last(), said);
         line(&format!("run {}", run.attempt), &how);
         if run.told > 0 {
             let times = if run.told == 1 { "once".to_owned() } else { format!("{} times", run.told) };
@@ -369,10 +370,20 @@ fn says_more(run: &RunRecord, state: LaneState) -> bool {
         && !matches!(run.class, Some(RunClass::Failed | RunClass::Done))
 }
 
-fn describe(run: &RunRecord, lasts: bool) -> String {
+/// What an agent in a window does, as far as it has said so.
+fn doing(said: Option<Activity>) -> &'static str {
+    match said {
+        Some(Activity::Working) => "at work, ",
+        Some(Activity::NeedsApproval) => "waits for you, ",
+        Some(Activity::Idle) => "idle, ",
+        Some(Activity::Unknown) | None => "",
+    }
+}
+
+fn describe(run: &RunRecord, lasts: bool, said: Option<Activity>) -> String {
     let how = match (run.outcome, run.exit_code, run.signal) {
         (None, ..) if !lasts => "nobody has written how it ended".to_owned(),
-        (None, ..) if run.window.is_some() => "at work, in a window of tmux".to_owned(),
+        (None, ..) if run.window.is_some() => format!("{}in a window of tmux", doing(said)),
         (None, ..) => "at work".to_owned(),
         // How an agent that was ended for a reason ended says nothing more.
         (Some(state), ..) if says_more(run, state) => {

@@ -451,7 +451,7 @@ pub(super) fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) 
     match job {
         Some(job) => {
             let then = if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
-            session.ui.say(format!("{} is at work there{then}", job.called()));
+            session.ui.say(format!("{} there{then}", job.begun()));
             session.ui.hint(hint(job, &lane.name));
         }
         None => session.ui.hint(format!("cd {}", lane.path.display())),

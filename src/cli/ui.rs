@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::event::{self, Event};
 use crate::lane::Project;
 use crate::note::{Listener, Note};
-use crate::store::records::LaneState;
+use crate::store::records::{Activity, LaneState};
 
 /// Whether the last line on stderr is one that the next remark takes the place of.
 static SHOWN: AtomicBool = AtomicBool::new(false);
@@ -170,6 +170,15 @@ fn end_on_closed_pipe(written: std::io::Result<()>) {
 pub(crate) fn printable(text: &str) -> String {
     let plain = console::strip_ansi_codes(text);
     plain.chars().filter(|c| *c == '\t' || !c.is_control()).collect()
+}
+
+/// What is told beside a state of an agent that does not work.
+pub(super) fn pause(activity: Activity) -> Option<&'static str> {
+    match activity {
+        Activity::NeedsApproval => Some(", needs approval"),
+        Activity::Idle => Some(", idle"),
+        Activity::Working | Activity::Unknown => None,
+    }
 }
 
 /// A state in its colour; the word alone says it too.

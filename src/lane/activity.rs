@@ -4,6 +4,12 @@ use super::Project;
 use crate::store::Record;
 use crate::store::records::{Activity, ActivityRecord, LaneRecord};
 
+/// What the agent of a lane's last run said last. A record that cannot be read says nothing.
+pub(crate) fn said_last<P>(project: &Project, lane: &LaneRecord<P>) -> Option<Activity> {
+    let path = project.store.layout().run_activity(&lane.name, lane.attempt);
+    Some(ActivityRecord::find(&path).ok()??.activity)
+}
+
 /// What there is to say, if it is anything but that the agent works. A record that cannot be read says nothing.
 pub(super) fn doing<P>(project: &Project, lane: &LaneRecord<P>) -> Option<String> {
     let path = project.store.layout().run_activity(&lane.name, lane.attempt);
@@ -13,5 +19,6 @@ pub(super) fn doing<P>(project: &Project, lane: &LaneRecord<P>) -> Option<String
         Activity::Working => None,
         Activity::NeedsApproval => Some(format!("needs approval{more}")),
         Activity::Idle => Some("idle".to_owned()),
+        Activity::Unknown => Some("its agent does not tell whether it works or waits".to_owned()),
     }
 }

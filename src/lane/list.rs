@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::died::died;
-use super::{Error, Inbox, Project, became};
+use super::{Error, Inbox, Project, became, said_last};
 use crate::fault;
 use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
 use crate::store::LockName;
-use crate::store::records::{AnyLane, LaneRecord, LaneState};
+use crate::store::records::{Activity, AnyLane, LaneRecord, LaneState};
 
 /// One lane as a list shows it.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub(crate) struct View {
     pub(crate) state: LaneState,
     /// More about the state.
     pub(crate) detail: Option<String>,
+    /// What its agent said last, while it runs.
+    pub(crate) activity: Option<Activity>,
     /// Its branch's tip; none when the branch vanished.
     pub(crate) tip: Option<Oid>,
     /// Whether its folder vanished.
@@ -99,7 +101,9 @@ fn tell_rest(project: &Project, view: View) -> Result<View, Error> {
         && super::is_idle(project, &lane)
         && super::has_work(project, &lane, view.dirt.clone())?;
     Ok(match rests {
-        true => View { state: LaneState::Done, detail: Some(super::RESTS.to_owned()), ..view },
+        true => {
+            View { state: LaneState::Done, detail: Some(super::RESTS.to_owned()), activity: None, ..view }
+        }
         false => view,
     })
 }
@@ -115,7 +119,9 @@ fn view(project: &Project, lane: AnyLane) -> Result<View, Error> {
     };
     let folder_gone = lane.branch().is_some() && !lane.path.exists();
     let waiting = Inbox::of(project, &lane.name).count();
-    Ok(View { lane, state, detail, tip, folder_gone, distance, waiting, dirt: None })
+    let runs = state == LaneState::Running && detail.as_deref() != Some(ENDED);
+    let activity = said_last(project, &lane).filter(|_| runs);
+    Ok(View { lane, state, detail, activity, tip, folder_gone, distance, waiting, dirt: None })
 }
 
 /// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.

@@ -53,6 +53,7 @@ mod trash;
 mod undo;
 mod undo_error;
 
+pub(crate) use activity::said_last;
 pub(crate) use apart::{close_apart, open_apart};
 pub(crate) use attach::{SaidFiles, attach, attachments, named as named_files, past_attachments};
 pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};

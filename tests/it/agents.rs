@@ -61,6 +61,18 @@ fn agents_are_listed_with_their_versions() {
     assert!(row(&sandbox, "pi")["version"].is_null());
     let wide = sandbox.proq(&["agents", "--wide"]).ok();
     assert!(wide.contains("session id, resume, cost"), "{wide}");
+    let tells = |name: &str| {
+        let of = squeezed(&wide).lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        let json = row(&sandbox, name)["tells"].as_array().unwrap().len();
+        (of, json)
+    };
+    let (claude, all) = tells("claude");
+    assert!(claude.contains("  working, needs-approval, idle  ") && all == 3, "{claude}");
+    let (codex, none) = tells("codex");
+    assert!(codex.contains("  nothing without capabilities.hooks  ") && none == 0, "{codex}");
+    let (pi, two) = tells("pi");
+    assert!(pi.contains("  working, idle  ") && two == 2, "{pi}");
+    assert!(tells("qwen").0.contains("  nothing  "), "{wide}");
     let mut command = sandbox.proq_command(&sandbox.root(), &["agents"]);
     command.env("PATH", sandbox.root());
     let out = sandbox.output(command);

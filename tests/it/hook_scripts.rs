@@ -1,5 +1,6 @@
 //! Owns the tests of the scripts of `hooks/` that are set as hooks, or ring a terminal.
 
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -90,6 +91,42 @@ impl Drop for Bell {
     fn drop(&mut self) {
         kill_process_group(Pid::from_raw(self.0.id().try_into().unwrap()).unwrap(), Signal::TERM).unwrap();
         self.0.wait().unwrap();
+    }
+}
+
+#[test]
+fn the_title_says_what_happened_last() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("pay", "echo pay > pay.txt");
+    let mut command = sandbox.command(script("title.sh"), &sandbox.repo);
+    let child = command.arg("--since").arg("0").process_group(0).stdout(Stdio::piped()).spawn().unwrap();
+    let mut titles = Bell(child);
+    let mut out = titles.0.stdout.take().unwrap();
+    let mut next = |title: &str| {
+        let mut bytes = vec![0; title.len() + 5];
+        out.read_exact(&mut bytes).unwrap();
+        assert_eq!(String::from_utf8(bytes).unwrap(), format!("\x1b]2;{title}\x07"));
+    };
+    next("lane 'pay': done");
+    let _ = sandbox.proq(&["merge", "pay"]).ok();
+    next("lane 'pay' landed on main");
+}
+
+/// Each way to be told that settings have is a script as well, and each script is in the page.
+#[test]
+fn there_is_a_script_for_every_notifier() {
+    let page = include_str!("../../hooks/README.md");
+    let files = std::fs::read_dir(script("")).unwrap().flatten();
+    let mut names: Vec<String> = files.map(|file| file.file_name().into_string().unwrap()).collect();
+    names.retain(|name| name != "README.md");
+    for name in &names {
+        assert!(page.contains(&format!("| [{name}]({name}) |")), "{name}");
+    }
+    let notifiers = page.lines().filter_map(|line| line.strip_prefix("| `notify.")?.split('`').next());
+    let notifiers: Vec<&str> = notifiers.filter(|name| *name != "events").collect();
+    assert_eq!(notifiers.len(), 6, "{notifiers:?}");
+    for name in notifiers {
+        assert!(names.contains(&format!("{name}.sh")), "{name}");
     }
 }
 

@@ -99,6 +99,8 @@ mod queue;
 mod readme;
 #[cfg(target_os = "linux")]
 mod real_agents;
+mod real_hooks;
+mod real_windows;
 #[cfg(debug_assertions)]
 mod recovery;
 mod redispatch;
@@ -143,6 +145,7 @@ mod task;
 mod task_checks;
 mod terminals;
 mod tmux;
+mod tmux_questions;
 mod tmux_rest;
 mod tmux_terminal;
 mod two_way;

@@ -12,10 +12,10 @@ use super::stop::kill_supervisor;
 use super::support::{Output, Sandbox};
 
 /// What the model asks for first: the task, a file, a commit, a report.
-const TASK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git add -A && git commit -m first-turn"]] [[tool name=update_task args={"findings":["the sky is blue"],"human_steps":["look up"]}]] [[say text="All done"]]"#;
+pub const TASK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git add -A && git commit -m first-turn"]] [[tool name=update_task args={"findings":["the sky is blue"],"human_steps":["look up"]}]] [[say text="All done"]]"#;
 
 /// What it asks for when it is told more.
-const MORE: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A && git commit -m next-turn"]] [[say text="More done"]]"#;
+pub const MORE: &str = r#"[[write path=more.txt text=more]] [[bash cmd="git add -A && git commit -m next-turn"]] [[say text="More done"]]"#;
 
 /// What it asks for when it may only look: what it may, then what it may not.
 const LOOK: &str = r#"[[tool name=read_task]] [[write path=new.txt text=hello]] [[bash cmd="git commit -q --allow-empty -m astray"]] [[say text="In tax.rs, line 3"]]"#;
@@ -32,10 +32,10 @@ const WORK_PLAN: &str = r#"[[say text='{"summary": "A shop", "criteria": ["there
     {"id": "shop", "title": "A shop", "needs": ["store"], "prompt": "\u005b\u005bwrite path=shop.txt text=shop\u005d\u005d \u005b\u005bbash cmd=\"git add -A && git commit -m a-shop\"\u005d\u005d \u005b\u005bsay text=Opened\u005d\u005d"} ] }']]"#;
 
 /// Does not end before it is let go on; a process of its own stays beside it.
-const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
+pub const HOLD: &str = r#"[[bash cmd="git hold"]] [[write path=new.txt text=hello]] [[say text="Held on"]]"#;
 
 /// As the one above, and the model is slow after it.
-const HOLD_LONG: &str = r#"[[bash cmd="git hold"]] [[sleep s=600]] [[say text="Too late"]]"#;
+pub const HOLD_LONG: &str = r#"[[bash cmd="git hold"]] [[sleep s=600]] [[say text="Too late"]]"#;
 
 /// Git commands of the user's, since some agents may run nothing but git: one that holds on, and one that changes a line of
 /// `shared.txt`, or keeps both sides where that is in conflict.
@@ -62,15 +62,17 @@ print(os.WTERMSIG(os.waitpid(pid, 0)[1]))";
 static SAID: Once = Once::new();
 
 /// A sandbox in which the real command lines talk to a model server.
-struct Real {
-    sandbox: Sandbox,
+pub struct Real {
+    /// Where everything is.
+    pub sandbox: Sandbox,
     server: Child,
-    agent: &'static str,
+    /// The agent.
+    pub agent: &'static str,
 }
 
 impl Real {
     /// The sandbox; none where nobody has said where agents are.
-    fn with(agent: &'static str) -> Option<Real> {
+    pub fn with(agent: &'static str) -> Option<Real> {
         let named = ["PROQ_REAL_AGENTS", "PROQ_MODEL_SERVER"].map(std::env::var_os);
         let [Some(agents), Some(server)] = named else {
             assert_eq!(named, [None, None], "PROQ_REAL_AGENTS and PROQ_MODEL_SERVER are needed both");
@@ -115,7 +117,7 @@ impl Real {
 
     /// Insists that no process of the last run is left.
     #[track_caller]
-    fn assert_no_strays(&self) -> Value {
+    pub fn assert_no_strays(&self) -> Value {
         let run = self.sandbox.last_run("x");
         let mark = format!("PROQ_RUN={}", run["mark"].as_str().unwrap());
         let processes = std::fs::read_dir("/proc").unwrap().flatten();

@@ -5,6 +5,12 @@ use std::path::PathBuf;
 use super::stop::kill_supervisor;
 use super::support::{Output, Sandbox};
 
+/// An agent that says `up` when it has told what it is, and then does what it is told on its terminal.
+pub const ON_SCREEN: &str = "printf '<%s>\\n' \"$@\" > \"$ROOT/heard\"
+    { tty; echo \"$TERM $PROQ_LANE $SECRET\"; git config --get core.hooksPath; env; } > \"$ROOT/told\"
+    echo $$ > \"$ROOT/up\"
+    while read -r line; do eval \"$line\"; echo heard > \"$ROOT/up\"; done";
+
 /// A sandbox with a tmux server of its own, which ends with it.
 pub struct Screen(pub Sandbox);
 
@@ -15,20 +21,19 @@ impl Drop for Screen {
 }
 
 impl Screen {
-    /// One with an agent that says `up` when it has told what it is, and then does what it is told on its terminal.
+    /// One with an agent like that, which a person has used in this repository before.
     pub fn new() -> Screen {
         let found = std::process::Command::new("tmux").arg("-V").output();
         assert!(found.is_ok_and(|out| out.status.success()), "these tests need tmux; .ci/run installs it");
         let sandbox = Sandbox::new();
         std::fs::create_dir(sandbox.root().join("tm")).unwrap();
         sandbox.pipe("up");
-        sandbox.program(
-            "claude",
-            "printf '<%s>\\n' \"$@\" > \"$ROOT/heard\"
-             { tty; echo \"$TERM $PROQ_LANE $SECRET\"; git config --get core.hooksPath; } > \"$ROOT/told\"
-             echo $$ > \"$ROOT/up\"
-             while read -r line; do eval \"$line\"; echo heard > \"$ROOT/up\"; done",
-        );
+        sandbox.program("claude", ON_SCREEN);
+        let known = serde_json::json!({
+            "hasCompletedOnboarding": true,
+            "projects": { sandbox.repo.to_str().unwrap(): { "hasTrustDialogAccepted": true } },
+        });
+        sandbox.write_in(&sandbox.root(), "home/.claude.json", &known.to_string());
         Screen(sandbox)
     }
 
@@ -84,7 +89,7 @@ fn an_agent_has_its_own_screen_and_no_shell_reads_what_it_is_told() {
     lane 'x' on branch proq/x, from main
       [ROOT]/repo/.proq-worktrees/x
     --- stderr
-    claude is at work there
+    claude is in a window of tmux there
     hint: go there: git proq attach x   wait for it: git proq wait x
     --- code 0
     ");

@@ -33,7 +33,7 @@ fn a_lane_is_done_while_its_agent_is_idle_with_all_committed_and_at_no_other_tim
     screen.types("git add one.txt; git commit -qm one");
     is(&screen, "done", "its agent is idle in its window");
     assert_eq!(screen.proq(&["show", "x", "--json"]).json()["current_state"], "done");
-    assert!(screen.proq(&["show", "x"]).ok().contains("at work, in a window of tmux"));
+    assert!(screen.proq(&["show", "x"]).ok().contains("idle, in a window of tmux"));
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done (its agent is idle in its window)\n");
     screen.types(&says("prompt"));
     is(&screen, "running", "");

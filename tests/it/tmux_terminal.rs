@@ -56,15 +56,15 @@ fn whoever_attaches_is_in_the_agents_window_and_talks_to_it() {
 #[test]
 fn a_run_in_a_window_outlives_the_terminal_that_it_was_started_on() {
     let screen = Screen::new();
-    let line = "unset TMUX TMUX_PANE; git-proq spawn --tmux -n x claude 'do it'; echo > \"$ROOT/up\"; exec sleep 600";
+    screen.0.pipe("begun");
+    let line = "unset TMUX TMUX_PANE; git-proq spawn --tmux -n x claude 'do it'; echo > \"$ROOT/begun\"; exec sleep 600";
     let terminal = Terminal::running(&screen, line);
-    // The agent and the one who started it both say so, in whichever order.
-    let said = screen.0.hear("up") + &screen.0.hear("up");
-    let agent = said.trim().to_owned();
+    let agent = screen.0.hear("up").trim().to_owned();
+    drop(screen.0.hear("begun"));
     let _ = terminal.tmux(&["kill-server"]).ok();
     wait_until("the end of the terminal", || terminal.tmux(&["has-session"]).code != 0);
     screen.types("echo on > on.txt; git add on.txt; git commit -qm on");
-    assert!(screen.0.lives(&agent), "{said}");
+    assert!(screen.0.lives(&agent));
     assert_eq!(screen.0.started_row("x")["state"], "running");
     screen.types_last("exit 0");
     assert_eq!(screen.proq(&["wait", "x"]).ok(), "x: done\n");

@@ -16,6 +16,8 @@ pub(crate) enum Activity {
     NeedsApproval,
     /// It has ended its turn.
     Idle,
+    /// It does not tell.
+    Unknown,
 }
 
 impl fmt::Display for Activity {
@@ -24,6 +26,7 @@ impl fmt::Display for Activity {
             Activity::Working => "working",
             Activity::NeedsApproval => "needs-approval",
             Activity::Idle => "idle",
+            Activity::Unknown => "unknown",
         })
     }
 }
