@@ -30,6 +30,10 @@ fn spawn(sandbox: &Sandbox, full: &str) -> Output {
 #[test]
 fn a_disk_that_is_full_while_files_are_written_leaves_nothing() {
     let sandbox = full_disk_at("read-tree");
+    // Files that git has to write itself.
+    sandbox.write(".gitattributes", "* ident\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "attributes"]);
     insta::assert_snapshot!(spawn(&sandbox, "before").shown(), @r"
     --- stderr
     error: `git read-tree -m -u HEAD` failed: could not write file: No space left on device
@@ -40,6 +44,23 @@ fn a_disk_that_is_full_while_files_are_written_leaves_nothing() {
     let _ = spawn(&sandbox, "after").fails(1);
     assert_eq!(sandbox.traces(), [""; 0]);
     let _ = spawn(&sandbox, "").ok();
+}
+
+#[test]
+fn a_file_that_cannot_be_written_whole_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("long", &"line\n".repeat(100_000));
+    sandbox.git(&["add", "long"]);
+    sandbox.git(&["commit", "-qm", "long"]);
+    let mut limited = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-v", "-n", "x"]);
+    let program = limited.get_program().to_owned();
+    let arguments: Vec<_> = limited.get_args().map(ToOwned::to_owned).collect();
+    limited = sandbox.command("sh", &sandbox.repo);
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh"]).arg(program).args(arguments);
+    let out = sandbox.output(limited);
+    assert!(out.code == 1 && out.stderr.contains("unable to write file long"), "{}", out.shown());
+    assert_eq!(sandbox.traces(), [""; 0]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
 }
 
 #[test]
