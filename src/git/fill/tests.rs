@@ -261,7 +261,7 @@ const DEEDS: &[&str] = &[
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..Default::default() })]
     #[test]
     fn whatever_there_is_a_worktree_is_as_git_makes_it(
         deeds in proptest::collection::vec(select(DEEDS), 1..12), settled in any::<bool>(),
