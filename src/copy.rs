@@ -7,10 +7,9 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps};
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps};
 
 /// So much is copied between two looks at whether to go on.
 const PART: u64 = 16 << 20;
@@ -87,19 +86,11 @@ const NO_SUCH_DEVICE: i32 = rustix::io::Errno::NXIO.raw_os_error();
 /// A name in an open folder: whatever becomes of the folder's own name, this is the place.
 pub(crate) type Place<'a> = (BorrowedFd<'a>, &'a OsStr);
 
-/// Copies a file to a place where nothing may stand. No link is followed at either end.
+/// Copies a file to a place where nothing may stand. No link is followed at either end. `go_on` is told of bytes as they are
+/// copied, and says whether to.
 ///
 /// # Errors
 /// Then nothing stands there still.
-#[cfg_attr(not(test), expect(dead_code, reason = "a checkout is about to use it"))]
-pub(crate) fn copy_file(from: &Path, to: &Path) -> Result<Stamp, Failed> {
-    copy_file_at((CWD, from.as_os_str()), (CWD, to.as_os_str()), &mut |_| true)
-}
-
-/// The same for names in open folders. `go_on` is told of bytes as they are copied, and says whether to.
-///
-/// # Errors
-/// As [`copy_file`].
 pub(crate) fn copy_file_at(
     from: Place<'_>,
     to: Place<'_>,
@@ -130,13 +121,7 @@ fn fill(
     target: &File,
     go_on: &mut dyn FnMut(u64) -> bool,
 ) -> Result<(), Failed> {
-    if shares_blocks(source, target) {
-        if !go_on(before.size()) {
-            return Err(Failed::Stopped);
-        }
-    } else {
-        copy_data(source, before, target, go_on)?;
-    }
+    copy_content(source, before, target, go_on)?;
     target.set_permissions(Permissions::from_mode(before.mode() & 0o7777)).map_err(Failed::Io)?;
     rustix::fs::futimens(target, &times(before)).map_err(|e| Failed::Io(e.into()))?;
     let after = source.metadata().map_err(Failed::Io)?;
@@ -145,6 +130,23 @@ fn fill(
         return Err(Failed::Changed);
     }
     Ok(())
+}
+
+/// Copies what is in a file, which is read from its beginning, to an empty one: by sharing the disk's blocks where that can be.
+/// Whether it was written to meanwhile is the caller's to look at.
+///
+/// # Errors
+/// When it cannot be read or written, has become shorter, or `go_on` says so; a part of it may be there then.
+pub(crate) fn copy_content(
+    source: &File,
+    meta: &Metadata,
+    target: &File,
+    go_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), Failed> {
+    if !shares_blocks(source, target) {
+        return copy_data(source, meta, target, go_on);
+    }
+    if go_on(meta.size()) { Ok(()) } else { Err(Failed::Stopped) }
 }
 
 /// Whether a file was written to so lately that a write during the copy might have left the same time.
@@ -256,8 +258,15 @@ pub(crate) fn keep_times_at(stat: &Stat, to: Place<'_>) {
 mod tests {
     use std::io::{Seek, Write};
     use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use rustix::fs::CWD;
 
     use super::*;
+
+    fn copy_file(from: &Path, to: &Path) -> Result<Stamp, Failed> {
+        copy_file_at((CWD, from.as_os_str()), (CWD, to.as_os_str()), &mut |_| true)
+    }
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()

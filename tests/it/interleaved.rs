@@ -109,3 +109,19 @@ fn what_follows_an_agents_commit_is_no_process_of_the_agents() {
     assert!(out.clone().ok().contains("landed x on main"), "{}", out.shown());
     drop(looks);
 }
+
+#[test]
+fn a_long_file_that_is_written_to_while_it_is_copied_is_made_anew() {
+    let sandbox = Sandbox::new();
+    let long = "line\n".repeat(100_000);
+    sandbox.write("long", &long);
+    sandbox.sh("git add long; git commit -qm long; touch -d 2020-01-01 long; git update-index -q --refresh");
+    // It has looked at the file, and is about to copy it.
+    let (mut spawns, _) = beside(&sandbox, "fill.long", &["spawn", "--empty", "-n", "x"]);
+    let standing = sandbox.standing(spawns.0.id());
+    sandbox.sh("printf mine | dd of=long conv=notrunc status=none");
+    drop(standing);
+    assert_eq!(spawns.code(), Some(0));
+    assert!(std::fs::read_to_string(sandbox.lane("x").join("long")).unwrap() == long);
+    assert_eq!(sandbox.git(&["-C", ".proq-worktrees/x", "status", "--porcelain"]), "");
+}

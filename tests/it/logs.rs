@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Seek, SeekFrom, Write};
 use std::process::Stdio;
 
-use super::support::Sandbox;
+use super::support::{ON_TERMINAL, Sandbox};
 
 #[test]
 fn what_an_agent_wrote_is_printed_as_it_is() {
@@ -17,17 +17,6 @@ fn what_an_agent_wrote_is_printed_as_it_is() {
     assert_eq!(out["text"], "out\nerr\n\u{1b}[1mbold\u{1b}[0m no newline");
 }
 
-/// Runs a command on a terminal and prints what reached it.
-const TERMINAL: &str = "import os, pty, sys
-pid, fd = pty.fork()
-if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
-while True:
-    try: part = os.read(fd, 1000)
-    except OSError: break
-    if not part: break
-    sys.stdout.buffer.write(part)
-os.waitpid(pid, 0)";
-
 #[test]
 fn a_terminal_gets_the_colours_of_a_plain_log_and_nothing_else_to_obey() {
     let sandbox = Sandbox::new();
@@ -35,7 +24,7 @@ fn a_terminal_gets_the_colours_of_a_plain_log_and_nothing_else_to_obey() {
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-c", writes]);
     let on_terminal = |args: &[&str]| {
         let mut command = sandbox.command("python3", &sandbox.repo);
-        command.args(["-c", TERMINAL, "git-proq", "logs", "x"]).args(args);
+        command.args(["-c", ON_TERMINAL, "git-proq", "logs", "x"]).args(args);
         sandbox.output(command).ok()
     };
     let raw = "\u{1b}[31mred\u{1b}[0m\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}]2;title\u{7}\u{1b}[2Jend";

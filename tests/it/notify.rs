@@ -4,6 +4,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
+#[cfg(target_os = "linux")]
+use super::support::ON_TERMINAL;
 use super::support::Sandbox;
 use super::support::patience::wait_until;
 use super::user_hooks::{all_told, log, told};
@@ -187,18 +189,6 @@ fn what_looks_like_markup_is_text() {
     assert!(told(&sandbox).ends_with(" &lt;!channel> &amp; &lt;b>\n"), "{}", told(&sandbox));
 }
 
-/// Runs a command on a terminal and prints what it wrote there.
-#[cfg(target_os = "linux")]
-const TERMINAL: &str = "import os, pty, sys
-pid, fd = pty.fork()
-if pid == 0: os.execvp(sys.argv[1], sys.argv[1:])
-while True:
-    try: part = os.read(fd, 1000)
-    except OSError: break
-    if not part: break
-    os.write(1, part)
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
-
 #[cfg(target_os = "linux")]
 #[test]
 fn the_terminal_of_who_waits_is_rung_and_told() {
@@ -209,7 +199,7 @@ fn the_terminal_of_who_waits_is_rung_and_told() {
     let mut terminal = sandbox.command("python3", &sandbox.repo);
     terminal.args([
         "-c",
-        TERMINAL,
+        ON_TERMINAL,
         "git-proq",
         "spawn",
         "--wait",

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{ErrorKind, Read, Result, Seek, Write};
+use std::io::{Read, Result, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -22,6 +22,7 @@ use super::super::RepoPath;
 use super::super::clean::{BY_SECOND, FOLDER, noted, open_folder};
 use super::super::plain::is_ordinary;
 use super::conversions::Conversions;
+use crate::copy::copy_content;
 
 /// A longer file is not read into memory: the kernel copies it, or the file system shares it.
 const LONG: u64 = 256 << 10;
@@ -157,7 +158,7 @@ impl<'a> Part<'a> {
                     *time
                 }
                 Content::Long(from, time) => {
-                    share_or_copy(from, &mut file)?;
+                    long(from, &file)?;
                     Some(*time)
                 }
             };
@@ -167,6 +168,12 @@ impl<'a> Part<'a> {
             made.push(noted(&fstat(&file)?));
         }
         self.buffer = buffer;
+        // Bytes were read before the file was looked at, a long one was copied afterwards. git makes all files, then.
+        if let Content::Long(from, _) = &content
+            && !is_as_noted(entry, &fstat(from)?)
+        {
+            return Err(std::io::Error::other("a file was written to while it was copied"));
+        }
         self.count(matches!(&content, Content::Bytes(_, None)));
         Ok(Some(made))
     }
@@ -280,16 +287,9 @@ fn stamps(modified: Timespec) -> Timestamps {
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: modified }
 }
 
-/// Makes `to` share what `from` holds, where the file system can, or else copies it in the kernel.
-fn share_or_copy(mut from: &File, to: &mut File) -> Result<()> {
-    #[cfg(target_os = "linux")]
-    if rustix::fs::ioctl_ficlone(&*to, from).is_ok() {
-        return Ok(());
-    }
+/// Copies a long file from its beginning.
+fn long(mut from: &File, to: &File) -> Result<()> {
+    crate::fault::point("fill.long");
     from.rewind()?;
-    let wanted = from.metadata()?.len();
-    match std::io::copy(&mut from, to)? {
-        copied if copied == wanted => Ok(()),
-        _ => Err(ErrorKind::UnexpectedEof.into()),
-    }
+    copy_content(from, &from.metadata()?, to, &mut |_| true).map_err(std::io::Error::other)
 }
