@@ -239,6 +239,8 @@ fn line_of(step: &Step) -> Option<String> {
         Step::Restore { dir, snap, .. } => format!("{}: changes of {snap} brought back", dir.display()),
         Step::File { .. } => return None,
         Step::Move { from, to } => format!("{} -> {}", from.display(), to.display()),
+        Step::Reuse { entry, dir } => format!("{}/worktree -> {}", entry.display(), dir.display()),
+        Step::Regrow { entry, .. } => format!("{}/worktree: made anew", entry.display()),
         Step::Worktree { dir, .. } | Step::Resolve { dir, .. } => format!("{}: made", dir.display()),
     })
 }

@@ -337,6 +337,20 @@ const LOCK_TO_OP: &[Key] = &[
         by_repository: false,
         about: "how long operations, and snapshots that came back, are kept",
     },
+    Key {
+        name: "pool.keep",
+        form: Form::Patterns,
+        default: "",
+        by_repository: true,
+        about: "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them",
+    },
+    Key {
+        name: "pool.size",
+        form: Form::Count("folders"),
+        default: "2",
+        by_repository: false,
+        about: "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none",
+    },
 ];
 
 /// Those from the trash on.

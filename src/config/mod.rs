@@ -4,6 +4,7 @@ mod form;
 mod key;
 mod layers;
 mod notices;
+mod pool;
 mod set_up;
 mod settings;
 
@@ -11,5 +12,6 @@ pub(crate) use form::{Form, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notices::{Desktop, Notify, Room, masked};
+pub(crate) use pool::Pool;
 pub(crate) use set_up::SetUp;
 pub(crate) use settings::{Autocommit, Settings, Uncommitted};

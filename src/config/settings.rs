@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::form::{area, nano_dollars, ports, time};
-use super::{Key, Layers, Notify, Origin, Room, SetUp};
+use super::{Key, Layers, Notify, Origin, Pool, Room, SetUp};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +183,8 @@ pub(crate) struct Settings {
     pub(crate) notify: Notify,
     /// `op.keep`.
     pub(crate) op_keep: Duration,
+    /// `pool.*`.
+    pub(crate) pool: Pool,
     /// What `swarm.*` says of how a plan is run.
     pub(crate) swarm: Swarm,
     /// `trash.keep`.
@@ -247,6 +249,7 @@ impl Settings {
             },
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
+            pool: Pool::of(&text),
             swarm: Swarm::of(&text),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),

@@ -36,14 +36,14 @@ pub(super) struct Walk<'a> {
     /// None when files that are not in the index do not matter.
     ignored: Option<Mutex<Ignored<'a>>>,
     /// A folder with as many files below it is a part of its own.
-    part: usize,
+    pub(super) part: usize,
     /// Files and bytes read so far.
     files: AtomicUsize,
     bytes: AtomicU64,
 }
 
 /// What is in one folder of the index.
-enum Inside<'e> {
+pub(super) enum Inside<'e> {
     File(&'e Entry),
     /// A folder, and what is below it.
     Folder(&'e [Entry]),
@@ -87,7 +87,7 @@ impl<'a> Walk<'a> {
 
     /// The parts of the index that can be looked at independently: the length of a folder's name, with the slash, and the
     /// entries below it.
-    fn parts(&self) -> Vec<(usize, &[Entry])> {
+    pub(super) fn parts(&self) -> Vec<(usize, &[Entry])> {
         let mut parts = vec![(0, self.index.entries())];
         let mut next = 0;
         while let Some((above, entries)) = parts.get(next).copied() {
@@ -105,7 +105,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes what comes first in a folder from its entries.
-    fn first<'e>(&self, above: usize, rest: &mut &'e [Entry]) -> Option<(&[u8], Inside<'e>)> {
+    pub(super) fn first<'e>(&self, above: usize, rest: &mut &'e [Entry]) -> Option<(&[u8], Inside<'e>)> {
         let first = rest.first()?;
         let path: &BStr = first.path(self.index);
         let name = path.get(above..)?;

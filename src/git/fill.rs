@@ -16,11 +16,15 @@ use super::{Error, Oid, Repo, Worktree, WorktreeList};
 
 mod conversions;
 mod files;
+mod kept;
+mod look;
 mod wanted;
 
 use conversions::{Conversions, Wish, wish};
 use files::{Making, Part};
 use wanted::Wanted;
+
+pub(crate) use kept::{Kept, Left};
 
 /// How many entries one thread takes at a time.
 const AT_ONCE: usize = 512;
@@ -181,7 +185,9 @@ impl Repo {
             .map_err(Error::object("the new index"))?;
         let written = OpenOptions::new().write(true).create_new(true).open(&lock);
         written.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;
-        std::fs::rename(&lock, &file).map_err(Error::io("write", &file))
+        std::fs::rename(&lock, &file).map_err(Error::io("write", &file))?;
+        kept::note_made(&file);
+        Ok(())
     }
 
     /// Takes away what was put into a new worktree, so that git finds it as it was.

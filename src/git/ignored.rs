@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gix::index::File;
 use gix::index::entry::Mode;
+use gix::worktree::stack::state::ignore::Source;
 
 /// The names that the index has in one folder. Folders list theirs in the order in which they were made, or the other way
 /// round, more often than not.
@@ -35,13 +36,19 @@ pub(super) struct Ignored<'a> {
     /// The top of the worktree.
     dir: &'a Path,
     index: &'a File,
+    source: Source,
     rules: Option<(gix::Repository, gix::worktree::Stack)>,
 }
 
 impl<'a> Ignored<'a> {
     /// For the worktree whose top is `dir`, with its index.
     pub(super) fn new(dir: &'a Path, index: &'a File) -> Ignored<'a> {
-        Ignored { dir, index, rules: None }
+        Ignored { dir, index, source: Source::WorktreeThenIdMappingIfNotSkipped, rules: None }
+    }
+
+    /// For a worktree whose files are not there yet and that will have those of the index.
+    pub(super) fn in_index(dir: &'a Path, index: &'a File) -> Ignored<'a> {
+        Ignored { source: Source::IdMapping, ..Ignored::new(dir, index) }
     }
 
     /// Whether a rule says that a file or folder is ignored, by itself or with a folder that it lies in; false when that cannot be
@@ -49,7 +56,7 @@ impl<'a> Ignored<'a> {
     pub(super) fn names(&mut self, path: &Path, is_folder: bool) -> bool {
         let Ok(relative) = path.strip_prefix(self.dir) else { return false };
         if self.rules.is_none() {
-            self.rules = rules(self.dir, self.index);
+            self.rules = rules(self.dir, self.index, self.source);
         }
         let Some((repo, stack)) = &mut self.rules else { return false };
         let mode = if is_folder { Mode::DIR } else { Mode::FILE };
@@ -74,10 +81,9 @@ impl<'a> Ignored<'a> {
     }
 }
 
-fn rules(dir: &Path, index: &File) -> Option<(gix::Repository, gix::worktree::Stack)> {
+fn rules(dir: &Path, index: &File, source: Source) -> Option<(gix::Repository, gix::worktree::Stack)> {
     let mut repo = gix::open(dir).ok()?;
     super::settings::add_from_command_line(&mut repo);
-    let source = gix::worktree::stack::state::ignore::Source::WorktreeThenIdMappingIfNotSkipped;
     let stack = repo.excludes(index, None, source).ok()?.detach();
     Some((repo, stack))
 }

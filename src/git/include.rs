@@ -60,8 +60,13 @@ impl Patterns {
         found.map(|found| !found.pattern.is_negative())
     }
 
+    /// Whether some take out what others name.
+    pub(crate) fn has_exceptions(&self) -> bool {
+        self.takes_out
+    }
+
     /// Whether a path is named, by itself or by a folder that it lies in.
-    fn names(&self, path: &RepoPath, is_folder: bool) -> bool {
+    pub(crate) fn names(&self, path: &RepoPath, is_folder: bool) -> bool {
         let above =
             path.parents().fold(false, |above, folder| self.says(folder.as_bytes(), true).unwrap_or(above));
         self.says(path.as_bytes(), is_folder).unwrap_or(above)
@@ -69,7 +74,7 @@ impl Patterns {
 
     /// Whether a pattern that names a place may name one below this folder. One that is a mere name, as `.env`, is not looked for
     /// in what git ignores as a whole: in `node_modules` it would be somebody else's.
-    fn may_name_below(&self, folder: &[u8]) -> bool {
+    pub(crate) fn may_name_below(&self, folder: &[u8]) -> bool {
         self.places
             .iter()
             .any(|place| place.is_empty() || is_within(place, folder) || is_within(folder, place))
@@ -235,7 +240,7 @@ impl Looking<'_> {
 }
 
 /// What a folder holds.
-fn inside(folder: &RepoPath, place: &Path) -> impl Iterator<Item = Included> {
+pub(crate) fn inside(folder: &RepoPath, place: &Path) -> impl Iterator<Item = Included> {
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
     entries.map(|entry| Included {
         path: folder.join(entry.file_name().as_bytes()),

@@ -182,6 +182,13 @@ impl Repo {
         add(self.git(), path, head)
     }
 
+    /// Writes the files of a commit to an empty folder that is no worktree, all of them, with an index for that alone.
+    pub(crate) fn lay_out(&self, dir: &Path, commit: Oid, index: &Path) -> Result<(), Error> {
+        let call = self.git_in(dir).env("GIT_DIR", self.common_dir()).env("GIT_WORK_TREE", dir).index(index);
+        let call = call.args(["-c", "core.sparseCheckout=false", "-c", "core.bare=false"]);
+        call.args(["read-tree", "-m", "-u"]).arg(commit.to_string()).changes().run().map(drop)
+    }
+
     /// Whether the folder at `path` is the worktree that git has on record there: its `.git` may be gone, or be a
     /// repository of its own.
     pub(crate) fn is_own_worktree(&self, path: &Path) -> bool {

@@ -46,7 +46,9 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
 fn entry(scene: &Scene<'_>, subject: &str, dir: &std::path::Path, record: &TrashRecord) -> Vec<Finding> {
     let mut out = Vec::new();
     let lane = &record.lane;
-    if let Some(worktree) = record.worktree.as_ref().filter(|w| !w.exists()) {
+    // Another lane may have got it.
+    let is_given = dir.join("given.toml").exists();
+    if let Some(worktree) = record.worktree.as_ref().filter(|w| !w.exists() && !is_given) {
         let message =
             format!("the folder of removed lane '{lane}' is not at {}, where it was put", worktree.display());
         out.push(

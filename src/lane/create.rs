@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::attempts::attempts;
+use super::files::{self, Folder};
 use super::remove::remove_held;
 use super::set_up::{SetUp, reserved_ports};
 use super::{
@@ -281,7 +282,7 @@ pub(super) fn hold_name(
 fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
     let steps = Steps { op, plan };
     let start = steps.begin()?;
-    make_ready(op.project, &[(plan, start)])?;
+    make_ready(op, &[(plan, start)])?;
     steps.finish(start)
 }
 
@@ -289,32 +290,29 @@ fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
 fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<Vec<LaneRecord>, Error> {
     let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
     let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
-    make_ready(op.project, &begun)?;
+    make_ready(op, &begun)?;
     begun.into_iter().map(|(plan, start)| Steps { op, plan }.finish(start)).collect()
 }
 
 /// Gives lanes that were begun their files, and what else a new lane gets. A failure takes all of them back.
-fn make_ready(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
-    let same_start = |a: &(&Plan<'_>, Oid), b: &(&Plan<'_>, Oid)| a.1 == b.1;
-    let filled = begun.chunk_by(same_start).try_for_each(|lanes| {
-        let dirs: Vec<&Path> = lanes.iter().map(|(plan, _)| plan.path.as_path()).collect();
-        crate::interrupt::check()?;
-        let filled = project.repo.fill_worktrees(&dirs, lanes[0].1, &crate::interrupt::is_quiet)?;
-        project.listener.detail(format!("files: {}", filled.in_words()));
-        fault::point("worktree.filled");
-        Ok(crate::interrupt::check()?)
+fn make_ready(op: &Operation<'_>, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
+    let project = op.project;
+    let mut folders = Vec::with_capacity(begun.len());
+    for (plan, start) in begun {
+        folders.push(Folder { name: plan.name.as_str(), dir: &plan.path, start: *start });
+    }
+    let ready = files::fill(op, &folders).and_then(|kept| {
+        begun.iter().zip(&kept).try_for_each(|((plan, _), kept)| {
+            let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
+            SetUp { project, name, branch: &plan.branch, base, dir: &plan.path, kept }.run(plan.asked.given)
+        })
     });
-    let set_up = |(plan, _): &(&Plan<'_>, Oid)| {
-        let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
-        SetUp { project, name, branch: &plan.branch, base, dir: &plan.path }.run(plan.asked.given)
-    };
-    let filled = filled.and_then(|()| begun.iter().try_for_each(set_up));
-    if filled.is_err() {
+    if ready.is_err() {
         for (plan, _) in begun {
             remove(project, plan);
         }
     }
-    filled
+    ready
 }
 
 /// Removes what was made of a lane. The name's lock is held, so nobody else is in it.

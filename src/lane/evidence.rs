@@ -282,7 +282,7 @@ fn is_own(pid: u32) -> bool {
 }
 
 /// Other processes whose working folder lies in `dir`. Known where there is a `/proc`; elsewhere nobody is seen.
-fn residents(dir: &Path) -> Vec<String> {
+pub(super) fn residents(dir: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let me = std::process::id();
     let mut out = Vec::new();

@@ -123,7 +123,10 @@ fn mark_taken_back(op: &Operation<'_>) {
 fn completes(step: &Step, target: &Step) -> bool {
     match (target, step) {
         (Step::Restore { .. }, Step::Clear { .. }) => true,
-        (Step::Restore { .. }, _) | (_, Step::Snap { .. } | Step::Anchor { .. }) => false,
+        // What comes back is made whole first, where it has to be.
+        (Step::Move { .. }, Step::Regrow { .. })
+        | (Step::Restore { .. }, _)
+        | (_, Step::Snap { .. } | Step::Anchor { .. }) => false,
         _ => true,
     }
 }

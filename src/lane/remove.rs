@@ -70,7 +70,7 @@ pub(super) fn remove_held(
     }
     let (tips, uncommitted) = keep_everything(op, lane, &found)?;
     let saved = anchor(op, lane, &tips)?;
-    let trash = take_away(op, lane, &found, saved.clone())?;
+    let trash = take_away(op, lane, &found, saved.clone(), is_reusable(lane, &found, why))?;
     let untold = Inbox::of(project, &lane.name).count();
     let past = file_away(op, lane, why)?;
     if untold > 0 {
@@ -158,12 +158,27 @@ fn anchor(op: &Operation<'_>, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<
     Ok(Some(name))
 }
 
+/// Whether another lane may get the folder: this one landed, or had nothing to land, and nothing in it is anybody's but what
+/// git ignores.
+fn is_reusable(lane: &LaneRecord, found: &Evidence, why: Why) -> bool {
+    let ended_well =
+        matches!(lane.state, LaneState::Landed | LaneState::Done | LaneState::NoChange | LaneState::Idle);
+    why == Why::Tidy
+        && ended_well
+        && found.stands()
+        && found.tip.is_some()
+        && found.dirt.is_clean()
+        && found.submodules.is_empty()
+        && found.objections(&lane.base).is_empty()
+}
+
 /// Moves folder and registration away and deletes the branch, unless it moved since it was looked at.
 fn take_away(
     op: &Operation<'_>,
     lane: &LaneRecord,
     found: &Evidence,
     saved: Option<String>,
+    reusable: bool,
 ) -> Result<PathBuf, Error> {
     let project = op.project;
     let _lock = project.store.locks().take(&LockName::Worktrees)?;
@@ -177,6 +192,7 @@ fn take_away(
         branch: lane.place.branch.clone(),
         tip: found.tip,
         saved,
+        reusable,
     };
     let trash = trash::put(op, record, admin.as_deref())?;
     if let Some(tip) = found.tip {

@@ -166,6 +166,7 @@ fn take_away(
         branch: String::new(),
         tip: None,
         saved: saved.map(ToOwned::to_owned),
+        reusable: false,
     };
     let trash = trash::put(op, record, admin.as_deref())?;
     // Not when another lane's lies in it.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::operation::Operation;
-use super::{Error, Project, half_made, resolve_tree, snaps};
+use super::{Error, Project, half_made, pool, resolve_tree, snaps};
 use crate::fault;
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{PreviewRecord, SnapRecord, Step};
@@ -72,8 +72,13 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             write_record(project, step)?;
         }
         Step::Move { from, to } => rename(from, to)?,
+        Step::Regrow { entry, tip } => pool::regrow(project, entry, *tip, scratch)?,
         // Their work is more than their data says, who plans them does it; or it has been done.
-        Step::Snap { .. } | Step::Worktree { .. } | Step::Resolve { .. } | Step::Worked { .. } => {}
+        Step::Snap { .. }
+        | Step::Worktree { .. }
+        | Step::Reuse { .. }
+        | Step::Resolve { .. }
+        | Step::Worked { .. } => {}
     }
     Ok(Applied::Done)
 }
@@ -96,7 +101,12 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
         }
-        Step::Anchor { .. } | Step::Snap { anew: true, .. } | Step::Worked { .. } => Ok(()),
+        // A folder that was reused is the new lane's and goes with it. One that was made anew lies in its entry, whole.
+        Step::Anchor { .. }
+        | Step::Snap { anew: true, .. }
+        | Step::Worked { .. }
+        | Step::Reuse { .. }
+        | Step::Regrow { .. } => Ok(()),
         Step::Tree { dir, from, to, mv } => op.transition(dir, *to, *from, mv.inverse()),
         Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
         Step::Snap { id, .. } => op.retire(id),
@@ -119,7 +129,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
             let back = Step::File { path: path.clone(), old: new.clone(), new: old.clone() };
             op.perform(back).map(drop)
         }
-        Step::Move { from, to } => op.rename(to, from),
+        Step::Move { from, to } => pool::whole(op, to, || op.rename(to, from)),
         Step::Worktree { dir, lane, start } => half_made::take_back(op.project, dir, lane, *start),
         Step::Resolve { dir, lane, start } if op.is_going_back() => {
             half_made::take_back(op.project, dir, lane, *start)
@@ -182,6 +192,8 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         Step::Move { from, to } => {
             return Ok(from.symlink_metadata().is_err() && to.symlink_metadata().is_ok());
         }
+        Step::Reuse { entry, dir } => return pool::settle_reuse(entry, dir),
+        Step::Regrow { entry, .. } => return pool::settle_regrow(entry),
         Step::Worktree { dir, lane, start } | Step::Resolve { dir, lane, start } => {
             half_made::settle(project, dir, lane, *start, scratch)?;
             return Ok(false);

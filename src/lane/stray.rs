@@ -67,6 +67,7 @@ pub(crate) fn retire_registration(project: &Project, name: &str, path: &Path) ->
             branch: format!("{}/{name}", project.settings.prefix),
             tip: tips.first().copied(),
             saved: (!tips.is_empty()).then_some(saved),
+            reusable: false,
         };
         trash::put(op, record, Some(&admin)).map(drop)
     })

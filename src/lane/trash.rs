@@ -54,6 +54,7 @@ pub(super) fn put_half_made(
         branch: String::new(),
         tip: None,
         saved: None,
+        reusable: false,
     };
     record.save(&dir.join("trash.toml"))?;
     if there {
@@ -79,6 +80,7 @@ pub(super) fn beside_lane(project: &Project, lane: &LaneRecord) -> Result<PathBu
         branch: String::new(),
         tip: None,
         saved: None,
+        reusable: false,
     };
     record.save(&dir.join("trash.toml"))?;
     std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
@@ -152,7 +154,7 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
 }
 
 /// Every entry; what begins with a point is none.
-fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
+pub(super) fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
     let dir = project.store.layout().trash();
     let entries = match std::fs::read_dir(&dir) {
         Ok(entries) => entries,
@@ -165,12 +167,12 @@ fn entries(project: &Project) -> Result<Vec<PathBuf>, Error> {
     Ok(entries.flatten().map(|e| e.path()).filter(is_entry).collect())
 }
 
-fn is_old(project: &Project, record: &TrashRecord) -> bool {
+pub(super) fn is_old(project: &Project, record: &TrashRecord) -> bool {
     record.at.is_older_than(project.settings.trash_keep)
 }
 
 /// Whether a folder is part of an entry, also when the repository was moved since.
-fn is_inside(path: &Path, dir: &Path) -> bool {
+pub(super) fn is_inside(path: &Path, dir: &Path) -> bool {
     path.starts_with(dir)
         || (path.ends_with("worktree") && path.parent().and_then(Path::file_name) == dir.file_name())
 }
@@ -187,6 +189,8 @@ pub(super) fn free(project: &Project, dir: &Path, beside: Option<&Path>) -> Resu
     let Some(found) = record()? else { return Ok(false) };
     // Whoever brings a lane back holds this.
     let Some(lock) = project.store.locks().try_take(&LockName::Run(found.lane))? else { return Ok(false) };
+    // Whoever gives its folder to another lane holds this.
+    let Some(_pool) = project.store.locks().try_take(&LockName::Pool)? else { return Ok(false) };
     if record()?.is_none() {
         return Ok(false);
     }

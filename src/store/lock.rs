@@ -1,6 +1,6 @@
 //! Owns the locks: kernel locks on files that are never deleted, so none goes stale. (Tickets are: `tickets.rs`.)
 //!
-//! Order, outermost first: ticket, slot, merge, tree, worktrees, store. No other lock is held while an agent runs.
+//! Order, outermost first: ticket, slot, merge, tree, worktrees, pool, store. No other lock is held while an agent runs.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -30,6 +30,8 @@ pub(crate) enum LockName {
     Dispatch,
     /// Adding and removing worktrees.
     Worktrees,
+    /// Which lane gets the folder of a removed one, or whether that comes back; milliseconds.
+    Pool,
     /// The last moments of a landing.
     Merge,
     /// Transitions of one worktree, by its id.
@@ -67,6 +69,7 @@ impl LockName {
             LockName::Events => "events.lock".into(),
             LockName::Dispatch => "dispatch.lock".into(),
             LockName::Worktrees => "worktrees.lock".into(),
+            LockName::Pool => "pool.lock".into(),
             LockName::Merge => "merge.lock".into(),
             LockName::Tree(id) => format!("tree-{id}.lock").into(),
             LockName::Slot(n) => format!("slot-{n}.lock").into(),
@@ -91,6 +94,7 @@ impl LockName {
             LockName::Events => "the event log".into(),
             LockName::Dispatch => "the hooks".into(),
             LockName::Worktrees => "the list of worktrees".into(),
+            LockName::Pool => "the folders of removed lanes".into(),
             LockName::Merge => "the landing".into(),
             LockName::Tree(id) => format!("the worktree '{id}'"),
             LockName::Slot(n) => format!("worktree {n} for checks"),

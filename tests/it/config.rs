@@ -84,6 +84,8 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     notify.title              false                                                                                              put the message in the title of the terminal in which somebody waits or follows
     notify.webhook                                                                                                               where the event is posted as JSON; never shown
     op.keep                   30                                                                                                 how long operations, and snapshots that came back, are kept
+    pool.keep                                                                                                                    caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them
+    pool.size                 2                                                                                                  how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none
     swarm.agent                                                                                                                  who does tasks of a plan that name no agent
     swarm.areas                                                                                                                  areas of tasks that lie elsewhere than in swarm.tasks
     swarm.auto_merge          false                                                                                              land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first

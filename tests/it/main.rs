@@ -88,6 +88,7 @@ mod plan_folders;
 mod plan_roadmap;
 mod plan_stories;
 mod plan_to_report;
+mod pool;
 mod ports;
 mod preview;
 mod preview_by_hand;

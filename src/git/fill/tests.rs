@@ -1,5 +1,7 @@
 //! Owns the tests of filling worktrees: beside git, for whatever a repository may hold and its main checkout look like.
 
+mod kept;
+
 use std::cell::Cell;
 use std::os::unix::fs::MetadataExt;
 

@@ -56,6 +56,19 @@ impl Wanted {
     }
 }
 
+/// Whether an index has what a tree has, and nothing else. False where it does not say so itself.
+///
+/// # Errors
+/// When a tree cannot be read.
+pub(super) fn has_exactly(reader: &Reader, index: &File, tree: Oid) -> Result<bool, Error> {
+    if index.is_sparse() || index.link().is_some() || index.tree().is_none() {
+        return Ok(false);
+    }
+    let mut walk = Walk { reader, index, keep: vec![false; index.entries().len()], add: Vec::new() };
+    walk.enter(&mut BString::default(), index.tree(), tree.0)?;
+    Ok(walk.add.is_empty() && walk.keep.iter().all(|kept| *kept))
+}
+
 /// Whether an index does not say for sure what a file is.
 fn is_doubtful(index: &File, entry: &Entry) -> bool {
     entry.flags.intersects(UNSEEN) || entry.stage() != Stage::Unconflicted || is_racy(index, entry)

@@ -57,22 +57,27 @@ pub(super) fn giver<'a>(project: &Project, main: &'a Path, dir: &'a Path) -> Res
 }
 
 /// Gives a lane whose files are there what the main checkout has for it.
-pub(super) fn give(project: &Project, name: &str, dir: &Path) -> Result<(), Error> {
+///
+/// What was `kept` there from another lane stays as it is.
+pub(super) fn give(project: &Project, name: &str, dir: &Path, kept: &[RepoPath]) -> Result<(), Error> {
     let Some(main) = project.repo.main_worktree() else { return Ok(()) };
     let wanted = Wanted::read(project, main)?;
     if wanted.is_empty() {
         return Ok(());
     }
     let giver = giver(project, main, dir)?;
-    let linked = link(project, &giver, &wanted, main, dir)?;
+    let linked = link(project, &giver, &wanted, main, dir, kept)?;
     let found = giver.find(&wanted.copies, false);
     warn_of_new(project, "copied", &found.not_ignored);
-    let all = without(found.all, &linked);
+    let all = without(without(found.all, &linked), kept);
     if all.is_empty() {
         return Ok(());
     }
     let leaves_out = |path: &RepoPath, is_folder: bool| {
-        giver.is_off_limits(path) || wanted.copies.takes_out(path, is_folder) || linked.contains(path)
+        giver.is_off_limits(path)
+            || wanted.copies.takes_out(path, is_folder)
+            || linked.contains(path)
+            || kept.contains(path)
     };
     let copied = Copier::new(main, dir, &project.listener, &leaves_out)?.copy(&all)?;
     warn_of_left(project, &copied);
@@ -95,6 +100,7 @@ pub(super) fn link(
     wanted: &Wanted,
     main: &Path,
     dir: &Path,
+    kept: &[RepoPath],
 ) -> Result<Vec<RepoPath>, Error> {
     if wanted.links.is_empty() {
         return Ok(Vec::new());
@@ -106,6 +112,10 @@ pub(super) fn link(
         let (source, place) = (path.under(main), path.under(dir));
         if std::fs::read_link(&place).is_ok_and(|there| there == source) {
             linked.push(path);
+            continue;
+        }
+        if kept.contains(&path) {
+            project.listener.detail(format!("not linked: {path}: it was kept"));
             continue;
         }
         if let Err(why) = make_room(dir, &path) {

@@ -19,6 +19,7 @@ use self::commands::Commands;
 use self::env::Whose;
 use super::{Error, Project, ports};
 use crate::fault;
+use crate::git::RepoPath;
 use crate::store::records::{Ports, SetUpRecord};
 use crate::store::{LockName, Record};
 
@@ -46,6 +47,8 @@ pub(super) struct SetUp<'a> {
     pub(super) base: &'a str,
     /// Its worktree.
     pub(super) dir: &'a Path,
+    /// What was kept in it from the lane that had the folder before.
+    pub(super) kept: &'a [RepoPath],
 }
 
 impl SetUp<'_> {
@@ -60,7 +63,7 @@ impl SetUp<'_> {
         if given == Given::Nothing {
             return Ok(());
         }
-        files::give(self.project, self.name, self.dir)?;
+        files::give(self.project, self.name, self.dir, self.kept)?;
         fault::point("set-up.copied");
         let whose =
             Whose { name: self.name, branch: Some(self.branch), base: self.base, port, dir: Some(self.dir) };

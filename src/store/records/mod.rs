@@ -47,4 +47,4 @@ pub(crate) use set_up::SetUpRecord;
 pub(crate) use sight::{FileSeen, LaneSeen, PlaceSeen, SightRecord};
 pub(crate) use snap::SnapRecord;
 pub(crate) use step::Step;
-pub(crate) use trash::TrashRecord;
+pub(crate) use trash::{GivenRecord, TrashRecord};

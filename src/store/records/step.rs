@@ -110,6 +110,23 @@ pub(crate) enum Step {
         /// The commit that it is filled with.
         start: Oid,
     },
+    /// The folder that a trash entry holds becomes that of a new lane.
+    Reuse {
+        /// The entry.
+        #[serde(with = "crate::store::path_form")]
+        entry: PathBuf,
+        /// The new lane's folder, which git has on record.
+        #[serde(with = "crate::store::path_form")]
+        dir: PathBuf,
+    },
+    /// The folder that a trash entry held before another lane got it is made anew.
+    Regrow {
+        /// The entry.
+        #[serde(with = "crate::store::path_form")]
+        entry: PathBuf,
+        /// The commit whose files it had.
+        tip: Oid,
+    },
     /// A worktree is made in which the conflict of a lane is resolved.
     Resolve {
         /// Its top folder.

@@ -30,8 +30,27 @@ pub(crate) struct TrashRecord {
     /// The ref that keeps its commits and changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) saved: Option<String>,
+    /// It landed and had nothing uncommitted, so its folder may become that of another lane.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) reusable: bool,
 }
 
 impl Record for TrashRecord {
+    const FORMAT: u32 = 1;
+}
+
+/// Beside the former: to which lane the folder went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GivenRecord {
+    /// The lane that got it.
+    pub(crate) lane: String,
+    /// When.
+    pub(crate) at: Moment,
+    /// What was in it and went along, as a person reads it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) kept: Vec<String>,
+}
+
+impl Record for GivenRecord {
     const FORMAT: u32 = 1;
 }

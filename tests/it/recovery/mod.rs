@@ -5,4 +5,5 @@ mod defects;
 pub mod kit;
 mod locks;
 mod points;
+mod pool;
 mod resolving;
