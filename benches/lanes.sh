@@ -39,6 +39,21 @@ git for-each-ref --format='delete %(refname)' 'refs/heads/wt*' refs/heads/proq/ 
   pair 'one lane / worktree add' \
     "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
     "$clean" "$proq -C $repo spawn -q --empty -n x"
+  # A lane lands before each of these, outside of what is measured; with an argument, one that changes every so many-th file.
+  at=$(git -C "$repo" rev-parse HEAD) every=$(($(git -C "$repo" ls-files | wc -l) / 100))
+  land=$(script land "'$clean'; cd '$repo'; git reset -q --hard $at
+'$proq' spawn -q --empty -n old >/dev/null
+cd .proq-worktrees/old
+[ -z \"\$1\" ] || git ls-files | sed -n \"1~\$1 p\" | while read -r f; do [ -L \"\$f\" ] || echo more >>\"\$f\"; done
+git commit -qam work --allow-empty
+cd '$repo'; '$proq' merge -q old >/dev/null; git reset -q --hard $at")
+  pair 'one lane from the folder of a landed one / worktree add' \
+    "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
+    "$land" "$proq -C $repo spawn -q --empty -n x"
+  pair 'the same, with 100 files changed since / worktree add' \
+    "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
+    "$land $every" "$proq -C $repo spawn -q --empty -n x"
+  git -C "$repo" reset -q --hard "$at"
   git_ten=$(script git-ten "cd '$repo'; for i in 1 2 3 4 5 6 7 8 9 10; do git worktree add -q -b wt\$i '$work/wt'\$i; done")
   pair 'ten lanes / worktree add, ten times' "$clean" "$git_ten" \
     "$clean" "$proq -C $repo spawn -q --empty --count 10 -n x"
