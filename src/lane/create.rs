@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::attempts::attempts;
+use super::fill::fill;
 use super::remove::remove_held;
 use super::set_up::{SetUp, reserved_ports};
 use super::{
@@ -74,6 +75,8 @@ pub(crate) struct Created {
     pub(crate) lane: LaneRecord,
     /// The run lock of its name.
     pub(crate) lock: Guard,
+    /// A checkout that was seen, on the way, to have no uncommitted changes of tracked files.
+    pub(crate) unchanged: Option<PathBuf>,
 }
 
 /// Checks what is asked for and chooses the name, without making anything.
@@ -162,8 +165,8 @@ pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Erro
     project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_plan(project, plan)?;
-    let lane = operate(project, "spawn", |op| make_one(op, &plan))?;
-    Ok(Created { lane, lock })
+    let (lane, unchanged) = operate(project, "spawn", |op| make_one(op, &plan))?;
+    Ok(Created { lane, lock, unchanged })
 }
 
 /// Checks several attempts at what is asked for, one for each of the `agents`, and chooses their names, without making
@@ -232,8 +235,9 @@ pub(crate) fn create_attempts<'a>(
             Err(e) => return Err(e),
         }
     };
-    let lanes = operate(project, "spawn", |op| make_all(op, &plans))?;
-    Ok(lanes.into_iter().zip(locks).map(|(lane, lock)| Created { lane, lock }).collect())
+    let (lanes, unchanged) = operate(project, "spawn", |op| make_all(op, &plans))?;
+    let created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
+    Ok(lanes.into_iter().zip(locks).map(created).collect())
 }
 
 /// Removes a lane, with everything in it saved, and makes it anew as `asked`, under its name and in one operation. `lock` is
@@ -246,7 +250,7 @@ pub(crate) fn make_anew(
     require_approved(op.project, asked.given)?;
     let removed = remove_held(op, old, Why::Discard, true)?;
     let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
-    Ok((removed, make_one(op, &plan)?))
+    Ok((removed, make_one(op, &plan)?.0))
 }
 
 fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
@@ -278,43 +282,53 @@ pub(super) fn hold_name(
     Err(Error::Taken { name: name.to_string() })
 }
 
-fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
+fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
     let steps = Steps { op, plan };
     let start = steps.begin()?;
-    make_ready(op.project, &[(plan, start)])?;
-    steps.finish(start)
+    let unchanged = make_ready(op.project, &[(plan, start)])?;
+    Ok((steps.finish(start)?, unchanged))
 }
 
 /// Makes several lanes, whose files are made all at once.
-fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<Vec<LaneRecord>, Error> {
+fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
     let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
     let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
-    make_ready(op.project, &begun)?;
-    begun.into_iter().map(|(plan, start)| Steps { op, plan }.finish(start)).collect()
+    let unchanged = make_ready(op.project, &begun)?;
+    let finish = |(plan, start)| Steps { op, plan }.finish(start);
+    Ok((begun.into_iter().map(finish).collect::<Result<_, _>>()?, unchanged))
 }
 
-/// Gives lanes that were begun their files, and what else a new lane gets. A failure takes all of them back.
-fn make_ready(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
-    let same_start = |a: &(&Plan<'_>, Oid), b: &(&Plan<'_>, Oid)| a.1 == b.1;
-    let filled = begun.chunk_by(same_start).try_for_each(|lanes| {
-        let dirs: Vec<&Path> = lanes.iter().map(|(plan, _)| plan.path.as_path()).collect();
-        crate::interrupt::check()?;
-        let filled = project.repo.fill_worktrees(&dirs, lanes[0].1, &crate::interrupt::is_quiet)?;
-        project.listener.detail(format!("files: {}", filled.in_words()));
-        fault::point("worktree.filled");
-        Ok(crate::interrupt::check()?)
+/// Gives lanes that were begun their files, and what else a new lane gets: a checkout that was seen to be unchanged. A failure
+/// takes all of them back.
+fn make_ready(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
+    let made = fill_all(project, begun).and_then(|unchanged| {
+        for (plan, _) in begun {
+            let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
+            SetUp { project, name, branch: &plan.branch, base, dir: &plan.path }.run(plan.asked.given)?;
+        }
+        Ok(unchanged)
     });
-    let set_up = |(plan, _): &(&Plan<'_>, Oid)| {
-        let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
-        SetUp { project, name, branch: &plan.branch, base, dir: &plan.path }.run(plan.asked.given)
-    };
-    let filled = filled.and_then(|()| begun.iter().try_for_each(set_up));
-    if filled.is_err() {
+    if made.is_err() {
         for (plan, _) in begun {
             remove(project, plan);
         }
     }
-    filled
+    made
+}
+
+/// Makes the files of lanes, at once for all that start at one commit.
+fn fill_all(project: &Project, begun: &[(&Plan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
+    let mut unchanged = None;
+    for lanes in begun.chunk_by(|a, b| a.1 == b.1) {
+        let dirs: Vec<&Path> = lanes.iter().map(|(plan, _)| plan.path.as_path()).collect();
+        crate::interrupt::check()?;
+        let filled = fill(project, &dirs, lanes[0].1)?;
+        project.listener.detail(format!("files: {}", filled.in_words()));
+        fault::point("worktree.filled");
+        crate::interrupt::check()?;
+        unchanged = filled.unchanged;
+    }
+    Ok(unchanged)
 }
 
 /// Removes what was made of a lane. The name's lock is held, so nobody else is in it.

@@ -16,6 +16,7 @@ mod drafts;
 mod error;
 mod evidence;
 mod expire;
+mod fill;
 mod half_made;
 mod head;
 mod history;

@@ -393,6 +393,11 @@ impl Layout {
         self.root.join("cache/overlaps")
     }
 
+    /// Which blobs were found to be as long as their files.
+    pub(crate) fn sizes(&self) -> PathBuf {
+        self.root.join("cache/sizes")
+    }
+
     /// Lock files.
     pub(super) fn locks(&self) -> PathBuf {
         self.root.join("locks")
