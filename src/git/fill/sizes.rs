@@ -14,6 +14,8 @@ pub(super) type Known = [u8; ID + 4];
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     known: Vec<Known>,
+    /// Where those begin whose first two bytes are such a number.
+    starts: Vec<u32>,
     changed: bool,
 }
 
@@ -23,7 +25,7 @@ impl Sizes {
         let (known, rest) = bytes.as_chunks();
         let in_order = known.is_sorted();
         let known = if rest.is_empty() && in_order { known.to_vec() } else { Vec::new() };
-        Sizes { known, changed: false }
+        Sizes { starts: starts(&known), known, changed: false }
     }
 
     /// What is to be kept, if that is something new.
@@ -33,7 +35,9 @@ impl Sizes {
 
     /// Whether the blob of an entry is known to be as long as its file.
     pub(super) fn has(&self, known: &Known) -> bool {
-        self.known.binary_search(known).is_ok()
+        let at = prefix(known);
+        let [start, end] = [at, at + 1].map(|at| self.starts.get(at).map_or(0, |start| *start as usize));
+        self.known.get(start..end).is_some_and(|few| few.contains(known))
     }
 
     /// Adds what was learned. What `all` entries of an index do not need is forgotten once it is more than what they need.
@@ -50,7 +54,27 @@ impl Sizes {
             needed.sort_unstable();
             self.known.retain(|known| needed.binary_search(known).is_ok());
         }
+        self.starts = starts(&self.known);
     }
+}
+
+/// Where those of each prefix begin, and where the last ones end.
+fn starts(known: &[Known]) -> Vec<u32> {
+    let mut starts = Vec::with_capacity(PREFIXES + 1);
+    for (known, at) in known.iter().zip(0..) {
+        if starts.len() <= prefix(known) {
+            starts.resize(prefix(known) + 1, at);
+        }
+    }
+    starts.resize(PREFIXES + 1, u32::try_from(known.len()).unwrap_or_default());
+    starts
+}
+
+/// How many prefixes there are.
+const PREFIXES: usize = 1 << 16;
+
+fn prefix(known: &Known) -> usize {
+    usize::from(u16::from_be_bytes([known[0], known[1]]))
 }
 
 /// An entry's blob, and the length of its file.
