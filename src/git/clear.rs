@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::index::{self, IndexLock};
+use super::index_facts::Facts;
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, prune_below, prune_parents};
@@ -114,7 +115,12 @@ impl Held {
         let next = tree.scratch.join("index");
         index::copy(index, &next)?;
         let call = || tree.repo.git_in(tree.dir).index(&next);
-        call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
+        // Where nothing was staged the index names the same files.
+        let facts =
+            Facts::of(tree.repo, &next).filter(|f| !f.has_resolved() && !flags::is_sparse(&tree.git_dir));
+        if facts.and_then(|facts| facts.tree(tree.repo)) != Some(tree.repo.tree_of(head)?) {
+            call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
+        }
         let mut wanted: Vec<RepoPath> =
             self.tracked.iter().filter(|c| c.old.is_some()).map(|c| c.path.clone()).collect();
         let skipped: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?

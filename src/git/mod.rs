@@ -23,6 +23,7 @@ mod hook_place;
 mod ignored;
 mod include;
 mod index;
+mod index_facts;
 mod injected;
 mod loose;
 mod merge_rules;

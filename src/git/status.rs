@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::glance::Glance;
+use super::index_facts::Facts;
 use super::threads::while_in_threads;
 use super::{Change, Error, Oid, Program, Repo, RepoPath};
 
@@ -177,6 +178,12 @@ impl Repo {
 
     /// Whether the index of a worktree holds exactly this tree. A file that is only announced (`git add -N`) is not in it.
     pub(crate) fn index_is_at(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
+        let facts = Facts::of(self, &self.git_dir_of(dir)?.join("index"));
+        if let Some(tree) = facts.and_then(|facts| facts.tree(self))
+            && (tree == commit || self.tree_of(commit).is_ok_and(|wanted| wanted == tree))
+        {
+            return Ok(true);
+        }
         let out = self
             .git_in(dir)
             .args(["diff-index", "--cached", "--quiet", "--ita-invisible-in-index"])
@@ -189,6 +196,13 @@ impl Repo {
 
     /// Files announced with `git add -N`, by an index of the worktree at `dir`.
     pub(crate) fn announced(&self, dir: &Path, index: Option<&Path>) -> Result<Vec<RepoPath>, Error> {
+        let file = match index {
+            Some(index) => index.to_owned(),
+            None => self.git_dir_of(dir)?.join("index"),
+        };
+        if Facts::of(self, &file).is_some_and(|facts| !facts.announces()) {
+            return Ok(Vec::new());
+        }
         // Only an announced file is an addition between index and worktree.
         let call =
             self.git_in(dir).args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"]);
