@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::attempts::attempts;
 use super::fill::fill;
 use super::remove::remove_held;
 use super::set_up::{SetUp, reserved_ports};
@@ -17,7 +16,7 @@ use crate::store::records::{InBatch, LaneRecord, Step, Tree};
 use crate::store::{Guard, LockName, make_private, remove_tree, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
-const TRIES: u32 = 1000;
+pub(super) const TRIES: u32 = 1000;
 
 /// What a lane is asked for with.
 #[derive(Debug, Clone)]
@@ -50,7 +49,7 @@ pub(crate) struct NewLane<'a> {
 
 impl NewLane<'_> {
     /// What name and title are made from.
-    fn called(&self) -> &str {
+    pub(super) fn called(&self) -> &str {
         self.prompt.or(self.words).unwrap_or_default()
     }
 }
@@ -64,7 +63,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) branch: String,
     /// Its worktree.
     pub(crate) path: PathBuf,
-    asked: NewLane<'a>,
+    pub(super) asked: NewLane<'a>,
 }
 
 /// A lane that was made, its name still held.
@@ -169,77 +168,6 @@ pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Erro
     Ok(Created { lane, lock, unchanged })
 }
 
-/// Checks several attempts at what is asked for, one for each of the `agents`, and chooses their names, without making
-/// anything: `name-1`, `name-2` and so on, in a group that is called by the name.
-///
-/// # Errors
-/// When one of the names is taken that were asked for.
-pub(crate) fn plan_attempts<'a>(
-    project: &Project,
-    asked: &NewLane<'a>,
-    agents: &[Option<String>],
-) -> Result<Vec<Plan<'a>>, Error> {
-    let wish = asked.name.clone().unwrap_or_else(|| Name::from_prompt(asked.called()));
-    for n in 1..TRIES {
-        match plan_group(project, &wish.numbered(n), asked, agents) {
-            Err(e) if asked.name.is_none() && e.is_taken() => {}
-            other => return other,
-        }
-    }
-    Err(Error::Taken { name: wish.to_string() })
-}
-
-fn plan_group<'a>(
-    project: &Project,
-    group: &Name,
-    asked: &NewLane<'a>,
-    agents: &[Option<String>],
-) -> Result<Vec<Plan<'a>>, Error> {
-    if project.store.layout().lane(group.as_str()).exists() {
-        return Err(Error::Taken { name: group.to_string() });
-    }
-    if let Some(left) = attempts(project, group.as_str())?.first() {
-        return Err(Error::GroupTaken { group: group.to_string(), lane: left.name.clone() });
-    }
-    let one = |(agent, number): (&Option<String>, usize)| {
-        let name = Some(Name::parse(&format!("{group}-{number}"))?);
-        let (agent, group) = (agent.clone(), Some(group.to_string()));
-        plan(project, NewLane { name, agent, group, ..asked.clone() })
-    };
-    agents.iter().zip(1..).map(one).collect()
-}
-
-/// Makes all attempts that were planned, or none of them, as one operation. Names that were not asked for are chosen anew
-/// where another process has taken one.
-///
-/// # Errors
-/// When one of them cannot be made; then none is.
-pub(crate) fn create_attempts<'a>(
-    project: &Project,
-    asked: &NewLane<'a>,
-    agents: &[Option<String>],
-    mut plans: Vec<Plan<'a>>,
-) -> Result<Vec<Created>, Error> {
-    require_approved(project, asked.given)?;
-    for plan in &plans {
-        project.ask_to_spawn(plan.name.as_str(), &asked.base.branch)?;
-    }
-    make_private(project.store.layout().root())?;
-    let locks = loop {
-        let held: Result<Vec<_>, _> = plans.iter().map(|plan| hold_plan(project, plan)).collect();
-        match held {
-            Ok(held) => break held.into_iter().map(|(_, lock)| lock),
-            Err(e) if asked.name.is_none() && e.is_taken() => {
-                plans = plan_attempts(project, asked, agents)?;
-            }
-            Err(e) => return Err(e),
-        }
-    };
-    let (lanes, unchanged) = operate(project, "spawn", |op| make_all(op, &plans))?;
-    let created = |(lane, lock)| Created { lane, lock, unchanged: unchanged.clone() };
-    Ok(lanes.into_iter().zip(locks).map(created).collect())
-}
-
 /// Removes a lane, with everything in it saved, and makes it anew as `asked`, under its name and in one operation. `lock` is
 /// its run lock.
 pub(crate) fn make_anew(
@@ -253,7 +181,7 @@ pub(crate) fn make_anew(
     Ok((removed, make_one(op, &plan)?.0))
 }
 
-fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
+pub(super) fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
     let asked = &plan.asked;
     let (name, lock) = hold_name(project, &plan.name, asked.name.as_ref(), asked.called())?;
     let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone()) };
@@ -290,7 +218,10 @@ fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<(LaneRecord, Option<P
 }
 
 /// Makes several lanes, whose files are made all at once.
-fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
+pub(super) fn make_all(
+    op: &Operation<'_>,
+    plans: &[Plan<'_>],
+) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
     let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
     let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
     let unchanged = make_ready(op.project, &begun)?;

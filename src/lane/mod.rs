@@ -11,6 +11,7 @@ mod base;
 mod checkout;
 mod checks;
 mod create;
+mod create_many;
 mod died;
 mod drafts;
 mod error;
@@ -62,9 +63,8 @@ pub(crate) use auto_merge::{Due, became, due, refuse_landing, waiting_to_land, w
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
-pub(crate) use create::{
-    Created, NewLane, Plan, create, create_attempts, make_anew, plain_title, plan, plan_attempts,
-};
+pub(crate) use create::{Created, NewLane, Plan, create, make_anew, plain_title, plan};
+pub(crate) use create_many::{create_all, create_attempts, plan_attempts};
 pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at};
