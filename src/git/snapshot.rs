@@ -76,7 +76,13 @@ pub(crate) fn take(
     index::copy(&git_index, &raw)?;
     let keeper = Keeper { tree, raw: &raw };
     keeper.unsplit()?;
-    let index_tree = keeper.index_tree()?;
+    let staged = |e: &Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
+    // Nothing is staged, if what was looked at is what was copied, beside that commit.
+    let same = Version::of(&git_index)? == index_version && tree.repo.head_of(tree.dir)? == Some(base);
+    let index_tree = match same && !dirt.tracked().any(staged) {
+        true => tree.repo.tree_of(base)?,
+        false => keeper.index_tree()?,
+    };
     let work_tree = keeper.work_tree(&dirt, &hidden)?;
     let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
     if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
