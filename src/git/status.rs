@@ -1,6 +1,7 @@
 //! Owns what differs from HEAD in a worktree, as git sees it.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::glance::Glance;
 use super::index_facts::Facts;
@@ -119,7 +120,38 @@ pub(crate) fn statuses<M>(
     while_in_threads(all, look, meanwhile)
 }
 
-fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
+/// A worktree that is looked at often.
+pub(crate) struct Sight<'a> {
+    /// Its top.
+    pub(crate) dir: &'a Path,
+    /// What an earlier look left to be kept.
+    pub(crate) before: Option<Vec<u8>>,
+}
+
+/// Looks into many worktrees for whoever only shows what there is: as [`statuses`], but what surely differs is listed here as
+/// well, and git is asked about less. `each` is told what was found in each worktree, by its number, and what that look leaves
+/// to be kept.
+pub(crate) fn sights<'a, M>(
+    repo: &Repo,
+    all: impl ExactSizeIterator<Item = Sight<'a>>,
+    each: impl Fn(usize, Option<&Dirt>, Option<&[u8]>) + Sync,
+    meanwhile: impl FnOnce() -> M,
+) -> M {
+    let program = repo.program();
+    let all = all.enumerate().map(|(at, sight)| (at, Glance::at(repo, sight.dir), sight));
+    let look = |(at, glance, Sight { dir, before }): (usize, Option<Glance>, Sight<'a>)| {
+        // Somebody waits for each answer: where a look breaks off, git gives one.
+        let looked =
+            std::panic::catch_unwind(|| glance.map(|glance| glance.finds(before, SystemTime::now())));
+        let (found, kept) = looked.ok().flatten().unwrap_or_default();
+        let by_git = || dir.exists().then(|| ask(program, dir, true).ok()).flatten();
+        each(at, found.map(|entries| Dirt { entries }).or_else(by_git).as_ref(), kept.as_deref());
+    };
+    while_in_threads(all, look, meanwhile).1
+}
+
+/// What git says of a worktree.
+pub(super) fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
     let out = program
         .in_dir(dir)
         .args(["-c", "status.relativePaths=false", "status", "--porcelain=v2", "-z", "--no-renames"])

@@ -29,6 +29,7 @@ mod inbox;
 mod leftovers;
 mod list;
 mod look;
+mod looks;
 mod name;
 mod neighbours;
 mod op_log;
@@ -78,7 +79,7 @@ pub(crate) use in_place::{
 pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
-pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
+pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
 pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,
