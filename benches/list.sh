@@ -15,13 +15,18 @@ own_program
 make_repo "${1:-}"
 file=$(git -C "$repo" ls-files | sed -n 2p)
 
-# half COUNT NAME: so many lanes.
-half() {
-  "$proq" -C "$repo" spawn -q --empty --count "$1" -n "$2" >/dev/null
+# make_lanes COUNT NAME: so many lanes, fifty at a time at most.
+make_lanes() {
+  local left=$1 part=0
+  while [ "$left" -gt 0 ]; do
+    part=$((part + 1))
+    "$proq" -C "$repo" spawn -q --empty --count $((left < 50 ? left : 50)) -n "$2$part" >/dev/null
+    left=$((left - 50))
+  done
 }
-half $((lanes / 2)) old
+make_lanes $((lanes / 2)) old
 git -C "$repo" commit -q --allow-empty -m 'base moved'
-half $((lanes - lanes / 2)) new
+make_lanes $((lanes - lanes / 2)) new
 n=0
 for lane in "$repo"/.proq-worktrees/*/; do
   n=$((n + 1))
