@@ -334,7 +334,7 @@ fn shown_slowly(term: &str, sign: &str) -> String {
 #[test]
 fn a_terminal_shows_at_once_what_is_known_and_the_rest_later() {
     let shown = shown_slowly("xterm", "\n\u{1b}[J");
-    let (before, after) = shown.rsplit_once("\u{1b}[J").unwrap();
+    let (before, after) = shown.rsplit_once("\u{1b}[K\n").unwrap();
     let row = |text: &str, lane: &str| {
         let line = text.lines().rfind(|line| line.contains(lane)).unwrap().to_owned();
         line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()

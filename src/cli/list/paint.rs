@@ -88,15 +88,22 @@ impl Paint {
 
     /// What brings the cursor back to where it began. A terminal that got narrower since then has broken the lines.
     fn back(&self, width: usize) -> String {
-        let up: usize = self.painted.iter().map(|line| line.div_ceil(width.max(1)).max(1)).sum();
+        let up = self.rows(width);
         if up == 0 { String::new() } else { format!("\r\x1b[{up}A") }
+    }
+
+    /// How many lines of the screen the painted ones take.
+    fn rows(&self, width: usize) -> usize {
+        self.painted.iter().map(|line| line.div_ceil(width.max(1)).max(1)).sum()
     }
 
     fn erase(&mut self) {
         if !self.painted.is_empty() {
-            let back = self.back(self.on.size().1);
+            let width = self.on.size().1;
+            // Line by line: some terminals keep what is cleared as a whole among what was scrolled away.
+            let (back, lines) = (self.back(width), "\x1b[K\n".repeat(self.rows(width)));
+            self.on.put(&format!("{back}{lines}{back}"));
             self.painted.clear();
-            self.on.put(&format!("{back}\x1b[J"));
         }
     }
 }
@@ -196,7 +203,7 @@ mod tests {
         paint.paint(&text(&["LANE", "a"]));
         assert_eq!(screen.0.borrow().lines, ["LANE", "a"]);
         drop(paint);
-        assert!(screen.0.borrow().lines.is_empty());
+        assert!(screen.0.borrow().lines.iter().all(String::is_empty));
         assert_eq!(screen.0.borrow().at, (0, 0));
     }
 
@@ -212,7 +219,8 @@ mod tests {
         screen.0.borrow_mut().lines = text(&["x"]);
         paint.painted = vec![1];
         paint.paint(&text(&["LANE", "a"]));
-        assert!(screen.0.borrow().lines.is_empty(), "a screen that is too small stays empty");
+        let lines = &screen.0.borrow().lines;
+        assert!(lines.iter().all(String::is_empty), "a screen that is too small stays empty");
     }
 
     #[test]
