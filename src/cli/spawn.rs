@@ -22,8 +22,8 @@ use crate::store::{Repositories, path_form};
 
 /// Make a lane and start an agent in it
 ///
-/// The lane is a branch proq/NAME and a worktree .proq-worktrees/NAME, cut from the current branch. The agent is started
-/// there with the prompt, and the command returns at once. Without NAME one is made from the prompt.
+/// The lane is a branch proq/NAME and a worktree, .proq-worktrees/NAME or where lane.location says, cut from the current
+/// branch. The agent is started there with the prompt, and the command returns at once. Without NAME one is made from it.
 ///
 /// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
 /// the lane out when it fails. Give commands that fail as long as nobody has done the task.

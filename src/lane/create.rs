@@ -83,7 +83,7 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
         return Err(Error::PrefixTaken { prefix: prefix.clone() });
     }
     let name = choose_name(project, asked.name.as_ref(), asked.called())?;
-    Ok(Plan::new(project, name, asked))
+    Plan::new(project, name, asked)
 }
 
 /// The name that was asked for, which has to be free, or one made from what the lane is called.
@@ -98,10 +98,10 @@ pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str)
 }
 
 impl<'a> Plan<'a> {
-    fn new(project: &Project, name: Name, asked: NewLane<'a>) -> Plan<'a> {
+    fn new(project: &Project, name: Name, asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
         let branch = project.branch_of(&name);
-        let path = project.lanes_dir().join(name.as_str());
-        Plan { name, branch, path, asked }
+        let path = project.require_location()?.place_of(&name);
+        Ok(Plan { name, branch, path, asked })
     }
 
     /// Where it starts and lands.
@@ -138,7 +138,7 @@ fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
     if project.repo.branch_tip(&branch)?.is_some() {
         return Err(Error::BranchTaken { branch });
     }
-    let path = project.lanes_dir().join(name.as_str());
+    let path = project.location()?.place_of(name);
     if path.symlink_metadata().is_ok() {
         return Err(Error::PathTaken { path });
     }
@@ -245,14 +245,14 @@ pub(crate) fn make_anew(
 ) -> Result<(Removed, LaneRecord), Error> {
     require_approved(op.project, asked.given)?;
     let removed = remove_held(op, old, Why::Discard, true)?;
-    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
+    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked)?;
     Ok((removed, make_one(op, &plan)?))
 }
 
 fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
     let asked = &plan.asked;
     let (name, lock) = hold_name(project, &plan.name, asked.name.as_ref(), asked.called())?;
-    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone()) };
+    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone())? };
     Ok((plan, lock))
 }
 
@@ -341,7 +341,7 @@ impl Steps<'_, '_> {
         };
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
-            place::prepare(project)?;
+            place::prepare_for(project, &plan.path)?;
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
             self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;

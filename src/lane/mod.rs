@@ -26,6 +26,7 @@ mod in_place_end;
 mod inbox;
 mod leftovers;
 mod list;
+mod location;
 mod look;
 mod name;
 mod neighbours;
@@ -78,6 +79,7 @@ pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
+pub use location::LocationError;
 pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,

@@ -63,6 +63,7 @@ mod lean;
 mod letters;
 mod library;
 mod list;
+mod location;
 mod logs;
 mod looking;
 mod looking_apart;

@@ -1,5 +1,6 @@
 //! Owns the settings of lanes: one part of the table.
 
+use super::super::checkouts::INSIDE;
 use super::{Form, Key};
 
 /// By name.
@@ -24,6 +25,13 @@ pub(super) const LANE: &[Key] = &[
         default: "",
         by_repository: true,
         about: "files and folders of the main checkout that a new lane gets a link to, where git ignores them",
+    },
+    Key {
+        name: "lane.location",
+        form: Form::Location,
+        default: INSIDE,
+        by_repository: false,
+        about: "where new lanes lie, from the main checkout: {lane} is the lane's name, {repo} that of the checkout's folder",
     },
     Key {
         name: "lane.ports",

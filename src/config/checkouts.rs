@@ -1,0 +1,65 @@
+//! Owns the settings of what kind of checkout a new lane has: where it lies, and which files are in it.
+
+/// Where lanes lie that nobody wants elsewhere.
+pub(crate) const INSIDE: &str = ".proq-worktrees/{lane}";
+
+/// The kind of checkout that a new lane has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Checkouts {
+    /// `lane.location`.
+    pub(crate) location: String,
+}
+
+impl Checkouts {
+    /// Reads the values by their names.
+    pub(super) fn of(text: &dyn Fn(&str) -> String) -> Checkouts {
+        Checkouts { location: text("lane.location") }
+    }
+}
+
+/// Whether a value says where lanes lie: the last part names the lane, once, and no other part does. So no two lanes lie in
+/// one place, and none in another.
+pub(super) fn is_location(value: &str) -> bool {
+    const LANE: &str = "{lane}";
+    let (above, last) = value.rsplit_once('/').unwrap_or(("", value));
+    let bare = value.replace(LANE, "").replace("{repo}", "");
+    last.matches(LANE).count() == 1
+        && !above.contains(LANE)
+        && !bare.contains(['{', '}'])
+        && !value.contains(char::is_control)
+        && !value.starts_with('-')
+        && (!value.starts_with('~') || value.starts_with("~/"))
+        && above.split('/').skip(1).all(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_names_the_lane_once_and_last() {
+        for good in
+            [INSIDE, "../{repo}.{lane}", "/srv/lanes/{repo}-{lane}", "~/lanes/{repo}/{lane}", "/{lane}x"]
+        {
+            assert!(is_location(good), "{good}");
+        }
+        for bad in [
+            "",
+            "lanes",
+            "../{repo}",
+            "{lane}/tree",
+            "{lane}/{lane}",
+            "../{lane}{lane}",
+            "../{lane}/",
+            "../{branch}/{lane}",
+            "../{lane",
+            "../{{lane}}",
+            "~me/{lane}",
+            "-{lane}",
+            "../a\n{lane}",
+            "a//{lane}",
+        ] {
+            assert!(!is_location(bad), "{bad}");
+        }
+    }
+}
