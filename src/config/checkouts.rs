@@ -8,12 +8,31 @@ pub(crate) const INSIDE: &str = ".proq-worktrees/{lane}";
 pub(crate) struct Checkouts {
     /// `lane.location`.
     pub(crate) location: String,
+    /// `lane.submodules`.
+    pub(crate) submodules: Submodules,
+}
+
+/// Which submodules a new lane has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Submodules {
+    /// Empty folders, as git leaves them.
+    #[default]
+    Empty,
+    /// Those of its commit.
+    Own,
+    /// Those of its submodules, too.
+    All,
 }
 
 impl Checkouts {
     /// Reads the values by their names.
     pub(super) fn of(text: &dyn Fn(&str) -> String) -> Checkouts {
-        Checkouts { location: text("lane.location") }
+        let submodules = match text("lane.submodules").as_str() {
+            "init" => Submodules::Own,
+            "recursive" => Submodules::All,
+            _ => Submodules::Empty,
+        };
+        Checkouts { location: text("lane.location"), submodules }
     }
 }
 

@@ -8,7 +8,7 @@ mod notices;
 mod set_up;
 mod settings;
 
-pub(crate) use checkouts::{Checkouts, INSIDE};
+pub(crate) use checkouts::{Checkouts, INSIDE, Submodules};
 pub(crate) use form::{Form, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};

@@ -24,6 +24,7 @@ mod ignored;
 mod include;
 mod index;
 mod injected;
+mod lane_modules;
 mod loose;
 mod merge_rules;
 mod objects;

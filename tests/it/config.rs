@@ -45,6 +45,7 @@ fn every_setting_is_listed_with_its_meaning() {
     lane.setup                                                                                                                   commands that get a new lane ready, run in it before anything else; those of a repository need git proq approve
     lane.setup_limit          10m                                                                                                how long those commands may take together; 0 for no limit
     lane.setup_lock                                                                                                              lanes with the same name here run those commands one after the other; empty for all at once
+    lane.submodules           none                                                                                               the submodules that a new lane has as the main checkout has them, without the network: none, its own, or theirs too
     lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
     merge.conflict_agent                                                                                                         who is sent at each conflict of a landing; one that a repository names needs git proq approve
     merge.conflict_retries    0                                                                                                  how many more tries such an agent has when its resolution is refused

@@ -33,7 +33,6 @@ fn a_lane_beside_the_main_checkout_is_a_lane_like_any_other() {
     assert!(!lane.exists());
     assert_eq!(sandbox.read("pay.txt"), "pay\n");
     let _ = sandbox.proq(&["undo"]).ok();
-    let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.read("../repo.pay/pay.txt"), "pay\n");
     assert_eq!(sandbox.row("pay")["state"], "idle");
     sandbox.write_in(&lane, "more.txt", "more\n");

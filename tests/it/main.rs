@@ -128,6 +128,7 @@ mod steps_killed;
 mod steps_reviewed;
 mod stop;
 mod strategies;
+mod submodules;
 mod supervise;
 mod support;
 mod swarm;

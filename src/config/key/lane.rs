@@ -68,4 +68,11 @@ pub(super) const LANE: &[Key] = &[
         by_repository: true,
         about: "lanes with the same name here run those commands one after the other; empty for all at once",
     },
+    Key {
+        name: "lane.submodules",
+        form: Form::OneOf(&["none", "init", "recursive"]),
+        default: "none",
+        by_repository: true,
+        about: "the submodules that a new lane has as the main checkout has them, without the network: none, its own, or theirs too",
+    },
 ];
