@@ -8,6 +8,8 @@ pub(crate) const INSIDE: &str = ".proq-worktrees/{lane}";
 pub(crate) struct Checkouts {
     /// `lane.location`.
     pub(crate) location: String,
+    /// `lane.lfs`: files of git-lfs stay pointers.
+    pub(crate) pointers: bool,
     /// `lane.submodules`.
     pub(crate) submodules: Submodules,
 }
@@ -32,7 +34,7 @@ impl Checkouts {
             "recursive" => Submodules::All,
             _ => Submodules::Empty,
         };
-        Checkouts { location: text("lane.location"), submodules }
+        Checkouts { location: text("lane.location"), pointers: text("lane.lfs") == "pointer", submodules }
     }
 }
 

@@ -162,7 +162,9 @@ impl Repo {
         fetch.arg(origin).args(["+refs/remotes/*:refs/remotes/*", "^refs/remotes/*/HEAD"]).changes().run()?;
         let branch =
             self.git_in(dir).args(["symbolic-ref", "--quiet", "--short", "HEAD"]).accept(&[1]).run()?;
-        self.git_in(dir).args(["checkout", "--quiet", "--force", "--detach", commit]).changes().run()?;
+        // What git-lfs has of it is not copied, and would come from the network.
+        let checkout = self.git_in(dir).env("GIT_LFS_SKIP_SMUDGE", "1");
+        checkout.args(["checkout", "--quiet", "--force", "--detach", commit]).changes().run()?;
         let branch = branch.line();
         if !branch.is_empty() {
             self.git_in(dir)

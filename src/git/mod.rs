@@ -37,6 +37,7 @@ mod pick;
 #[cfg(test)]
 mod place;
 mod plain;
+mod pointers;
 mod push;
 mod quarantine;
 mod ref_log;

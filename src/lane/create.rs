@@ -6,7 +6,7 @@ use super::attempts::attempts;
 use super::remove::remove_held;
 use super::set_up::{SetUp, reserved_ports};
 use super::{
-    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, operate, place,
+    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, kind, operate, place,
     require_approved,
 };
 use crate::event;
@@ -382,6 +382,7 @@ impl Steps<'_, '_> {
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
+            kind::settle(project, &plan.path)?;
         }
         fault::point("worktree.added");
         let prompt = plan.asked.prompt.unwrap_or_default();

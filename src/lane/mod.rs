@@ -24,6 +24,7 @@ mod in_place_before;
 mod in_place_commit;
 mod in_place_end;
 mod inbox;
+mod kind;
 mod leftovers;
 mod list;
 mod location;

@@ -38,6 +38,7 @@ fn every_setting_is_listed_with_its_meaning() {
     hook.timeout              60                                                                                                 how long one hook may take
     lane.copy                                                                                                                    files of the main checkout that a new lane gets a copy of, beside those of .worktreeinclude, where git ignores them
     lane.env                                                                                                                     the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none
+    lane.lfs                  full                                                                                               what large files of git-lfs are in a new lane: whole, or the pointers that are committed
     lane.link                                                                                                                    files and folders of the main checkout that a new lane gets a link to, where git ignores them
     lane.location             .proq-worktrees/{lane}                                                                             where new lanes lie, from the main checkout: {lane} is the lane's name, {repo} that of the checkout's folder
     lane.ports                20000-31999                                                                                        from where each lane gets ten ports for servers of its own; empty for none

@@ -61,6 +61,7 @@ mod in_place_odd;
 mod interleaved;
 mod lean;
 mod letters;
+mod lfs;
 mod library;
 mod list;
 mod location;

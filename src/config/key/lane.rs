@@ -20,6 +20,13 @@ pub(super) const LANE: &[Key] = &[
         about: "the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none",
     },
     Key {
+        name: "lane.lfs",
+        form: Form::OneOf(&["full", "pointer"]),
+        default: "full",
+        by_repository: true,
+        about: "what large files of git-lfs are in a new lane: whole, or the pointers that are committed",
+    },
+    Key {
         name: "lane.link",
         form: Form::Patterns,
         default: "",
