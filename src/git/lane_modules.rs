@@ -83,7 +83,7 @@ impl Repo {
         if links.is_empty() {
             return Ok(Vec::new());
         }
-        let names = if listed { self.names_of(level)? } else { Vec::new() };
+        let names = if listed { self.names_of(level) } else { Vec::new() };
         let mut modules = Vec::new();
         for (path, commit) in links {
             match names.iter().find(|(_, at)| *at == path) {
@@ -97,20 +97,17 @@ impl Repo {
         Ok(modules)
     }
 
-    /// Names and paths in the `.gitmodules` that is staged.
-    fn names_of(&self, level: &Level) -> Result<Vec<(String, RepoPath)>, Error> {
-        let listed = self
-            .git_in(&level.dir)
-            .args(["config", "--blob", ":.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"])
-            .accept(&[1])
-            .run()?;
+    /// Names and paths in the `.gitmodules` that is staged; none where git cannot read it.
+    fn names_of(&self, level: &Level) -> Vec<(String, RepoPath)> {
+        let list = ["config", "--blob", ":.gitmodules", "-z", "--get-regexp", r"^submodule\..*\.path$"];
+        let Ok(listed) = self.git_in(&level.dir).args(list).run() else { return Vec::new() };
         let entry = |field: &[u8]| {
             let at = field.iter().position(|b| *b == b'\n')?;
             let key = std::str::from_utf8(&field[..at]).ok()?;
             let name = key.strip_prefix("submodule.")?.strip_suffix(".path")?;
             Some((name.to_owned(), RepoPath::new(&field[at + 1..])))
         };
-        Ok(listed.fields().filter_map(entry).collect())
+        listed.fields().filter_map(entry).collect()
     }
 
     /// Copies one, and checks its commit out. Nothing is left of it where that fails.

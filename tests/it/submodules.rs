@@ -195,6 +195,9 @@ fn what_strangers_write_into_gitmodules_leads_nowhere() {
         let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
         assert!(!sandbox.root().join("evil").exists() && !sandbox.repo.join("evil").exists());
     }
+    sandbox.sh("git switch -q -C hostile main; echo '[sub' > .gitmodules; git commit -qam broken; git switch -q main");
+    let out = sandbox.proq(&["spawn", "--empty", "-n", "x", "--base", "hostile"]);
+    assert!(out.code == 0 && out.stderr.contains("has no entry for it in .gitmodules"), "{}", out.shown());
 }
 
 #[test]
