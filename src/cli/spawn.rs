@@ -109,6 +109,9 @@ pub(crate) struct Spawn {
     /// The files that the task is expected to touch, from the top of the repository; may be given again
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) scope: Vec<String>,
+    /// Check out only the folders that the scope's files are in, and the files beside and above them
+    #[arg(long, conflicts_with_all = ["mode", "isolated", "in_place"])]
+    pub(crate) sparse: bool,
     /// What it is to come to: commits in a lane of its own, a plan, or an answer
     #[arg(long, value_name = "MODE", value_enum, default_value_t, hide_default_value = true)]
     pub(crate) mode: Mode,
@@ -236,6 +239,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         base,
         carry: here.filter(|_| args.carry),
         checks,
+        sparse: terms::sparse(args.sparse, &scope)?,
         scope,
         auto_merge: args.auto_merge,
         group: None,

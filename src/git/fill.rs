@@ -100,6 +100,9 @@ impl Repo {
         let Some((source, index)) = self.source(dirs, commit)? else {
             return Ok(Err("there is no other checkout to copy from"));
         };
+        if wish == Wish::Part && !self.are_cut_alike(&source, first) {
+            return Ok(Err("the checkout is sparse, and the one to copy from is not, or in another way"));
+        }
         let Some(Wanted(index)) = Wanted::of(self.reader(), index, self.tree_of(commit)?)? else {
             return Ok(Err("the index of the other checkout is of another form"));
         };

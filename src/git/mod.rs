@@ -53,6 +53,7 @@ mod same_times;
 mod scope;
 mod settings;
 mod snapshot;
+mod sparse;
 mod special;
 mod staged;
 mod stale;

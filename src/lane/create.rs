@@ -37,6 +37,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) checks: Vec<String>,
     /// The files that it is expected to touch, as globs.
     pub(crate) scope: Vec<String>,
+    /// Only the folders of those files are checked out.
+    pub(crate) sparse: bool,
     /// It lands by itself when its run is done.
     pub(crate) auto_merge: bool,
     /// The group that it is one attempt of.
@@ -117,6 +119,11 @@ impl<'a> Plan<'a> {
     /// The globs of files that it is expected to touch.
     pub(crate) fn scope(&self) -> &[String] {
         &self.asked.scope
+    }
+
+    /// Whether only the folders of those are checked out.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.asked.sparse
     }
 
     /// The group that it is one attempt of.
@@ -347,7 +354,7 @@ impl Steps<'_, '_> {
             self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
         }
         let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
-        self.op.perform_by(step, |scratch| self.make_worktree(scratch))?;
+        self.op.perform_by(step, |scratch| self.make_worktree(scratch, start))?;
         Ok(start)
     }
 
@@ -367,22 +374,23 @@ impl Steps<'_, '_> {
     }
 
     /// Makes the folder in a way that fails where somebody else was faster. A failure takes it back.
-    fn make_worktree(&self, scratch: &Path) -> Result<(), Error> {
+    fn make_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         half_made::make_folder(&plan.path, scratch)?;
-        let made = self.add_worktree();
+        let made = self.add_worktree(start);
         if made.is_err() {
             remove(project, plan);
         }
         made
     }
 
-    fn add_worktree(&self) -> Result<(), Error> {
+    fn add_worktree(&self, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
-            kind::settle(project, &plan.path)?;
+            let cut = plan.asked.sparse.then_some(plan.scope());
+            kind::settle(project, &plan.path, start, cut)?;
         }
         fault::point("worktree.added");
         let prompt = plan.asked.prompt.unwrap_or_default();

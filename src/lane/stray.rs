@@ -28,7 +28,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
     let Base { branch: base, start } = super::resolve_base(project, Some(&base), None)?;
     let place = Tree {
         branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
-        worktree_id: name.to_string(),
+        worktree_id: admin_name(project, path).unwrap_or_else(|| name.to_string()),
     };
     let start = worktree.head(&project.repo)?.unwrap_or(start);
     let record = LaneRecord {
@@ -44,6 +44,12 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         op.save(&record, &project.store.layout().lane_record(&record.name))?;
         Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(|_| true)))
     })?
+}
+
+/// What git calls its record of the worktree at `path`.
+fn admin_name(project: &Project, path: &Path) -> Option<String> {
+    let admin = project.repo.admin_dir_of(path)?;
+    Some(admin.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Moves git's record of a worktree that no lane knows and whose folder is gone to the trash. What it leads to is
@@ -102,6 +108,7 @@ mod tests {
             carry: None,
             checks: Vec::new(),
             scope: Vec::new(),
+            sparse: false,
             auto_merge: false,
             group: None,
             batch: None,

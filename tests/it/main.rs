@@ -123,6 +123,7 @@ mod snap;
 mod snap_keep;
 mod snapshot_setups;
 mod snapshots;
+mod sparse;
 mod spawn;
 mod steps;
 mod steps_killed;

@@ -79,6 +79,7 @@ impl Runner<'_> {
             carry: None,
             checks: it.checks.clone(),
             scope: it.scope.clone(),
+            sparse: false,
             auto_merge: false,
             group: None,
             batch: Some(place),
