@@ -76,7 +76,8 @@ impl Repo {
             // A name that this file system takes for another one's, or a full disk: git says which.
             Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
         }
-        dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
+        let made = dirs.iter().try_for_each(|dir| self.fill_by_git(dir));
+        made.map_err(|e| self.not_fetched(e, commit))?;
         Ok(Filled { by_git: Some(why), ..Filled::default() })
     }
 

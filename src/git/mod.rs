@@ -38,6 +38,7 @@ mod pick;
 mod place;
 mod plain;
 mod pointers;
+mod promised;
 mod push;
 mod quarantine;
 mod ref_log;

@@ -82,6 +82,7 @@ mod notify;
 mod noting;
 mod order;
 mod overlap;
+mod partial;
 mod pick;
 mod plan;
 mod plan_ai;
