@@ -10,6 +10,8 @@ pub(crate) struct Checkouts {
     pub(crate) location: String,
     /// `lane.lfs`: files of git-lfs stay pointers.
     pub(crate) pointers: bool,
+    /// `lane.sparse`: lanes with a scope have only its folders.
+    pub(crate) sparse: bool,
     /// `lane.submodules`.
     pub(crate) submodules: Submodules,
 }
@@ -34,7 +36,12 @@ impl Checkouts {
             "recursive" => Submodules::All,
             _ => Submodules::Empty,
         };
-        Checkouts { location: text("lane.location"), pointers: text("lane.lfs") == "pointer", submodules }
+        Checkouts {
+            location: text("lane.location"),
+            pointers: text("lane.lfs") == "pointer",
+            sparse: text("lane.sparse") == "true",
+            submodules,
+        }
     }
 }
 

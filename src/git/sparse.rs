@@ -11,13 +11,21 @@ impl Repo {
     /// # Errors
     /// When git will not.
     pub(crate) fn cut_worktree(&self, dir: &Path, folders: &[RepoPath]) -> Result<(), Error> {
-        let mut lines = Vec::new();
-        for folder in folders {
-            lines.extend_from_slice(folder.as_bytes());
-            lines.push(b'\n');
-        }
         let set = self.git_in(dir).args(["sparse-checkout", "set", "--cone", "--no-sparse-index", "--stdin"]);
-        set.input(lines).changes().run().map(drop)
+        set.input(lines(folders)).changes().run().map(drop)
+    }
+
+    /// Brings further folders to a worktree that is cut, or all there are.
+    ///
+    /// # Errors
+    /// When git will not.
+    pub(crate) fn widen_worktree(&self, dir: &Path, folders: Option<&[RepoPath]>) -> Result<(), Error> {
+        let call = self.git_in(dir).arg("sparse-checkout");
+        let call = match folders {
+            Some(folders) => call.args(["add", "--stdin"]).input(lines(folders)),
+            None => call.arg("disable"),
+        };
+        call.changes().run().map(drop)
     }
 
     /// The folders, or the patterns, that a sparse worktree has; none where it has all files.
@@ -33,6 +41,10 @@ impl Repo {
         let of = |dir: &Path| self.git_dir_of(dir).ok().and_then(|git_dir| patterns(&git_dir));
         of(one) == of(other)
     }
+}
+
+fn lines(folders: &[RepoPath]) -> Vec<u8> {
+    folders.iter().flat_map(|folder| [folder.as_bytes(), b"\n"].concat()).collect()
 }
 
 /// The patterns of a worktree. They stay when a sparse checkout is given up.

@@ -100,7 +100,8 @@ pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str)
 }
 
 impl<'a> Plan<'a> {
-    fn new(project: &Project, name: Name, asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
+    fn new(project: &Project, name: Name, mut asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
+        asked.sparse |= project.settings.checkouts.sparse && !asked.scope.is_empty();
         let branch = project.branch_of(&name);
         let path = project.require_location()?.place_of(&name);
         Ok(Plan { name, branch, path, asked })

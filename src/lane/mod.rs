@@ -78,7 +78,7 @@ pub(crate) use in_place::{
 };
 pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
-pub(crate) use kind::is_cut;
+pub(crate) use kind::{is_cut, widen as widen_cut};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
 pub use location::LocationError;

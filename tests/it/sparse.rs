@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::support::{Image, Sandbox, names};
+use super::swarm::worker;
 
 /// A sandbox with files in several folders, two of them deep.
 fn scene() -> Sandbox {
@@ -163,4 +164,30 @@ fn attempts_are_cut_alike() {
         assert_eq!(files(&sandbox, &sandbox.lane(name)), "./a.txt ./doc/deep/f.md ./doc/e.md");
         clean(&sandbox, &sandbox.lane(name));
     }
+}
+
+/// Two tasks about the same files, so that one lane does both, of which the second is about more.
+const PLAN: &str = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"1\"\nscope = [\"src/pay/\"]\n\
+                    [[task]]\nid = \"two\"\ntitle = \"2\"\nscope = [\"src/pay/\", \"doc/deep/\"]\nneeds = [\"one\"]\n";
+
+#[test]
+fn lanes_with_a_scope_are_cut_where_that_is_set_those_of_a_plan_too() {
+    let sandbox = scene();
+    sandbox.git(&["config", "proq.lane.sparse", "true"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "cut", "--scope", "doc/deep/"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "all"]).ok();
+    assert_eq!(files(&sandbox, &sandbox.lane("cut")), "./a.txt ./doc/deep/f.md ./doc/e.md");
+    assert_eq!(files(&sandbox, &sandbox.lane("all")).split_whitespace().count(), 7);
+    sandbox.write("plan.toml", PLAN);
+    sandbox.commit_all("plan");
+    worker(
+        &sandbox,
+        "ls -d doc src/pay src/tax 2>/dev/null | tr '\\n' ' ' > \"$ROOT/saw-$name\"; pwd >> \"$ROOT/lanes\"",
+    );
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--yes", "-q"]).ok();
+    assert_eq!(
+        sandbox.sh("cat ../saw-one; echo; cat ../saw-two; sort -u ../lanes | wc -l"),
+        "src/pay \ndoc src/pay 1"
+    );
+    sandbox.assert_healthy();
 }

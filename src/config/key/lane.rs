@@ -76,6 +76,13 @@ pub(super) const LANE: &[Key] = &[
         about: "lanes with the same name here run those commands one after the other; empty for all at once",
     },
     Key {
+        name: "lane.sparse",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: true,
+        about: "check out only the folders of their scope in new lanes that have one, those of a plan's tasks too",
+    },
+    Key {
         name: "lane.submodules",
         form: Form::OneOf(&["none", "init", "recursive"]),
         default: "none",

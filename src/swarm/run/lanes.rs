@@ -173,7 +173,10 @@ impl Runner<'_> {
                 place.task.clone_from(&it.name);
             }
         })?;
-        changed.with_tree().map_err(|purpose| lane::Error::NoTree { name: lane.name.clone(), purpose }.into())
+        let name = lane.name.clone();
+        let lane = changed.with_tree().map_err(|purpose| lane::Error::NoTree { name, purpose })?;
+        lane::widen_cut(self.project, &lane)?;
+        Ok(lane)
     }
 
     /// Lets a lane go whose work has landed, unless somebody has been at work in it since, or still is.
