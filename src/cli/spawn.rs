@@ -22,8 +22,8 @@ use crate::store::{Repositories, path_form};
 
 /// Make a lane and start an agent in it
 ///
-/// The lane is a branch proq/NAME and a worktree .proq-worktrees/NAME, cut from the current branch. The agent is started
-/// there with the prompt, and the command returns at once. Without NAME one is made from the prompt.
+/// The lane is a branch proq/NAME and a worktree, .proq-worktrees/NAME or where lane.location says, cut from the current
+/// branch. The agent is started there with the prompt, and the command returns at once. Without NAME one is made from it.
 ///
 /// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
 /// the lane out when it fails. Give commands that fail as long as nobody has done the task.
@@ -109,6 +109,9 @@ pub(crate) struct Spawn {
     /// The files that the task is expected to touch, from the top of the repository; may be given again
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) scope: Vec<String>,
+    /// Check out only the folders that the scope's files are in, and the files beside and above them
+    #[arg(long, conflicts_with_all = ["mode", "isolated", "in_place"])]
+    pub(crate) sparse: bool,
     /// What it is to come to: commits in a lane of its own, a plan, or an answer
     #[arg(long, value_name = "MODE", value_enum, default_value_t, hide_default_value = true)]
     pub(crate) mode: Mode,
@@ -235,6 +238,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         base,
         carry: here.clone().filter(|_| args.carry),
         checks,
+        sparse: terms::sparse(args.sparse, &scope)?,
         scope,
         auto_merge: args.auto_merge,
         group: None,

@@ -34,6 +34,7 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
         base,
         carry: here.clone().filter(|_| args.carry),
         checks: asked.checks.clone(),
+        sparse: terms::sparse(args.sparse, &asked.scope)?,
         scope: asked.scope.clone(),
         auto_merge: args.auto_merge,
         group: None,

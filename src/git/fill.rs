@@ -82,7 +82,8 @@ impl Repo {
             // A name that this file system takes for another one's, or a full disk: git says which.
             Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
         }
-        dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
+        let made = dirs.iter().try_for_each(|dir| self.fill_by_git(dir));
+        made.map_err(|e| self.not_fetched(e, commit))?;
         Ok(Filled { by_git: Some(why), ..Filled::default() })
     }
 
@@ -107,6 +108,9 @@ impl Repo {
         let Some((source, index)) = self.source(dirs, commit)? else {
             return Ok(Err("there is no other checkout to copy from"));
         };
+        if wish == Wish::Part && !self.are_cut_alike(&source, first) {
+            return Ok(Err("the checkout is sparse, and the one to copy from is not, or in another way"));
+        }
         let whole = index.entries().len();
         let is_head = index.tree().map(|tree| tree.id) == Some(self.tree_of(commit)?.0)
             && self.head_of(&source)? == Some(commit);

@@ -245,37 +245,6 @@ impl Repo {
         Ok(call.run()?.fields().map(RepoPath::new).collect())
     }
 
-    /// Submodules that were set up in a worktree and have commits that no remote of theirs has, by name. They live in its
-    /// git directory and go with it.
-    pub(crate) fn own_submodule_commits(&self, git_dir: &Path) -> Vec<String> {
-        let modules = git_dir.join("modules");
-        let mut found = Vec::new();
-        let mut folders = vec![modules.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let dir = entry.path();
-                if !dir.join("HEAD").is_file() || !dir.join("objects").is_dir() {
-                    if dir.is_dir() {
-                        folders.push(dir);
-                    }
-                    continue;
-                }
-                folders.push(dir.join("modules"));
-                let own = self
-                    .git_in(&dir)
-                    .env("GIT_DIR", &dir)
-                    .args(["rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes"])
-                    .run();
-                // One that cannot be asked may have some.
-                if own.is_err() || own.is_ok_and(|out| !out.stdout.is_empty()) {
-                    let name = dir.strip_prefix(&modules).unwrap_or(&dir);
-                    found.push(name.display().to_string());
-                }
-            }
-        }
-        found
-    }
-
     /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.
     /// `git_dir` is the worktree's own git directory; ids that are gone are left out.
     pub(crate) fn worktree_commits(&self, dir: &Path, git_dir: &Path) -> Vec<Oid> {

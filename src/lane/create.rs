@@ -6,7 +6,7 @@ use super::fill::fill;
 use super::remove::remove_held;
 use super::set_up::{SetUp, reserved_ports};
 use super::{
-    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, operate, place,
+    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, kind, operate, place,
     require_approved,
 };
 use crate::event;
@@ -37,6 +37,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) checks: Vec<String>,
     /// The files that it is expected to touch, as globs.
     pub(crate) scope: Vec<String>,
+    /// Only the folders of those files are checked out.
+    pub(crate) sparse: bool,
     /// It lands by itself when its run is done.
     pub(crate) auto_merge: bool,
     /// The group that it is one attempt of.
@@ -85,7 +87,7 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
         return Err(Error::PrefixTaken { prefix: prefix.clone() });
     }
     let name = choose_name(project, asked.name.as_ref(), asked.called())?;
-    Ok(Plan::new(project, name, asked))
+    Plan::new(project, name, asked)
 }
 
 /// The name that was asked for, which has to be free, or one made from what the lane is called.
@@ -100,10 +102,11 @@ pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str)
 }
 
 impl<'a> Plan<'a> {
-    fn new(project: &Project, name: Name, asked: NewLane<'a>) -> Plan<'a> {
+    fn new(project: &Project, name: Name, mut asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
+        asked.sparse |= project.settings.checkouts.sparse && !asked.scope.is_empty();
         let branch = project.branch_of(&name);
-        let path = project.lanes_dir().join(name.as_str());
-        Plan { name, branch, path, asked }
+        let path = project.require_location()?.place_of(&name);
+        Ok(Plan { name, branch, path, asked })
     }
 
     /// Where it starts and lands.
@@ -119,6 +122,11 @@ impl<'a> Plan<'a> {
     /// The globs of files that it is expected to touch.
     pub(crate) fn scope(&self) -> &[String] {
         &self.asked.scope
+    }
+
+    /// Whether only the folders of those are checked out.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.asked.sparse
     }
 
     /// The group that it is one attempt of.
@@ -140,7 +148,7 @@ fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
     if project.repo.branch_tip(&branch)?.is_some() {
         return Err(Error::BranchTaken { branch });
     }
-    let path = project.lanes_dir().join(name.as_str());
+    let path = project.location()?.place_of(name);
     if path.symlink_metadata().is_ok() {
         return Err(Error::PathTaken { path });
     }
@@ -177,14 +185,14 @@ pub(crate) fn make_anew(
 ) -> Result<(Removed, LaneRecord), Error> {
     require_approved(op.project, asked.given)?;
     let removed = remove_held(op, old, Why::Discard, true)?;
-    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
+    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked)?;
     Ok((removed, make_one(op, &plan)?.0))
 }
 
 pub(super) fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
     let asked = &plan.asked;
     let (name, lock) = hold_name(project, &plan.name, asked.name.as_ref(), asked.called())?;
-    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone()) };
+    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone())? };
     Ok((plan, lock))
 }
 
@@ -286,13 +294,13 @@ impl Steps<'_, '_> {
         };
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
-            place::prepare(project)?;
+            place::prepare_for(project, &plan.path)?;
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
             self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
         }
         let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
-        self.op.perform_by(step, |scratch| self.make_worktree(scratch))?;
+        self.op.perform_by(step, |scratch| self.make_worktree(scratch, start))?;
         Ok(start)
     }
 
@@ -312,21 +320,23 @@ impl Steps<'_, '_> {
     }
 
     /// Makes the folder in a way that fails where somebody else was faster. A failure takes it back.
-    fn make_worktree(&self, scratch: &Path) -> Result<(), Error> {
+    fn make_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         half_made::make_folder(&plan.path, scratch)?;
-        let made = self.add_worktree();
+        let made = self.add_worktree(start);
         if made.is_err() {
             remove(project, plan);
         }
         made
     }
 
-    fn add_worktree(&self) -> Result<(), Error> {
+    fn add_worktree(&self, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
+            let cut = plan.asked.sparse.then_some(plan.scope());
+            kind::settle(project, &plan.path, start, cut)?;
         }
         fault::point("worktree.added");
         let prompt = plan.asked.prompt.unwrap_or_default();

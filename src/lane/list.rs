@@ -202,23 +202,19 @@ fn view(project: &Project, lane: AnyLane) -> Result<View, Error> {
     Ok(View { lane, state, detail, activity, tip, folder_gone, distance: None, waiting, dirt: None })
 }
 
-/// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.
+/// Worktrees where lanes lie that no record knows: leftovers of a process that was killed while making one.
 pub(crate) fn stray_worktrees(
     project: &Project,
     lanes: &[LaneRecord],
     worktrees: &WorktreeList,
 ) -> Result<Vec<PathBuf>, Error> {
-    let home = project.lanes_dir();
     let mut out = Vec::new();
-    for worktree in worktrees.iter() {
-        let named = worktree.path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        let known = lanes.iter().any(|l| l.path == worktree.path);
-        if worktree.path.parent() == Some(home.as_path())
-            && !known
+    for worktree in worktrees.iter().filter(|w| !lanes.iter().any(|l| l.path == w.path)) {
+        if let Some(named) = project.name_at(&worktree.path, worktree.branch.as_deref())
             // While its name is held it is being made or removed. Its record is written before the name is let go, and so
             // looked for after that. One that cannot be read is a record all the same.
-            && !project.store.locks().is_held(&LockName::Run(named.to_owned()))?
-            && !project.store.layout().lane_record(named).exists()
+            && !project.store.locks().is_held(&LockName::Run(named.to_string()))?
+            && !project.store.layout().lane_record(named.as_str()).exists()
         {
             out.push(worktree.path.clone());
         }

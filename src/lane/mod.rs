@@ -26,8 +26,10 @@ mod in_place_before;
 mod in_place_commit;
 mod in_place_end;
 mod inbox;
+mod kind;
 mod leftovers;
 mod list;
+mod location;
 mod look;
 mod looks;
 mod name;
@@ -78,8 +80,10 @@ pub(crate) use in_place::{
 };
 pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
+pub(crate) use kind::{is_cut, widen as widen_cut};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
+pub use location::LocationError;
 pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,

@@ -114,6 +114,7 @@ impl Runner<'_> {
             carry: None,
             checks: it.checks.clone(),
             scope: it.scope.clone(),
+            sparse: false,
             auto_merge: false,
             group: None,
             batch: Some(InBatch { batch: self.batch.id().to_owned(), lane: number, task: it.name.clone() }),
@@ -204,7 +205,10 @@ impl Runner<'_> {
                 place.task.clone_from(&it.name);
             }
         })?;
-        changed.with_tree().map_err(|purpose| lane::Error::NoTree { name: lane.name.clone(), purpose }.into())
+        let name = lane.name.clone();
+        let lane = changed.with_tree().map_err(|purpose| lane::Error::NoTree { name, purpose })?;
+        lane::widen_cut(self.project, &lane)?;
+        Ok(lane)
     }
 
     /// Lets a lane go whose work has landed, unless somebody has been at work in it since, or still is.
