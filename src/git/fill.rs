@@ -135,14 +135,7 @@ impl Repo {
         let made = make_all(self, &making, go_on)?;
         let (copied, written) = (making.copied.into_inner(), making.written.into_inner());
         sizes.add(making.learned.into_inner().unwrap_or_default(), index.entries());
-        let by_git = match wish {
-            Wish::Part => Some("the checkout is sparse"),
-            Wish::OtherIndex => Some("settings ask for an index of another form"),
-            Wish::OtherFiles | Wish::Nothing => {
-                let left = made.iter().any(Option::is_none);
-                left.then_some("filters, other line ends, or too much that no checkout has")
-            }
-        };
+        let by_git = why_git(wish, &made);
         let files = dirs.iter().map(|dir| Ok(self.git_dir_of(dir)?.join("index")));
         let files: Vec<(usize, PathBuf)> =
             files.collect::<Result<Vec<_>, Error>>()?.into_iter().enumerate().collect();
@@ -190,6 +183,18 @@ impl Repo {
             gone.map_err(Error::io("remove", &path))?;
         }
         Ok(())
+    }
+}
+
+/// Why git has to go over what was made, if it has.
+fn why_git(wish: Wish, made: &[Option<Vec<Stat>>]) -> Option<&'static str> {
+    match wish {
+        Wish::Part => Some("the checkout is sparse"),
+        Wish::OtherIndex => Some("settings ask for an index of another form"),
+        Wish::OtherFiles | Wish::Nothing => {
+            let left = made.iter().any(Option::is_none);
+            left.then_some("filters, other line ends, or too much that no checkout has")
+        }
     }
 }
 
