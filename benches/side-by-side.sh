@@ -50,6 +50,17 @@ pair 'land one clean lane / merge --no-ff' "$git_lane" "$git_land" "$own_lane" "
 pair 'the same, lane removed' "$git_lane" "$git_land_all" "$own_lane" "$own_land_all"
 "$reset"
 
+# An edited and a new file in the main checkout, which is to show the lane for a moment and then be as it was.
+mine="cd '$repo'; echo mine >>'$(git -C "$repo" ls-files | sed -n 4p)'; echo new >mine.txt"
+undo="cd '$repo'; git reset -q --hard; rm -f mine.txt"
+git_dirty=$(script git-dirty "$undo; '$git_lane'; $mine")
+own_dirty=$(script own-dirty "$undo; '$own_lane'; $mine")
+git_show=$(script git-show "cd '$repo'; git stash push -q -u; git switch -q --detach wt; git switch -q '$base'; git stash pop -q")
+own_show=$(script own-show "cd '$repo'; '$proq' preview -q x >/dev/null; '$proq' preview -q --back >/dev/null")
+pair 'preview from dirty, and back / stash, switch' "$git_dirty" "$git_show" "$own_dirty" "$own_show"
+eval "$undo"
+"$reset"
+
 # Twenty lanes with one commit each; a landing leaves them where they are.
 for i in $(seq 20); do
   "$proq" -C "$repo" spawn -q --empty -n "l$i" >/dev/null

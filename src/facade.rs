@@ -205,6 +205,7 @@ impl Proq {
                 carry: None,
                 checks: asked.checks.clone(),
                 scope: asked.scope.clone(),
+                sparse: false,
                 auto_merge: asked.auto_merge,
                 group: None,
                 batch: None,

@@ -73,6 +73,14 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
         "Stay in this worktree. Leave other worktrees and branches, the stash and git's settings alone."
             .to_owned(),
     );
+    if let Some(parts) = project.repo.cut_of(&lane.path) {
+        let parts: Vec<String> = parts.iter().map(|part| format!(", `{part}`")).collect();
+        rule(format!(
+            "Only a part of the repository is checked out here: the files at the top{}. `git ls-files` names all files, \
+             `git sparse-checkout add FOLDER` brings a folder.",
+            parts.concat()
+        ));
+    }
     if !lane.scope.is_empty() {
         let globs: Vec<String> = lane.scope.iter().map(|glob| format!("`{glob}`")).collect();
         rule(format!(

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::spawn::{Asked, Spawn};
+use super::spawn::{Asked, Spawn, warn_uncommitted};
 use super::wishes::warn_of;
 use super::{Done, Failure, Mistake, Session, approve, report, resolve, terms, wait};
 use crate::agent::{self, Job, Until};
@@ -71,7 +71,13 @@ impl Attempts {
     ///
     /// # Errors
     /// When one of them cannot be made; then nothing was.
-    pub(super) fn spawn(&self, session: &Session, project: &Project, wanted: &NewLane<'_>) -> Done {
+    pub(super) fn spawn(
+        &self,
+        session: &Session,
+        project: &Project,
+        wanted: &NewLane<'_>,
+        here: Option<&Path>,
+    ) -> Done {
         let mut asked = Vec::new();
         for args in &self.0 {
             asked.push(Asked::read(session, project, args)?);
@@ -86,14 +92,17 @@ impl Attempts {
             terms::warn_of_neighbours(session, project, first);
         }
         if self.first().dry_run {
+            warn_uncommitted(session, project, self.first(), here, None);
             say_plan(session, &plans, &jobs);
             return Ok(Exit::Done);
         }
         let exe = resolve::this_program()?;
         approve::before_set_up(session, project, wanted.given)?;
         let created = lane::create_attempts(project, wanted, &agents, plans)?;
+        let unchanged = created.first().and_then(|first| first.unchanged.as_deref());
+        warn_uncommitted(session, project, self.first(), here, unchanged);
         let mut started = Vec::new();
-        for (Created { lane, lock }, job) in created.into_iter().zip(&jobs) {
+        for (Created { lane, lock, .. }, job) in created.into_iter().zip(&jobs) {
             let begun = job.as_ref().map(|job| {
                 lane::attach(project, &lane.name, &attached)?;
                 agent::launch(project, &lane.clone().any(), lock, job, &exe)

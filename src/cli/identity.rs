@@ -43,7 +43,7 @@ pub(super) fn refuse_for_others(
 /// The lane in which somebody asks; none outside of all.
 fn asking(session: &Session, project: &Project) -> Option<String> {
     let standing = project.repo.here().unwrap_or(&session.dir);
-    let inside = standing.starts_with(project.lanes_dir());
+    let inside = project.is_on_lanes_ground(standing).unwrap_or(true);
     match (claimed(), inside) {
         (Some(name), _) => Some(name),
         (None, true) => Some(lane::own_lane(project, None).map_or_else(

@@ -1,5 +1,8 @@
 //! Owns `git proq list`, and what `git proq` alone shows.
 
+mod paint;
+mod table;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,22 +10,25 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 
+use paint::Paint;
+use table::{Rows, title};
+
 use super::conflicts::Conflicts;
-use super::{Done, Session, account, everywhere, table, ui};
+use super::{Done, Session, account, everywhere, ui};
 use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
 use crate::git::WorktreeList;
-use crate::lane::{self, Project, View};
+use crate::lane::{self, Partly, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
+use crate::store::path_form;
 use crate::store::records::{Account, AnyLane, InBatch, LaneRecord, LaneState, Purpose};
-use crate::store::{now, path_form};
 
 /// List the lanes
 ///
 /// COMMITS: + what the lane has that its base lacks, - the reverse; `answer` or `plan` where there is nothing to land. CHANGES: uncommitted files. CONFLICTS, if there are any:
 /// what the commits would conflict with, as far as that is quick to find out; `git proq matrix` tells all. A '*' marks the
-/// lane that the main checkout shows. '3/7': so many boxes of a task folder are ticked. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
+/// lane that the main checkout shows. A '…' is filled in while you look. '3/7': so many boxes of a task folder are ticked. '1 to tell': a message waits for its agent. Attempts at one task stand together, in the order of their numbers.
 ///
 /// Examples:
 ///     git proq list
@@ -44,9 +50,6 @@ pub(crate) struct List {
 
 /// How long a list may take to find out which lanes conflict. What is not known by then is left blank.
 const PATIENCE: Duration = Duration::from_millis(150);
-
-/// The place of that column.
-const CONFLICTS: usize = 5;
 
 /// One lane, for programs.
 #[derive(Serialize)]
@@ -107,11 +110,16 @@ struct Answer {
 /// Everything a list shows.
 struct Board {
     views: Vec<View>,
-    past: Vec<(String, AnyLane)>,
-    showing: Option<Showing>,
+    beside: Beside,
     strays: Vec<PathBuf>,
     /// None when it could not be made.
     forecast: Option<Forecast>,
+}
+
+/// What a list shows that is known at once.
+struct Beside {
+    past: Vec<(String, AnyLane)>,
+    showing: Option<Showing>,
     /// What the lanes' last runs used, by name; none when nobody asked.
     accounts: Option<BTreeMap<String, Account>>,
     /// How far the tasks are that are folders with steps, by lane.
@@ -123,12 +131,12 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
         return everywhere::run(session, args.all);
     }
     let project = session.project()?;
-    let board = look(&project, args.all, args.wide)?;
+    let board = look(&project, args.all, args.wide, Paint::on_terminal(session.ui))?;
     if session.ui.json {
         session.ui.object(answer(&board));
         return Ok(Exit::Done);
     }
-    if board.views.is_empty() && board.past.is_empty() {
+    if board.views.is_empty() && board.beside.past.is_empty() {
         session.ui.say("no lanes yet");
         session.ui.hint("git proq spawn claude \"what to do\"");
     } else {
@@ -140,19 +148,19 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
 
 /// What a list of a repository says to programs.
 pub(super) fn answer_of(project: &Project, all: bool) -> Result<serde_json::Value, super::Failure> {
-    Ok(serde_json::to_value(answer(&look(project, all, false)?)).unwrap_or_default())
+    Ok(serde_json::to_value(answer(&look(project, all, false, None)?)).unwrap_or_default())
 }
 
 /// A list of a repository as a person reads it; none without a lane.
 pub(super) fn table_of(project: &Project, all: bool) -> Result<Option<String>, super::Failure> {
-    let board = look(project, all, false)?;
-    let is_empty = board.views.is_empty() && board.past.is_empty();
+    let board = look(project, all, false, None)?;
+    let is_empty = board.views.is_empty() && board.beside.past.is_empty();
     Ok((!is_empty).then(|| render(&board)))
 }
 
 /// Each lane in a line for an agent to read, by name.
 pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::Failure> {
-    let board = look(project, false, false)?;
+    let board = look(project, false, false, None)?;
     let brief = |view: &View| {
         let View { lane, state, detail, distance, dirt, waiting, .. } = view;
         let mut parts = vec![state.to_string()];
@@ -181,7 +189,7 @@ pub(super) fn briefs(project: &Project) -> Result<Vec<(String, String)>, super::
 /// `git proq` alone: the lanes, and what can be done next.
 pub(super) fn overview(session: &Session) -> Done {
     let project = session.project()?;
-    let board = look(&project, false, false)?;
+    let board = look(&project, false, false, Paint::on_terminal(session.ui))?;
     if session.ui.json {
         session.ui.object(answer(&board));
         return Ok(Exit::Done);
@@ -205,14 +213,12 @@ pub(super) fn overview(session: &Session) -> Done {
     Ok(Exit::Done)
 }
 
-fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failure> {
+/// Looks at everything. What is known so far is painted, where that is wanted.
+fn look(project: &Project, all: bool, wide: bool, paint: Option<Paint>) -> Result<Board, super::Failure> {
     let mut lanes = project.every_lane()?;
     lanes.sort_by_cached_key(lane::in_groups);
     let own: Vec<LaneRecord> = lanes.iter().filter_map(|lane| lane.clone().with_tree().ok()).collect();
     let strays = lane::stray_worktrees(project, &own, &WorktreeList::read(&project.repo)?)?;
-    // A list without it is a list still.
-    let ask = Ask { lanes: own, uncommitted: false, within: Some(PATIENCE), about: None };
-    let forecast = merge::forecast(project, ask).ok();
     let layout = project.store.layout();
     let accounts =
         |lane: &AnyLane| Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?));
@@ -220,15 +226,32 @@ fn look(project: &Project, all: bool, wide: bool) -> Result<Board, super::Failur
         let shown = agent::shown_packet(&layout.lane(&lane.name), lane);
         Some((lane.name.clone(), shown.ok().flatten()?))
     };
-    Ok(Board {
-        forecast,
+    let beside = Beside {
         tasks: lanes.iter().filter_map(task).collect(),
         accounts: wide.then(|| lanes.iter().filter_map(accounts).collect()),
-        views: lane::views(project, lanes)?,
         past: if all { project.every_past_lane() } else { Vec::new() },
         showing: preview::showing(project)?,
-        strays,
-    })
+    };
+    let mut paint = paint;
+    let mut tell = |known: &Partly<'_, Option<Forecast>>| {
+        if let Some(paint) = &mut paint {
+            let forecast = known.other.and_then(Option::as_ref);
+            let (views, compared, looked) = (known.views, known.compared, Some(known.looked));
+            paint.tell(|| table::lines(&Rows { views, beside: &beside, forecast, compared, looked }));
+        }
+    };
+    // A list without it is a list still.
+    let ask = Ask { lanes: own, uncommitted: false, within: Some(PATIENCE), about: None };
+    let (views, forecast) =
+        lane::views_while(project, lanes, &mut tell, || merge::forecast(project, ask).ok())?;
+    Ok(Board { views, beside, strays, forecast })
+}
+
+/// The table of all that was found out.
+fn render(board: &Board) -> String {
+    let Board { views, beside, forecast, .. } = board;
+    let (compared, forecast) = (views.len(), forecast.as_ref());
+    table::lines(&Rows { views, beside, forecast, compared, looked: None }).join("\n")
 }
 
 fn missing(view: &View) -> Vec<&'static str> {
@@ -242,18 +265,18 @@ fn missing(view: &View) -> Vec<&'static str> {
     out
 }
 
-fn is_shown(board: &Board, name: &str) -> bool {
-    board.showing.as_ref().is_some_and(|s| s.shown && s.lane == name)
+fn is_shown(beside: &Beside, name: &str) -> bool {
+    beside.showing.as_ref().is_some_and(|s| s.shown && s.lane == name)
 }
 
 fn answer(board: &Board) -> Answer {
     let mut lanes: Vec<Row> = board.views.iter().map(|view| row(board, view)).collect();
-    for (name, lane) in &board.past {
+    for (name, lane) in &board.beside.past {
         lanes.push(Row { name: name.clone(), ..bare_row(lane) });
     }
     Answer {
         lanes,
-        preview: board.showing.as_ref().map(|s| s.lane.clone()),
+        preview: board.beside.showing.as_ref().map(|s| s.lane.clone()),
         unrecorded: board.strays.iter().map(|p| path_form::text(p)).collect(),
     }
 }
@@ -268,9 +291,9 @@ fn row(board: &Board, view: &View) -> Row {
         uncommitted: view.dirt.as_ref().map(|d| d.entries.len()),
         conflicts: Conflicts::of(board.forecast.as_ref(), &view.lane.name),
         waiting: Some(view.waiting).filter(|n| *n > 0),
-        task: board.tasks.get(&view.lane.name).cloned(),
-        account: board.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
-        previewed: is_shown(board, &view.lane.name),
+        task: board.beside.tasks.get(&view.lane.name).cloned(),
+        account: board.beside.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
+        previewed: is_shown(&board.beside, &view.lane.name),
         missing: missing(view),
         ..bare_row(&view.lane)
     }
@@ -304,119 +327,9 @@ fn bare_row(lane: &AnyLane) -> Row {
     }
 }
 
-fn render(board: &Board) -> String {
-    let now = now();
-    let mut rows = Vec::new();
-    for (at, view) in board.views.iter().enumerate() {
-        let above = at.checked_sub(1).map(|above| &board.views[above].lane);
-        let mark = if is_shown(board, &view.lane.name) { "*" } else { "" };
-        rows.push(vec![
-            format!("{}{mark}", view.lane.name),
-            state(board, view),
-            view.lane.agent.clone().unwrap_or_else(|| "-".into()),
-            commits(view),
-            changes(view),
-            Conflicts::of(board.forecast.as_ref(), &view.lane.name)
-                .map_or_else(String::new, |found| found.in_words()),
-            ui::span(now.since(view.lane.updated)),
-            if above.is_some_and(|above| is_same_task(above, &view.lane)) {
-                "\"".into()
-            } else {
-                title(&view.lane)
-            },
-        ]);
-    }
-    for (name, lane) in &board.past {
-        rows.push(vec![
-            name.clone(),
-            ui::state(lane.state),
-            lane.agent.clone().unwrap_or_else(|| "-".into()),
-            lane.purpose().map_or_else(|| "-".to_owned(), |purpose| purpose.to_string()),
-            "-".into(),
-            String::new(),
-            ui::span(now.since(lane.updated)),
-            title(lane),
-        ]);
-    }
-    let mut head = vec!["LANE", "STATE", "AGENT", "COMMITS", "CHANGES", "CONFLICTS", "AGE", "TITLE"];
-    // A column in which nothing is wrong anywhere takes room from the titles.
-    let wrong = |p: &merge::Pair| p.result.is_conflict();
-    if !board.forecast.as_ref().is_some_and(|f| f.pairs.iter().any(wrong)) {
-        head.remove(CONFLICTS);
-        for row in &mut rows {
-            row.remove(CONFLICTS);
-        }
-    }
-    if let Some(accounts) = &board.accounts {
-        let names = board.views.iter().map(|view| &view.lane.name).chain(board.past.iter().map(|(n, _)| n));
-        widen(&mut head, &mut rows, &names.map(|name| accounts.get(name)).collect::<Vec<_>>());
-    }
-    table::render(&head, rows)
-}
-
-/// Adds what the lanes' last runs used, before the titles.
-fn widen(head: &mut Vec<&str>, rows: &mut [Vec<String>], accounts: &[Option<&Account>]) {
-    let at = head.len() - 1;
-    head.splice(at..at, ["TOOLS", "LAST", "CONTEXT", "COST"]);
-    for (row, account) in rows.iter_mut().zip(accounts) {
-        let none = || "-".to_owned();
-        let known = |account: &Account| {
-            [
-                account.tool_calls.to_string(),
-                account.last_tool.clone().unwrap_or_else(none),
-                account.context.map_or_else(none, |percent| format!("{percent} %")),
-                account.cost.map_or_else(none, account::money),
-            ]
-        };
-        row.splice(at..at, account.map_or_else(|| [(); 4].map(|()| none()), known));
-    }
-}
-
-/// A state, what the agent said last unless it works, how many boxes of its task are ticked, and how much of what was sent the agent has not been told.
-fn state(board: &Board, view: &View) -> String {
-    let mut state = ui::state(view.state);
-    if let Some(task) = board.tasks.get(&view.lane.name) {
-        state = format!("{state} {}/{}", task.done, task.of);
-    }
-    state.extend(view.activity.and_then(ui::pause));
-    if view.waiting == 0 { state } else { format!("{state}, {} to tell", view.waiting) }
-}
-
-fn changes(view: &View) -> String {
-    match (missing(view).as_slice(), &view.dirt) {
-        ([], None) if view.lane.purpose().is_some() => "-".to_owned(),
-        ([], Some(dirt)) if dirt.is_clean() => "-".to_owned(),
-        ([], Some(dirt)) => ui::count(dirt.entries.len(), "file"),
-        ([], None) => "?".to_owned(),
-        (missing, _) => console::style(format!("no {}", missing.join(", no "))).red().to_string(),
-    }
-}
-
-/// Whether both are attempts of one group, called the same.
-fn is_same_task(a: &AnyLane, b: &AnyLane) -> bool {
-    a.group.is_some() && a.group == b.group && a.title == b.title
-}
-
-fn title(lane: &AnyLane) -> String {
-    if lane.title == lane.name { String::new() } else { lane.title.clone() }
-}
-
-/// How it and its base relate; for one that has nothing to land, what it is for.
-fn commits(view: &View) -> String {
-    if let Some(purpose) = view.lane.purpose() {
-        return purpose.to_string();
-    }
-    match view.distance {
-        None => "?".to_owned(),
-        Some(d) if d.ahead == 0 && d.behind == 0 => "-".to_owned(),
-        Some(d) if d.behind == 0 => format!("+{}", d.ahead),
-        Some(d) => format!("+{} -{}", d.ahead, d.behind),
-    }
-}
-
 /// What a table cannot say: the open preview, lanes that lost something, leftovers of a crash.
 fn remarks(session: &Session, project: &Project, board: &Board) {
-    if let Some(showing) = &board.showing {
+    if let Some(showing) = &board.beside.showing {
         let waiting = if showing.waiting { "; your own changes wait" } else { "" };
         if showing.shown {
             session

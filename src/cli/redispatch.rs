@@ -118,6 +118,7 @@ pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
         carry: None,
         checks: lane.checks.clone(),
         scope: lane.scope.clone(),
+        sparse: lane::is_cut(&project, &lane),
         auto_merge: lane.auto_merge,
         group: lane.group.clone(),
         batch: lane.batch.clone(),

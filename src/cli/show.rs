@@ -259,6 +259,12 @@ fn print_place(line: &dyn Fn(&str, &str), project: &Project, lane: &AnyLane, vie
             Some(_) => ("in", if lane.looks_apart() { ", while it runs" } else { "" }),
         };
         line(key, &format!("{}{more}", lane.path.display()));
+        let cut = lane.branch().and_then(|_| project.repo.cut_of(&lane.path));
+        match cut.as_deref() {
+            Some([]) => line("checkout", "a part: the files at its top"),
+            Some(parts) => line("checkout", &format!("a part: {}", parts.join(", "))),
+            None => {}
+        }
     }
     if let Some(dirt) = view.and_then(|v| v.dirt.as_ref()).filter(|d| !d.is_clean()) {
         line("changes", &format!("{} uncommitted", ui::count(dirt.entries.len(), "file")));

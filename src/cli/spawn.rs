@@ -22,8 +22,8 @@ use crate::store::{Repositories, path_form};
 
 /// Make a lane and start an agent in it
 ///
-/// The lane is a branch proq/NAME and a worktree .proq-worktrees/NAME, cut from the current branch. The agent is started
-/// there with the prompt, and the command returns at once. Without NAME one is made from the prompt.
+/// The lane is a branch proq/NAME and a worktree, .proq-worktrees/NAME or where lane.location says, cut from the current
+/// branch. The agent is started there with the prompt, and the command returns at once. Without NAME one is made from it.
 ///
 /// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
 /// the lane out when it fails. Give commands that fail as long as nobody has done the task.
@@ -109,6 +109,9 @@ pub(crate) struct Spawn {
     /// The files that the task is expected to touch, from the top of the repository; may be given again
     #[arg(long, value_name = "GLOB", value_hint = clap::ValueHint::AnyPath)]
     pub(crate) scope: Vec<String>,
+    /// Check out only the folders that the scope's files are in, and the files beside and above them
+    #[arg(long, conflicts_with_all = ["mode", "isolated", "in_place"])]
+    pub(crate) sparse: bool,
     /// What it is to come to: commits in a lane of its own, a plan, or an answer
     #[arg(long, value_name = "MODE", value_enum, default_value_t, hide_default_value = true)]
     pub(crate) mode: Mode,
@@ -227,15 +230,15 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
-    warn_uncommitted(session, &project, args, here.as_deref())?;
     let wanted = NewLane {
         name,
         prompt: asked.prompt.as_deref(),
         words: asked.words.as_deref(),
         agent: asked.job.as_ref().map(|job| job.agent.clone()),
         base,
-        carry: here.filter(|_| args.carry),
+        carry: here.clone().filter(|_| args.carry),
         checks,
+        sparse: terms::sparse(args.sparse, &scope)?,
         scope,
         auto_merge: args.auto_merge,
         group: None,
@@ -243,17 +246,19 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         given: args.given(),
     };
     if let Some(many) = many {
-        return many.spawn(session, &project, &wanted);
+        return many.spawn(session, &project, &wanted, here.as_deref());
     }
     let plan = lane::plan(&project, wanted)?;
     terms::warn_of_neighbours(session, &project, &plan);
     warn_of(session, &project, asked.job.as_ref())?;
     if args.dry_run {
+        warn_uncommitted(session, &project, args, here.as_deref(), None);
         say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
         return Ok(Exit::Done);
     }
     approve::before_set_up(session, &project, args.given())?;
     let mut created = lane::create(&project, &plan)?;
+    warn_uncommitted(session, &project, args, here.as_deref(), created.unchanged.as_deref());
     remember(&project);
     if let Some(job) = &asked.job {
         let exe = resolve::this_program()?;
@@ -378,24 +383,27 @@ pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
         .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
 }
 
-/// Changes of tracked files that the lane will not have, by name.
+/// Warns of changes of tracked files `here` that the lane does not have, by name; `unchanged` was seen to have none.
 pub(super) fn warn_uncommitted(
     session: &Session,
     project: &Project,
     args: &Spawn,
     here: Option<&Path>,
-) -> Result<(), Failure> {
-    let (Some(here), false) = (here, args.carry) else { return Ok(()) };
-    if let Some(names) = uncommitted(project, here)? {
-        session.ui.warn(format!(
+    unchanged: Option<&Path>,
+) {
+    let Some(here) = here.filter(|here| !args.carry && unchanged != Some(here)) else { return };
+    // The lane is there, whatever git says of this place.
+    match uncommitted(project, here) {
+        Ok(None) => {}
+        Ok(Some(names)) => session.ui.warn(format!(
             "the lane starts without your uncommitted changes ({names}); --carry takes them along"
-        ));
+        )),
+        Err(e) => session.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
     }
-    Ok(())
 }
 
 /// Uncommitted changes of tracked files there, in words; none where there are none.
-pub(super) fn uncommitted(project: &Project, here: &Path) -> Result<Option<String>, Failure> {
+pub(super) fn uncommitted(project: &Project, here: &Path) -> Result<Option<String>, git::Error> {
     let dirt = git::status(&project.repo, here, false)?;
     let mut names = dirt.tracked().map(|e| e.path.to_string());
     let Some(first) = names.next() else { return Ok(None) };

@@ -4,6 +4,11 @@ use comfy_table::{ContentArrangement, Table, presets};
 
 /// A table whose last column is cut so that every row fits the terminal.
 pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
+    lines(head, rows).join("\n")
+}
+
+/// Its lines.
+pub(super) fn lines(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
     let mut rows = rows;
     if let Some(width) = terminal_width() {
         cut_last(head, &mut rows, width);
@@ -17,7 +22,7 @@ pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
 
 /// The width of the terminal that stdout is; none when it is a file or a pipe.

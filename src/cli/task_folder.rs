@@ -25,7 +25,6 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     let asked = Asked::read(session, &project, args, source)?;
     let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     let here = project.repo.here().or(project.repo.main_worktree()).map(std::path::Path::to_owned);
-    spawn::warn_uncommitted(session, &project, args, here.as_deref())?;
     let name = args.name.as_deref().map(Name::parse).transpose()?;
     let wanted = NewLane {
         name,
@@ -33,8 +32,9 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
         words: None,
         agent: Some(asked.job.agent.clone()),
         base,
-        carry: here.filter(|_| args.carry),
+        carry: here.clone().filter(|_| args.carry),
         checks: asked.checks.clone(),
+        sparse: terms::sparse(args.sparse, &asked.scope)?,
         scope: asked.scope.clone(),
         auto_merge: args.auto_merge,
         group: None,
@@ -45,6 +45,7 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     terms::warn_of_neighbours(session, &project, &plan);
     warn_of(session, &project, [&asked.job])?;
     if args.dry_run {
+        spawn::warn_uncommitted(session, &project, args, here.as_deref(), None);
         spawn::say_plan(session, &plan, Some(&asked.job), &[]);
         if !session.ui.json {
             session.ui.answer(format!("  task      {}", asked.packet.in_words(&asked.job)));
@@ -54,6 +55,8 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     approve::before_set_up(session, &project, args.given())?;
     let exe = resolve::this_program()?;
     let mut created = lane::create(&project, &plan)?;
+    let unchanged = created.unchanged.as_deref();
+    spawn::warn_uncommitted(session, &project, args, here.as_deref(), unchanged);
     spawn::remember(&project);
     let lane = created.lane.clone().any();
     let lane = agent::launch_packet(&project, &lane, created.lock, &asked.job, &exe, &asked.packet)?;

@@ -29,6 +29,19 @@ pub(super) fn scope(given: &[String]) -> Result<Vec<String>, Failure> {
     Ok(given.to_vec())
 }
 
+/// Whether the lane's checkout is to be cut to its scope.
+///
+/// # Errors
+/// [`Mistake::Missing`] where there is no scope.
+pub(super) fn sparse(asked: bool, scope: &[String]) -> Result<bool, Failure> {
+    if asked && scope.is_empty() {
+        let what = "--sparse checks out what the scope names, and there is no scope; nothing was made";
+        let example = "git proq spawn claude \"implement payments\" --sparse --scope src/pay/";
+        return Err(Mistake::Missing { what, example }.into());
+    }
+    Ok(asked)
+}
+
 /// The lines of a plan.
 pub(super) fn say(session: &Session, plan: &Plan<'_>) {
     for line in plan.checks() {
@@ -36,6 +49,9 @@ pub(super) fn say(session: &Session, plan: &Plan<'_>) {
     }
     for glob in plan.scope() {
         session.ui.answer(format!("  scope     {glob}"));
+    }
+    if plan.is_sparse() {
+        session.ui.answer("  has       only the folders of that, and the files above them");
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::checkouts::is_location;
+
 /// The form of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -43,6 +45,8 @@ pub(crate) enum Form {
     NewFile,
     /// A name of letters, digits and a few signs; empty for none.
     Name,
+    /// A path with the lane's name in its last part.
+    Location,
 }
 
 impl Form {
@@ -68,6 +72,7 @@ impl Form {
             Form::Patterns => "a list of patterns as in .gitignore".to_owned(),
             Form::NewFile => "a file of the lane, as in .env.proq".to_owned(),
             Form::Name => "a name of letters, digits, '.', '_' and '-'".to_owned(),
+            Form::Location => "a path with {lane} once, in its last part, as in ../{repo}.{lane}".to_owned(),
         }
     }
 
@@ -92,6 +97,7 @@ impl Form {
             Form::Patterns => !value.contains(|c: char| c.is_control() && c != '\n' && c != '\t'),
             Form::NewFile => value.is_empty() || is_new_file(value),
             Form::Name => value.is_empty() || is_name(value),
+            Form::Location => is_location(value),
         }
     }
 }

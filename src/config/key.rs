@@ -341,7 +341,7 @@ const LOCK_TO_OP: &[Key] = &[
         name: "pool.keep",
         form: Form::Patterns,
         default: "",
-        by_repository: true,
+        by_repository: false,
         about: "caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them",
     },
     Key {

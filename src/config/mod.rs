@@ -1,5 +1,6 @@
 //! Owns settings: the table of keys, and where each value comes from.
 
+mod checkouts;
 mod form;
 mod key;
 mod layers;
@@ -8,6 +9,7 @@ mod pool;
 mod set_up;
 mod settings;
 
+pub(crate) use checkouts::{Checkouts, INSIDE, Submodules};
 pub(crate) use form::{Form, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::form::{area, nano_dollars, ports, time};
-use super::{Key, Layers, Notify, Origin, Pool, Room, SetUp};
+use super::{Checkouts, Key, Layers, Notify, Origin, Pool, Room, SetUp};
 
 /// When uncommitted work of a finished agent is committed for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +161,8 @@ pub(crate) struct Settings {
     pub(crate) events: Room,
     /// `hook.timeout`.
     pub(crate) hook_timeout: Duration,
+    /// What kind of checkout new lanes have.
+    pub(crate) checkouts: Checkouts,
     /// `lane.ports`: the first and the last; none when nobody wants any.
     pub(crate) ports: Option<(u16, u16)>,
     /// `lane.prefix`.
@@ -234,6 +236,7 @@ impl Settings {
             stop_grace: Duration::from_secs(count("agent.stop_grace")),
             events: Room::of(layers),
             hook_timeout: Duration::from_secs(count("hook.timeout")),
+            checkouts: Checkouts::of(&text),
             ports: ports(&text("lane.ports")),
             prefix: text("lane.prefix"),
             set_up: SetUp::of(&text),

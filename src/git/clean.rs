@@ -8,20 +8,27 @@ use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
-use gix::bstr::{BStr, ByteSlice};
+use gix::index::File;
 use gix::index::entry::stat::{self, Time};
-use gix::index::entry::{Flags, Mode, Stage, Stat};
-use gix::index::{Entry, File};
+use gix::index::entry::{Flags, Stat};
 use gix::objs::{Kind, compute_hash};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, openat, statat};
+use rustix::io::Errno;
 
+use super::RepoPath;
+use super::entries::{self, Entries, Entry};
+use super::folders::Folders;
 use super::ignored::{Ignored, Names};
+use super::status::{self, Kind as Differs};
 use super::threads::in_threads;
 
 /// How many files whose times do not settle it are read, and how many bytes of them. Beyond that git, which reads in many
 /// threads, is faster.
 const MOST_FILES: usize = 256;
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// How many paths that differ are listed. Beyond that git is asked.
+const MOST_PATHS: usize = 1_000;
 
 /// Entries that git was told not to look at, or that hold nothing yet.
 pub(super) const UNSEEN: Flags = Flags::ASSUME_VALID.union(Flags::SKIP_WORKTREE).union(Flags::INTENT_TO_ADD);
@@ -32,65 +39,102 @@ const PART: usize = if cfg!(test) { 2 } else { 32 };
 /// A look at a worktree that says only what is certain.
 pub(super) struct Walk<'a> {
     top: &'a Path,
-    index: &'a File,
+    index: &'a Entries,
     /// None when files that are not in the index do not matter.
     ignored: Option<Mutex<Ignored<'a>>>,
     /// A folder with as many files below it is a part of its own.
-    pub(super) part: usize,
+    part: usize,
+    /// Whether paths that differ are listed.
+    lists: bool,
     /// Files and bytes read so far.
     files: AtomicUsize,
     bytes: AtomicU64,
 }
 
 /// What is in one folder of the index.
-pub(super) enum Inside<'e> {
-    File(&'e Entry),
+enum Inside<'e> {
+    File(Entry<'e>),
     /// A folder, and what is below it.
-    Folder(&'e [Entry]),
+    Folder(&'e [u32]),
+}
+
+/// What one look found.
+#[derive(Default)]
+struct Found {
+    /// What differs, in no order.
+    paths: Vec<status::Entry>,
+    /// What is known of the folders.
+    folders: Option<Folders>,
+}
+
+/// What a file is, compared with its entry.
+enum As {
+    Noted,
+    Edited,
+    Gone,
+    Unsure,
 }
 
 impl<'a> Walk<'a> {
-    /// A look at the worktree whose top is `top`, by its index; with `untracked`, also at files that are not in it. One that
-    /// is done `alone` is divided among threads.
-    pub(super) fn new(top: &'a Path, index: &'a File, untracked: bool, alone: bool) -> Walk<'a> {
+    /// A look at the worktree whose top is `top`, by its index; with `untracked`, also at files that are not in it.
+    pub(super) fn new(top: &'a Path, index: &'a Entries, untracked: bool) -> Walk<'a> {
         Walk {
             top,
             index,
-            ignored: untracked.then(|| Mutex::new(Ignored::new(top, index))),
-            part: if alone { PART } else { usize::MAX },
+            ignored: untracked.then(|| Mutex::new(Ignored::with_all_files(top, index.hash()))),
+            part: usize::MAX,
+            lists: false,
             files: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
         }
     }
 
-    /// Whether each file is as the index has it, and nothing else is there that matters.
-    pub(super) fn finds_nothing(&self) -> bool {
+    /// Whether each file is as the index has it, and nothing else is there that matters. A worktree that is looked at `alone`
+    /// is divided among threads.
+    pub(super) fn finds_nothing(mut self, alone: bool) -> bool {
+        self.part = if alone { PART } else { usize::MAX };
         let parts = self.parts();
         let differs = AtomicBool::new(false);
         in_threads(&parts, |(above, entries)| {
-            if !differs.load(Relaxed) && !self.part(*above, entries) {
+            if !differs.load(Relaxed) && !self.part(*above, entries, &mut Found::default()) {
                 differs.store(true, Relaxed);
             }
         });
         !differs.into_inner()
     }
 
+    /// What is not as the index has it, in git's order; none when not all of it is certain. `folders` is what is known of them,
+    /// and what is known then.
+    pub(super) fn finds(mut self, folders: &mut Option<Folders>) -> Option<Vec<status::Entry>> {
+        self.lists = true;
+        let mut found = Found { paths: Vec::new(), folders: folders.take() };
+        let certain = self.part(0, self.index.all(), &mut found);
+        *folders = found.folders;
+        found.paths.sort_by(|a, b| {
+            let place = |entry: &status::Entry| entry.kind == Differs::Untracked;
+            place(a).cmp(&place(b)).then_with(|| a.path.as_bytes().cmp(b.path.as_bytes()))
+        });
+        certain.then_some(found.paths)
+    }
+
     /// Whether the file of an entry, of whatever folder, is as the index has it.
-    pub(super) fn finds_as_it_was(&self, entry: &Entry) -> bool {
-        let name = OsStr::from_bytes(entry.path(self.index));
+    pub(super) fn finds_as_it_was(&self, entry: Entry<'_>) -> bool {
+        let name = OsStr::from_bytes(entry.path());
         let Ok(top) = rustix::fs::open(self.top, FOLDER, rustix::fs::Mode::empty()) else { return false };
         // A link in place of a folder would lead elsewhere.
         let mut above = Path::new(name).ancestors().skip(1).filter(|up| !up.as_os_str().is_empty());
         let real = |up: &Path| self.top.join(up).symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        above.all(real) && self.is_as(entry, self.top, &top, name)
+        above.all(real) && matches!(self.compare(entry, self.top, &top, name), As::Noted)
     }
 
     /// The parts of the index that can be looked at independently: the length of a folder's name, with the slash, and the
     /// entries below it.
-    pub(super) fn parts(&self) -> Vec<(usize, &[Entry])> {
-        let mut parts = vec![(0, self.index.entries())];
+    fn parts(&self) -> Vec<(usize, &[u32])> {
+        let mut parts = vec![(0, self.index.all())];
         let mut next = 0;
-        while let Some((above, entries)) = parts.get(next).copied() {
+        while self.part < usize::MAX
+            && let Some((above, entries)) = parts.get(next).copied()
+        {
             next += 1;
             let mut rest = entries;
             while let Some((name, inside)) = self.first(above, &mut rest) {
@@ -105,100 +149,168 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes what comes first in a folder from its entries.
-    pub(super) fn first<'e>(&self, above: usize, rest: &mut &'e [Entry]) -> Option<(&[u8], Inside<'e>)> {
-        let first = rest.first()?;
-        let path: &BStr = first.path(self.index);
+    fn first<'e>(&'e self, above: usize, rest: &mut &'e [u32]) -> Option<(&'e [u8], Inside<'e>)> {
+        let first = self.index.entry(*rest.first()?);
+        let path = first.path();
         let name = path.get(above..)?;
-        let Some(end) = name.find_byte(b'/') else {
+        let Some(end) = name.iter().position(|byte| *byte == b'/') else {
             *rest = &rest[1..];
             return Some((name, Inside::File(first)));
         };
-        let prefix = &path[..=above + end];
-        let below = rest.iter().take_while(|e| e.path(self.index).starts_with(prefix)).count();
-        let (inside, after) = rest.split_at(below);
+        let (inside, after) = rest.split_at(self.index.below(rest, &path[..=above + end]));
         *rest = after;
         Some((&name[..end], Inside::Folder(inside)))
     }
 
-    fn part(&self, above: usize, entries: &[Entry]) -> bool {
-        let name = entries.first().and_then(|e| e.path(self.index).get(..above)).unwrap_or_default();
-        let dir = self.top.join(OsStr::from_bytes(name));
+    fn part(&self, above: usize, entries: &[u32], found: &mut Found) -> bool {
+        let path = entries.first().map_or(&[][..], |first| self.index.path(*first));
+        let dir = self.top.join(OsStr::from_bytes(path.get(..above).unwrap_or_default()));
         // A link further up is found where that folder is looked at.
         let open = rustix::fs::open(&dir, FOLDER, rustix::fs::Mode::empty());
-        open.is_ok_and(|open| self.folder(&dir, open, above, entries))
+        open.is_ok_and(|open| self.folder(&dir, open, above, entries, found))
     }
 
-    /// Whether a folder has exactly `entries`, which are all those below it, but for what is a part of its own. `above` is
-    /// the length of its name in the index, with the slash. Names are looked up in the open folder, which is faster than
-    /// paths.
-    fn folder(&self, dir: &Path, open: OwnedFd, above: usize, entries: &[Entry]) -> bool {
+    /// Whether a folder has exactly `entries`, which are all those below it, but for what is a part of its own, and what is
+    /// listed. `above` is the length of its name in the index, with the slash. Names are looked up in the open folder, which
+    /// is faster than paths.
+    fn folder(&self, dir: &Path, open: OwnedFd, above: usize, entries: &[u32], found: &mut Found) -> bool {
+        let before = found.folders.as_ref().and_then(|_| rustix::fs::fstat(&open).ok());
+        let known = match (&mut found.folders, &before) {
+            (Some(folders), Some(meta)) => folders.knows(meta),
+            _ => false,
+        };
+        let place = found.folders.as_ref().map(Folders::last);
+        let reads = self.ignored.is_some() && !known;
         let mut names = Vec::new();
         let mut rest = entries;
         while let Some((name, inside)) = self.first(above, &mut rest) {
-            let called = OsStr::from_bytes(name);
             let same = match inside {
-                Inside::File(entry) => self.is_as(entry, dir, &open, called),
-                Inside::Folder(below) => open_folder(&open, called).is_ok_and(|open| {
-                    below.len() >= self.part
-                        || self.folder(&dir.join(called), open, above + name.len() + 1, below)
-                }),
+                Inside::File(entry) => self.file(entry, dir, &open, OsStr::from_bytes(name), found),
+                Inside::Folder(below) => self.below(dir, &open, name, above, below, found),
             };
             if !same {
                 return false;
             }
-            if self.ignored.is_some() {
+            if reads {
                 names.push(name);
             }
         }
-        rest.is_empty()
-            && self
-                .ignored
-                .as_ref()
-                .is_none_or(|ignored| self.has_only(dir, open, Names::new(names), ignored))
+        let Some(ignored) = self.ignored.as_ref().filter(|_| reads) else { return rest.is_empty() };
+        match self.has_only(dir, open, Names::new(names), ignored, found) {
+            Some(nothing) => {
+                if let (Some(folders), Some(place), Some(meta), true) =
+                    (&mut found.folders, place, &before, nothing)
+                {
+                    folders.learn(place, meta);
+                }
+                rest.is_empty()
+            }
+            None => false,
+        }
     }
 
-    /// Whether a folder has nothing but `names`, and what is ignored.
+    /// The same for a folder in an open one.
+    fn below(
+        &self,
+        dir: &Path,
+        open: &OwnedFd,
+        name: &[u8],
+        above: usize,
+        entries: &[u32],
+        found: &mut Found,
+    ) -> bool {
+        let called = OsStr::from_bytes(name);
+        match open_folder(open, called) {
+            Ok(_) if entries.len() >= self.part => true,
+            Ok(open) => self.folder(&dir.join(called), open, above + name.len() + 1, entries, found),
+            Err(Errno::NOENT) if self.lists => {
+                if let Some(folders) = &mut found.folders {
+                    folders.lose();
+                }
+                entries.iter().all(|at| {
+                    let entry = self.index.entry(*at);
+                    entry.is_seen() && is_of_files(entry.mode()) && found.add(gone(), entry.path())
+                })
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the file of an entry is as it was, or listed.
+    fn file(&self, entry: Entry<'_>, dir: &Path, open: &OwnedFd, name: &OsStr, found: &mut Found) -> bool {
+        match self.compare(entry, dir, open, name) {
+            As::Noted => true,
+            As::Edited if self.lists => found.add(edited(), entry.path()),
+            As::Gone if self.lists => found.add(gone(), entry.path()),
+            As::Edited | As::Gone | As::Unsure => false,
+        }
+    }
+
+    /// Whether a folder has nothing but `names`; beside them may be what is ignored, and what is listed. None when it may have
+    /// more.
     fn has_only(
         &self,
         dir: &Path,
         open: OwnedFd,
         mut names: Names<'_>,
         ignored: &Mutex<Ignored<'_>>,
-    ) -> bool {
-        let Ok(mut all) = Dir::new(open) else { return false };
-        all.all(|entry| {
-            let Ok(entry) = entry else { return false };
+        found: &mut Found,
+    ) -> Option<bool> {
+        let mut nothing = true;
+        for entry in Dir::new(open).ok()? {
+            let entry = entry.ok()?;
             let name = entry.file_name().to_bytes();
             // At the top is git's own folder, or the link to it.
             if matches!(name, b"." | b"..") || names.has(name) || (dir == self.top && name == b".git") {
-                return true;
+                continue;
             }
+            nothing = false;
             let path = dir.join(OsStr::from_bytes(name));
-            let covered = |folder: bool| ignored.lock().is_ok_and(|mut rules| rules.covers(&path, folder));
-            path.symlink_metadata().is_ok_and(|meta| covered(meta.is_dir()))
-        })
+            let is_folder = path.symlink_metadata().ok()?.is_dir();
+            let mut rules = ignored.lock().ok()?;
+            let more = rules.lacks(&path, is_folder, &mut |file| {
+                let path = file.strip_prefix(self.top).ok().filter(|_| self.lists);
+                path.is_some_and(|path| found.add(Differs::Untracked, path.as_os_str().as_bytes()))
+            });
+            if more {
+                return None;
+            }
+        }
+        Some(nothing)
     }
 
-    /// Whether a file is surely what an entry says.
-    fn is_as(&self, entry: &Entry, dir: &Path, open: &OwnedFd, name: &OsStr) -> bool {
-        if entry.flags.intersects(UNSEEN) || entry.stage() != Stage::Unconflicted {
-            return false;
+    /// What a file surely is, compared with its entry.
+    fn compare(&self, entry: Entry<'_>, dir: &Path, open: &OwnedFd, name: &OsStr) -> As {
+        if !entry.is_seen() {
+            return As::Unsure;
         }
-        let Ok(meta) = statat(open, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
+        let meta = match statat(open, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(meta) => meta,
+            Err(Errno::NOENT) if is_of_files(entry.mode()) => return As::Gone,
+            Err(_) => return As::Unsure,
+        };
         let (kind, executable) = (FileType::from_raw_mode(meta.st_mode), meta.st_mode & 0o100 != 0);
-        let kind = match entry.mode {
-            Mode::FILE => kind.is_file() && !executable,
-            Mode::FILE_EXECUTABLE => kind.is_file() && executable,
-            Mode::SYMLINK => kind.is_symlink(),
+        let same_kind = match entry.mode() {
+            entries::FILE => kind.is_file() && !executable,
+            entries::EXECUTABLE => kind.is_file() && executable,
+            entries::LINK => kind.is_symlink(),
             _ => false,
         };
-        let to_the_tick = stat::Options { use_nsec: true, ..BY_SECOND };
-        let settled = entry.stat.matches(&noted(&meta), to_the_tick) && !is_racy(self.index, entry);
-        kind && (settled || self.has_content(entry, &dir.join(name)))
+        if !same_kind {
+            return As::Unsure;
+        }
+        if entry.has_numbers_of(&meta) && !self.index.is_racy(entry) {
+            return As::Noted;
+        }
+        // Git reads no file that has another length than was noted. A length of zero says that none was.
+        if kind.is_file() && entry.size() != 0 && entry.size() != noted(&meta).size {
+            return As::Edited;
+        }
+        if self.has_content(entry, &dir.join(name)) { As::Noted } else { As::Unsure }
     }
 
     /// Reads a file. Filters are left out: a file whose bytes are those in the repository has nothing that could get lost.
-    fn has_content(&self, entry: &Entry, file: &Path) -> bool {
+    fn has_content(&self, entry: Entry<'_>, file: &Path) -> bool {
         let Ok(meta) = file.symlink_metadata() else { return false };
         let files = self.files.fetch_add(1, Relaxed);
         let bytes = self.bytes.fetch_add(meta.len().min(MOST_BYTES), Relaxed);
@@ -210,9 +322,30 @@ impl<'a> Walk<'a> {
         } else {
             std::fs::read(file)
         };
-        let id = bytes.ok().and_then(|b| compute_hash(entry.id.kind(), Kind::Blob, &b).ok());
-        id == Some(entry.id)
+        let id = bytes.ok().and_then(|b| compute_hash(self.index.hash(), Kind::Blob, &b).ok());
+        id.is_some_and(|id| id.as_slice() == entry.id())
     }
+}
+
+impl Found {
+    /// Lists a path; false when there are so many that git is asked.
+    fn add(&mut self, kind: Differs, path: &[u8]) -> bool {
+        self.paths.push(status::Entry { kind, path: RepoPath::new(path), nested: false, submodule: false });
+        self.paths.len() <= MOST_PATHS
+    }
+}
+
+fn edited() -> Differs {
+    Differs::Tracked { staged: false, unstaged: true, deleted: false }
+}
+
+fn gone() -> Differs {
+    Differs::Tracked { staged: false, unstaged: true, deleted: true }
+}
+
+/// Whether an entry is of a file or a link; else it is of a submodule.
+fn is_of_files(mode: u32) -> bool {
+    matches!(mode, entries::FILE | entries::EXECUTABLE | entries::LINK)
 }
 
 /// Times as git compares them: every number that an index has, by the second.
@@ -220,7 +353,7 @@ pub(super) const BY_SECOND: stat::Options =
     stat::Options { trust_ctime: true, check_stat: true, use_nsec: false, use_stdev: false };
 
 /// Whether a file was changed in the second in which the index was written, or later.
-pub(super) fn is_racy(index: &File, entry: &Entry) -> bool {
+pub(super) fn is_racy(index: &File, entry: &gix::index::Entry) -> bool {
     entry.stat.is_racy(index.timestamp(), BY_SECOND)
 }
 
@@ -248,200 +381,4 @@ pub(super) fn noted(meta: &rustix::fs::Stat) -> Stat {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::MetadataExt;
-    use std::time::{Duration, UNIX_EPOCH};
-
-    use super::super::Repo;
-    use super::super::glance::Glance;
-    use super::super::place::Place;
-
-    /// A repository with a few files, one of them executable, one a link, one ignored, and a worktree of it.
-    struct Lane(Place);
-
-    impl Lane {
-        fn new() -> Lane {
-            let place = Place::new();
-            place.sh(
-                ".",
-                "cd repo
-                mkdir -p d/e; echo a >a; echo b >d/b; echo c >d/e/c; echo x >d.x; echo '#!' >run; chmod +x run
-                ln -s a link; printf 'out/\n*.o\n!keep.o\n' >.gitignore; git add -A; git commit -qm first
-                git worktree add -q -b lane ../lane; cd ../lane; echo o >d/x.o; mkdir -p out/in; echo f >out/in/f",
-            );
-            Lane(place)
-        }
-
-        fn sh(&self, script: &str) -> String {
-            self.0.sh(".", script)
-        }
-
-        fn finds_nothing(&self, untracked: bool) -> bool {
-            let repo = Repo::discover(&self.0.top.join("repo")).unwrap();
-            let Some(glance) = Glance::at(&repo, &self.0.top.join("lane")) else { return false };
-            let answer = glance.finds_nothing(untracked, true);
-            assert_eq!(glance.finds_nothing(untracked, false), answer, "in parts and as a whole");
-            answer
-        }
-    }
-
-    #[test]
-    fn a_worktree_that_is_as_its_head_is_seen_to_be_so() {
-        let place = Lane::new();
-        assert!(place.finds_nothing(true));
-        for script in [
-            "cd lane; git checkout -q --detach",
-            "cd lane; touch a",
-            "cd lane; echo n >new; git add -A; git commit -qm new",
-            "cd lane; git update-index --split-index",
-            "cd lane; rm -r out d/x.o",
-            "cd lane; mkdir -p empty/folder deep; echo o >deep/y.o",
-            "echo '*.log' >>repo/.git/info/exclude; echo l >lane/d/e/l.log",
-        ] {
-            place.sh(script);
-            assert!(place.finds_nothing(true), "{script}");
-            assert_eq!(place.sh("cd lane; git status --porcelain -uall"), "", "{script}");
-        }
-    }
-
-    #[test]
-    fn whatever_differs_is_left_to_git() {
-        for (script, untracked) in [
-            ("echo A >a", false),
-            ("rm a", false),
-            ("rm a; mkdir a", false),
-            ("rm a; ln -s nowhere a", false),
-            ("ln -sf b link", false),
-            ("chmod +x a", false),
-            ("chmod -x run", false),
-            ("rm -r d; ln -s ../repo/d d", false),
-            ("echo s >a; git add a", false),
-            ("echo s >a; git add a; echo a >a", false),
-            ("git rm -q --cached a", false),
-            ("echo n >n; git add -N n", false),
-            ("git update-index --assume-unchanged a; echo A >a", false),
-            ("git update-index --skip-worktree a; rm a", false),
-            (
-                "git commit -q --allow-empty -m x; git reset -q --soft $(git commit-tree -m o $(git mktree </dev/null))",
-                false,
-            ),
-            (
-                "cd ../repo; echo 1 >a; git commit -qam 1; cd ../lane; echo 2 >a; git commit -qam 2; git merge -q main || true",
-                false,
-            ),
-            (
-                "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),sub; git commit -qm sub; mkdir sub",
-                false,
-            ),
-            ("echo u >untracked", true),
-            ("mkdir -p far/away; echo u >far/away/u", true),
-            ("echo k >d/keep.o", true),
-            ("git init -q nested", true),
-            ("git init -q d/nested", true),
-            ("mkfifo pipe", true),
-            ("mv d D", true),
-            ("git checkout -q --orphan unborn", false),
-        ] {
-            let place = Lane::new();
-            place.sh(&format!("cd lane; {script}"));
-            assert!(!place.finds_nothing(true), "{script}");
-            if !untracked {
-                assert!(!place.finds_nothing(false), "{script}");
-            } else if !script.starts_with("mv") {
-                assert!(place.finds_nothing(false), "{script}");
-            }
-        }
-    }
-
-    /// An edit of the same length in the tick of the clock in which git had looked at the file leaves the times that are in
-    /// the index.
-    #[test]
-    fn a_file_as_young_as_the_index_is_read() {
-        let place = Lane::new();
-        place.sh("cd lane; echo A >a");
-        let index = place.0.top.join("repo/.git/worktrees/lane/index");
-        let file = std::fs::metadata(place.0.top.join("lane/a")).unwrap();
-        let mut bytes = std::fs::read(&index).unwrap();
-        let path = bytes.windows(3).position(|w| w == b"\x01a\0").unwrap() + 1;
-        let entry = path - 62;
-        let stamps = [file.ctime(), file.ctime_nsec(), file.mtime(), file.mtime_nsec()];
-        for (n, stamp) in stamps.into_iter().enumerate() {
-            let stamp = u32::try_from(stamp).unwrap();
-            bytes[entry + 4 * n..entry + 4 * n + 4].copy_from_slice(&stamp.to_be_bytes());
-        }
-        std::fs::write(&index, bytes).unwrap();
-        let at = |seconds: i64| {
-            let time = UNIX_EPOCH + Duration::from_secs(u64::try_from(file.mtime() + seconds).unwrap());
-            std::fs::File::options().write(true).open(&index).unwrap().set_modified(time).unwrap();
-        };
-        at(0);
-        assert!(!place.finds_nothing(false));
-        // From the next second on nobody can tell, git neither.
-        at(1);
-        assert!(place.finds_nothing(false));
-    }
-
-    /// What may happen in a worktree, one line of shell each; whether it can be done does not matter.
-    const DEEDS: &[&str] = &[
-        "echo b >a",
-        "printf 'a\n' >a",
-        "touch -d 2001-01-01 a d/b",
-        "chmod 755 a",
-        "chmod 644 a run",
-        "rm -f a",
-        "mv d/b d/c",
-        "mv d moved",
-        "mv moved d",
-        "rm -f link; ln -s a link",
-        "rm -f link; echo a >link",
-        "echo x >d/e/x.o",
-        "echo x >d/e/keep.o",
-        "rm -f d/e/keep.o",
-        "printf '*\n!.gitignore\n' >d/e/.gitignore",
-        "rm -f d/e/.gitignore",
-        "printf 'new\n' >>.gitignore",
-        "git checkout -q -- .gitignore",
-        "mkdir -p new; echo n >new/n",
-        "rm -rf new",
-        "git add -A",
-        "git add -N new",
-        "git commit -qm work",
-        "git commit -q --allow-empty -m nothing",
-        "git reset -q --soft HEAD~1",
-        "git reset -q HEAD~1",
-        "git reset -q --hard",
-        "git rm -q --cached d/e/c",
-        "git stash -q",
-        "git update-index --assume-unchanged a",
-        "git update-index --no-assume-unchanged a",
-        "git update-index --skip-worktree d/b",
-        "git update-index --no-skip-worktree d/b",
-        "git update-index --index-version 4",
-        "git update-index --split-index",
-        "git config core.fileMode false",
-        "git config --unset core.fileMode",
-        "git config core.autocrlf true",
-        "git config --unset core.autocrlf",
-        "printf 'a\r\n' >a",
-        "git sparse-checkout set d",
-        "git sparse-checkout disable",
-        "git status >status.o",
-    ];
-
-    proptest::proptest! {
-        #![proptest_config(proptest::prelude::ProptestConfig { cases: 24, ..Default::default() })]
-        #[test]
-        fn nothing_is_found_only_where_git_finds_nothing(
-            deeds in proptest::collection::vec(proptest::sample::select(DEEDS), 1..14),
-        ) {
-            let place = Lane::new();
-            for (n, deed) in deeds.iter().enumerate() {
-                place.sh(&format!("cd lane; ({deed}) >../said 2>&1 || true"));
-                if place.finds_nothing(true) {
-                    let status = place.sh("cd lane; git --no-optional-locks status --porcelain -uall");
-                    proptest::prop_assert_eq!(&status, "", "after {:?}", &deeds[..=n]);
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -23,13 +23,18 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Resul
     if snapshot.index_version.is_some() && lock.before() != snapshot.index_version {
         return Err(raced(tree, vec![RepoPath::new("the index")]));
     }
+    // It is the very index that the snapshot was taken of.
+    let is_at_head = snapshot.index_version.is_some()
+        && snapshot.index_tree == tree.repo.tree_of(snapshot.base)?
+        && snapshot.intent_to_add.is_empty()
+        && snapshot.stages.is_none();
     let held = Held::of(tree, snapshot)?;
     let aside = Quarantine::at(aside)?;
     let done = held
         .move_aside(tree, &aside)
         .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
-        .and_then(|()| held.fill(tree, snapshot.base, lock.index()));
+        .and_then(|()| held.fill(tree, snapshot.base, lock.index(), is_at_head));
     if let Err(e) = done {
         held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
@@ -109,12 +114,15 @@ impl Held {
         if edited.is_empty() { Ok(()) } else { Err(raced(tree, edited)) }
     }
 
-    /// Brings HEAD's content to where files were taken away, and its index to a second file.
-    fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path) -> Result<(), Error> {
+    /// Brings HEAD's content to where files were taken away, and its index to a second file. The index may be known to name
+    /// what HEAD has.
+    fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path, is_at_head: bool) -> Result<(), Error> {
         let next = tree.scratch.join("index");
         index::copy(index, &next)?;
         let call = || tree.repo.git_in(tree.dir).index(&next);
-        call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
+        if !is_at_head {
+            call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
+        }
         let mut wanted: Vec<RepoPath> =
             self.tracked.iter().filter(|c| c.old.is_some()).map(|c| c.path.clone()).collect();
         let skipped: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?

@@ -7,7 +7,7 @@ use gix::actor::Signature;
 
 use super::command::Unwanted;
 use super::path::nul_separated;
-use super::{Error, Oid, Repo, RepoPath, ThrowAway};
+use super::{Error, Oid, Repo, RepoPath, Staged, ThrowAway};
 
 /// What tells the commits of git-proq's own from a person's.
 pub(super) const KEEPER_EMAIL: &str = "git-proq@localhost";
@@ -82,14 +82,25 @@ fn as_keeper(call: super::Command) -> super::Command {
 
 /// Stages exactly `paths` of a worktree, as they are there: added, changed or removed.
 pub(crate) fn stage(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    add(repo, dir, paths, None)
+}
+
+fn add(repo: &Repo, dir: &Path, paths: &[RepoPath], more: Option<&str>) -> Result<(), Error> {
+    let (there, gone): (Vec<_>, Vec<_>) =
+        paths.iter().cloned().partition(|path| path.under(dir).symlink_metadata().is_ok());
+    // git refuses a path of which nothing is left: one whose removal is staged already.
+    let staged = Staged::read(repo, dir, &gone)?;
+    let paths: Vec<RepoPath> =
+        there.into_iter().chain(gone.into_iter().filter(|path| staged.has(path))).collect();
     // Without a path git would take them all.
     if paths.is_empty() {
         return Ok(());
     }
     repo.git_in(dir)
         .args(["add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"])
+        .args(more)
         .env("GIT_LITERAL_PATHSPECS", "1")
-        .input(nul_separated(paths))
+        .input(nul_separated(&paths))
         .changes()
         .run()
         .map(drop)
@@ -117,7 +128,8 @@ pub(crate) fn commit_staged(
     done
 }
 
-/// Commits exactly `paths` of a worktree (added, changed or removed) on top of what is staged already.
+/// Commits exactly `paths` of a lane's worktree (added, changed or removed) on top of what is staged already, in a sparse one
+/// also what lies outside of its folders.
 /// The repository's own commit hooks run, as for any commit.
 pub(crate) fn stage_and_commit(
     repo: &Repo,
@@ -126,7 +138,7 @@ pub(crate) fn stage_and_commit(
     message: &str,
     is_unwanted: Unwanted<'_>,
 ) -> Result<(), Error> {
-    stage(repo, dir, paths)?;
+    add(repo, dir, paths, Some("--sparse"))?;
     commit_staged(repo, dir, message, is_unwanted)
 }
 

@@ -52,6 +52,19 @@ pub enum Error {
         /// Everything it wrote to its error stream.
         stderr: String,
     },
+    /// A partial clone lacks files, and they could not be fetched.
+    #[error(
+        "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was made"
+    )]
+    NotFetched {
+        /// How many.
+        count: usize,
+        /// The remote that has them.
+        remote: String,
+        /// What git said.
+        #[source]
+        source: Box<Error>,
+    },
     /// The git program answered in a form that is not understood.
     #[error("`git {args}` gave an answer that is not understood: {what}")]
     Answer {
@@ -226,6 +239,11 @@ pub(crate) fn give_up(what: &str) -> String {
     if what == "bisect" { "git bisect reset".to_owned() } else { format!("git {what} --abort") }
 }
 
+/// What to do about a remote that git could not fetch from.
+fn unreached(remote: &str) -> String {
+    format!("look whether it can be reached, then run this again: git fetch {remote}")
+}
+
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -240,6 +258,7 @@ impl Explain for Error {
             Error::Mixture { .. } => {
                 vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }
+            Error::NotFetched { remote, .. } => vec![unreached(remote).into()],
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
             Error::Glob { .. } => {

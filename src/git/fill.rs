@@ -5,6 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
 use gix::index::entry::{Flags, Stat};
@@ -14,14 +15,17 @@ use gix::index::{File, State};
 use super::threads::in_threads;
 use super::{Error, Oid, Repo, Worktree, WorktreeList};
 
+mod by_folder;
 mod conversions;
 mod files;
 mod kept;
 mod look;
+mod sizes;
 mod wanted;
 
 use conversions::{Conversions, Wish, wish};
 use files::{Making, Part};
+pub(crate) use sizes::Sizes;
 use wanted::Wanted;
 
 pub(crate) use kept::{Kept, Left};
@@ -37,7 +41,7 @@ const TRIES: usize = 4;
 pub(crate) type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// How the files of new worktrees came to be, each counted once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filled {
     /// Copied from another checkout.
     pub(crate) copied: usize,
@@ -45,12 +49,14 @@ pub(crate) struct Filled {
     pub(crate) written: usize,
     /// Why git had a hand in it, if it had: it made the others, or went over all of them.
     pub(crate) by_git: Option<&'static str>,
+    /// The checkout that was copied from, if each of its files was seen to be as the commit at its HEAD has it.
+    pub(crate) unchanged: Option<PathBuf>,
 }
 
 impl Filled {
     /// The same in words.
     pub(crate) fn in_words(&self) -> String {
-        let Filled { copied, written, by_git } = self;
+        let Filled { copied, written, by_git, .. } = self;
         let mut out = Vec::new();
         if copied + written > 0 {
             out.push(format!("{copied} files copied from another checkout, {written} made of git's objects"));
@@ -62,7 +68,7 @@ impl Filled {
 
 impl Repo {
     /// Fills worktrees that have no files yet, and no index, with those of the commit that the HEAD of each is at, for as long
-    /// as `go_on` says so.
+    /// as `go_on` says so. `sizes` is what is known of blobs, and what is known afterwards.
     ///
     /// # Errors
     /// When a file cannot be written, or it was cut short. What is there by then is the caller's to remove.
@@ -70,17 +76,19 @@ impl Repo {
         &self,
         dirs: &[&Path],
         commit: Oid,
+        sizes: &mut Sizes,
         go_on: GoOn<'_>,
     ) -> Result<Filled, Error> {
         let mut why = "the files could not be made otherwise";
-        match self.fill_in_process(dirs, commit, go_on) {
+        match self.fill_in_process(dirs, commit, sizes, go_on) {
             Ok(Ok(filled)) => return Ok(filled),
             Ok(Err(reason)) => why = reason,
             Err(e) if !go_on() => return Err(e),
             // A name that this file system takes for another one's, or a full disk: git says which.
             Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
         }
-        dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
+        let made = dirs.iter().try_for_each(|dir| self.fill_by_git(dir));
+        made.map_err(|e| self.not_fetched(e, commit))?;
         Ok(Filled { by_git: Some(why), ..Filled::default() })
     }
 
@@ -94,6 +102,7 @@ impl Repo {
         &self,
         dirs: &[&Path],
         commit: Oid,
+        sizes: &mut Sizes,
         go_on: GoOn<'_>,
     ) -> Result<Result<Filled, &'static str>, Error> {
         let Some(first) = dirs.first() else { return Ok(Ok(Filled::default())) };
@@ -104,6 +113,12 @@ impl Repo {
         let Some((source, index)) = self.source(dirs, commit)? else {
             return Ok(Err("there is no other checkout to copy from"));
         };
+        if wish == Wish::Part && !self.are_cut_alike(&source, first) {
+            return Ok(Err("the checkout is sparse, and the one to copy from is not, or in another way"));
+        }
+        let whole = index.entries().len();
+        let is_head = index.tree().map(|tree| tree.id) == Some(self.tree_of(commit)?.0)
+            && self.head_of(&source)? == Some(commit);
         let Some(Wanted(index)) = Wanted::of(self.reader(), index, self.tree_of(commit)?)? else {
             return Ok(Err("the index of the other checkout is of another form"));
         };
@@ -116,27 +131,26 @@ impl Repo {
             source: Some(&source),
             targets: dirs,
             conversions: &conversions,
+            sizes,
+            learned: Mutex::default(),
             most: if wish == Wish::Part || unknown > MANY { 0 } else { MANY },
             written: AtomicUsize::new(0),
             copied: AtomicUsize::new(0),
         };
         let made = make_all(self, &making, go_on)?;
         let (copied, written) = (making.copied.into_inner(), making.written.into_inner());
-        let by_git = match wish {
-            Wish::Part => Some("the checkout is sparse"),
-            Wish::OtherIndex => Some("settings ask for an index of another form"),
-            Wish::OtherFiles | Wish::Nothing => {
-                let left = made.iter().any(Option::is_none);
-                left.then_some("filters, other line ends, or too much that no checkout has")
-            }
-        };
-        for (at, dir) in dirs.iter().enumerate() {
-            self.write_index(dir, &index, &made, at)?;
-            if by_git.is_some() {
-                self.fill_by_git(dir)?;
-            }
+        sizes.add(making.learned.into_inner().unwrap_or_default(), index.entries());
+        let by_git = why_git(wish, &made);
+        let files = dirs.iter().map(|dir| Ok(self.git_dir_of(dir)?.join("index")));
+        let files: Vec<(usize, PathBuf)> =
+            files.collect::<Result<Vec<_>, Error>>()?.into_iter().enumerate().collect();
+        let noted = in_threads(&files, |(at, file)| write_index(file, &index, &made, *at));
+        noted.into_iter().collect::<Result<(), Error>>()?;
+        if by_git.is_some() {
+            dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
         }
-        Ok(Ok(Filled { copied, written, by_git }))
+        let unchanged = (is_head && copied == whole).then_some(source);
+        Ok(Ok(Filled { copied, written, by_git, unchanged }))
     }
 
     /// The checkout that most is to be had from, and its index: one that is at this very commit, the main one first.
@@ -158,38 +172,6 @@ impl Repo {
         Ok(None)
     }
 
-    /// Writes the index of one of the new worktrees: with what its files are noted as, and without those that are git's.
-    fn write_index(
-        &self,
-        dir: &Path,
-        index: &File,
-        made: &[Option<Vec<Stat>>],
-        at: usize,
-    ) -> Result<(), Error> {
-        let mut next = State::clone(index);
-        for (entry, made) in next.entries_mut().iter_mut().zip(made) {
-            match made.as_ref().and_then(|made| made.get(at)) {
-                Some(stat) => entry.stat = *stat,
-                None => entry.flags = Flags::REMOVE,
-            }
-        }
-        let whole = made.iter().all(Option::is_some);
-        let extensions = Extensions::Given { tree_cache: whole, end_of_index_entry: false };
-        let (file, lock) = {
-            let git_dir = self.git_dir_of(dir)?;
-            (git_dir.join("index"), git_dir.join("index.lock"))
-        };
-        let mut bytes = Vec::new();
-        File::from_state(next, file.clone())
-            .write_to(&mut bytes, Options { extensions, skip_hash: false })
-            .map_err(Error::object("the new index"))?;
-        let written = OpenOptions::new().write(true).create_new(true).open(&lock);
-        written.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;
-        std::fs::rename(&lock, &file).map_err(Error::io("write", &file))?;
-        kept::note_made(&file);
-        Ok(())
-    }
-
     /// Takes away what was put into a new worktree, so that git finds it as it was.
     fn empty(&self, dir: &Path) -> Result<(), Error> {
         let git_dir = self.git_dir_of(dir)?;
@@ -209,6 +191,42 @@ impl Repo {
     }
 }
 
+/// Why git has to go over what was made, if it has.
+fn why_git(wish: Wish, made: &[Option<Vec<Stat>>]) -> Option<&'static str> {
+    match wish {
+        Wish::Part => Some("the checkout is sparse"),
+        Wish::OtherIndex => Some("settings ask for an index of another form"),
+        Wish::OtherFiles | Wish::Nothing => {
+            let left = made.iter().any(Option::is_none);
+            left.then_some("filters, other line ends, or too much that no checkout has")
+        }
+    }
+}
+
+/// Writes an index to `file`, for the new worktree that is the `at`-th: with what its files are noted as, and without those that
+/// are git's.
+fn write_index(file: &Path, index: &File, made: &[Option<Vec<Stat>>], at: usize) -> Result<(), Error> {
+    let mut next = State::clone(index);
+    for (entry, made) in next.entries_mut().iter_mut().zip(made) {
+        match made.as_ref().and_then(|made| made.get(at)) {
+            Some(stat) => entry.stat = *stat,
+            None => entry.flags = Flags::REMOVE,
+        }
+    }
+    let whole = made.iter().all(Option::is_some);
+    let extensions = Extensions::Given { tree_cache: whole, end_of_index_entry: false };
+    let mut bytes = Vec::new();
+    File::from_state(next, file.to_owned())
+        .write_to(&mut bytes, Options { extensions, skip_hash: false })
+        .map_err(Error::object("the new index"))?;
+    let lock = file.with_extension("lock");
+    let written = OpenOptions::new().write(true).create_new(true).open(&lock);
+    written.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;
+    std::fs::rename(&lock, file).map_err(Error::io("write", file))?;
+    kept::note_made(file);
+    Ok(())
+}
+
 /// Makes all files, in threads: what each is noted as in each of the new worktrees, or nothing where it is git's.
 fn make_all(repo: &Repo, making: &Making<'_>, go_on: GoOn<'_>) -> Result<Vec<Option<Vec<Stat>>>, Error> {
     let entries = making.index.entries();
@@ -220,7 +238,9 @@ fn make_all(repo: &Repo, making: &Making<'_>, go_on: GoOn<'_>) -> Result<Vec<Opt
             return Err(std::io::ErrorKind::Interrupted.into());
         }
         let mut part = Part::new(making, gix::odb::Handle::from(store.to_handle_arc()))?;
-        entries[range.clone()].iter().map(|entry| part.make(entry)).collect()
+        let made = entries[range.clone()].iter().map(|entry| part.make(entry)).collect();
+        part.finish();
+        made
     });
     let mut all = Vec::with_capacity(entries.len());
     for part in done {

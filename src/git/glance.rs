@@ -1,12 +1,12 @@
 //! Owns what has to be known of a worktree before it is looked at, and what the look is for.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use gix::index::entry::Stage;
-use gix::index::{Entry, File};
-
-use super::clean::{UNSEEN, Walk};
-use super::{Oid, Repo, RepoPath};
+use super::clean::{FOLDER, Walk};
+use super::entries::Entries;
+use super::folders::Folders;
+use super::{Oid, Repo, RepoPath, status};
 
 /// What has to be known of a worktree before it is looked at.
 #[derive(Debug, Clone)]
@@ -44,36 +44,39 @@ impl Glance {
     /// A file is taken for unchanged by the rules of git's `Documentation/technical/racy-git.txt`: its times, size, owner
     /// and inode are those in the index, and the index was written in a later second. Otherwise it is read.
     pub(super) fn finds_nothing(&self, untracked: bool, alone: bool) -> bool {
-        let Ok(index) = File::at(&self.index, self.hash, true, gix::index::decode::Options::default()) else {
-            return false;
-        };
-        if !self.is_whole(&index) {
-            return false;
-        }
-        Walk::new(&self.dir, &index, untracked, alone).finds_nothing()
+        let Some(index) = self.index() else { return false };
+        Walk::new(&self.dir, &index, untracked).finds_nothing(alone)
     }
 
-    /// Whether an index holds exactly HEAD's tree, and says so.
-    fn is_whole(&self, index: &File) -> bool {
-        let whole = index.tree().is_some_and(|tree| {
-            tree.id == self.head
-                && tree.num_entries.is_some_and(|n| usize::try_from(n) == Ok(index.entries().len()))
-        });
-        whole && !index.is_sparse()
+    /// What differs from HEAD, untracked files included; none when not all of it is certain. `before` is what an earlier look
+    /// left to be kept, and `now` when this one begins; also what this one leaves, if it is worth while.
+    pub(super) fn finds(
+        &self,
+        before: Option<Vec<u8>>,
+        now: SystemTime,
+    ) -> (Option<Vec<status::Entry>>, Option<Vec<u8>>) {
+        let Some(index) = self.index() else { return (None, None) };
+        let top = rustix::fs::open(&self.dir, FOLDER, rustix::fs::Mode::empty());
+        let mut folders = top.ok().and_then(|top| Folders::new(before, self.head, top, now));
+        let found = Walk::new(&self.dir, &index, true).finds(&mut folders);
+        let kept = found.as_ref().and(folders.as_ref()).and_then(Folders::kept);
+        (found, kept)
+    }
+
+    /// The index, if it holds exactly HEAD's tree, and says so.
+    fn index(&self) -> Option<Entries> {
+        Entries::read(&self.index, self.hash).filter(|index| index.is(self.head))
     }
 
     /// Whether the index holds HEAD's tree, nobody told git to look away from any file, and those of `paths` that are in it
     /// are as it has them. What the other files are like does not matter.
     pub(super) fn finds_as_it_was<'p>(&self, paths: impl Iterator<Item = &'p RepoPath>) -> bool {
-        let Ok(index) = File::at(&self.index, self.hash, true, gix::index::decode::Options::default()) else {
-            return false;
-        };
-        let seen = |entry: &Entry| !entry.flags.intersects(UNSEEN) && entry.stage() == Stage::Unconflicted;
-        if !self.is_whole(&index) || !index.entries().iter().all(seen) {
+        let Some(index) = self.index() else { return false };
+        if !index.all().iter().all(|at| index.entry(*at).is_seen()) {
             return false;
         }
-        let walk = Walk::new(&self.dir, &index, false, false);
-        let mut all = paths.filter_map(|path| index.entry_by_path(path.as_bytes().into()));
+        let walk = Walk::new(&self.dir, &index, false);
+        let mut all = paths.filter_map(|path| index.find(path.as_bytes()));
         all.all(|entry| walk.finds_as_it_was(entry))
     }
 }

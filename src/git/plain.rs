@@ -83,7 +83,9 @@ fn asks_for_more(tree: &Tree<'_>) -> bool {
         Ok(None) => tree.repo.common_dir().join("hooks"),
         Err(_) => return true,
     };
+    let ends = set.string("core.eol").map(|v| v.to_string().to_lowercase());
     OFF.iter().any(on)
+        || ends.is_some_and(|ends| !matches!(ends.as_str(), "lf" | "native"))
         || set.boolean("core.fileMode") == Some(false)
         || set.string("core.attributesFile").is_some()
         || set.string("attr.tree").is_some()
@@ -115,13 +117,28 @@ fn attributes_are_harmless(tree: &Tree<'_>, changes: &[Change]) -> bool {
     })
 }
 
-/// Whether a file with attributes says nothing about what files look like.
+/// Whether git writes each blob that a file with attributes speaks of as it is.
 pub(super) fn says_nothing_of_files(text: &[u8]) -> bool {
-    text.split(|b| *b == b'\n').all(is_harmless)
+    text.split(|b| *b == b'\n').all(is_written_as_is)
+}
+
+/// Whether a line of a file with attributes says no more, besides what is harmless, than that files are text with the ends of
+/// lines that they have in the repository. Git changes nothing in such a file when it writes it, though it does when it takes
+/// it in.
+pub(super) fn is_written_as_is(line: &[u8]) -> bool {
+    if is_harmless(line) {
+        return true;
+    }
+    let Ok(line) = std::str::from_utf8(line) else { return false };
+    let mut words = line.split_ascii_whitespace();
+    let Some(first) = words.next() else { return true };
+    let about = |word: &str| matches!(word, "text" | "text=auto" | "!text" | "eol=lf" | "-eol" | "!eol");
+    !first.starts_with(['"', '[', '\u{feff}'])
+        && words.all(|word| about(word) || is_harmless(format!("x {word}").as_bytes()))
 }
 
 /// Whether a line of a file with attributes says nothing about what files look like.
-pub(super) fn is_harmless(line: &[u8]) -> bool {
+fn is_harmless(line: &[u8]) -> bool {
     let Ok(line) = std::str::from_utf8(line) else { return false };
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {

@@ -1,5 +1,7 @@
 //! Owns globs that say which files of a repository something is about, and whether two lists of them meet.
 
+use std::collections::BTreeSet;
+
 use gix::bstr::{BStr, ByteSlice};
 use gix::glob::{Pattern, wildmatch::Mode};
 
@@ -43,6 +45,24 @@ impl Scope {
     /// The first glob that a path is in.
     pub(crate) fn holds(&self, path: &RepoPath) -> Option<&str> {
         self.globs.iter().find(|glob| glob.holds(path.as_bytes())).map(|glob| glob.text.as_str())
+    }
+
+    /// The folders that what it names lies in, or would lie in, none within another. What is at the top has none.
+    pub(crate) fn folders(&self, files: &[RepoPath]) -> Vec<RepoPath> {
+        let above = |path: &[u8]| path.rfind_byte(b'/').map(|at| path[..at].to_vec());
+        let held = files.iter().filter(|path| self.holds(path).is_some());
+        let mut found: BTreeSet<Vec<u8>> = held.filter_map(|path| above(path.as_bytes())).collect();
+        for glob in &self.globs {
+            let below = [glob.home.as_slice(), b"/"].concat();
+            let is_folder = glob.only_below || files.iter().any(|path| path.as_bytes().starts_with(&below));
+            let folder = if is_folder { Some(glob.home.clone()) } else { above(&glob.home) };
+            found.extend(folder.filter(|folder| !folder.is_empty()));
+        }
+        let is_within = |path: &[u8]| {
+            let mut slashes = path.iter().enumerate().filter(|(_, b)| **b == b'/');
+            slashes.any(|(at, _)| found.contains(&path[..at]))
+        };
+        found.iter().filter(|path| !is_within(path)).map(|path| RepoPath::new(path.clone())).collect()
     }
 
     /// Whether what it shares with others cannot always be told by names alone.
@@ -233,5 +253,33 @@ mod tests {
         let files = ["a.rs", "src/pay/a.md", "src/pay/a.rs"].map(RepoPath::new);
         assert_eq!(one.meets_at(&other, &files), Some(("*.rs", "src/p*/")));
         assert_eq!(one.meets_at(&other, &files[..2]), None);
+    }
+
+    #[test]
+    fn folders_are_those_that_what_is_named_lies_in() {
+        let files = ["top", "a/x", "a/b/y", "a-b/z", "c/d/e/w.md"].map(RepoPath::new);
+        let folders = |globs: &[&str]| {
+            let found = scope(globs).folders(&files);
+            found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        };
+        for (globs, expected) in [
+            (&["a/x"][..], "a"),
+            (&["a/b"], "a/b"),
+            (&["a/b/y", "a/x"], "a"),
+            (&["a/b", "a-b/"], "a-b a/b"),
+            (&["*.md"], "c/d/e"),
+            (&["A/B/*"], "a/b A"),
+            (&["new/there/f"], "new/there"),
+            (&["new/"], "new"),
+            (&["top", "f"], ""),
+            (&["**"], "a a-b c/d/e"),
+        ] {
+            let mut expected: Vec<&str> = expected.split_whitespace().collect();
+            expected.sort_unstable();
+            let found = folders(globs);
+            let mut found: Vec<&str> = found.split_whitespace().collect();
+            found.sort_unstable();
+            assert_eq!(found, expected, "{globs:?}");
+        }
     }
 }

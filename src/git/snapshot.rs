@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
 use super::index::{self, Version};
+use super::index_facts::Facts;
 use super::path::nul_separated;
 use super::special::{self, LeftOut};
 use super::status::{Dirt, Entry, Kind, status};
@@ -75,7 +76,13 @@ pub(crate) fn take(
     index::copy(&git_index, &raw)?;
     let keeper = Keeper { tree, raw: &raw };
     keeper.unsplit()?;
-    let index_tree = keeper.index_tree()?;
+    let staged = |e: &Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
+    // Nothing is staged, if what was looked at is what was copied, beside that commit.
+    let same = Version::of(&git_index)? == index_version && tree.repo.head_of(tree.dir)? == Some(base);
+    let index_tree = match same && !dirt.tracked().any(staged) {
+        true => tree.repo.tree_of(base)?,
+        false => keeper.index_tree()?,
+    };
     let work_tree = keeper.work_tree(&dirt, &hidden)?;
     let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
     if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
@@ -191,9 +198,7 @@ impl Keeper<'_> {
 
     /// Shared index files expire; the copy must stand alone.
     fn unsplit(&self) -> Result<(), Error> {
-        let bytes = std::fs::read(self.raw).map_err(Error::io("read", self.raw))?;
-        // The extension's name; a path that holds it costs only the call.
-        if !bytes.windows(4).any(|w| w == b"link") {
+        if Facts::of(self.repo(), self.raw).is_some() || !self.mentions(*b"link")? {
             return Ok(());
         }
         let time = std::fs::metadata(self.raw).and_then(|m| m.modified());
@@ -207,12 +212,18 @@ impl Keeper<'_> {
         set.and_then(|f| f.set_modified(time?)).map_err(Error::io("set the time of", self.raw))
     }
 
+    /// Whether an index that the library does not know may have an extension: a path that holds its name costs only a call.
+    fn mentions(&self, extension: [u8; 4]) -> Result<bool, Error> {
+        let bytes = std::fs::read(self.raw).map_err(Error::io("read", self.raw))?;
+        Ok(bytes.windows(4).any(|w| w == extension.as_slice()))
+    }
+
     /// The blobs that the index's record of resolved conflicts names. Without them `git gc` fails once the raw index is
     /// back.
     fn stages(&self) -> Result<Option<Oid>, Error> {
-        let bytes = std::fs::read(self.raw).map_err(Error::io("read", self.raw))?;
-        // The extension's name; a path that holds it costs only the call.
-        if !bytes.windows(4).any(|w| w == b"REUC") {
+        if Facts::of(self.repo(), self.raw).is_some_and(|facts| !facts.has_resolved())
+            || !self.mentions(*b"REUC")?
+        {
             return Ok(None);
         }
         self.by_stage(&["--resolve-undo"])
@@ -267,6 +278,9 @@ impl Keeper<'_> {
     }
 
     fn index_tree(&self) -> Result<Oid, Error> {
+        if let Some(tree) = Facts::of(self.repo(), self.raw).and_then(|facts| facts.tree(self.repo())) {
+            return Ok(tree);
+        }
         let index = self.copy("staged")?;
         self.write_tree(&index)
     }

@@ -29,6 +29,11 @@ impl Staged {
         }
     }
 
+    /// Whether the index has this one of the paths.
+    pub(super) fn has(&self, path: &RepoPath) -> bool {
+        self.lines.get(path).is_some_and(Option::is_some)
+    }
+
     /// Looks each path up in the index file, without starting git.
     fn of(index: &File, paths: &[RepoPath]) -> Staged {
         let line = |path: &RepoPath| {

@@ -1,8 +1,10 @@
 //! Owns what differs from HEAD in a worktree, as git sees it.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::glance::Glance;
+use super::index_facts::Facts;
 use super::threads::while_in_threads;
 use super::{Change, Error, Oid, Program, Repo, RepoPath};
 
@@ -118,7 +120,38 @@ pub(crate) fn statuses<M>(
     while_in_threads(all, look, meanwhile)
 }
 
-fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
+/// A worktree that is looked at often.
+pub(crate) struct Sight<'a> {
+    /// Its top.
+    pub(crate) dir: &'a Path,
+    /// What an earlier look left to be kept.
+    pub(crate) before: Option<Vec<u8>>,
+}
+
+/// Looks into many worktrees for whoever only shows what there is: as [`statuses`], but what surely differs is listed here as
+/// well, and git is asked about less. `each` is told what was found in each worktree, by its number, and what that look leaves
+/// to be kept.
+pub(crate) fn sights<'a, M>(
+    repo: &Repo,
+    all: impl ExactSizeIterator<Item = Sight<'a>>,
+    each: impl Fn(usize, Option<&Dirt>, Option<&[u8]>) + Sync,
+    meanwhile: impl FnOnce() -> M,
+) -> M {
+    let program = repo.program();
+    let all = all.enumerate().map(|(at, sight)| (at, Glance::at(repo, sight.dir), sight));
+    let look = |(at, glance, Sight { dir, before }): (usize, Option<Glance>, Sight<'a>)| {
+        // Somebody waits for each answer: where a look breaks off, git gives one.
+        let looked =
+            std::panic::catch_unwind(|| glance.map(|glance| glance.finds(before, SystemTime::now())));
+        let (found, kept) = looked.ok().flatten().unwrap_or_default();
+        let by_git = || dir.exists().then(|| ask(program, dir, true).ok()).flatten();
+        each(at, found.map(|entries| Dirt { entries }).or_else(by_git).as_ref(), kept.as_deref());
+    };
+    while_in_threads(all, look, meanwhile).1
+}
+
+/// What git says of a worktree.
+pub(super) fn ask(program: &Program, dir: &Path, untracked: bool) -> Result<Dirt, Error> {
     let out = program
         .in_dir(dir)
         .args(["-c", "status.relativePaths=false", "status", "--porcelain=v2", "-z", "--no-renames"])
@@ -177,6 +210,12 @@ impl Repo {
 
     /// Whether the index of a worktree holds exactly this tree. A file that is only announced (`git add -N`) is not in it.
     pub(crate) fn index_is_at(&self, dir: &Path, commit: Oid) -> Result<bool, Error> {
+        let facts = Facts::of(self, &self.git_dir_of(dir)?.join("index"));
+        if let Some(tree) = facts.and_then(|facts| facts.tree(self))
+            && (tree == commit || self.tree_of(commit).is_ok_and(|wanted| wanted == tree))
+        {
+            return Ok(true);
+        }
         let out = self
             .git_in(dir)
             .args(["diff-index", "--cached", "--quiet", "--ita-invisible-in-index"])
@@ -189,6 +228,13 @@ impl Repo {
 
     /// Files announced with `git add -N`, by an index of the worktree at `dir`.
     pub(crate) fn announced(&self, dir: &Path, index: Option<&Path>) -> Result<Vec<RepoPath>, Error> {
+        let file = match index {
+            Some(index) => index.to_owned(),
+            None => self.git_dir_of(dir)?.join("index"),
+        };
+        if Facts::of(self, &file).is_some_and(|facts| !facts.announces()) {
+            return Ok(Vec::new());
+        }
         // Only an announced file is an addition between index and worktree.
         let call =
             self.git_in(dir).args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"]);
@@ -197,37 +243,6 @@ impl Repo {
             None => call,
         };
         Ok(call.run()?.fields().map(RepoPath::new).collect())
-    }
-
-    /// Submodules that were set up in a worktree and have commits that no remote of theirs has, by name. They live in its
-    /// git directory and go with it.
-    pub(crate) fn own_submodule_commits(&self, git_dir: &Path) -> Vec<String> {
-        let modules = git_dir.join("modules");
-        let mut found = Vec::new();
-        let mut folders = vec![modules.clone()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-                let dir = entry.path();
-                if !dir.join("HEAD").is_file() || !dir.join("objects").is_dir() {
-                    if dir.is_dir() {
-                        folders.push(dir);
-                    }
-                    continue;
-                }
-                folders.push(dir.join("modules"));
-                let own = self
-                    .git_in(&dir)
-                    .env("GIT_DIR", &dir)
-                    .args(["rev-list", "--max-count=1", "--all", "HEAD", "--not", "--remotes"])
-                    .run();
-                // One that cannot be asked may have some.
-                if own.is_err() || own.is_ok_and(|out| !out.stdout.is_empty()) {
-                    let name = dir.strip_prefix(&modules).unwrap_or(&dir);
-                    found.push(name.display().to_string());
-                }
-            }
-        }
-        found
     }
 
     /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.

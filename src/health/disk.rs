@@ -1,6 +1,6 @@
 //! Owns checking where things are kept: who may look, what the file system can do, room on the disk, what git ignores.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::finding::Finding;
 use super::repair::Repair;
@@ -17,14 +17,24 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
     let mut out = Vec::new();
     out.extend(access(scene));
     out.extend(abilities(scene));
-    let (repo, lanes) = (scene.project.repo.common_dir().to_owned(), scene.project.lanes_dir());
-    out.extend(free_space(&repo).and_then(|free| space(&repo, free)));
-    if lanes.exists() && device(&lanes) != device(&repo) {
-        out.extend(free_space(&lanes).and_then(|free| space(&lanes, free)));
+    let mut seen = Vec::new();
+    for dir in places(scene) {
+        if dir.exists() && !seen.contains(&device(&dir)) {
+            seen.push(device(&dir));
+            out.extend(free_space(&dir).and_then(|free| space(&dir, free)));
+        }
     }
     out.extend(ignored(scene));
     out.extend(clean(scene));
     out
+}
+
+/// The repository, and where lanes lie.
+fn places(scene: &Scene<'_>) -> Vec<PathBuf> {
+    let project = scene.project;
+    let set = project.location().ok().map(|location| location.folder().to_owned());
+    let lanes = scene.lanes.iter().filter_map(|lane| lane.path.parent()).map(Path::to_owned);
+    [project.repo.common_dir().to_owned(), project.lanes_dir()].into_iter().chain(set).chain(lanes).collect()
 }
 
 fn device(path: &Path) -> Option<u64> {

@@ -34,8 +34,8 @@ pub(super) enum Repair {
     ClosePreview,
     /// Moves something unfinished out of the way.
     PutAside(PathBuf),
-    /// Moves git's record of a worktree without a folder to the trash.
-    RetireRegistration(PathBuf),
+    /// Moves git's record of a lane's worktree without a folder to the trash.
+    RetireRegistration(String, PathBuf),
 }
 
 impl Repair {
@@ -55,7 +55,7 @@ impl Repair {
             Repair::ForgetEdits { lane, snap } => forget_edits(project, lane, snap),
             Repair::ClosePreview => close_preview(project),
             Repair::PutAside(path) => Ok(layout.put_aside(path)?),
-            Repair::RetireRegistration(path) => retire(project, path),
+            Repair::RetireRegistration(name, path) => retire(project, name, path),
         }
     }
 }
@@ -106,12 +106,11 @@ fn close_preview(project: &Project) -> Result<(), Error> {
 }
 
 /// What the registration leads to is anchored first, as in every removal.
-fn retire(project: &Project, path: &Path) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let run = LockName::Run(name.clone());
+fn retire(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
+    let run = LockName::Run(name.to_owned());
     let Some(_name) = project.store.locks().try_take(&run)? else { return Ok(()) };
-    if path.exists() || project.store.layout().lane_record(&name).exists() {
+    if path.exists() || project.store.layout().lane_record(name).exists() {
         return Ok(());
     }
-    lane::retire_registration(project, &name, path)
+    lane::retire_registration(project, name, path)
 }

@@ -55,10 +55,9 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
 }
 
 fn registration(scene: &Scene<'_>, found: &Registration) -> Option<Finding> {
-    let home = scene.project.lanes_dir();
-    let name = found.path.file_name()?.to_str()?;
+    let name = scene.project.name_at(&found.path, found.branch.as_deref())?;
     let known = scene.lanes.iter().any(|lane| lane.path == found.path || lane.place.worktree_id == found.id);
-    if found.path.parent() != Some(&home) || known || scene.has_lane(name) || is_held(scene, name) {
+    if known || scene.has_lane(name.as_str()) || is_held(scene, name.as_str()) {
         return None;
     }
     let subject = format!("worktree '{}'", found.id);
@@ -75,11 +74,13 @@ fn registration(scene: &Scene<'_>, found: &Registration) -> Option<Finding> {
     Some(if found.locked {
         finding.help(format!("git worktree unlock {}", quoted(&found.path))).left("somebody has locked it")
     } else {
-        finding.help("git proq doctor --fix").repair(Repair::RetireRegistration(found.path.clone()))
+        finding
+            .help("git proq doctor --fix")
+            .repair(Repair::RetireRegistration(name.to_string(), found.path.clone()))
     })
 }
 
-/// Folders among the lanes' that are no worktree of anybody's.
+/// Folders among the lanes' in the main checkout that are no worktree of anybody's.
 fn folders(scene: &Scene<'_>) -> Vec<Finding> {
     let home = scene.project.lanes_dir();
     let removed = set_aside(scene);

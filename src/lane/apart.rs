@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::fill::fill;
 use super::half_made::take_back;
 use super::{Error, Project, place, trash};
 use crate::event::{self, Event};
@@ -46,7 +47,7 @@ fn make(project: &Project, dir: &Path, start: Oid) -> Result<(), Error> {
     }
     fault::point("look.added");
     crate::interrupt::check()?;
-    project.repo.fill_worktrees(&[dir], start, &crate::interrupt::is_quiet)?;
+    fill(project, &[dir], start)?;
     Ok(())
 }
 

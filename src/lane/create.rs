@@ -2,12 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::attempts::attempts;
-use super::files::{self, Folder};
+use super::files::{self, Filled, Folder};
 use super::remove::remove_held;
 use super::set_up::{SetUp, reserved_ports};
 use super::{
-    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, operate, place,
+    Base, Checkout, Error, Given, Name, Operation, Project, Removed, Why, half_made, kind, operate, place,
     require_approved,
 };
 use crate::event;
@@ -17,7 +16,7 @@ use crate::store::records::{InBatch, LaneRecord, Step, Tree};
 use crate::store::{Guard, LockName, make_private, remove_tree, write_atomically};
 
 /// How often a name made from a prompt is numbered up before giving up.
-const TRIES: u32 = 1000;
+pub(super) const TRIES: u32 = 1000;
 
 /// What a lane is asked for with.
 #[derive(Debug, Clone)]
@@ -38,6 +37,8 @@ pub(crate) struct NewLane<'a> {
     pub(crate) checks: Vec<String>,
     /// The files that it is expected to touch, as globs.
     pub(crate) scope: Vec<String>,
+    /// Only the folders of those files are checked out.
+    pub(crate) sparse: bool,
     /// It lands by itself when its run is done.
     pub(crate) auto_merge: bool,
     /// The group that it is one attempt of.
@@ -50,7 +51,7 @@ pub(crate) struct NewLane<'a> {
 
 impl NewLane<'_> {
     /// What name and title are made from.
-    fn called(&self) -> &str {
+    pub(super) fn called(&self) -> &str {
         self.prompt.or(self.words).unwrap_or_default()
     }
 }
@@ -64,7 +65,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) branch: String,
     /// Its worktree.
     pub(crate) path: PathBuf,
-    asked: NewLane<'a>,
+    pub(super) asked: NewLane<'a>,
 }
 
 /// A lane that was made, its name still held.
@@ -75,6 +76,8 @@ pub(crate) struct Created {
     pub(crate) lane: LaneRecord,
     /// The run lock of its name.
     pub(crate) lock: Guard,
+    /// A checkout that was seen, on the way, to have no uncommitted changes of tracked files.
+    pub(crate) unchanged: Option<PathBuf>,
 }
 
 /// Checks what is asked for and chooses the name, without making anything.
@@ -84,7 +87,7 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
         return Err(Error::PrefixTaken { prefix: prefix.clone() });
     }
     let name = choose_name(project, asked.name.as_ref(), asked.called())?;
-    Ok(Plan::new(project, name, asked))
+    Plan::new(project, name, asked)
 }
 
 /// The name that was asked for, which has to be free, or one made from what the lane is called.
@@ -99,10 +102,11 @@ pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str)
 }
 
 impl<'a> Plan<'a> {
-    fn new(project: &Project, name: Name, asked: NewLane<'a>) -> Plan<'a> {
+    fn new(project: &Project, name: Name, mut asked: NewLane<'a>) -> Result<Plan<'a>, Error> {
+        asked.sparse |= project.settings.checkouts.sparse && !asked.scope.is_empty();
         let branch = project.branch_of(&name);
-        let path = project.lanes_dir().join(name.as_str());
-        Plan { name, branch, path, asked }
+        let path = project.require_location()?.place_of(&name);
+        Ok(Plan { name, branch, path, asked })
     }
 
     /// Where it starts and lands.
@@ -118,6 +122,11 @@ impl<'a> Plan<'a> {
     /// The globs of files that it is expected to touch.
     pub(crate) fn scope(&self) -> &[String] {
         &self.asked.scope
+    }
+
+    /// Whether only the folders of those are checked out.
+    pub(crate) fn is_sparse(&self) -> bool {
+        self.asked.sparse
     }
 
     /// The group that it is one attempt of.
@@ -139,7 +148,7 @@ fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
     if project.repo.branch_tip(&branch)?.is_some() {
         return Err(Error::BranchTaken { branch });
     }
-    let path = project.lanes_dir().join(name.as_str());
+    let path = project.location()?.place_of(name);
     if path.symlink_metadata().is_ok() {
         return Err(Error::PathTaken { path });
     }
@@ -163,78 +172,8 @@ pub(crate) fn create(project: &Project, plan: &Plan<'_>) -> Result<Created, Erro
     project.ask_to_spawn(plan.name.as_str(), &plan.asked.base.branch)?;
     make_private(project.store.layout().root())?;
     let (plan, lock) = hold_plan(project, plan)?;
-    let lane = operate(project, "spawn", |op| make_one(op, &plan))?;
-    Ok(Created { lane, lock })
-}
-
-/// Checks several attempts at what is asked for, one for each of the `agents`, and chooses their names, without making
-/// anything: `name-1`, `name-2` and so on, in a group that is called by the name.
-///
-/// # Errors
-/// When one of the names is taken that were asked for.
-pub(crate) fn plan_attempts<'a>(
-    project: &Project,
-    asked: &NewLane<'a>,
-    agents: &[Option<String>],
-) -> Result<Vec<Plan<'a>>, Error> {
-    let wish = asked.name.clone().unwrap_or_else(|| Name::from_prompt(asked.called()));
-    for n in 1..TRIES {
-        match plan_group(project, &wish.numbered(n), asked, agents) {
-            Err(e) if asked.name.is_none() && e.is_taken() => {}
-            other => return other,
-        }
-    }
-    Err(Error::Taken { name: wish.to_string() })
-}
-
-fn plan_group<'a>(
-    project: &Project,
-    group: &Name,
-    asked: &NewLane<'a>,
-    agents: &[Option<String>],
-) -> Result<Vec<Plan<'a>>, Error> {
-    if project.store.layout().lane(group.as_str()).exists() {
-        return Err(Error::Taken { name: group.to_string() });
-    }
-    if let Some(left) = attempts(project, group.as_str())?.first() {
-        return Err(Error::GroupTaken { group: group.to_string(), lane: left.name.clone() });
-    }
-    let one = |(agent, number): (&Option<String>, usize)| {
-        let name = Some(Name::parse(&format!("{group}-{number}"))?);
-        let (agent, group) = (agent.clone(), Some(group.to_string()));
-        plan(project, NewLane { name, agent, group, ..asked.clone() })
-    };
-    agents.iter().zip(1..).map(one).collect()
-}
-
-/// Makes all attempts that were planned, or none of them, as one operation. Names that were not asked for are chosen anew
-/// where another process has taken one.
-///
-/// # Errors
-/// When one of them cannot be made; then none is.
-pub(crate) fn create_attempts<'a>(
-    project: &Project,
-    asked: &NewLane<'a>,
-    agents: &[Option<String>],
-    mut plans: Vec<Plan<'a>>,
-) -> Result<Vec<Created>, Error> {
-    require_approved(project, asked.given)?;
-    for plan in &plans {
-        project.ask_to_spawn(plan.name.as_str(), &asked.base.branch)?;
-    }
-    make_private(project.store.layout().root())?;
-    let locks = loop {
-        let held: Result<Vec<_>, _> = plans.iter().map(|plan| hold_plan(project, plan)).collect();
-        match held {
-            Ok(held) => break held.into_iter().map(|(_, lock)| lock),
-            Err(e) if asked.name.is_none() && e.is_taken() => {
-                plans = plan_attempts(project, asked, agents)?;
-            }
-            Err(e) => return Err(e),
-        }
-    };
-    let lanes = operate(project, "spawn", |op| make_all(op, &plans))?;
-    Ok(lanes.into_iter().zip(locks).map(|(lane, lock)| Created { lane, lock }).collect())
+    let (lane, unchanged) = operate(project, "spawn", |op| make_one(op, &plan))?;
+    Ok(Created { lane, lock, unchanged })
 }
 
 /// Removes a lane, with everything in it saved, and makes it anew as `asked`, under its name and in one operation. `lock` is
@@ -246,14 +185,14 @@ pub(crate) fn make_anew(
 ) -> Result<(Removed, LaneRecord), Error> {
     require_approved(op.project, asked.given)?;
     let removed = remove_held(op, old, Why::Discard, true)?;
-    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked);
-    Ok((removed, make_one(op, &plan)?))
+    let plan = Plan::new(op.project, Name::parse(&old.name)?, asked)?;
+    Ok((removed, make_one(op, &plan)?.0))
 }
 
-fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
+pub(super) fn hold_plan<'a>(project: &Project, plan: &Plan<'a>) -> Result<(Plan<'a>, Guard), Error> {
     let asked = &plan.asked;
     let (name, lock) = hold_name(project, &plan.name, asked.name.as_ref(), asked.called())?;
-    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone()) };
+    let plan = if name == plan.name { plan.clone() } else { Plan::new(project, name, asked.clone())? };
     Ok((plan, lock))
 }
 
@@ -279,40 +218,47 @@ pub(super) fn hold_name(
     Err(Error::Taken { name: name.to_string() })
 }
 
-fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<LaneRecord, Error> {
+fn make_one(op: &Operation<'_>, plan: &Plan<'_>) -> Result<(LaneRecord, Option<PathBuf>), Error> {
     let steps = Steps { op, plan };
     let start = steps.begin()?;
-    make_ready(op, &[(plan, start)])?;
-    steps.finish(start)
+    let unchanged = make_ready(op, &[(plan, start)])?;
+    Ok((steps.finish(start)?, unchanged))
 }
 
 /// Makes several lanes, whose files are made all at once.
-fn make_all(op: &Operation<'_>, plans: &[Plan<'_>]) -> Result<Vec<LaneRecord>, Error> {
+pub(super) fn make_all(
+    op: &Operation<'_>,
+    plans: &[Plan<'_>],
+) -> Result<(Vec<LaneRecord>, Option<PathBuf>), Error> {
     let begin = |plan| Ok((plan, Steps { op, plan }.begin()?));
     let begun = plans.iter().map(begin).collect::<Result<Vec<_>, Error>>()?;
-    make_ready(op, &begun)?;
-    begun.into_iter().map(|(plan, start)| Steps { op, plan }.finish(start)).collect()
+    let unchanged = make_ready(op, &begun)?;
+    let finish = |(plan, start)| Steps { op, plan }.finish(start);
+    Ok((begun.into_iter().map(finish).collect::<Result<_, _>>()?, unchanged))
 }
 
-/// Gives lanes that were begun their files, and what else a new lane gets. A failure takes all of them back.
-fn make_ready(op: &Operation<'_>, begun: &[(&Plan<'_>, Oid)]) -> Result<(), Error> {
+/// Gives lanes that were begun their files, and what else a new lane gets: a checkout that was seen to be unchanged. A failure
+/// takes all of them back.
+fn make_ready(op: &Operation<'_>, begun: &[(&Plan<'_>, Oid)]) -> Result<Option<PathBuf>, Error> {
     let project = op.project;
     let mut folders = Vec::with_capacity(begun.len());
     for (plan, start) in begun {
         folders.push(Folder { name: plan.name.as_str(), dir: &plan.path, start: *start });
     }
-    let ready = files::fill(op, &folders).and_then(|kept| {
-        begun.iter().zip(&kept).try_for_each(|((plan, _), kept)| {
+    let made = files::fill(op, &folders).and_then(|Filled { kept, unchanged }| {
+        for ((plan, _), kept) in begun.iter().zip(&kept) {
             let (name, base) = (plan.name.as_str(), plan.asked.base.branch.as_str());
-            SetUp { project, name, branch: &plan.branch, base, dir: &plan.path, kept }.run(plan.asked.given)
-        })
+            SetUp { project, name, branch: &plan.branch, base, dir: &plan.path, kept }
+                .run(plan.asked.given)?;
+        }
+        Ok(unchanged)
     });
-    if ready.is_err() {
+    if made.is_err() {
         for (plan, _) in begun {
             remove(project, plan);
         }
     }
-    ready
+    made
 }
 
 /// Removes what was made of a lane. The name's lock is held, so nobody else is in it.
@@ -339,13 +285,13 @@ impl Steps<'_, '_> {
         };
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
-            place::prepare(project)?;
+            place::prepare_for(project, &plan.path)?;
             // Again, right before: what exists now was not made here and must not be taken back.
             require_free(project, &plan.name)?;
             self.op.create_ref(&format!("refs/heads/{}", plan.branch), start).map_err(|e| self.blocked(e))?;
         }
         let step = Step::Worktree { dir: plan.path.clone(), lane: plan.name.to_string(), start };
-        self.op.perform_by(step, |scratch| self.make_worktree(scratch))?;
+        self.op.perform_by(step, |scratch| self.make_worktree(scratch, start))?;
         Ok(start)
     }
 
@@ -365,21 +311,23 @@ impl Steps<'_, '_> {
     }
 
     /// Makes the folder in a way that fails where somebody else was faster. A failure takes it back.
-    fn make_worktree(&self, scratch: &Path) -> Result<(), Error> {
+    fn make_worktree(&self, scratch: &Path, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         half_made::make_folder(&plan.path, scratch)?;
-        let made = self.add_worktree();
+        let made = self.add_worktree(start);
         if made.is_err() {
             remove(project, plan);
         }
         made
     }
 
-    fn add_worktree(&self) -> Result<(), Error> {
+    fn add_worktree(&self, start: Oid) -> Result<(), Error> {
         let (project, plan) = (self.op.project, self.plan);
         {
             let _lock = project.store.locks().take(&LockName::Worktrees)?;
             project.repo.add_worktree(&plan.path, &Head::Branch(plan.branch.clone()))?;
+            let cut = plan.asked.sparse.then_some(plan.scope());
+            kind::settle(project, &plan.path, start, cut)?;
         }
         fault::point("worktree.added");
         let prompt = plan.asked.prompt.unwrap_or_default();

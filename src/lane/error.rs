@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::{SetUpError, UndoError};
+use super::{LocationError, SetUpError, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::store::records::Purpose;
@@ -267,6 +267,9 @@ pub enum Error {
     /// From an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// From choosing its place.
+    #[error(transparent)]
+    Location(#[from] LocationError),
     /// From git.
     #[error(transparent)]
     Git(#[from] git::Error),
@@ -309,6 +312,7 @@ impl Error {
             }
             Error::SetUp(e) => e.hints(),
             Error::Undo(e) => e.hints(),
+            Error::Location(e) => e.hints(),
             Error::DoesNotFit { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
             }
@@ -478,6 +482,7 @@ impl Explain for Error {
             Error::Unfinished { source, .. } => source.exit(),
             Error::SetUp(e) => e.exit(),
             Error::Undo(e) => e.exit(),
+            Error::Location(e) => e.exit(),
             Error::Git(e) => e.exit(),
             Error::Store(e) => e.exit(),
             Error::Config(e) => e.exit(),

@@ -1,7 +1,8 @@
 //! Owns the files of new lanes: folders of landed lanes are used where there are some, the others are filled.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::fill::fill as make;
 use super::{Error, Operation, pool};
 use crate::fault;
 use crate::git::{Oid, RepoPath};
@@ -17,11 +18,19 @@ pub(super) struct Folder<'a> {
     pub(super) start: Oid,
 }
 
-/// Fills them. What each has besides the files of its commit: what was kept in it.
+/// What they have by now.
+pub(super) struct Filled {
+    /// What each has besides the files of its commit: what was kept in it.
+    pub(super) kept: Vec<Vec<RepoPath>>,
+    /// A checkout that was seen, on the way, to have no uncommitted changes of tracked files.
+    pub(super) unchanged: Option<PathBuf>,
+}
+
+/// Fills them.
 ///
 /// # Errors
 /// When a file cannot be written, or it was cut short. What is there by then is the caller's to remove.
-pub(super) fn fill(op: &Operation<'_>, folders: &[Folder<'_>]) -> Result<Vec<Vec<RepoPath>>, Error> {
+pub(super) fn fill(op: &Operation<'_>, folders: &[Folder<'_>]) -> Result<Filled, Error> {
     let project = op.project;
     let (mut kept, mut left) = (Vec::new(), Vec::new());
     for folder in folders {
@@ -36,13 +45,15 @@ pub(super) fn fill(op: &Operation<'_>, folders: &[Folder<'_>]) -> Result<Vec<Vec
         }
         kept.push(taken.map(|taken| taken.stays).unwrap_or_default());
     }
+    let mut unchanged = None;
     for lanes in left.chunk_by(|a, b| a.start == b.start) {
         let dirs: Vec<&Path> = lanes.iter().map(|lane| lane.dir).collect();
         crate::interrupt::check()?;
-        let filled = project.repo.fill_worktrees(&dirs, lanes[0].start, &crate::interrupt::is_quiet)?;
+        let filled = make(project, &dirs, lanes[0].start)?;
         project.listener.detail(format!("files: {}", filled.in_words()));
         fault::point("worktree.filled");
+        unchanged = filled.unchanged;
     }
     crate::interrupt::check()?;
-    Ok(kept)
+    Ok(Filled { kept, unchanged })
 }

@@ -1,17 +1,21 @@
 //! Owns taking back what a killed process had made of a lane: git's own files are removed, anything else is kept.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::set_up::end_left;
 use super::{Error, Project, trash};
+use crate::fault;
 use crate::git::{Oid, RepoPath, Side, is_beginning_of, tree_files};
-use crate::store::{LockName, rename_new};
+use crate::store::{LockName, new_id, rename_new};
 
 /// The name in a step's folder of the note which folder it made.
 const MADE: &str = "made";
+/// The name there of the note under which name it is made on another disk.
+const BESIDE: &str = "beside";
 
 /// Makes the folder of a worktree where nothing may stand. Which one it is is noted before it gets its name, so that nobody
 /// else's is ever taken for it.
@@ -23,14 +27,27 @@ pub(super) fn make_folder(dir: &Path, scratch: &Path) -> Result<(), Error> {
     match rename_new(&new, dir) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
-        // Lanes may lie on another disk; there the note comes a moment later.
-        Err(e) if e.kind() == std::io::ErrorKind::CrossesDevices => match std::fs::create_dir(dir) {
-            Ok(()) => note_made(dir, scratch),
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
-            Err(e) => Err(Error::io("create", dir)(e)),
-        },
+        // Lanes may lie on another disk.
+        Err(e) if e.kind() == std::io::ErrorKind::CrossesDevices => make_there(dir, scratch).map_err(|e| {
+            if e.kind() == std::io::ErrorKind::AlreadyExists { taken() } else { Error::io("create", dir)(e) }
+        }),
         Err(e) => Err(Error::io("create", dir)(e)),
     }
+}
+
+/// The same on another disk: under a name first that nobody else gives, and that is noted before it is made.
+fn make_there(dir: &Path, scratch: &Path) -> std::io::Result<()> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy();
+    let new = dir.with_file_name(format!(".{name}.{}", new_id()));
+    std::fs::write(scratch.join(BESIDE), new.as_os_str().as_bytes())?;
+    std::fs::create_dir(&new)?;
+    fault::point("folder.beside");
+    let placed = std::fs::write(scratch.join(MADE), identity(&new).unwrap_or_default())
+        .and_then(|()| rename_new(&new, dir));
+    if placed.is_err() {
+        drop(std::fs::remove_dir(&new));
+    }
+    placed
 }
 
 fn note_made(dir: &Path, scratch: &Path) -> Result<(), Error> {
@@ -51,6 +68,10 @@ pub(super) fn settle(
     start: Oid,
     scratch: &Path,
 ) -> Result<(), Error> {
+    if let Ok(beside) = std::fs::read(scratch.join(BESIDE)) {
+        // Empty, if it is there: what is put into a lane comes after it has its own name.
+        drop(std::fs::remove_dir(OsStr::from_bytes(&beside)));
+    }
     let made = std::fs::read_to_string(scratch.join(MADE)).ok().filter(|text| !text.is_empty());
     let there = identity(dir);
     // Another folder than the one that was made is somebody else's, and so is git's record of it.

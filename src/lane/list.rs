@@ -1,11 +1,14 @@
 //! Owns what is known of all lanes at once, reconciled with git's own list of worktrees.
 
 use std::path::PathBuf;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use super::died::died;
+use super::looks::Looks;
 use super::{Error, Inbox, Project, became, said_last};
 use crate::fault;
-use crate::git::{Dirt, Distance, Oid, WorktreeList, statuses};
+use crate::git::{Dirt, Distance, Oid, Sight, WorktreeList, sights as sights_of};
 use crate::store::LockName;
 use crate::store::records::{Activity, AnyLane, LaneRecord, LaneState};
 
@@ -78,19 +81,99 @@ pub(crate) fn state_after(project: &Project, lane: &str, state: LaneState) -> La
     if project.store.layout().resolve(lane).exists() { LaneState::Conflict } else { state }
 }
 
+/// What is known of lanes while the rest is found out.
+pub(crate) struct Partly<'a, M> {
+    /// The lanes.
+    pub(crate) views: &'a [View],
+    /// So many of them have been compared with their bases, from the first on.
+    pub(crate) compared: usize,
+    /// Into which of them somebody has looked.
+    pub(crate) looked: &'a [bool],
+    /// What else was asked for.
+    pub(crate) other: Option<&'a M>,
+}
+
+/// How often is told what is known, at least.
+const BEAT: Duration = Duration::from_millis(50);
+
 /// Looks at every lane. In the checkout that others have, one that only looks has left nothing.
 pub(crate) fn views(project: &Project, lanes: Vec<AnyLane>) -> Result<Vec<View>, Error> {
-    let own = lanes.iter().filter(|lane| lane.branch().is_some());
-    let folders: Vec<PathBuf> = own.map(|lane| lane.path.clone()).collect();
-    let others = || lanes.into_iter().map(|lane| view(project, lane)).collect::<Vec<_>>();
-    let (dirt, views) = statuses(&project.repo, &folders, others);
-    let mut dirt = dirt.into_iter();
-    let with_dirt = |view: Result<View, Error>| {
-        let view = view?;
-        let dirt = view.lane.branch().and_then(|_| dirt.next()).flatten();
-        tell_rest(project, View { dirt, ..view })
+    views_while(project, lanes, &mut |_| {}, || ()).map(|(views, ())| views)
+}
+
+/// The same, and what `meanwhile` answers, while the disk is waited for. `tell` is told again and again what is known so far.
+pub(crate) fn views_while<M>(
+    project: &Project,
+    lanes: Vec<AnyLane>,
+    tell: &mut dyn FnMut(&Partly<'_, M>),
+    meanwhile: impl FnOnce() -> M,
+) -> Result<(Vec<View>, M), Error> {
+    let own: Vec<usize> = (0..lanes.len()).filter(|at| lanes[*at].branch().is_some()).collect();
+    let looks = Looks::of(project, own.iter().map(|at| &lanes[*at].name));
+    let folders: Vec<PathBuf> = own.iter().map(|at| lanes[*at].path.clone()).collect();
+    let (found, hear) = mpsc::channel();
+    let each = |at: usize, dirt: Option<&Dirt>, left: Option<&[u8]>| {
+        drop(found.send((own[at], dirt.cloned())));
+        if let Some(bytes) = left {
+            looks.keep(at, bytes);
+        }
     };
-    views.into_iter().map(with_dirt).collect()
+    let sights = folders.iter().enumerate().map(|(at, dir)| Sight { dir, before: looks.read(at) });
+    let others = || {
+        let views: Result<Vec<View>, Error> = lanes.into_iter().map(|lane| view(project, lane)).collect();
+        let mut rest = Rest { looked: vec![false; views.as_ref().map_or(0, Vec::len)], views: views?, hear };
+        rest.compare(project, tell)?;
+        let other = meanwhile();
+        rest.wait(own.len(), &other, tell);
+        Ok::<_, Error>((rest.views, other))
+    };
+    let (views, other) = sights_of(&project.repo, sights, each, others)?;
+    let views = views.into_iter().map(|view| tell_rest(project, view)).collect::<Result<_, Error>>()?;
+    Ok((views, other))
+}
+
+/// Lanes of which something is still to be found out.
+struct Rest {
+    views: Vec<View>,
+    looked: Vec<bool>,
+    /// What somebody found who looked into one.
+    hear: mpsc::Receiver<(usize, Option<Dirt>)>,
+}
+
+impl Rest {
+    /// Compares each with its base.
+    fn compare<M>(&mut self, project: &Project, tell: &mut dyn FnMut(&Partly<'_, M>)) -> Result<(), Error> {
+        for at in 0..self.views.len() {
+            let view = &self.views[at];
+            let base = view.tip.map(|_| project.repo.branch_tip(&view.lane.base)).transpose()?.flatten();
+            if let (Some(tip), Some(base)) = (view.tip, base) {
+                self.views[at].distance = Some(project.repo.distance(tip, base)?);
+            }
+            while let Ok(found) = self.hear.try_recv() {
+                self.take(found);
+            }
+            tell(&Partly { views: &self.views, compared: at + 1, looked: &self.looked, other: None });
+        }
+        Ok(())
+    }
+
+    /// Waits until somebody has looked into so many of them.
+    fn wait<M>(&mut self, own: usize, other: &M, tell: &mut dyn FnMut(&Partly<'_, M>)) {
+        while self.looked.iter().filter(|looked| **looked).count() < own {
+            match self.hear.recv_timeout(BEAT) {
+                Ok(found) => self.take(found),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+            let (views, looked) = (&self.views, &self.looked);
+            tell(&Partly { views, compared: views.len(), looked, other: Some(other) });
+        }
+    }
+
+    fn take(&mut self, (at, dirt): (usize, Option<Dirt>)) {
+        self.views[at].dirt = dirt;
+        self.looked[at] = true;
+    }
 }
 
 /// A lane that rests is told to be done.
@@ -108,39 +191,30 @@ fn tell_rest(project: &Project, view: View) -> Result<View, Error> {
     })
 }
 
-/// A lane without a look into its worktree.
+/// A lane without a look into its worktree, and not compared with its base.
 fn view(project: &Project, lane: AnyLane) -> Result<View, Error> {
     let (state, detail) = effective_state(project, &lane)?;
     let tip = lane.branch().map(|branch| project.repo.branch_tip(branch)).transpose()?.flatten();
-    let base = tip.map(|_| project.repo.branch_tip(&lane.base)).transpose()?.flatten();
-    let distance = match (tip, base) {
-        (Some(tip), Some(base)) => Some(project.repo.distance(tip, base)?),
-        _ => None,
-    };
     let folder_gone = lane.branch().is_some() && !lane.path.exists();
     let waiting = Inbox::of(project, &lane.name).count();
     let runs = state == LaneState::Running && detail.as_deref() != Some(ENDED);
     let activity = said_last(project, &lane).filter(|_| runs);
-    Ok(View { lane, state, detail, activity, tip, folder_gone, distance, waiting, dirt: None })
+    Ok(View { lane, state, detail, activity, tip, folder_gone, distance: None, waiting, dirt: None })
 }
 
-/// Worktrees in the lanes' folder that no record knows: leftovers of a process that was killed while making one.
+/// Worktrees where lanes lie that no record knows: leftovers of a process that was killed while making one.
 pub(crate) fn stray_worktrees(
     project: &Project,
     lanes: &[LaneRecord],
     worktrees: &WorktreeList,
 ) -> Result<Vec<PathBuf>, Error> {
-    let home = project.lanes_dir();
     let mut out = Vec::new();
-    for worktree in worktrees.iter() {
-        let named = worktree.path.file_name().and_then(|n| n.to_str()).unwrap_or_default();
-        let known = lanes.iter().any(|l| l.path == worktree.path);
-        if worktree.path.parent() == Some(home.as_path())
-            && !known
+    for worktree in worktrees.iter().filter(|w| !lanes.iter().any(|l| l.path == w.path)) {
+        if let Some(named) = project.name_at(&worktree.path, worktree.branch.as_deref())
             // While its name is held it is being made or removed. Its record is written before the name is let go, and so
             // looked for after that. One that cannot be read is a record all the same.
-            && !project.store.locks().is_held(&LockName::Run(named.to_owned()))?
-            && !project.store.layout().lane_record(named).exists()
+            && !project.store.locks().is_held(&LockName::Run(named.to_string()))?
+            && !project.store.layout().lane_record(named.as_str()).exists()
         {
             out.push(worktree.path.clone());
         }

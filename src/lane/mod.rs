@@ -11,12 +11,14 @@ mod base;
 mod checkout;
 mod checks;
 mod create;
+mod create_many;
 mod died;
 mod drafts;
 mod error;
 mod evidence;
 mod expire;
 mod files;
+mod fill;
 mod half_made;
 mod head;
 mod history;
@@ -25,9 +27,12 @@ mod in_place_before;
 mod in_place_commit;
 mod in_place_end;
 mod inbox;
+mod kind;
 mod leftovers;
 mod list;
+mod location;
 mod look;
+mod looks;
 mod name;
 mod neighbours;
 mod op_log;
@@ -63,9 +68,8 @@ pub(crate) use auto_merge::{Due, became, due, refuse_landing, waiting_to_land, w
 pub(crate) use base::{Base, resolve as resolve_base};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
-pub(crate) use create::{
-    Created, NewLane, Plan, create, create_attempts, make_anew, plain_title, plan, plan_attempts,
-};
+pub(crate) use create::{Created, NewLane, Plan, create, make_anew, plain_title, plan};
+pub(crate) use create_many::{create_all, create_attempts, plan_attempts};
 pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at};
@@ -78,8 +82,10 @@ pub(crate) use in_place::{
 };
 pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
+pub(crate) use kind::{is_cut, widen as widen_cut};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
-pub(crate) use list::{View, effective_state, state_after, stray_worktrees, views};
+pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
+pub use location::LocationError;
 pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,

@@ -1,4 +1,4 @@
-//! Owns the folder that lanes' worktrees lie in: made once, and kept out of everybody's `git status` and `git add`.
+//! Owns the folder in the main checkout that lanes' worktrees lie in: made once, and kept out of everybody's `git status` and `git add`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -34,6 +34,16 @@ fn line_for(inside: &Path) -> String {
 
 fn has_line(text: &[u8], line: &[u8]) -> bool {
     text.split(|b| *b == b'\n').any(|l| l.trim_ascii() == line)
+}
+
+/// Makes the folder that a lane is to lie in: that one, or whichever else. Called under the worktrees' lock.
+pub(super) fn prepare_for(project: &Project, lane: &Path) -> Result<(), Error> {
+    match lane.parent() {
+        Some(dir) if dir != project.lanes_dir() => {
+            std::fs::create_dir_all(dir).map_err(Error::io("create", dir))
+        }
+        _ => prepare(project),
+    }
 }
 
 /// Makes the folder. Called under the worktrees' lock.

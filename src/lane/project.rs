@@ -86,7 +86,8 @@ impl Project {
         Ok(())
     }
 
-    /// The folder that new lanes' worktrees are made in. Never below a git directory: some agents lose their
+    /// The folder of the main checkout that is for worktrees: new lanes' where nobody wants them elsewhere, those that only look and
+    /// those of conflicts. Never below a git directory: some agents lose their
     /// permission rules there.
     pub(crate) fn lanes_dir(&self) -> PathBuf {
         const NAME: &str = ".proq-worktrees";

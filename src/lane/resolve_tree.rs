@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::fill::fill;
 use super::operation::Operation;
 use super::{Error, Project, effective_state, half_made, place, trash};
 use crate::fault;
@@ -98,7 +99,7 @@ fn merge_there(
     }
     fault::point("resolve.added");
     crate::interrupt::check()?;
-    project.repo.fill_worktrees(&[dir], tip, &crate::interrupt::is_quiet)?;
+    fill(project, &[dir], tip)?;
     crate::interrupt::check()?;
     let messages = project.repo.begin_merge(dir, onto, base)?;
     fault::point("resolve.merged");

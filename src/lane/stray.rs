@@ -1,8 +1,8 @@
-//! Owns worktrees in the lanes' folder that no record knows, left by a process that was killed while making a lane.
+//! Owns worktrees where lanes lie that no record knows, left by a process that was killed while making a lane.
 
 use std::path::Path;
 
-use super::{Base, Error, Name, Project, Why, gather_evidence, operate, refuse, remove, trash};
+use super::{Base, Error, Project, Why, gather_evidence, operate, refuse, remove, trash};
 use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState, TrashRecord, Tree};
 use crate::store::{LockName, new_id, now};
@@ -10,8 +10,10 @@ use crate::store::{LockName, new_id, now};
 /// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks. False when it is none
 /// any more: whoever was making it, or removing it, has come to the end.
 pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<bool, Error> {
-    let text = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let name = Name::parse(&text)?;
+    let named = |worktrees: &WorktreeList| {
+        worktrees.at(path).and_then(|worktree| project.name_at(path, worktree.branch.as_deref()))
+    };
+    let Some(name) = named(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
     let lock = project.store.locks().take(&LockName::Run(name.to_string()))?;
     let record = project.store.layout().lane_record(name.as_str());
     if record.exists() {
@@ -19,12 +21,14 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         return Ok(false);
     }
     let worktrees = WorktreeList::read(&project.repo)?;
-    let Some(worktree) = worktrees.at(path) else { return Ok(false) };
+    let Some(worktree) = worktrees.at(path).filter(|_| named(&worktrees).as_ref() == Some(&name)) else {
+        return Ok(false);
+    };
     let base = super::base::current(project)?;
     let Base { branch: base, start } = super::resolve_base(project, Some(&base), None)?;
     let place = Tree {
         branch: worktree.branch.clone().unwrap_or_else(|| project.branch_of(&name)),
-        worktree_id: name.to_string(),
+        worktree_id: admin_name(project, path).unwrap_or_else(|| name.to_string()),
     };
     let start = worktree.head(&project.repo)?.unwrap_or(start);
     let record = LaneRecord {
@@ -40,6 +44,12 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         op.save(&record, &project.store.layout().lane_record(&record.name))?;
         Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(|_| true)))
     })?
+}
+
+/// What git calls its record of the worktree at `path`.
+fn admin_name(project: &Project, path: &Path) -> Option<String> {
+    let admin = project.repo.admin_dir_of(path)?;
+    Some(admin.file_name()?.to_string_lossy().into_owned())
 }
 
 /// Moves git's record of a worktree that no lane knows and whose folder is gone to the trash. What it leads to is
@@ -78,7 +88,7 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-    use crate::lane::{NewLane, create, plan, resolve_base};
+    use crate::lane::{Name, NewLane, create, plan, resolve_base};
     use crate::note::Listener;
 
     /// As it is for a cleanup that saw the worktree while the lane was being made.
@@ -99,6 +109,7 @@ mod tests {
             carry: None,
             checks: Vec::new(),
             scope: Vec::new(),
+            sparse: false,
             auto_merge: false,
             group: None,
             batch: None,

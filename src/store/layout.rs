@@ -393,6 +393,21 @@ impl Layout {
         self.root.join("cache/overlaps")
     }
 
+    /// Which blobs were found to be as long as their files.
+    pub(crate) fn sizes(&self) -> PathBuf {
+        self.root.join("cache/sizes")
+    }
+
+    /// What the last looks into lanes' worktrees found out about their folders.
+    pub(crate) fn looks(&self) -> PathBuf {
+        self.root.join("cache/looks")
+    }
+
+    /// The same for one lane.
+    pub(crate) fn look(&self, name: &str) -> PathBuf {
+        self.looks().join(name)
+    }
+
     /// Lock files.
     pub(super) fn locks(&self) -> PathBuf {
         self.root.join("locks")

@@ -1,8 +1,5 @@
 //! Owns the tests of `git proq discard`: what keeps a lane, what force saves, and bringing it back as the answer says.
 
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
-
 use super::support::{Image, Output, Sandbox};
 
 /// The rest of the line that starts with `head`, in what a command said.
@@ -275,18 +272,10 @@ fn what_only_an_old_head_a_rebase_or_the_index_leads_to_outlives_its_lane_and_a_
     }
 }
 
-/// A folder on another file system than the sandbox; none on a machine that has only one.
-fn elsewhere(sandbox: &Sandbox) -> Option<tempfile::TempDir> {
-    let disk = |dir: &Path| dir.metadata().ok().map(|m| m.dev());
-    let places = [Path::new("/dev/shm"), Path::new("/var/tmp"), Path::new(env!("CARGO_TARGET_TMPDIR"))];
-    let other = places.into_iter().find(|dir| disk(dir).is_some() && disk(dir) != disk(&sandbox.root()))?;
-    tempfile::tempdir_in(other).ok()
-}
-
 #[test]
 fn a_lane_on_another_disk_than_the_repository_comes_back_whole() {
     let sandbox = Sandbox::new();
-    let Some(other) = elsewhere(&sandbox) else { return };
+    let Some(other) = sandbox.other_disk() else { return };
     let home = other.path().join("git");
     sandbox.sh(&format!("mv .git '{0}'; echo 'gitdir: {0}' > .git", home.display()));
     sandbox.write(".gitignore", "*.log\n");

@@ -1,6 +1,9 @@
 //! Owns the tests of `git proq list`, and of `git proq` alone.
 
-use super::support::Sandbox;
+use std::io::Read;
+use std::process::Stdio;
+
+use super::support::{ON_TERMINAL, Sandbox};
 
 /// A repository with lanes in many states.
 fn busy_place() -> Sandbox {
@@ -291,4 +294,59 @@ fn a_list_of_repositories_that_cannot_be_written_keeps_nobody_from_spawning() {
     std::fs::remove_file(&state).unwrap();
     assert_eq!(spawn("y").stderr.lines().filter(|l| l.starts_with("warning")).count(), 0);
     assert!(state.join("git-proq/repositories.toml").is_file());
+}
+
+/// What a terminal of this kind gets of a list for which git has to be asked about a lane. Git answers once `sign` was shown.
+fn shown_slowly(term: &str, sign: &str) -> String {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("fast", "echo 1 > one");
+    sandbox.lane_with("slow", "echo 2 > two");
+    let root = sandbox.root();
+    // Of the same length, so that it has to be read, by a filter.
+    let _ = sandbox.sh(&format!(
+        "mkfifo {0}/go; git config filter.slow.clean 'test -e {0}/gone || cat {0}/go; cat'
+        git config core.attributesFile {0}/attributes; echo 'two filter=slow' >{0}/attributes
+        echo 3 >.proq-worktrees/slow/two",
+        root.display()
+    ));
+    let mut command = sandbox.command("python3", &sandbox.repo);
+    command.args(["-c", ON_TERMINAL, "git-proq", "list"]).env("TERM", term).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    let (mut shown, mut part, mut goes) = (Vec::new(), [0; 4096], false);
+    loop {
+        if !goes && String::from_utf8_lossy(&shown).contains(sign) {
+            goes = true;
+            // A filter that was begun waits until this is closed; none that is begun later does.
+            let go = std::fs::File::options().write(true).open(root.join("go")).unwrap();
+            std::fs::write(root.join("gone"), "").unwrap();
+            drop(go);
+        }
+        match out.read(&mut part).unwrap() {
+            0 => break,
+            n => shown.extend_from_slice(&part[..n]),
+        }
+    }
+    assert!(child.wait().unwrap().success());
+    String::from_utf8(shown).unwrap().replace('\r', "")
+}
+
+#[test]
+fn a_terminal_shows_at_once_what_is_known_and_the_rest_later() {
+    let shown = shown_slowly("xterm", "\n\u{1b}[J");
+    let (before, after) = shown.rsplit_once("\u{1b}[K\n").unwrap();
+    let row = |text: &str, lane: &str| {
+        let line = text.lines().rfind(|line| line.contains(lane)).unwrap().to_owned();
+        line.split_whitespace().map(ToOwned::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row(before, "slow")[4], "…", "{shown:?}");
+    assert_eq!((&*row(after, "slow")[4], &*row(after, "fast")[4]), ("1", "-"), "{shown:?}");
+    assert!(!after.contains('…') && !after.contains("\u{1b}[K"), "{shown:?}");
+}
+
+#[test]
+fn a_terminal_that_cannot_go_back_gets_the_list_once() {
+    let shown = shown_slowly("dumb", "");
+    assert!(shown.starts_with("LANE") && shown.lines().count() == 3, "{shown:?}");
+    assert!(!shown.contains(['…', '\u{1b}']), "{shown:?}");
 }

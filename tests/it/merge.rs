@@ -432,3 +432,15 @@ fn lanes_of_a_bare_repository_land() {
     let _ = sandbox.proq_in(&bare, &["merge", "one"]).ok();
     assert_eq!(sandbox.git_in(&bare, &["show", "main:one.txt"]), "one");
 }
+
+#[test]
+fn work_that_is_staged_as_removed_or_renamed_is_committed_too() {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "echo b > b; echo c > c; git add b c; git commit -qm more; git config proq.merge.uncommitted commit",
+    );
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.sh_in(&sandbox.lane("x"), "git rm -q b; git mv c d; rm a.txt");
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.git(&["ls-files"]), "d");
+}

@@ -101,3 +101,21 @@ fn real_lfs_keeps_large_files_of_a_lane() {
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     sandbox.assert_healthy();
 }
+
+#[test]
+fn real_lfs_leaves_pointers_in_a_lane_that_wants_them() {
+    let Some(sandbox) = with(&["git-lfs"]) else { return };
+    sandbox.sh(
+        "git lfs install --local > /dev/null; git lfs track '*.bin' > /dev/null; printf large > a.bin; git add .; git commit -qm lfs
+        git config proq.lane.lfs pointer",
+    );
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let lane = sandbox.lane("x");
+    let pointer = std::fs::read_to_string(lane.join("a.bin")).unwrap();
+    assert!(pointer.starts_with("version https://git-lfs.github.com/spec/v1"), "{pointer}");
+    assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
+    sandbox.commit_in_lane("x", "printf more > b.bin");
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!((sandbox.read("a.bin"), sandbox.read("b.bin")), ("large".into(), "more".into()));
+    sandbox.assert_healthy();
+}

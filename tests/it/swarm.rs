@@ -153,3 +153,28 @@ fn how_far_it_is_can_be_had_in_a_file() {
     let answer = sandbox.proq(&["status", "--json"]).json();
     assert_eq!(answer["tasks"], far["tasks"]);
 }
+
+/// Four tasks that need nothing.
+const WIDE: &str = "format = 1\nsummary = \"Wide\"\nagent = \"worker\"\n[[task]]\nid = \"a-1\"\ntitle = \"A\"\n[[task]]\nid = \"b\"\ntitle = \"B\"\n\
+                    [[task]]\nid = \"c\"\ntitle = \"C\"\n[[task]]\nid = \"d\"\ntitle = \"D\"\n";
+
+#[test]
+fn lanes_that_are_wanted_at_once_are_made_at_once() {
+    let sandbox = planned(WIDE);
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q", "--max-parallel", "4"]).ok();
+    let log = sandbox.proq(&["op", "log", "--json"]).json();
+    let spawns: Vec<_> =
+        log["operations"].as_array().unwrap().iter().filter(|op| op["kind"] == "spawn").collect();
+    assert_eq!((spawns.len(), &spawns[0]["did"]), (1, &"lanes a-1, b, c, d made".into()));
+}
+
+#[test]
+fn a_lane_that_cannot_be_made_does_not_hold_up_the_others() {
+    let sandbox = planned(WIDE);
+    // No branch can be called as a folder of branches is.
+    sandbox.sh("for n in c c-2 c-3; do git branch proq/$n/in-the-way; done");
+    sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
+    let out = sandbox.proq(&["swarm", "plan.toml", "-q"]);
+    let landed = |name: &str| task(&sandbox, name)["state"] == "landed";
+    assert!(landed("a-1") && landed("b") && landed("d"), "{}", out.shown());
+}

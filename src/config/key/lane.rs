@@ -1,5 +1,6 @@
 //! Owns the settings of lanes: one part of the table.
 
+use super::super::checkouts::INSIDE;
 use super::{Form, Key};
 
 /// By name.
@@ -19,11 +20,25 @@ pub(super) const LANE: &[Key] = &[
         about: "the name of a file in each lane with its ports and names as KEY=VALUE, kept out of git; empty for none",
     },
     Key {
+        name: "lane.lfs",
+        form: Form::OneOf(&["full", "pointer"]),
+        default: "full",
+        by_repository: true,
+        about: "what large files of git-lfs are in a new lane: whole, or the pointers that are committed",
+    },
+    Key {
         name: "lane.link",
         form: Form::Patterns,
         default: "",
         by_repository: true,
         about: "files and folders of the main checkout that a new lane gets a link to, where git ignores them",
+    },
+    Key {
+        name: "lane.location",
+        form: Form::Location,
+        default: INSIDE,
+        by_repository: false,
+        about: "where new lanes lie, from the main checkout: {lane} is the lane's name, {repo} that of the checkout's folder",
     },
     Key {
         name: "lane.ports",
@@ -59,5 +74,19 @@ pub(super) const LANE: &[Key] = &[
         default: "",
         by_repository: true,
         about: "lanes with the same name here run those commands one after the other; empty for all at once",
+    },
+    Key {
+        name: "lane.sparse",
+        form: Form::OneOf(&["false", "true"]),
+        default: "false",
+        by_repository: true,
+        about: "check out only the folders of their scope in new lanes that have one, those of a plan's tasks too",
+    },
+    Key {
+        name: "lane.submodules",
+        form: Form::OneOf(&["none", "init", "recursive"]),
+        default: "none",
+        by_repository: true,
+        about: "the submodules that a new lane has as the main checkout has them, without the network: none, its own, or theirs too",
     },
 ];

@@ -108,6 +108,7 @@ fn change(seed: u64) -> String {
             0 => format!("rm -f {file}\n"),
             1 => format!("test ! -e {file} || chmod +x {file}\n"),
             2 => format!("rm -rf ./{folder}[!.]*\n"),
+            3 => format!("mkdir -p ./{folder}; printf '{}\\r\\nx\\n' > {file}\n", below(1000)),
             _ => format!("mkdir -p ./{folder}; echo {} > {file}\n", below(1000)),
         });
     }
@@ -116,9 +117,17 @@ fn change(seed: u64) -> String {
 
 #[test]
 fn files_and_index_are_as_git_makes_them() {
+    for attributes in ["# none", "* text=auto", "* text eol=lf", "* -text\n*/f* text !eol"] {
+        files_are_as_git_makes_them(attributes);
+    }
+}
+
+fn files_are_as_git_makes_them(attributes: &str) {
     let place = Scene::new();
-    let mut from = place.commit("echo > keep; mkdir -p a/b; echo > a/b/f1");
-    for seed in 1..=40 {
+    place.sh("repo", "mkdir -p a/b; printf '1\\r\\n2\\n' > a/b/f0; git add -A; git commit -qm ends");
+    let mut from =
+        place.commit(&format!("echo > keep; echo > a/b/f1; printf '{attributes}\n' > .gitattributes"));
+    for seed in 1..=12 {
         let to = place.commit(&change(seed));
         place.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
         place.sh(".", &format!("rm -rf git; cp -a repo git; cd git; git update-index -q --refresh; git read-tree -m -u {from} {to}; git update-ref HEAD {to}"));
@@ -192,7 +201,8 @@ fn an_edit_of_the_same_second_is_seen_afterwards() {
 fn whatever_needs_more_is_left_to_git() {
     let cases = [
         "ln -sf keep a",
-        "echo '* text=auto' > .gitattributes",
+        "echo '* ident' > .gitattributes",
+        "echo '* text=auto' > .git/info/attributes; git config core.eol crlf",
         "git config core.autocrlf input",
         "git config core.fileMode false",
         "git update-index --split-index",

@@ -9,7 +9,7 @@ use gix::glob::Pattern;
 use gix::index::File;
 
 use super::super::merge_rules::{Rule, any_matches, attribute_files};
-use super::super::plain::{has_settings_of_its_own, is_harmless};
+use super::super::plain::{has_settings_of_its_own, is_written_as_is};
 use super::super::{Error, Oid, Repo, settings};
 
 /// What settings ask for.
@@ -116,7 +116,7 @@ impl Conversions {
 
 /// The lines of a file with attributes that may give files another form.
 fn rules(text: &[u8]) -> Vec<Rule> {
-    let lines = text.lines().filter(|line| !is_harmless(line) && !is_about_lines(line));
+    let lines = text.lines().filter(|line| !is_written_as_is(line));
     lines.map(pattern).collect()
 }
 
@@ -128,17 +128,6 @@ fn pattern(line: &[u8]) -> Rule {
         return None;
     }
     Pattern::from_bytes_without_negation(first)
-}
-
-/// Whether a line says, besides what is harmless, only that files are text with the ends of lines that they have in the
-/// repository. Git changes nothing in such a file when it writes it, though it does when it takes it in.
-fn is_about_lines(line: &[u8]) -> bool {
-    let Ok(line) = std::str::from_utf8(line) else { return false };
-    let mut words = line.split_ascii_whitespace();
-    let Some(first) = words.next() else { return true };
-    let about = |word: &str| matches!(word, "text" | "text=auto" | "!text" | "eol=lf" | "-eol" | "!eol");
-    !first.starts_with(['"', '[', '\u{feff}'])
-        && words.all(|word| about(word) || is_harmless(format!("x {word}").as_bytes()))
 }
 
 #[cfg(test)]

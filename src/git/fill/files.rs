@@ -7,6 +7,7 @@ use std::io::{Read, Result, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -22,6 +23,7 @@ use super::super::RepoPath;
 use super::super::clean::{BY_SECOND, FOLDER, noted, open_folder};
 use super::super::plain::is_ordinary;
 use super::conversions::Conversions;
+use super::sizes::{Known, Sizes, known};
 use crate::copy::copy_content;
 
 /// A longer file is not read into memory: the kernel copies it, or the file system shares it.
@@ -39,6 +41,10 @@ pub(super) struct Making<'a> {
     pub(super) targets: &'a [&'a Path],
     /// Which paths git would write in another form.
     pub(super) conversions: &'a Conversions,
+    /// Which blobs are known to be as long as their files.
+    pub(super) sizes: &'a Sizes,
+    /// Those that were found to be.
+    pub(super) learned: Mutex<Vec<Known>>,
     /// How many files may be made of objects.
     pub(super) most: usize,
     /// How many were, and how many were copied.
@@ -55,6 +61,7 @@ pub(super) struct Part<'a> {
     /// The folders from the top down to that one.
     folders: Vec<Open>,
     buffer: Vec<u8>,
+    learned: Vec<Known>,
 }
 
 /// A folder that is open in the source, if it is there, and in each target, once something is made in it.
@@ -82,7 +89,21 @@ impl<'a> Part<'a> {
         let open = |dir: &&Path| rustix::fs::open(*dir, FOLDER, rustix::fs::Mode::empty());
         let to = making.targets.iter().map(open).collect::<rustix::io::Result<_>>()?;
         let top = Open { name: 0, from: making.source.as_ref().and_then(|dir| open(dir).ok()), to };
-        Ok(Part { making, objects, above: Vec::new(), folders: vec![top], buffer: Vec::new() })
+        Ok(Part {
+            making,
+            objects,
+            above: Vec::new(),
+            folders: vec![top],
+            buffer: Vec::new(),
+            learned: Vec::new(),
+        })
+    }
+
+    /// Hands over what was learned on the way.
+    pub(super) fn finish(self) {
+        if let Ok(mut learned) = self.making.learned.lock() {
+            learned.extend(self.learned);
+        }
     }
 
     /// Makes the file of an entry in each target: what it is noted as there. None where that is git's to do; then nothing was.
@@ -186,8 +207,9 @@ impl<'a> Part<'a> {
     /// What the source has of a file, if that is what the entry says: looked at when it has been read, so that whoever wrote
     /// to it until then has changed its times.
     fn copied(&mut self, entry: &Entry, name: &OsStr) -> Option<Content> {
-        let from = self.origin(entry)?;
-        let size = self.size_of(entry).filter(|size| *size == u64::from(entry.stat.size))?;
+        self.origin(entry)?;
+        self.is_as_long(entry).then_some(())?;
+        let (from, size) = (self.origin(entry)?, u64::from(entry.stat.size));
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let mut file = File::from(openat(from, name, flags, rustix::fs::Mode::empty()).ok()?);
         if size <= LONG {
@@ -208,6 +230,19 @@ impl<'a> Part<'a> {
         } else {
             Content::Long(file, time)
         })
+    }
+
+    /// Whether the blob of an entry is as long as its file.
+    fn is_as_long(&mut self, entry: &Entry) -> bool {
+        let known = known(entry);
+        if self.making.sizes.has(&known) {
+            return true;
+        }
+        let same = self.size_of(entry) == Some(entry.stat.size.into());
+        if same {
+            self.learned.push(known);
+        }
+        same
     }
 
     /// How long the blob of an entry is. A file whose line ends git would change when it takes it in is longer or shorter.

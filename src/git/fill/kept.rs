@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
 use gix::bstr::{BStr, ByteSlice};
@@ -21,7 +22,7 @@ use super::conversions::{Conversions, Wish, wish};
 use super::files::{Making, Part};
 use super::look::look;
 use super::wanted::{Wanted, has_exactly};
-use super::{AT_ONCE, GoOn, MANY};
+use super::{AT_ONCE, GoOn, MANY, Sizes, write_index};
 
 /// What git keeps in its folder for a worktree that is set up in a way of its own, or in the middle of something.
 const OF_ITS_OWN: &[&str] =
@@ -208,7 +209,11 @@ impl Kept {
         self.clear(dir)?;
         crate::fault::point("pool.cleared");
         let targets = [dir];
+        // Nothing is copied.
+        let sizes = Sizes::default();
         let making = Making {
+            sizes: &sizes,
+            learned: Mutex::default(),
             index: &self.index,
             source: None,
             targets: &targets,
@@ -221,7 +226,7 @@ impl Kept {
         let written = making.written.into_inner();
         let left = made.iter().filter(|made| made.is_none()).count();
         let new = self.index.entries().iter().filter(|e| e.stat == Stat::default()).count();
-        repo.write_index(dir, &self.index, &made, 0)?;
+        write_index(&repo.git_dir_of(dir)?.join("index"), &self.index, &made, 0)?;
         let by_git = match self.wish {
             Wish::OtherIndex => Some("settings ask for an index of another form"),
             _ => (left > 0).then_some("filters or other line ends"),

@@ -16,11 +16,12 @@ use gix::index::{Entry, File};
 use gix::objs::{FindHeader, Kind, compute_hash};
 use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, openat, readlinkat, statat};
 
-use super::super::clean::{BY_SECOND, FOLDER, Inside, Walk, is_racy, noted, open_folder};
+use super::super::clean::{BY_SECOND, FOLDER, is_racy, noted, open_folder};
 use super::super::ignored::Names;
 use super::super::include::Included;
 use super::super::threads::in_threads;
 use super::super::{Repo, RepoPath};
+use super::by_folder::{ByFolder, Inside};
 
 /// So many bytes of files are read whose times do not settle what they are. Beyond that a copy is not slower.
 const MOST_BYTES: u64 = 64 << 20;
@@ -38,10 +39,9 @@ pub(super) struct Seen {
 /// Looks at all of it. What an entry says that `made` has just the same is known to be the bytes of its blob. Why the folder is of no use where it is not: a file is not what the index says, or cannot be looked at.
 pub(super) fn look(repo: &Repo, top: &Path, index: &File, made: Option<&File>) -> Result<Seen, &'static str> {
     let mask = mask().ok_or("the rights of new files are not known")?;
-    let walk = Walk::new(top, index, false, true);
     let exact = made.map_or_else(Vec::new, |made| same_entries(index, made));
-    let look = Look { walk, top, index, mask, exact, bytes: AtomicU64::new(0), why_not: OnceLock::new() };
-    let parts = look.walk.parts();
+    let look = Look { top, index, mask, exact, bytes: AtomicU64::new(0), why_not: OnceLock::new() };
+    let parts = ByFolder(index).parts();
     let store = repo.gix.objects.store();
     let all = in_threads(&parts, |(above, entries)| {
         let objects = gix::odb::Handle::from(store.to_handle_arc());
@@ -85,7 +85,6 @@ fn same_entries(index: &File, other: &File) -> Vec<bool> {
 }
 
 struct Look<'a> {
-    walk: Walk<'a>,
     top: &'a Path,
     index: &'a File,
     mask: u32,
@@ -131,10 +130,11 @@ impl Part<'_> {
         if meta.st_mode & 0o777 != 0o777 & !self.look.mask {
             return self.fails("a folder has other rights than a new one");
         }
-        let walk = &self.look.walk;
+        let all = ByFolder(self.look.index);
         let (mut names, mut rest) = (Vec::new(), entries);
-        while let Some((name, inside)) = walk.first(above, &mut rest) {
+        while let Some((name, inside)) = all.first(above, &mut rest) {
             let called = OsStr::from_bytes(name);
+            let is_part = inside.is_part();
             match inside {
                 Inside::File(entry) => {
                     if matches!(self.file(entry, &open, called)?, Fate::Again) {
@@ -145,7 +145,7 @@ impl Part<'_> {
                     let Ok(open) = open_folder(&open, called) else {
                         return self.fails("a folder is gone, or is none any more");
                     };
-                    if below.len() < walk.part {
+                    if !is_part {
                         self.folder(open, above + name.len() + 1, below)?;
                     }
                 }

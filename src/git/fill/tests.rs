@@ -2,7 +2,7 @@
 
 mod kept;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::os::unix::fs::MetadataExt;
 
 use proptest::prelude::*;
@@ -12,8 +12,8 @@ use super::super::place::Place;
 use super::super::{Head, Oid};
 use super::*;
 
-/// A repository with files of every kind, and its first commit.
-struct Scene(Place, Cell<u32>);
+/// A repository with files of every kind, and its first commit; the year its files are of, and what is known of its blobs.
+struct Scene(Place, Cell<u32>, RefCell<Sizes>);
 
 const FIRST: &str = "
     mkdir -p d/e/f a-b bin
@@ -28,7 +28,7 @@ impl Scene {
         let place = Place::new();
         place.sh("repo", FIRST);
         // From the next second on, git knows what it has written.
-        let scene = Scene(place, Cell::new(2000));
+        let scene = Scene(place, Cell::new(2000), RefCell::default());
         scene.settle();
         scene
     }
@@ -53,7 +53,12 @@ impl Scene {
         for dir in &dirs {
             repo.add_worktree(dir, &Head::Detached(commit)).unwrap();
         }
-        repo.fill_worktrees(&dirs.iter().map(PathBuf::as_path).collect::<Vec<_>>(), commit, &|| true).unwrap()
+        let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
+        let filled = repo.fill_worktrees(&dirs, commit, &mut self.2.borrow_mut(), &|| true).unwrap();
+        if filled.unchanged.is_some() {
+            assert_eq!(self.sh("git status --porcelain -uno"), "");
+        }
+        filled
     }
 
     /// Files with their kinds, modes and contents, the index without times, and what git says.
@@ -82,7 +87,8 @@ fn a_worktree_is_copied_and_nothing_is_read_again() {
     let scene = Scene::new();
     let filled = scene.fill(&["one"]);
     let files: usize = scene.sh("git ls-files | wc -l").parse().unwrap();
-    assert_eq!(filled, Filled { copied: files, written: 0, by_git: None });
+    let unchanged = Some(scene.0.top.join("repo"));
+    assert_eq!(filled, Filled { copied: files, written: 0, by_git: None, unchanged });
     let place = |dir: &str, file: &str| std::fs::metadata(scene.0.top.join(dir).join(file)).unwrap();
     assert_eq!(place("one", "d/n1.txt").mtime(), place("repo", "d/n1.txt").mtime());
     assert_ne!(place("one", "d/n1.txt").ino(), place("repo", "d/n1.txt").ino());
@@ -116,6 +122,7 @@ fn what_the_main_checkout_has_otherwise_is_made_of_objects() {
         ("git update-index --assume-unchanged a; echo b >a", 1),
         ("git update-index --skip-worktree a; rm a", 1),
         ("echo staged >a; git add a; git rm -q --cached d/n2.txt", 2),
+        ("git rm -q d/n2.txt", 1),
         (
             "echo 1 >a; git commit -qam 1; git checkout -q HEAD^; git checkout -q main; touch -d 2020-01-01 a; git update-index -q --refresh",
             0,
@@ -202,7 +209,7 @@ fn without_another_checkout_or_room_git_does_all_of_it() {
     let commit = repo.branch_tip("main").unwrap().unwrap();
     let dir = scene.0.top.join("one");
     repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();
-    assert!(repo.fill_worktrees(&[&dir], commit, &|| true).unwrap().by_git.is_some());
+    assert!(repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true).unwrap().by_git.is_some());
     assert_eq!(scene.0.sh("one", "git status --porcelain"), "");
     // Two names that would be one: what was begun is taken away, and git does it.
     let (scene, other) = (Scene::new(), scene.0.top.join("unused"));
@@ -212,7 +219,7 @@ fn without_another_checkout_or_room_git_does_all_of_it() {
     let dir = scene.0.top.join("two");
     repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();
     std::fs::write(dir.join("a"), "in the way").unwrap();
-    assert!(repo.fill_worktrees(&[&dir], commit, &|| true).unwrap().by_git.is_some());
+    assert!(repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true).unwrap().by_git.is_some());
     scene.assert_as_git(&["two"], "taken back");
 }
 
@@ -279,4 +286,27 @@ proptest! {
         scene.assert_as_git(&["one", "two"], &format!("{deeds:?}"));
         scene.0.sh("one", "git fsck --no-dangling");
     }
+}
+
+#[test]
+fn what_is_known_of_blobs_is_no_more_than_what_is_needed() {
+    let scene = Scene::new();
+    scene.fill(&["one"]);
+    let kept = scene.2.borrow().changed().unwrap().to_vec();
+    assert_eq!(
+        scene.sh("git ls-files -s | grep -v ^120000 | cut -d' ' -f2 | sort -u | wc -l"),
+        (kept.len() / 16).to_string()
+    );
+    // What was kept serves, whatever becomes of it.
+    for bytes in [kept.clone(), kept[1..].to_vec(), kept.iter().rev().copied().collect(), vec![255; 64]] {
+        scene.2.replace(Sizes::read(&bytes));
+        assert_eq!(scene.fill(&["two"]).written, 0);
+        let same = bytes == kept;
+        assert_eq!(scene.2.borrow().changed().is_none(), same, "what is known is not asked for again");
+        scene.sh("git worktree remove --force ../two");
+    }
+    let many: Vec<u8> = (0..1000_u64).flat_map(|n| [n.to_be_bytes(); 2].concat()).collect();
+    scene.2.replace(Sizes::read(&many));
+    scene.fill(&["two"]);
+    assert_eq!(scene.2.borrow().changed(), Some(&kept[..]));
 }

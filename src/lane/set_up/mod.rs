@@ -18,6 +18,7 @@ pub(crate) use sync::{Sync, plan as plan_sync, sync};
 use self::commands::Commands;
 use self::env::Whose;
 use super::{Error, Project, ports};
+use crate::config::Submodules;
 use crate::fault;
 use crate::git::RepoPath;
 use crate::store::records::{Ports, SetUpRecord};
@@ -63,6 +64,7 @@ impl SetUp<'_> {
         if given == Given::Nothing {
             return Ok(());
         }
+        self.copy_submodules()?;
         files::give(self.project, self.name, self.dir, self.kept)?;
         fault::point("set-up.copied");
         let whose =
@@ -78,6 +80,21 @@ impl SetUp<'_> {
             done?;
         }
         Ok(())
+    }
+
+    /// Gives it the submodules that are wanted, and names those that stay empty.
+    fn copy_submodules(&self) -> Result<(), Error> {
+        let wanted = self.project.settings.checkouts.submodules;
+        if wanted == Submodules::Empty {
+            return Ok(());
+        }
+        for left in self.project.repo.copy_submodules(self.dir, wanted == Submodules::All)? {
+            self.project
+                .listener
+                .warn(format!("submodule {} of lane '{}' is empty: {}", left.path, self.name, left.why));
+        }
+        fault::point("set-up.submodules");
+        Ok(crate::interrupt::check()?)
     }
 
     /// Chooses ports that nobody else gets meanwhile, however long the rest takes.

@@ -8,9 +8,39 @@ use crate::store::Guard;
 use crate::store::records::{InBatch, LaneRecord, LaneState};
 use crate::swarm::Error;
 use crate::swarm::batch::Facts;
-use crate::swarm::schedule::{Base, Event};
+use crate::swarm::schedule::{Action, Base, Event};
 
 impl Runner<'_> {
+    /// Makes the lanes that are asked for at once, which is faster than one after the other. What cannot be made in that way is
+    /// left to be made by itself.
+    pub(super) fn make_lanes(&mut self, actions: &[Action]) -> Result<(), Error> {
+        let mut asked = Vec::new();
+        for action in actions {
+            if let Action::MakeLane { lane, task, from } = *action
+                && let Some(start) = self.known.tip(from)
+                && self.lane(lane)?.is_none()
+            {
+                asked.push((lane, task, start));
+            }
+        }
+        if asked.len() < 2 {
+            return Ok(());
+        }
+        let wanted =
+            |(lane, task, start): &(usize, usize, Oid)| self.asked(*lane, *task, *start, Given::NoCommands);
+        let plans: Result<Vec<_>, _> =
+            asked.iter().map(|one| lane::plan(self.project, wanted(one))).collect();
+        match plans.and_then(|plans| lane::create_all(self.project, &plans)) {
+            Ok(made) => {
+                for ((number, ..), made) in asked.into_iter().zip(made) {
+                    self.lanes.insert(number, made.lane.name);
+                }
+                Ok(())
+            }
+            Err(_) => Ok(crate::interrupt::check().map_err(crate::store::Error::from)?),
+        }
+    }
+
     /// Makes a lane, unless it is there.
     pub(super) fn make_lane(&mut self, number: usize, task: usize, from: u32) -> Result<(), Error> {
         if self.lane(number)?.is_some() {
@@ -67,26 +97,29 @@ impl Runner<'_> {
         start: Oid,
         given: Given,
     ) -> Result<(LaneRecord, Guard), Error> {
+        let made =
+            lane::create(self.project, &lane::plan(self.project, self.asked(number, task, start, given))?)?;
+        self.lanes.insert(number, made.lane.name.clone());
+        Ok((made.lane, made.lock))
+    }
+
+    fn asked(&self, number: usize, task: usize, start: Oid, given: Given) -> NewLane<'_> {
         let it = &self.batch.tasks[task];
-        let name = it.name.clone();
-        let place = InBatch { batch: self.batch.id().to_owned(), lane: number, task: name.clone() };
-        let asked = NewLane {
+        NewLane {
             name: None,
             prompt: None,
-            words: Some(&name),
+            words: Some(&it.name),
             agent: it.agent.clone(),
             base: LaneBase { branch: self.batch.record.branch.clone(), start },
             carry: None,
             checks: it.checks.clone(),
             scope: it.scope.clone(),
+            sparse: false,
             auto_merge: false,
             group: None,
-            batch: Some(place),
+            batch: Some(InBatch { batch: self.batch.id().to_owned(), lane: number, task: it.name.clone() }),
             given,
-        };
-        let made = lane::create(self.project, &lane::plan(self.project, asked)?)?;
-        self.lanes.insert(number, made.lane.name.clone());
-        Ok((made.lane, made.lock))
+        }
     }
 
     /// The commit that a run starts from.
@@ -172,7 +205,10 @@ impl Runner<'_> {
                 place.task.clone_from(&it.name);
             }
         })?;
-        changed.with_tree().map_err(|purpose| lane::Error::NoTree { name: lane.name.clone(), purpose }.into())
+        let name = lane.name.clone();
+        let lane = changed.with_tree().map_err(|purpose| lane::Error::NoTree { name, purpose })?;
+        lane::widen_cut(self.project, &lane)?;
+        Ok(lane)
     }
 
     /// Lets a lane go whose work has landed, unless somebody has been at work in it since, or still is.

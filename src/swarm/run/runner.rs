@@ -230,6 +230,7 @@ impl Runner<'_> {
         self.known.take(&line);
         let actions = self.state.on(event);
         self.count_failures(event)?;
+        self.make_lanes(&actions)?;
         for action in &actions {
             fault::point("batch.action");
             self.carry_out(action)?;

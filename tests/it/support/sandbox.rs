@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -73,6 +74,14 @@ impl Sandbox {
     /// The folder that holds home and repository.
     pub fn root(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
+    }
+
+    /// A folder on another file system than the sandbox; none on a machine that has only one.
+    pub fn other_disk(&self) -> Option<tempfile::TempDir> {
+        let disk = |dir: &Path| dir.metadata().ok().map(|m| m.dev());
+        let places = [Path::new("/dev/shm"), Path::new("/var/tmp"), Path::new(env!("CARGO_TARGET_TMPDIR"))];
+        let other = places.into_iter().find(|dir| disk(dir).is_some() && disk(dir) != disk(&self.root()))?;
+        tempfile::tempdir_in(other).ok()
     }
 
     /// The worktree of a lane.

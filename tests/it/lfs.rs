@@ -1,0 +1,128 @@
+//! Owns the tests of lanes whose large files stay pointers, with a filter that does what git-lfs does.
+
+use std::path::Path;
+
+use super::support::Sandbox;
+
+/// Takes the content of files aside and leaves pointers, by the same arguments as git-lfs. Each smudge is noted in `smudged`.
+const FILTER: &str = r#"
+exec python3 - "$@" 3<&0 <<'END'
+import hashlib, os, subprocess, sys
+store = os.path.join(subprocess.check_output(["git", "rev-parse", "--path-format=absolute", "--git-common-dir"], text=True).strip(), "lfs/objects")
+inp, out = os.fdopen(3, "rb"), sys.stdout.buffer
+mode, skip = sys.argv[1], "--skip" in sys.argv
+MARK = b"version https://git-lfs.github.com/spec/v1\n"
+def clean(data):
+    if data.startswith(MARK): return data
+    oid = hashlib.sha256(data).hexdigest()
+    os.makedirs(store, exist_ok=True)
+    open(os.path.join(store, oid), "wb").write(data)
+    return MARK + f"oid sha256:{oid}\nsize {len(data)}\n".encode()
+def smudge(data):
+    if skip or not data.startswith(MARK): return data
+    open(os.path.join(os.environ["ROOT"], "smudged"), "a").write(mode + "\n")
+    return open(os.path.join(store, data.split(b"sha256:")[1].split()[0].decode()), "rb").read()
+def read():
+    size = inp.read(4)
+    if not size: sys.exit(0)
+    n = int(size, 16)
+    return inp.read(n - 4) if n > 4 else None
+def lines():
+    found = []
+    while (line := read()) is not None: found.append(line.rstrip(b"\n"))
+    return found
+def send(*all):
+    for data in all: out.write(b"0000" if data is None else b"%04x" % (len(data) + 4) + data)
+    out.flush()
+if mode != "filter-process":
+    out.write((clean if mode == "clean" else smudge)(inp.read()))
+    sys.exit(0)
+lines(); send(b"git-filter-server\n", b"version=2\n", None)
+lines(); send(b"capability=clean\n", b"capability=smudge\n", None)
+while True:
+    wish = lines()
+    data = b""
+    while (part := read()) is not None: data += part
+    data = (clean if b"command=clean" in wish else smudge)(data)
+    send(b"status=success\n", None, *[data[i:i + 60000] for i in range(0, len(data), 60000)], None, None)
+END"#;
+
+const BIG: &str = "large and larger\n";
+
+/// A sandbox with one large file, taken care of by single calls or by one process.
+fn scene(process: bool, setting: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.program_as_it_is("git-lfs", FILTER);
+    sandbox.sh(
+        "git config --global filter.lfs.clean 'git-lfs clean -- %f'; git config --global filter.lfs.smudge 'git-lfs smudge -- %f'
+        git config --global filter.lfs.required true",
+    );
+    if process {
+        sandbox.sh("git config --global filter.lfs.process 'git-lfs filter-process'");
+    }
+    sandbox.git(&["config", "proq.lane.lfs", setting]);
+    sandbox.write(".gitattributes", "*.bin filter=lfs -text\n");
+    sandbox.write("big.bin", BIG);
+    sandbox.commit_all("big");
+    assert!(sandbox.git(&["show", "HEAD:big.bin"]).starts_with("version https://git-lfs"));
+    sandbox
+}
+
+fn text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn large_files_of_a_lane_are_whole_or_pointers_as_is_wanted() {
+    for (process, setting) in [(false, "full"), (false, "pointer"), (true, "full"), (true, "pointer")] {
+        let sandbox = scene(process, setting);
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+        let lane = sandbox.lane("x");
+        let is_whole = text(&lane.join("big.bin")) == BIG;
+        assert_eq!(is_whole, setting == "full", "{process} {setting}");
+        assert_eq!(sandbox.root().join("smudged").exists(), is_whole, "{process} {setting}");
+        // What git notes of a file as young as the index says nothing: it is looked into.
+        sandbox.sh_in(&lane, "touch -d 2001-01-01 big.bin a.txt");
+        assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "", "{process} {setting}");
+        // A whole file that an agent makes is stored as a pointer.
+        sandbox.sh_in(&lane, "echo new > new.bin; git add -A; git commit -qm new; git checkout -q HEAD~1; git checkout -q proq/x");
+        assert!(sandbox.git_in(&lane, &["show", "HEAD:new.bin"]).starts_with("version https://git-lfs"));
+        assert_eq!(text(&lane.join("new.bin")) == "new\n", setting == "full");
+        assert_eq!(sandbox.git(&["diff", "--stat", "main", "proq/x", "--", "big.bin"]), "");
+        let _ = sandbox.proq(&["preview", "x"]).ok();
+        assert_eq!(sandbox.read("new.bin"), "new\n");
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        let _ = sandbox.proq(&["merge", "x"]).ok();
+        assert_eq!((sandbox.read("new.bin"), sandbox.read("big.bin")), ("new\n".into(), BIG.into()));
+        assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+        let _ = sandbox.proq(&["undo"]).ok();
+        assert_eq!(text(&lane.join("new.bin")) == "new\n", setting == "full");
+        sandbox.assert_healthy();
+    }
+}
+
+#[test]
+fn without_a_filter_pointers_are_pointers_and_no_setting_is_written() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.lane.lfs", "pointer"]);
+    sandbox.write(".gitattributes", "*.bin filter=lfs -text\n");
+    sandbox.write("big.bin", "version https://git-lfs.github.com/spec/v1\n");
+    sandbox.commit_all("big");
+    let before = sandbox.read(".git/config");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.read(".git/config"), before);
+}
+
+#[test]
+fn a_bare_repository_without_settings_of_worktrees_is_told_why_files_are_whole() {
+    let sandbox = scene(false, "pointer");
+    sandbox.sh("git clone -q --bare . ../bare.git; mkdir -p ../bare.git/lfs; cp -r .git/lfs/objects ../bare.git/lfs/");
+    let bare = sandbox.root().join("bare.git");
+    sandbox.git_in(&bare, &["config", "proq.lane.lfs", "pointer"]);
+    let out = sandbox.proq_in(&bare, &["spawn", "--empty", "-n", "x"]);
+    assert_eq!(out.code, 0, "{}", out.shown());
+    assert!(out.stderr.contains("files of git-lfs are whole in this lane"), "{}", out.shown());
+    assert_eq!(text(&sandbox.root().join("bare.proq-worktrees/x/big.bin")), BIG);
+    assert_eq!(sandbox.git_in(&bare, &["rev-parse", "--is-bare-repository"]), "true");
+}
