@@ -291,6 +291,25 @@ fn lanes_that_are_made_at_once_never_share_a_folder() {
 }
 
 #[test]
+fn a_folder_that_is_being_given_away_is_nobody_elses() {
+    let sandbox = with_cache();
+    landed(&sandbox, "a", "mkdir target; echo a > target/whose");
+    sandbox.git(&["config", "proq.lock.timeout", "1"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "x"]);
+    command.env("PROQ_TEST_STAND_AT", "pool.claimed").stdout(Stdio::null()).stderr(Stdio::null());
+    let mut gets = Beside(command.spawn().unwrap());
+    let standing = sandbox.standing(gets.0.id());
+    assert_eq!(spawn(&sandbox, "y"), None);
+    drop(standing);
+    assert_eq!(gets.code(), Some(0));
+    assert_eq!(std::fs::read_to_string(sandbox.lane("x").join("target/whose")).unwrap(), "a\n");
+    assert!(!sandbox.lane("y").join("target").exists());
+    assert_as_git(&sandbox, "y");
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "");
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn of_several_attempts_each_may_get_one() {
     let sandbox = with_cache();
     three_landed(&sandbox);
