@@ -264,6 +264,10 @@ impl<'a> Walk<'a> {
             if matches!(name, b"." | b"..") || names.has(name) || (dir == self.top && name == b".git") {
                 continue;
             }
+            // Anywhere else git passes over it, and over what it makes of the folder.
+            if name.eq_ignore_ascii_case(b".git") {
+                return None;
+            }
             nothing = false;
             let path = dir.join(OsStr::from_bytes(name));
             let is_folder = path.symlink_metadata().ok()?.is_dir();

@@ -15,6 +15,8 @@ pub(super) struct Glance {
     index: PathBuf,
     head: gix::ObjectId,
     hash: gix::hash::Kind,
+    /// Whether names that are written otherwise may be the same to git.
+    folds: bool,
 }
 
 impl Glance {
@@ -34,7 +36,10 @@ impl Glance {
     /// The same where HEAD is taken to be at a commit. `git_dir` is the git directory of the worktree.
     pub(super) fn with(repo: &Repo, dir: &Path, git_dir: &Path, commit: Oid) -> Option<Glance> {
         let head = repo.tree_of(commit).ok()?.0;
-        Some(Glance { dir: dir.to_owned(), index: git_dir.join("index"), head, hash: repo.gix.object_hash() })
+        let folds = ["core.ignoreCase", "core.precomposeUnicode"];
+        let folds = folds.iter().any(|key| repo.setting_bool(key) == Some(true));
+        let index = git_dir.join("index");
+        Some(Glance { dir: dir.to_owned(), index, head, hash: repo.gix.object_hash(), folds })
     }
 
     /// Whether the index holds HEAD's tree, and each file is as the index has it; with `untracked`, also whether no other
@@ -59,6 +64,9 @@ impl Glance {
         let top = rustix::fs::open(&self.dir, FOLDER, rustix::fs::Mode::empty());
         let mut folders = top.ok().and_then(|top| Folders::new(before, self.head, top, now));
         let found = Walk::new(&self.dir, &index, true).finds(&mut folders);
+        // A name that is missing, or not known, may be another way to write one that is.
+        let is_name = |e: &status::Entry| !matches!(e.kind, status::Kind::Tracked { deleted: false, .. });
+        let found = found.filter(|found| !(self.folds && found.iter().any(is_name)));
         let kept = found.as_ref().and(folders.as_ref()).and_then(Folders::kept);
         (found, kept)
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gix::bstr::ByteSlice;
 use gix::index::State;
 use gix::index::entry::Mode;
 use gix::worktree::stack::state::ignore::Source;
@@ -36,7 +37,7 @@ pub(super) struct Ignored<'a> {
     /// The top of the worktree.
     dir: &'a Path,
     index: Index<'a>,
-    rules: Option<(gix::Repository, gix::worktree::Stack)>,
+    rules: Option<Rules>,
 }
 
 /// Where rules are looked for that are not in the worktree.
@@ -73,6 +74,11 @@ impl<'a> Ignored<'a> {
 
     /// The same; none when that cannot be told.
     fn said(&mut self, path: &Path, is_folder: bool) -> Option<bool> {
+        Some(self.rules_for(path, is_folder)?.0)
+    }
+
+    /// The same, and whether git surely goes by the same rules.
+    fn rules_for(&mut self, path: &Path, is_folder: bool) -> Option<(bool, bool)> {
         let relative = path.strip_prefix(self.dir).ok()?;
         if self.rules.is_none() {
             self.rules = match self.index {
@@ -83,9 +89,9 @@ impl<'a> Ignored<'a> {
                 }
             };
         }
-        let (repo, stack) = self.rules.as_mut()?;
+        let Rules { repo, stack, sure } = self.rules.as_mut()?;
         let mode = if is_folder { Mode::DIR } else { Mode::FILE };
-        Some(stack.at_path(relative, Some(mode), &repo.objects).ok()?.is_excluded())
+        Some((stack.at_path(relative, Some(mode), &repo.objects).ok()?.is_excluded(), *sure))
     }
 
     /// Whether there is more to a file or folder that is not in the index than what is ignored and what `takes` takes, which
@@ -96,10 +102,13 @@ impl<'a> Ignored<'a> {
         is_folder: bool,
         takes: &mut dyn FnMut(&Path) -> bool,
     ) -> bool {
-        match self.said(path, is_folder) {
-            Some(true) => return false,
-            Some(false) => {}
-            None => return true,
+        match self.rules_for(path, is_folder) {
+            Some((true, true)) => return false,
+            Some((false, true)) => {}
+            Some((_, false)) | None => return true,
+        }
+        if path.components().count() > self.dir.components().count() + DEEPEST {
+            return true;
         }
         if !is_folder {
             let plain = path.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_symlink());
@@ -117,9 +126,37 @@ impl<'a> Ignored<'a> {
     }
 }
 
-fn rules(dir: &Path, index: &State, source: Source) -> Option<(gix::Repository, gix::worktree::Stack)> {
+/// How deep a folder is looked into.
+const DEEPEST: usize = 200;
+
+/// The rules of a worktree.
+struct Rules {
+    repo: gix::Repository,
+    stack: gix::worktree::Stack,
+    /// Whether git surely finds the same ones.
+    sure: bool,
+}
+
+fn rules(dir: &Path, index: &State, source: Source) -> Option<Rules> {
     let mut repo = gix::open(dir).ok()?;
     super::settings::add_from_command_line(&mut repo);
+    let sure = finds_the_same(&repo);
     let stack = repo.excludes(index, None, source).ok()?.detach();
-    Some((repo, stack))
+    Some(Rules { repo, stack, sure })
+}
+
+/// Whether the library finds the file with rules for all repositories where git does. Git takes a relative name as one below
+/// the worktree's top, an empty one as none, and a worktree's own git directory for that which a condition is about.
+fn finds_the_same(repo: &gix::Repository) -> bool {
+    let set = repo.config_snapshot();
+    let file = set.string("core.excludesFile");
+    let absolute = |file: &[u8]| file.starts_with(b"/") || file.starts_with(b"~/");
+    let default = || std::env::var_os("XDG_CONFIG_HOME").is_none_or(|home| !home.is_empty());
+    // Both directories are below a folder that is above one of them.
+    let alike = |condition: &[u8]| {
+        !condition.starts_with(b"gitdir") || (condition.ends_with(b"/") && !condition.contains_str(".git"))
+    };
+    let sections = set.plumbing().sections_by_name("includeIf").into_iter().flatten();
+    let mut conditions = sections.filter_map(|section| section.header().subsection_name());
+    file.map_or_else(default, |file| absolute(&file)) && conditions.all(|condition| alike(condition))
 }

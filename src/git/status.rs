@@ -145,6 +145,7 @@ pub(crate) fn sights<'a, M>(
             std::panic::catch_unwind(|| glance.map(|glance| glance.finds(before, SystemTime::now())));
         let (found, kept) = looked.ok().flatten().unwrap_or_default();
         let by_git = || dir.exists().then(|| ask(program, dir, true).ok()).flatten();
+        let by_git = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(by_git)).ok().flatten();
         each(at, found.map(|entries| Dirt { entries }).or_else(by_git).as_ref(), kept.as_deref());
     };
     while_in_threads(all, look, meanwhile).1

@@ -218,5 +218,6 @@ pub(super) fn file_away<P>(op: &Operation<'_>, lane: &LaneRecord<P>, why: Why) -
         n += 1;
     };
     op.rename(&layout.lane(&lane.name), &history.join(&past))?;
+    drop(std::fs::remove_file(layout.look(&lane.name)));
     Ok(past)
 }

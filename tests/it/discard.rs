@@ -294,3 +294,41 @@ fn a_lane_on_another_disk_than_the_repository_comes_back_whole() {
     let left: Vec<_> = left.map(|e| e.unwrap().file_name()).filter(|n| n != ".gitignore").collect();
     assert_eq!(left, [""; 0]);
 }
+
+/// Rules that another program than git would read: by a name that is relative, none at all, and by conditions.
+#[test]
+fn a_file_that_git_does_not_ignore_keeps_its_lane() {
+    for rules in [
+        "printf '.my\nsecret\n' > .my; git config core.excludesFile .my",
+        "mkdir -p ~/.config/git; echo secret > ~/.config/git/ignore; git config core.excludesFile ''",
+        "echo secret > ../ign; git config core.excludesFile \"$ROOT/ign\"; git config -f ../inc core.excludesFile /dev/null
+        git config 'includeIf.gitdir:**/worktrees/x.path' \"$ROOT/inc\"",
+        "echo secret > ../ign; git config -f ../inc core.excludesFile \"$ROOT/ign\"
+        git config \"includeIf.gitdir:$ROOT/repo/.git.path\" \"$ROOT/inc\"",
+    ] {
+        let sandbox = Sandbox::new();
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+        sandbox.sh(rules);
+        std::fs::write(sandbox.lane("x").join("secret"), "precious").unwrap();
+        assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "?? secret", "{rules}");
+        assert_eq!(sandbox.row("x")["uncommitted"], 1, "{rules}");
+        let said = sandbox.proq(&["discard", "x"]).fails(1);
+        assert!(said.contains("uncommitted") && sandbox.lane("x").exists(), "{rules}: {said}");
+    }
+}
+
+#[test]
+fn what_stands_in_the_place_of_gits_own_folder_is_nothing_to_list() {
+    let sandbox = Sandbox::new();
+    sandbox.write("d/b", "b");
+    sandbox.commit_all("folder");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    for deed in ["git init -q d", "rm -rf d/.git; echo hi > d/.git"] {
+        let _ = sandbox.sh_in(&sandbox.lane("x"), deed);
+        assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "", "{deed}");
+        assert_eq!(sandbox.row("x")["uncommitted"], 0, "{deed}");
+    }
+    let _ = sandbox.sh_in(&sandbox.lane("x"), "rm d/.git; git config core.ignoreCase true; cp a.txt A.txt");
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "");
+    assert_eq!(sandbox.row("x")["uncommitted"], 0);
+}

@@ -154,6 +154,8 @@ const DEEDS: &[&str] = &[
     "echo b >a",
     "printf 'a\n' >a",
     "touch -d 2001-01-01 a d/b",
+    "git init -q d",
+    "rm -rf d/.git; echo hi >d/.git",
     "chmod 755 a",
     "chmod 644 a run",
     "rm -f a",
