@@ -297,10 +297,10 @@ fn what_an_agents_git_tells_of_is_handed_out_while_the_agent_is_at_work() {
 #[test]
 fn what_was_not_handed_out_in_a_run_is_when_it_ends() {
     let sandbox = Sandbox::new();
-    sandbox.git(&["config", "proq.hook.task.updated", "echo $PROQ_EVENT_N >> $ROOT/told"]);
+    sandbox.git(&["config", "proq.hook.task.updated", "echo $PROQ_LANE >> $ROOT/told"]);
     let report = "PROQ_TEST_DIE_AT=events.written git-proq task update --finding one || echo 1 > one";
     sandbox.lane_with("x", report);
-    assert_eq!(told(&sandbox), "3\n");
+    assert_eq!(told(&sandbox), "x\n");
 }
 
 #[test]
