@@ -4,7 +4,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::spawn::{Asked, Spawn, warn_uncommitted};
+use super::spawn::{Asked, Spawn};
+use super::uncommitted::Uncommitted;
 use super::wishes::warn_of;
 use super::{Done, Failure, Mistake, Session, approve, report, resolve, terms, wait};
 use crate::agent::{self, Job, Until};
@@ -91,16 +92,17 @@ impl Attempts {
         if let Some(first) = plans.first() {
             terms::warn_of_neighbours(session, project, first);
         }
+        let uncommitted = Uncommitted::of(project, self.first(), here);
         if self.first().dry_run {
-            warn_uncommitted(session, project, self.first(), here, None);
+            uncommitted.warn(session, None);
             say_plan(session, &plans, &jobs);
             return Ok(Exit::Done);
         }
         let exe = resolve::this_program()?;
         approve::before_set_up(session, project, wanted.given)?;
+        let uncommitted = uncommitted.look_early();
         let created = lane::create_attempts(project, wanted, &agents, plans)?;
-        let unchanged = created.first().and_then(|first| first.unchanged.as_deref());
-        warn_uncommitted(session, project, self.first(), here, unchanged);
+        uncommitted.warn(session, created.first().and_then(|first| first.unchanged.as_deref()));
         let mut started = Vec::new();
         for (Created { lane, lock, .. }, job) in created.into_iter().zip(&jobs) {
             let begun = job.as_ref().map(|job| {

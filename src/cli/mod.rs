@@ -77,6 +77,7 @@ mod task;
 mod task_folder;
 mod terms;
 mod ui;
+mod uncommitted;
 mod undo;
 mod wait;
 mod wishes;

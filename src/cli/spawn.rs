@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use super::attempts::{self, Agents, Attempts};
 use super::complete::{agent_names, branch_names};
+use super::uncommitted::Uncommitted;
 use super::wishes::{Wishes, warn_of};
 use super::{Done, Failure, Mistake, Session, approve, follow, looking, resolve, task_folder, terms};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
-use crate::git;
 use crate::lane::{self, Given, NewLane, Plan, Project};
 use crate::store::records::{LaneRecord, LaneState, Purpose};
 use crate::store::{Repositories, path_form};
@@ -227,15 +227,13 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
     let project = session.project_to_change()?;
     let asked = Asked::read(session, &project, args)?;
-    let name = args.name.as_deref().map(lane::Name::parse).transpose()?;
-    let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
     let wanted = NewLane {
-        name,
+        name: args.name.as_deref().map(lane::Name::parse).transpose()?,
         prompt: asked.prompt.as_deref(),
         words: asked.words.as_deref(),
         agent: asked.job.as_ref().map(|job| job.agent.clone()),
-        base,
+        base: lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?,
         carry: here.clone().filter(|_| args.carry),
         checks,
         sparse: terms::sparse(args.sparse, &scope)?,
@@ -251,14 +249,16 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let plan = lane::plan(&project, wanted)?;
     terms::warn_of_neighbours(session, &project, &plan);
     warn_of(session, &project, asked.job.as_ref())?;
+    let uncommitted = Uncommitted::of(&project, args, here.as_deref());
     if args.dry_run {
-        warn_uncommitted(session, &project, args, here.as_deref(), None);
+        uncommitted.warn(session, None);
         say_plan(session, &plan, asked.job.as_ref(), &asked.attached);
         return Ok(Exit::Done);
     }
     approve::before_set_up(session, &project, args.given())?;
+    let uncommitted = uncommitted.look_early();
     let mut created = lane::create(&project, &plan)?;
-    warn_uncommitted(session, &project, args, here.as_deref(), created.unchanged.as_deref());
+    uncommitted.warn(session, created.unchanged.as_deref());
     remember(&project);
     if let Some(job) = &asked.job {
         let exe = resolve::this_program()?;
@@ -381,34 +381,6 @@ pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
     }
     String::from_utf8(bytes)
         .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())
-}
-
-/// Warns of changes of tracked files `here` that the lane does not have, by name; `unchanged` was seen to have none.
-pub(super) fn warn_uncommitted(
-    session: &Session,
-    project: &Project,
-    args: &Spawn,
-    here: Option<&Path>,
-    unchanged: Option<&Path>,
-) {
-    let Some(here) = here.filter(|here| !args.carry && unchanged != Some(here)) else { return };
-    // The lane is there, whatever git says of this place.
-    match uncommitted(project, here) {
-        Ok(None) => {}
-        Ok(Some(names)) => session.ui.warn(format!(
-            "the lane starts without your uncommitted changes ({names}); --carry takes them along"
-        )),
-        Err(e) => session.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
-    }
-}
-
-/// Uncommitted changes of tracked files there, in words; none where there are none.
-pub(super) fn uncommitted(project: &Project, here: &Path) -> Result<Option<String>, git::Error> {
-    let dirt = git::status(&project.repo, here, false)?;
-    let mut names = dirt.tracked().map(|e| e.path.to_string());
-    let Some(first) = names.next() else { return Ok(None) };
-    let rest = names.count();
-    Ok(Some(if rest == 0 { first } else { format!("{first} and {rest} more") }))
 }
 
 pub(super) fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, attached: &[PathBuf]) {

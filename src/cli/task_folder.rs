@@ -1,6 +1,7 @@
 //! Owns `git proq spawn --folder`: a lane whose task is a folder with steps.
 
 use super::spawn::{self, Spawn};
+use super::uncommitted::Uncommitted;
 use super::wishes::warn_of;
 use super::{Done, Failure, Mistake, Session, approve, follow, resolve, terms};
 use crate::agent::{self, Job, Packet};
@@ -44,8 +45,9 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     let plan = plan_of(&project, wanted, &asked.single)?;
     terms::warn_of_neighbours(session, &project, &plan);
     warn_of(session, &project, [&asked.job])?;
+    let uncommitted = Uncommitted::of(&project, args, here.as_deref());
     if args.dry_run {
-        spawn::warn_uncommitted(session, &project, args, here.as_deref(), None);
+        uncommitted.warn(session, None);
         spawn::say_plan(session, &plan, Some(&asked.job), &[]);
         if !session.ui.json {
             session.ui.answer(format!("  task      {}", asked.packet.in_words(&asked.job)));
@@ -54,9 +56,9 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     }
     approve::before_set_up(session, &project, args.given())?;
     let exe = resolve::this_program()?;
+    let uncommitted = uncommitted.look_early();
     let mut created = lane::create(&project, &plan)?;
-    let unchanged = created.unchanged.as_deref();
-    spawn::warn_uncommitted(session, &project, args, here.as_deref(), unchanged);
+    uncommitted.warn(session, created.unchanged.as_deref());
     spawn::remember(&project);
     let lane = created.lane.clone().any();
     let lane = agent::launch_packet(&project, &lane, created.lock, &asked.job, &exe, &asked.packet)?;

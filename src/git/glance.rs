@@ -1,6 +1,7 @@
 //! Owns what has to be known of a worktree before it is looked at, and what the look is for.
 
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use super::clean::{FOLDER, Walk};
@@ -22,14 +23,8 @@ pub(super) struct Glance {
 impl Glance {
     /// Finds out about the worktree whose top is `dir`. None when only git can read what there is.
     pub(super) fn at(repo: &Repo, dir: &Path) -> Option<Glance> {
-        if repo.is_reftable() {
-            return None;
-        }
         let git_dir = repo.git_dir_of(dir).ok()?;
-        let tip = match repo.head_branch(dir, &git_dir).ok()? {
-            Some(branch) => repo.branch_tip(&branch).ok()??,
-            None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end())?,
-        };
+        let tip = tip(repo, dir, &git_dir)?;
         Glance::with(repo, dir, &git_dir, tip)
     }
 
@@ -86,5 +81,32 @@ impl Glance {
         let walk = Walk::new(&self.dir, &index, false);
         let mut all = paths.filter_map(|path| index.find(path.as_bytes()));
         all.all(|entry| walk.finds_as_it_was(entry))
+    }
+}
+
+/// The commit that the HEAD of a worktree is at. None when only git can read it.
+pub(super) fn tip(repo: &Repo, dir: &Path, git_dir: &Path) -> Option<Oid> {
+    if repo.is_reftable() {
+        return None;
+    }
+    match repo.head_branch(dir, git_dir).ok()? {
+        Some(branch) => repo.branch_tip(&branch).ok()?,
+        None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end()),
+    }
+}
+
+/// A look at a worktree that goes on in a thread of its own, while something else is done.
+pub(crate) struct EarlyLook(JoinHandle<bool>);
+
+impl EarlyLook {
+    /// Begins it. None when only git can read what there is.
+    pub(crate) fn begin(repo: &Repo, dir: &Path) -> Option<EarlyLook> {
+        let glance = Glance::at(repo, dir)?;
+        Some(EarlyLook(std::thread::spawn(move || glance.finds_nothing(false, false))))
+    }
+
+    /// Waits for it: whether every tracked file is surely as HEAD has it, and the index too.
+    pub(crate) fn found_nothing(self) -> bool {
+        self.0.join().unwrap_or(false)
     }
 }

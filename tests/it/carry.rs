@@ -27,6 +27,19 @@ fn changes_that_the_lane_will_not_have_are_named() {
 }
 
 #[test]
+fn the_warning_is_given_too_where_a_lane_gets_the_folder_of_a_landed_one() {
+    let sandbox = Sandbox::new();
+    for (name, change, warns) in [("clean", "true", false), ("dirty", "echo mine >> a.txt", true)] {
+        sandbox.lane_of("old", "echo old >> b.txt");
+        let _ = sandbox.proq(&["merge", "old"]).ok();
+        sandbox.sh(change);
+        let out = sandbox.proq(&["-v", "spawn", "--empty", "-n", name]);
+        assert!(out.stderr.contains("kept from the folder of lane 'old'"), "{}", out.shown());
+        assert_eq!(out.stderr.contains("without your uncommitted changes (a.txt)"), warns, "{}", out.shown());
+    }
+}
+
+#[test]
 fn carried_changes_are_the_lanes_first_commit_and_stay_where_they_are() {
     let sandbox = Sandbox::new();
     sandbox.write("b.txt", "b\n");

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::super::converse::{Answers, converse};
-use super::super::{Done, Failure, Mistake, Session, account, resolve, spawn, ui};
+use super::super::{Done, Failure, Mistake, Session, account, resolve, spawn, ui, uncommitted};
 use super::drafting::{named, save_draft, shown};
 use super::listing::Row;
 use super::save::Target;
@@ -59,7 +59,7 @@ pub(super) fn make(session: &Session, args: &PlanArgs, goal: &str, target: Optio
         Asker { project: &project, exe: &exe, agent: &agent, model, purpose: Purpose::Plan, at: None };
     let wanted = Wanted::new(asker, goal, from.as_ref())?;
     if let Some(here) = project.repo.here()
-        && let Some(names) = spawn::uncommitted(&project, here)?
+        && let Some(names) = uncommitted::names(&project, here)?
     {
         session.ui.warn(format!("the plan is made without your uncommitted changes ({names})"));
     }

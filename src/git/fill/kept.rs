@@ -105,29 +105,40 @@ impl Repo {
             Ok(seen) => seen,
             Err(why) => return Ok(Err(why)),
         };
-        let Some(Wanted(index)) = Wanted::of(self.reader(), old.clone(), self.tree_of(commit)?)? else {
+        let again: HashSet<usize> = seen.again.into_iter().collect();
+        let Some(before) = Conversions::of(self, &old)? else {
+            return Ok(Err("a file with attributes cannot be read"));
+        };
+        let tree = self.tree_of(commit)?.0;
+        let plain = is_plain(&old) && wish == Wish::Nothing;
+        let count = u32::try_from(old.entries().len()).ok();
+        let has_tree = old.tree().is_some_and(|known| known.id == tree && known.num_entries == count);
+        let is_same = plain && again.is_empty() && has_tree;
+        if is_same && !old.entries().iter().any(|e| before.concern(e.path(&old))) {
+            let (conversions, same) = (before, Some(file));
+            return Ok(Ok(Kept { loose: seen.loose, index: old, conversions, wish, gone: Vec::new(), same }));
+        }
+        let Some(Wanted(index)) = Wanted::of(self.reader(), old.clone(), Oid(tree))? else {
             return Ok(Err("its index is of another form"));
         };
-        let (before, conversions) = (Conversions::of(self, &old)?, Conversions::of(self, &index)?);
-        let (Some(before), Some(conversions)) = (before, conversions) else {
+        let Some(conversions) = Conversions::of(self, &index)? else {
             return Ok(Err("a file with attributes cannot be read"));
         };
         let mut kept = Kept { loose: seen.loose, index, conversions, wish, gone: Vec::new(), same: None };
-        let again: HashSet<usize> = seen.again.into_iter().collect();
         let new = kept.compare(&old, |at, path| again.contains(&at) || before.concern(path));
         if new > MANY {
             return Ok(Err("too much has changed since"));
         }
-        let plain = old.version() == Version::V2
-            && old.untracked().is_none()
-            && old.fs_monitor().is_none()
-            && old.resolve_undo().is_none()
-            && wish == Wish::Nothing;
-        let whole = matches!((old.tree(), kept.index.tree()),
-            (Some(a), Some(b)) if a.id == b.id && a.num_entries == b.num_entries);
-        kept.same = (plain && whole && new == 0 && kept.gone.is_empty()).then_some(file);
         Ok(Ok(kept))
     }
+}
+
+/// Whether git would write an index in the form that it has.
+fn is_plain(index: &File) -> bool {
+    index.version() == Version::V2
+        && index.untracked().is_none()
+        && index.fs_monitor().is_none()
+        && index.resolve_undo().is_none()
 }
 
 /// Whether a worktree was set up in a way of its own, is in the middle of something, or has its index in parts.

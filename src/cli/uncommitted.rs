@@ -1,0 +1,55 @@
+//! Owns the warning of changes that a new lane does not have.
+
+use std::path::Path;
+
+use super::Session;
+use super::spawn::Spawn;
+use crate::git::{self, EarlyLook};
+use crate::lane::{self, Project};
+
+/// What may have changes of tracked files that are in no commit.
+pub(super) struct Uncommitted<'a> {
+    project: &'a Project,
+    /// Where; none where the lane has them too.
+    here: Option<&'a Path>,
+    early: Option<EarlyLook>,
+}
+
+impl<'a> Uncommitted<'a> {
+    /// What may be at `here` when a lane is spawned from there.
+    pub(super) fn of(project: &'a Project, args: &Spawn, here: Option<&'a Path>) -> Uncommitted<'a> {
+        Uncommitted { project, here: here.filter(|_| !args.carry), early: None }
+    }
+
+    /// Begins to look while the lane is made, where its files come from elsewhere. Else that looks at each file here anyway.
+    pub(super) fn look_early(mut self) -> Uncommitted<'a> {
+        let here = self.here.filter(|_| lane::may_reuse(self.project));
+        self.early = here.and_then(|here| EarlyLook::begin(&self.project.repo, here));
+        self
+    }
+
+    /// Warns of them by name. `unchanged` was seen to have none.
+    pub(super) fn warn(self, session: &Session, unchanged: Option<&Path>) {
+        let Some(here) = self.here.filter(|here| unchanged != Some(here)) else { return };
+        if self.early.is_some_and(EarlyLook::found_nothing) {
+            return;
+        }
+        // The lane is there, whatever git says of this place.
+        match names(self.project, here) {
+            Ok(None) => {}
+            Ok(Some(names)) => session.ui.warn(format!(
+                "the lane starts without your uncommitted changes ({names}); --carry takes them along"
+            )),
+            Err(e) => session.ui.warn(format!("whether you have uncommitted changes cannot be told: {e}")),
+        }
+    }
+}
+
+/// Uncommitted changes of tracked files there, in words; none where there are none.
+pub(super) fn names(project: &Project, here: &Path) -> Result<Option<String>, git::Error> {
+    let dirt = git::status(&project.repo, here, false)?;
+    let mut names = dirt.tracked().map(|e| e.path.to_string());
+    let Some(first) = names.next() else { return Ok(None) };
+    let rest = names.count();
+    Ok(Some(if rest == 0 { first } else { format!("{first} and {rest} more") }))
+}
