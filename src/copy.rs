@@ -4,9 +4,10 @@
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps};
@@ -220,6 +221,58 @@ fn copy_part(
     Ok(())
 }
 
+/// Copies so many bytes from the beginning of a file to an empty one, wherever both stand: in the kernel, which lets them share
+/// the disk's blocks where that can be, and through `buffer` where it cannot. False when the source has fewer, or cannot be read.
+///
+/// # Errors
+/// When the target cannot be written.
+pub(crate) fn copy_bytes(
+    source: &File,
+    target: &File,
+    length: u64,
+    buffer: &mut Vec<u8>,
+) -> io::Result<bool> {
+    let done = copy_in_kernel(source, target, length);
+    copy_rest(source, target, done..length, buffer)
+}
+
+/// Copies some bytes of a file to the same place in another one, through `buffer`. False when it has fewer, or cannot be read.
+fn copy_rest(source: &File, target: &File, rest: Range<u64>, buffer: &mut Vec<u8>) -> io::Result<bool> {
+    let Range { start: mut at, end: length } = rest;
+    while at < length {
+        buffer.resize(usize::try_from((length - at).min(PART)).unwrap_or(usize::MAX), 0);
+        let read = match source.read_at(buffer, at) {
+            Ok(0) => return Ok(false),
+            Ok(read) => read,
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(_) => return Ok(false),
+        };
+        target.write_all_at(&buffer[..read], at)?;
+        at += read as u64;
+    }
+    Ok(true)
+}
+
+/// How many bytes the kernel has copied from the beginning of a file to that of another one.
+#[cfg(target_os = "linux")]
+fn copy_in_kernel(source: &File, target: &File, length: u64) -> u64 {
+    let (mut from, mut to) = (0, 0);
+    while to < length {
+        let left = usize::try_from(length - to).unwrap_or(usize::MAX);
+        match rustix::fs::copy_file_range(source, Some(&mut from), target, Some(&mut to), left) {
+            Err(rustix::io::Errno::INTR) => {}
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    to
+}
+
+#[cfg(not(target_os = "linux"))]
+fn copy_in_kernel(_source: &File, _target: &File, _length: u64) -> u64 {
+    0
+}
+
 fn times(meta: &Metadata) -> Timestamps {
     let time = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
     Timestamps {
@@ -292,6 +345,35 @@ mod tests {
         assert_eq!(std::fs::read(&to).unwrap(), bytes);
         assert_eq!((meta.mode() & 0o7777, meta.modified().unwrap()), (0o751, then));
         assert_eq!((stamp, stamp.size), (Stamp::of(&meta), 800_000));
+    }
+
+    #[test]
+    fn so_many_bytes_are_copied_wherever_the_files_stand_or_it_is_said_that_there_are_fewer() {
+        let dir = folder();
+        let from = dir.path().join("from");
+        let bytes: Vec<u8> = (0..30_000_u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(&from, &bytes).unwrap();
+        let mut source = File::open(&from).unwrap();
+        for (length, whole) in [(0, true), (1, true), (120_000, true), (120_001, false)] {
+            source.seek(io::SeekFrom::Start(7)).unwrap();
+            let to = dir.path().join(length.to_string());
+            let target = File::create(&to).unwrap();
+            assert_eq!(copy_bytes(&source, &target, length, &mut Vec::new()).unwrap(), whole, "{length}");
+            let copied = bytes.len().min(usize::try_from(length).unwrap());
+            assert!(std::fs::read(&to).unwrap() == bytes[..copied], "{length}");
+            // Where the kernel copies nothing, or stops on the way.
+            let target = File::create(&to).unwrap();
+            for part in [40_000..length.max(40_000), 0..length.min(40_000)] {
+                let enough = copy_rest(&source, &target, part.clone(), &mut Vec::new()).unwrap();
+                assert_eq!(enough, whole || part.end <= 120_000, "{part:?}");
+            }
+            assert!(std::fs::read(&to).unwrap() == bytes[..copied], "{length}");
+        }
+        // No file that bytes can be read from, and one that none can be written to.
+        let (top, unwritable) = (File::open(dir.path()).unwrap(), File::open(&from).unwrap());
+        let target = File::create(dir.path().join("to")).unwrap();
+        assert!(!copy_bytes(&top, &target, 1, &mut Vec::new()).unwrap());
+        copy_bytes(&source, &unwritable, 1, &mut Vec::new()).unwrap_err();
     }
 
     #[test]

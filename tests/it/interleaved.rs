@@ -111,17 +111,22 @@ fn what_follows_an_agents_commit_is_no_process_of_the_agents() {
 }
 
 #[test]
-fn a_long_file_that_is_written_to_while_it_is_copied_is_made_anew() {
-    let sandbox = Sandbox::new();
-    let long = "line\n".repeat(100_000);
-    sandbox.write("long", &long);
-    sandbox.sh("git add long; git commit -qm long; touch -d 2020-01-01 long; git update-index -q --refresh");
-    // It has looked at the file, and is about to copy it.
-    let (mut spawns, _) = beside(&sandbox, "fill.long", &["spawn", "--empty", "-n", "x"]);
-    let standing = sandbox.standing(spawns.0.id());
-    sandbox.sh("printf mine | dd of=long conv=notrunc status=none");
-    drop(standing);
-    assert_eq!(spawns.code(), Some(0));
-    assert!(std::fs::read_to_string(sandbox.lane("x").join("long")).unwrap() == long);
-    assert_eq!(sandbox.git(&["-C", ".proq-worktrees/x", "status", "--porcelain"]), "");
+fn a_file_that_is_written_to_while_it_is_copied_is_made_anew() {
+    for lines in [1_000, 100_000] {
+        let sandbox = Sandbox::new();
+        let text = "line\n".repeat(lines);
+        // The only one: whatever is copied first is it.
+        sandbox.sh("git rm -q a.txt");
+        sandbox.write("file", &text);
+        sandbox
+            .sh("git add file; git commit -qm file; touch -d 2020-01-01 file; git update-index -q --refresh");
+        // It has opened the file, and is about to copy it.
+        let (mut spawns, _) = beside(&sandbox, "fill.copies", &["-v", "spawn", "--empty", "-n", "x"]);
+        let standing = sandbox.standing(spawns.0.id());
+        sandbox.sh("printf mine | dd of=file conv=notrunc status=none");
+        drop(standing);
+        assert_eq!(spawns.code(), Some(0));
+        assert!(std::fs::read_to_string(sandbox.lane("x").join("file")).unwrap() == text);
+        assert_eq!(sandbox.git(&["-C", ".proq-worktrees/x", "status", "--porcelain"]), "");
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Result, Seek, Write};
+use std::io::{Result, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,7 +16,7 @@ use gix::index::entry::stat::Options;
 use gix::index::entry::{Mode, Stat};
 use gix::objs::{Find, FindHeader, Kind};
 use rustix::fs::{AtFlags, OFlags, Timespec, Timestamps, UTIME_OMIT};
-use rustix::fs::{fstat, futimens, mkdirat, openat, readlinkat, statat, symlinkat, utimensat};
+use rustix::fs::{fstat, futimens, mkdirat, openat, readlinkat, statat, symlinkat, unlinkat, utimensat};
 use rustix::io::Errno;
 
 use super::super::RepoPath;
@@ -24,9 +24,9 @@ use super::super::clean::{BY_SECOND, FOLDER, noted, open_folder};
 use super::super::plain::is_ordinary;
 use super::conversions::Conversions;
 use super::sizes::{Known, Sizes, known};
-use crate::copy::copy_content;
+use crate::copy::{Failed, copy_bytes, copy_content};
 
-/// A longer file is not read into memory: the kernel copies it, or the file system shares it.
+/// A longer file may have holes.
 const LONG: u64 = 256 << 10;
 /// A longer blob is git's, which need not have all of it in memory.
 const LARGEST: u64 = 32 << 20;
@@ -62,6 +62,8 @@ pub(super) struct Part<'a> {
     folders: Vec<Open>,
     buffer: Vec<u8>,
     learned: Vec<Known>,
+    /// A file was not what its entry says: each is looked at before it is copied, and not only afterwards.
+    doubts: bool,
 }
 
 /// A folder that is open in the source, if it is there, and in each target, once something is made in it.
@@ -70,14 +72,6 @@ struct Open {
     name: usize,
     from: Option<OwnedFd>,
     to: Vec<OwnedFd>,
-}
-
-/// What a file is made of.
-enum Content {
-    /// So many bytes at the beginning of the buffer, and the time of the file that they were read from.
-    Bytes(usize, Option<Timespec>),
-    /// A long file.
-    Long(File, Timespec),
 }
 
 impl<'a> Part<'a> {
@@ -96,6 +90,7 @@ impl<'a> Part<'a> {
             folders: vec![top],
             buffer: Vec::new(),
             learned: Vec::new(),
+            doubts: false,
         })
     }
 
@@ -162,41 +157,50 @@ impl<'a> Part<'a> {
     }
 
     fn file(&mut self, entry: &Entry, name: &OsStr) -> Result<Option<Vec<Stat>>> {
-        let content = match self.copied(entry, name) {
-            Some(content) => content,
-            None if self.read_object(entry) => Content::Bytes(self.buffer.len(), None),
-            None => return Ok(None),
-        };
-        let mode = if entry.mode == Mode::FILE { 0o666 } else { 0o777 };
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        if let Some(from) = self.original(entry, name) {
+            if let Some(made) = self.copies(entry, name, &from)? {
+                self.count(false);
+                return Ok(Some(made));
+            }
+            self.doubts = true;
+        }
+        if !self.read_object(entry) {
+            return Ok(None);
+        }
         let buffer = std::mem::take(&mut self.buffer);
         let mut made = Vec::with_capacity(self.making.targets.len());
         for to in self.targets()? {
-            let mut file = File::from(openat(to, name, flags, mode.into())?);
-            let time = match &content {
-                Content::Bytes(length, time) => {
-                    file.write_all(&buffer[..*length])?;
-                    *time
-                }
-                Content::Long(from, time) => {
-                    long(from, &file)?;
-                    Some(*time)
-                }
-            };
-            if let Some(time) = time {
-                futimens(&file, &stamps(time))?;
-            }
+            let mut file = create(entry, to, name)?;
+            file.write_all(&buffer)?;
             made.push(noted(&fstat(&file)?));
         }
         self.buffer = buffer;
-        // Bytes were read before the file was looked at, a long one was copied afterwards. git makes all files, then.
-        if let Content::Long(from, _) = &content
-            && !is_as_noted(entry, &fstat(from)?)
-        {
-            return Err(std::io::Error::other("a file was written to while it was copied"));
-        }
-        self.count(matches!(&content, Content::Bytes(_, None)));
+        self.count(true);
         Ok(Some(made))
+    }
+
+    /// Copies a file to each target. None where it is not what its entry says; then nothing is there. It is looked at when it
+    /// has been copied, so that whoever wrote to it until then has changed its times.
+    fn copies(&mut self, entry: &Entry, name: &OsStr, from: &File) -> Result<Option<Vec<Stat>>> {
+        crate::fault::point("fill.copies");
+        let size = u64::from(entry.stat.size);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let (mut made, mut whole) = (Vec::with_capacity(self.making.targets.len()), true);
+        for to in self.targets()? {
+            let file = create(entry, to, name)?;
+            whole = whole
+                && if size > LONG { long(from, &file)? } else { copy_bytes(from, &file, size, &mut buffer)? };
+            futimens(&file, &stamps(modified(entry)))?;
+            made.push(noted(&fstat(&file)?));
+        }
+        self.buffer = buffer;
+        if whole && is_as_noted(entry, &fstat(from)?) {
+            return Ok(Some(made));
+        }
+        for to in self.targets()? {
+            unlinkat(to, name, AtFlags::empty())?;
+        }
+        Ok(None)
     }
 
     fn count(&self, written: bool) {
@@ -204,32 +208,14 @@ impl<'a> Part<'a> {
         counter.fetch_add(1, Relaxed);
     }
 
-    /// What the source has of a file, if that is what the entry says: looked at when it has been read, so that whoever wrote
-    /// to it until then has changed its times.
-    fn copied(&mut self, entry: &Entry, name: &OsStr) -> Option<Content> {
+    /// What the source has in a file's place, if that may be what the entry says.
+    fn original(&mut self, entry: &Entry, name: &OsStr) -> Option<File> {
         self.origin(entry)?;
         self.is_as_long(entry).then_some(())?;
-        let (from, size) = (self.origin(entry)?, u64::from(entry.stat.size));
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mut file = File::from(openat(from, name, flags, rustix::fs::Mode::empty()).ok()?);
-        if size <= LONG {
-            let length = usize::try_from(size).ok()?;
-            if self.buffer.len() < length {
-                self.buffer.resize(length, 0);
-            }
-            file.read_exact(&mut self.buffer[..length]).ok()?;
-        }
-        let meta = fstat(&file).ok()?;
-        let kind = rustix::fs::FileType::from_raw_mode(meta.st_mode);
-        if !kind.is_file() || !is_as_noted(entry, &meta) {
-            return None;
-        }
-        let time = modified(&meta);
-        Some(if size <= LONG {
-            Content::Bytes(usize::try_from(size).ok()?, Some(time))
-        } else {
-            Content::Long(file, time)
-        })
+        let file = openat(self.origin(entry)?, name, flags, rustix::fs::Mode::empty()).ok()?;
+        let is_fit = || fstat(&file).is_ok_and(|meta| is_as_noted(entry, &meta));
+        (!self.doubts || is_fit()).then(|| File::from(file))
     }
 
     /// Whether the blob of an entry is as long as its file.
@@ -275,8 +261,8 @@ impl<'a> Part<'a> {
             let leads = readlinkat(from, name, Vec::new()).ok()?;
             let meta = statat(from, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
             let same =
-                is_as_noted(entry, &meta) && self.size_of(entry) == Some(leads.as_bytes().len() as u64);
-            same.then(|| (leads.into_bytes(), Some(modified(&meta))))
+                has_numbers(entry, &meta) && self.size_of(entry) == Some(leads.as_bytes().len() as u64);
+            same.then(|| (leads.into_bytes(), Some(modified(entry))))
         });
         let (leads, time) = match copied {
             Some(copied) => copied,
@@ -307,13 +293,27 @@ fn make_folder(above: &OwnedFd, name: &OsStr) -> Result<OwnedFd> {
     }
 }
 
-/// Whether a file has every number that an index has of it, to the tick.
+/// Makes the file of an entry, where nothing may be.
+fn create(entry: &Entry, to: &OwnedFd, name: &OsStr) -> Result<File> {
+    let mode = if entry.mode == Mode::FILE { 0o666 } else { 0o777 };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    Ok(File::from(openat(to, name, flags, mode.into())?))
+}
+
+/// Whether something is a file, with every number that an index has of it.
 fn is_as_noted(entry: &Entry, meta: &rustix::fs::Stat) -> bool {
+    rustix::fs::FileType::from_raw_mode(meta.st_mode).is_file() && has_numbers(entry, meta)
+}
+
+/// Whether it has those, to the tick.
+fn has_numbers(entry: &Entry, meta: &rustix::fs::Stat) -> bool {
     entry.stat.matches(&noted(meta), Options { use_nsec: true, ..BY_SECOND })
 }
 
-fn modified(meta: &rustix::fs::Stat) -> Timespec {
-    Timespec { tv_sec: meta.st_mtime, tv_nsec: i64::try_from(meta.st_mtime_nsec).unwrap_or_default() }
+/// The time of a file that is as it is noted.
+fn modified(entry: &Entry) -> Timespec {
+    let time = entry.stat.mtime;
+    Timespec { tv_sec: time.secs.into(), tv_nsec: time.nsecs.into() }
 }
 
 /// The time of a copied file is that of its source: it is older than the index, so git need not read it again, and what was
@@ -322,9 +322,16 @@ fn stamps(modified: Timespec) -> Timestamps {
     Timestamps { last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT }, last_modification: modified }
 }
 
-/// Copies a long file from its beginning.
-fn long(mut from: &File, to: &File) -> Result<()> {
-    crate::fault::point("fill.long");
+/// Copies a long file from its beginning; false where it is none any more.
+fn long(mut from: &File, to: &File) -> Result<bool> {
+    let meta = from.metadata()?;
+    if !meta.is_file() {
+        return Ok(false);
+    }
     from.rewind()?;
-    copy_content(from, &from.metadata()?, to, &mut |_| true).map_err(std::io::Error::other)
+    match copy_content(from, &meta, to, &mut |_| true) {
+        Ok(()) => Ok(true),
+        Err(Failed::Changed) => Ok(false),
+        Err(e) => Err(std::io::Error::other(e)),
+    }
 }
