@@ -203,7 +203,10 @@ mod tests {
         ("echo '* text' >.gitattributes; touch a", true),
         ("printf 'x\\r\\n' >a", true),
         ("printf 'x\\r\\n' >a; echo '* text' >.git/info/attributes", false),
-        ("echo '* text' >e/.gitattributes; git add e; rm e/.gitattributes; touch -d 2002-02-02 e/f", false),
+        (
+            "echo '* text' >e/.gitattributes; touch -d 2001-01-01 e/.gitattributes; git add e; rm e/.gitattributes; touch -d 2002-02-02 e/f",
+            false,
+        ),
         ("echo 'a filter=x' >.git/info/attributes", false),
         ("git config core.autocrlf input", false),
         ("git config core.fileMode false", false),
