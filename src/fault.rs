@@ -1,5 +1,6 @@
 //! Owns the named points at which a test ends this program, as a crash would: at once, with nothing put right; or has it stand
-//! still while others go on. A program that was built for use has none.
+//! still while others go on; and whether git is to do all that could be done in process. A program that was built for use has
+//! none.
 
 /// Dies here if `PROQ_TEST_DIE_AT` says `name`, or `name:N` and this is the N-th time. Stands still if `PROQ_TEST_STAND_AT` does,
 /// until it is told to go on. Each may name several points, with commas in between.
@@ -19,6 +20,19 @@ pub(crate) fn point(name: &str) {
 /// Nothing happens here.
 #[cfg(not(debug_assertions))]
 pub(crate) fn point(_name: &str) {}
+
+/// Whether `PROQ_TEST_BY_GIT` asks for git's way wherever there is another one to look into a worktree or to keep it.
+#[cfg(debug_assertions)]
+pub(crate) fn is_by_git() -> bool {
+    static SAID: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *SAID.get_or_init(|| std::env::var_os("PROQ_TEST_BY_GIT").is_some())
+}
+
+/// Nobody can ask for it.
+#[cfg(not(debug_assertions))]
+pub(crate) fn is_by_git() -> bool {
+    false
+}
 
 /// What a variable says.
 #[cfg(debug_assertions)]

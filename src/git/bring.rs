@@ -74,7 +74,8 @@ fn remove(tree: &Tree<'_>, held: &Quarantine, path: &RepoPath) -> Result<(), Err
     }
 }
 
-fn write(tree: &Tree<'_>, path: &RepoPath, side: Side) -> Result<(), Error> {
+/// Writes a file where none is.
+pub(super) fn write(tree: &Tree<'_>, path: &RepoPath, side: Side) -> Result<(), Error> {
     let file = path.under(tree.dir);
     let content = tree.repo.blob(side.oid)?;
     let mode = if is_executable(side) { 0o777 } else { 0o666 };

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::RepoPath;
 use super::entries::{self, Entries, Entry};
 use super::folders::Folders;
-use super::ignored::{Ignored, Names};
+use super::ignored::{Beside, Ignored, Names};
 use super::status::{self, Kind as Differs};
 use super::threads::in_threads;
 
@@ -46,6 +46,8 @@ pub(super) struct Walk<'a> {
     part: usize,
     /// Whether paths that differ are listed.
     lists: bool,
+    /// Whether all that lies there is.
+    lists_all: bool,
     /// Files and bytes read so far.
     files: AtomicUsize,
     bytes: AtomicU64,
@@ -65,12 +67,29 @@ struct Found {
     paths: Vec<status::Entry>,
     /// What is known of the folders.
     folders: Option<Folders>,
+    /// What else lies there.
+    beside: BesideTracked,
+}
+
+/// What lies beside tracked files, each in no order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct BesideTracked {
+    /// Files and folders that are ignored; of what is in such a folder nothing is said.
+    pub(super) ignored: Vec<RepoPath>,
+    /// Folders that are not, and that no tracked file is in, the topmost ones.
+    pub(super) folders: Vec<RepoPath>,
+    /// Whether something is ignored in one of those.
+    pub(super) is_mixed: bool,
+    /// Tracked files that were read as they lie there, since their times did not tell: a filter may make something else of them.
+    pub(super) by_content: Vec<RepoPath>,
 }
 
 /// What a file is, compared with its entry.
 enum As {
     Noted,
     Edited,
+    /// Its times tell nothing, but it has the content, or has another one, unless a filter sees to it.
+    Read(bool),
     Gone,
     Unsure,
 }
@@ -84,6 +103,7 @@ impl<'a> Walk<'a> {
             ignored: untracked.then(|| Mutex::new(Ignored::with_all_files(top, index.hash()))),
             part: usize::MAX,
             lists: false,
+            lists_all: false,
             files: AtomicUsize::new(0),
             bytes: AtomicU64::new(0),
         }
@@ -107,14 +127,33 @@ impl<'a> Walk<'a> {
     /// and what is known then.
     pub(super) fn finds(mut self, folders: &mut Option<Folders>) -> Option<Vec<status::Entry>> {
         self.lists = true;
-        let mut found = Found { paths: Vec::new(), folders: folders.take() };
+        let mut found = Found { folders: folders.take(), ..Found::default() };
         let certain = self.part(0, self.index.all(), &mut found);
         *folders = found.folders;
-        found.paths.sort_by(|a, b| {
-            let place = |entry: &status::Entry| entry.kind == Differs::Untracked;
-            place(a).cmp(&place(b)).then_with(|| a.path.as_bytes().cmp(b.path.as_bytes()))
+        certain.then(|| in_order(found.paths))
+    }
+
+    /// The same of all that lies there, by many threads.
+    pub(super) fn finds_all(mut self) -> Option<(Vec<status::Entry>, BesideTracked)> {
+        (self.part, self.lists, self.lists_all) = (PART, true, true);
+        let parts = self.parts();
+        let given_up = AtomicBool::new(false);
+        let all = in_threads(&parts, |(above, entries)| {
+            let mut found = Found::default();
+            if !given_up.load(Relaxed) && !self.part(*above, entries, &mut found) {
+                given_up.store(true, Relaxed);
+            }
+            found
         });
-        certain.then_some(found.paths)
+        let (mut paths, mut beside) = (Vec::new(), BesideTracked::default());
+        for found in all {
+            paths.extend(found.paths);
+            beside.ignored.extend(found.beside.ignored);
+            beside.folders.extend(found.beside.folders);
+            beside.is_mixed |= found.beside.is_mixed;
+            beside.by_content.extend(found.beside.by_content);
+        }
+        (!given_up.into_inner()).then(|| (in_order(paths), beside))
     }
 
     /// Whether the file of an entry, of whatever folder, is as the index has it.
@@ -124,7 +163,7 @@ impl<'a> Walk<'a> {
         // A link in place of a folder would lead elsewhere.
         let mut above = Path::new(name).ancestors().skip(1).filter(|up| !up.as_os_str().is_empty());
         let real = |up: &Path| self.top.join(up).symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        above.all(real) && matches!(self.compare(entry, self.top, &top, name), As::Noted)
+        above.all(real) && matches!(self.compare(entry, self.top, &top, name), As::Noted | As::Read(true))
     }
 
     /// The parts of the index that can be looked at independently: the length of a folder's name, with the slash, and the
@@ -166,8 +205,30 @@ impl<'a> Walk<'a> {
         let path = entries.first().map_or(&[][..], |first| self.index.path(*first));
         let dir = self.top.join(OsStr::from_bytes(path.get(..above).unwrap_or_default()));
         // A link further up is found where that folder is looked at.
-        let open = rustix::fs::open(&dir, FOLDER, rustix::fs::Mode::empty());
-        open.is_ok_and(|open| self.folder(&dir, open, above, entries, found))
+        match rustix::fs::open(&dir, FOLDER, rustix::fs::Mode::empty()) {
+            Ok(open) => self.folder(&dir, open, above, entries, found),
+            Err(Errno::NOENT) => self.lists && self.is_gone(above, entries, found),
+            Err(_) => false,
+        }
+    }
+
+    /// Lists the files of a folder that is not there, but for what is a part of its own.
+    fn is_gone(&self, above: usize, entries: &[u32], found: &mut Found) -> bool {
+        let mut rest = entries;
+        while let Some((name, inside)) = self.first(above, &mut rest) {
+            let is_listed = match inside {
+                Inside::File(entry) => {
+                    entry.is_seen() && is_of_files(entry.mode()) && found.add(gone(), entry.path())
+                }
+                Inside::Folder(below) => {
+                    below.len() >= self.part || self.is_gone(above + name.len() + 1, below, found)
+                }
+            };
+            if !is_listed {
+                return false;
+            }
+        }
+        rest.is_empty()
     }
 
     /// Whether a folder has exactly `entries`, which are all those below it, but for what is a part of its own, and what is
@@ -221,16 +282,13 @@ impl<'a> Walk<'a> {
     ) -> bool {
         let called = OsStr::from_bytes(name);
         match open_folder(open, called) {
-            Ok(_) if entries.len() >= self.part => true,
+            Ok(_) | Err(Errno::NOENT) if entries.len() >= self.part => true,
             Ok(open) => self.folder(&dir.join(called), open, above + name.len() + 1, entries, found),
             Err(Errno::NOENT) if self.lists => {
                 if let Some(folders) = &mut found.folders {
                     folders.lose();
                 }
-                entries.iter().all(|at| {
-                    let entry = self.index.entry(*at);
-                    entry.is_seen() && is_of_files(entry.mode()) && found.add(gone(), entry.path())
-                })
+                self.is_gone(above + name.len() + 1, entries, found)
             }
             Err(_) => false,
         }
@@ -242,6 +300,11 @@ impl<'a> Walk<'a> {
             As::Noted => true,
             As::Edited if self.lists => found.add(edited(), entry.path()),
             As::Gone if self.lists => found.add(gone(), entry.path()),
+            As::Read(same) if self.lists_all => {
+                found.beside.by_content.push(RepoPath::new(entry.path()));
+                same || found.add(edited(), entry.path())
+            }
+            As::Read(same) => same,
             As::Edited | As::Gone | As::Unsure => false,
         }
     }
@@ -270,17 +333,43 @@ impl<'a> Walk<'a> {
             }
             nothing = false;
             let path = dir.join(OsStr::from_bytes(name));
-            let is_folder = path.symlink_metadata().ok()?.is_dir();
+            let kind = path.symlink_metadata().ok()?.file_type();
+            let is_folder = kind.is_dir();
+            if self.lists_all && !is_folder && !kind.is_file() && !kind.is_symlink() {
+                return None;
+            }
             let mut rules = ignored.lock().ok()?;
-            let more = rules.lacks(&path, is_folder, &mut |file| {
-                let path = file.strip_prefix(self.top).ok().filter(|_| self.lists);
-                path.is_some_and(|path| found.add(Differs::Untracked, path.as_os_str().as_bytes()))
+            let more = rules.lacks(&path, is_folder, &mut |below, what| {
+                let name = below.strip_prefix(self.top).map(|below| below.as_os_str().as_bytes());
+                name.is_ok_and(|name| self.takes(name, what, below == path, found))
             });
             if more {
                 return None;
             }
         }
         Some(nothing)
+    }
+
+    /// Whether something beside the index may be there, and is listed where it has to be. `is_first` says that what it lies in
+    /// is tracked.
+    fn takes(&self, name: &[u8], what: Beside, is_first: bool, found: &mut Found) -> bool {
+        match what {
+            Beside::File => self.lists && found.add(Differs::Untracked, name),
+            Beside::Ignored | Beside::Folder if !self.lists_all => true,
+            Beside::Folder => {
+                if is_first {
+                    found.beside.folders.push(RepoPath::new(name));
+                }
+                true
+            }
+            Beside::Ignored => {
+                if is_first {
+                    found.beside.ignored.push(RepoPath::new(name));
+                }
+                found.beside.is_mixed |= !is_first;
+                true
+            }
+        }
     }
 
     /// What a file surely is, compared with its entry.
@@ -310,24 +399,25 @@ impl<'a> Walk<'a> {
         if kind.is_file() && entry.size() != 0 && entry.size() != noted(&meta).size {
             return As::Edited;
         }
-        if self.has_content(entry, &dir.join(name)) { As::Noted } else { As::Unsure }
+        self.has_content(entry, &dir.join(name)).map_or(As::Unsure, As::Read)
     }
 
-    /// Reads a file. Filters are left out: a file whose bytes are those in the repository has nothing that could get lost.
-    fn has_content(&self, entry: Entry<'_>, file: &Path) -> bool {
-        let Ok(meta) = file.symlink_metadata() else { return false };
+    /// Reads a file; none when there is too much to read. Filters are left out: a file whose bytes are those in the repository
+    /// has nothing that could get lost.
+    fn has_content(&self, entry: Entry<'_>, file: &Path) -> Option<bool> {
+        let meta = file.symlink_metadata().ok()?;
         let files = self.files.fetch_add(1, Relaxed);
         let bytes = self.bytes.fetch_add(meta.len().min(MOST_BYTES), Relaxed);
         if files >= MOST_FILES || bytes.saturating_add(meta.len()) > MOST_BYTES {
-            return false;
+            return None;
         }
         let bytes = if meta.is_symlink() {
             std::fs::read_link(file).map(|to| to.into_os_string().into_encoded_bytes())
         } else {
             std::fs::read(file)
         };
-        let id = bytes.ok().and_then(|b| compute_hash(self.index.hash(), Kind::Blob, &b).ok());
-        id.is_some_and(|id| id.as_slice() == entry.id())
+        let id = compute_hash(self.index.hash(), Kind::Blob, &bytes.ok()?).ok()?;
+        Some(id.as_slice() == entry.id())
     }
 }
 
@@ -337,6 +427,15 @@ impl Found {
         self.paths.push(status::Entry { kind, path: RepoPath::new(path), nested: false, submodule: false });
         self.paths.len() <= MOST_PATHS
     }
+}
+
+/// Git's order: what is tracked comes first.
+fn in_order(mut paths: Vec<status::Entry>) -> Vec<status::Entry> {
+    paths.sort_by(|a, b| {
+        let place = |entry: &status::Entry| entry.kind == Differs::Untracked;
+        place(a).cmp(&place(b)).then_with(|| a.path.as_bytes().cmp(b.path.as_bytes()))
+    });
+    paths
 }
 
 fn edited() -> Differs {

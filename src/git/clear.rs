@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::bring::write;
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
+use super::plain::{is_ordinary, is_plain};
 use super::quarantine::{Quarantine, prune_below, prune_parents};
+use super::renumber::Renumbered;
 use super::repair::is_from_git;
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
@@ -118,13 +121,17 @@ impl Held {
     /// what HEAD has.
     fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path, is_at_head: bool) -> Result<(), Error> {
         let next = tree.scratch.join("index");
+        let wanted: Vec<(RepoPath, Side)> =
+            self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
+        if is_at_head && self.fill_in_process(tree, index, &next, &wanted)? {
+            return Ok(());
+        }
         index::copy(index, &next)?;
         let call = || tree.repo.git_in(tree.dir).index(&next);
         if !is_at_head {
             call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
         }
-        let mut wanted: Vec<RepoPath> =
-            self.tracked.iter().filter(|c| c.old.is_some()).map(|c| c.path.clone()).collect();
+        let mut wanted: Vec<RepoPath> = wanted.into_iter().map(|(path, _)| path).collect();
         let skipped: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?
             .into_iter()
             .filter(|f| f.skipped)
@@ -145,6 +152,40 @@ impl Held {
             return Ok(());
         }
         call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run().map(drop)
+    }
+
+    /// The same where nothing has a say in what git makes of these files, and `index` has what HEAD has. False when that is
+    /// git's to do: then nothing was done.
+    fn fill_in_process(
+        &self,
+        tree: &Tree<'_>,
+        index: &Path,
+        next: &Path,
+        wanted: &[(RepoPath, Side)],
+    ) -> Result<bool, Error> {
+        let as_they_were = |(path, side): &(RepoPath, Side)| Change {
+            path: path.clone(),
+            old: Some(*side),
+            new: Some(*side),
+        };
+        let changes: Vec<Change> = wanted.iter().map(as_they_were).collect();
+        // One with attributes that was taken away has a say in what git makes of the others.
+        if !self.files().iter().all(|(path, _)| is_ordinary(path)) || !is_plain(tree, &changes) {
+            return Ok(false);
+        }
+        let paths = wanted.iter().map(|(path, _)| path).collect();
+        let plan = Renumbered::plan(tree, index, &paths);
+        let Some(plan) = plan.filter(|plan| plan.writes_as_is(tree, wanted)) else { return Ok(false) };
+        for (path, side) in wanted {
+            // The snapshot has noted the empty folders.
+            prune_below(&path.under(tree.dir));
+            write(tree, path, *side)?;
+        }
+        if !plan.save(tree, next)? {
+            index::copy(index, next)?;
+            flags::refresh(tree.repo, tree.dir, next)?;
+        }
+        Ok(true)
     }
 
     /// Files that going back would replace or remove and that are not what HEAD has there.

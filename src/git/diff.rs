@@ -73,14 +73,21 @@ pub(crate) fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change
 /// # Errors
 /// When one of the trees that differ cannot be read.
 pub(super) fn compare(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
-    let top = |id: Oid| {
-        let what = || format!("object {}", id.short());
-        let found = repo.gix.find_object(id.0).map_err(Error::object(what()))?;
-        found.peel_to_tree().map(|tree| tree.id).map_err(Error::object(what()))
-    };
-    let mut out = changed_below(repo.reader(), Oid(top(from)?), Oid(top(to)?))?;
+    let mut out = changed_below(repo.reader(), Oid(top(repo, from)?), Oid(top(repo, to)?))?;
     out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(out)
+}
+
+/// The tree that an object is or leads to.
+fn top(repo: &Repo, id: Oid) -> Result<gix::ObjectId, Error> {
+    let what = || format!("object {}", id.short());
+    let found = repo.gix.find_object(id.0).map_err(Error::object(what()))?;
+    found.peel_to_tree().map(|tree| tree.id).map_err(Error::object(what()))
+}
+
+/// An entry that is no folder, as one side of a difference.
+fn side(item: Item) -> Side {
+    Side { mode: u32::from(item.mode.value()), oid: Oid(item.id) }
 }
 
 /// What differs between two trees, in no particular order.
@@ -134,7 +141,6 @@ impl Walk<'_> {
         let mut path = below.to_vec();
         path.extend_from_slice(name);
         let file = |item: Option<Item>| item.filter(|i| !i.is_tree());
-        let side = |item: Item| Side { mode: u32::from(item.mode.value()), oid: Oid(item.id) };
         let (old_file, new_file) = (file(old).map(side), file(new).map(side));
         if old_file.is_some() || new_file.is_some() {
             self.out.push(Change { path: RepoPath::new(path.clone()), old: old_file, new: new_file });
@@ -162,8 +168,34 @@ fn changes_by_git(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error>
 /// How many paths one call may name before the whole tree is listed instead.
 const NAMED_AT_ONCE: usize = 2000;
 
-/// Every file of a tree; with `only`, those of the named paths that exist.
+/// Every file of a tree; with `only`, those of the named paths that exist. In the order of paths.
 pub(crate) fn tree_files(
+    repo: &Repo,
+    tree: Oid,
+    only: &BTreeSet<RepoPath>,
+) -> Result<Vec<(RepoPath, Side)>, Error> {
+    match files_below(repo, tree, only) {
+        Ok(all) => Ok(all),
+        // What cannot be read is git's to explain.
+        Err(_) => tree_files_by_git(repo, tree, only),
+    }
+}
+
+/// The same in process only.
+fn files_below(repo: &Repo, id: Oid, only: &BTreeSet<RepoPath>) -> Result<Vec<(RepoPath, Side)>, Error> {
+    let top = top(repo, id)?;
+    if !only.is_empty() {
+        let side = |path: &RepoPath| Ok(repo.item_in(top, path)?.filter(|item| !item.is_tree()).map(side));
+        let found = only.iter().map(|path| Ok(side(path)?.map(|side| (path.clone(), side))));
+        return found.filter_map(Result::transpose).collect();
+    }
+    let mut walk = Walk { reader: repo.reader(), out: Vec::new() };
+    walk.trees(b"", None, Some(top))?;
+    walk.out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(walk.out.into_iter().filter_map(|change| Some((change.path, change.new?))).collect())
+}
+
+fn tree_files_by_git(
     repo: &Repo,
     tree: Oid,
     only: &BTreeSet<RepoPath>,

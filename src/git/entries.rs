@@ -45,6 +45,10 @@ pub(super) struct Entries {
     written: i64,
     /// The tree that git noted for all of it, and how many entries that has.
     root: Option<(ObjectId, u32)>,
+    /// Whether it lies in its file in this form.
+    as_it_lies: bool,
+    /// Whether it notes more than entries and trees: resolved conflicts, what else lies in the worktree.
+    notes_more: bool,
 }
 
 /// One entry.
@@ -65,8 +69,7 @@ impl Entries {
         bytes.reserve(usize::try_from(meta.len()).ok()?.saturating_add(1));
         file.read_to_end(&mut bytes).ok()?;
         let written = std::os::unix::fs::MetadataExt::mtime(&meta);
-        let entries = Entries { bytes, all: Vec::new(), hash, written, root: None };
-        entries.parse().or_else(|| Entries::unfolded(path, hash, written))
+        Entries::new(bytes, hash, written, true).parse().or_else(|| Entries::unfolded(path, hash, written))
     }
 
     /// The same for an index in another form: names that build on each other, or entries in a second file.
@@ -79,7 +82,11 @@ impl Entries {
         let mut bytes = Vec::new();
         let options = gix::index::write::Options { skip_hash: true, ..Default::default() };
         index.write_to(&mut bytes, options).ok()?;
-        Entries { bytes, all: Vec::new(), hash, written, root: None }.parse()
+        Entries::new(bytes, hash, written, false).parse()
+    }
+
+    fn new(bytes: Vec<u8>, hash: Kind, written: i64, as_it_lies: bool) -> Entries {
+        Entries { bytes, all: Vec::new(), hash, written, root: None, as_it_lies, notes_more: false }
     }
 
     fn parse(mut self) -> Option<Entries> {
@@ -125,8 +132,10 @@ impl Entries {
             let body = self.bytes.get(at + 8..(at + 8).checked_add(size)?.min(end))?;
             match name {
                 b"TREE" => self.root = self.root(body),
+                // Where the others begin.
+                b"EOIE" | b"IEOT" => {}
                 // Those are the ones that may be left out.
-                [b'A'..=b'Z', ..] => {}
+                [b'A'..=b'Z', ..] => self.notes_more = true,
                 _ => return None,
             }
             at += 8 + size;
@@ -146,6 +155,11 @@ impl Entries {
     /// Whether the index holds exactly a tree, and says so.
     pub(super) fn is(&self, tree: ObjectId) -> bool {
         self.root.is_some_and(|(id, count)| id == tree && usize::try_from(count) == Ok(self.all.len()))
+    }
+
+    /// Whether it lies in its file as it is read here, and has nothing but entries and what is known of their trees.
+    pub(super) fn is_simple(&self) -> bool {
+        self.as_it_lies && !self.notes_more
     }
 
     /// All entries.
@@ -172,8 +186,13 @@ impl Entries {
 
     /// The entry of a path.
     pub(super) fn find(&self, path: &[u8]) -> Option<Entry<'_>> {
+        self.place_of(path).map(|at| self.entry(at))
+    }
+
+    /// Where that is.
+    pub(super) fn place_of(&self, path: &[u8]) -> Option<u32> {
         let at = self.all.binary_search_by(|at| self.path(*at).cmp(path)).ok()?;
-        Some(self.entry(self.all[at]))
+        Some(self.all[at])
     }
 
     /// How many of `rest`, which are in order, begin with `prefix`.
@@ -189,6 +208,39 @@ impl Entries {
     /// Whether the file of an entry was changed in the second in which the index was written, or later.
     pub(super) fn is_racy(&self, entry: Entry<'_>) -> bool {
         number(entry.bytes, MTIME).is_none_or(|second| self.written <= i64::from(second))
+    }
+
+    /// Notes anew what the file of one of them is like.
+    pub(super) fn renumber(&mut self, at: u32, meta: &Stat) {
+        let noted = super::clean::noted(meta);
+        let times = [noted.ctime.secs, noted.ctime.nsecs, noted.mtime.secs, noted.mtime.nsecs];
+        let set = |(bytes, number): (&mut [u8], u32)| bytes.copy_from_slice(&number.to_be_bytes());
+        let at = usize::try_from(at).unwrap_or_default();
+        let Some(all) = self.bytes.get_mut(at..at + NUMBERS) else { return };
+        all.chunks_exact_mut(4).zip(times.into_iter().chain([noted.dev, noted.ino])).for_each(set);
+        all[OWNER..].chunks_exact_mut(4).zip([noted.uid, noted.gid, noted.size]).for_each(set);
+    }
+
+    /// Notes a length of one of them that is no file's, so that git reads its file again.
+    pub(super) fn forget_length(&mut self, at: u32) {
+        let at = usize::try_from(at).unwrap_or_default();
+        if let Some(size) = self.bytes.get_mut(at + SIZE..at + NUMBERS) {
+            size.fill(0);
+        }
+    }
+
+    /// The whole file, with a new sum at its end; none where it had none.
+    pub(super) fn sealed(mut self) -> Option<Vec<u8>> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let body = bytes.len().checked_sub(self.hash.len_in_bytes())?;
+        if bytes[body..].iter().all(|byte| *byte == 0) {
+            return None;
+        }
+        let mut hasher = gix::hash::hasher(self.hash);
+        hasher.update(&bytes[..body]);
+        let sum = hasher.try_finalize().ok()?;
+        bytes[body..].copy_from_slice(sum.as_slice());
+        Some(bytes)
     }
 
     /// What ids are made with.
@@ -207,6 +259,11 @@ impl<'a> Entry<'a> {
     /// Its path.
     pub(super) fn path(self) -> &'a [u8] {
         self.path
+    }
+
+    /// Whether the same is noted of the same content.
+    pub(super) fn is_noted_like(self, other: Entry<'_>) -> bool {
+        self.bytes.get(..NUMBERS + self.hash) == other.bytes.get(..NUMBERS + other.hash)
     }
 
     /// What it is.

@@ -12,7 +12,6 @@ use gix::index::entry::{Flags, Stat};
 use gix::index::write::{Extensions, Options};
 use gix::index::{File, State};
 
-use super::glance::tip;
 use super::threads::in_threads;
 use super::{Error, Oid, Repo, Worktree, WorktreeList};
 
@@ -119,7 +118,7 @@ impl Repo {
         }
         let whole = index.entries().len();
         let is_head = index.tree().map(|tree| tree.id) == Some(self.tree_of(commit)?.0)
-            && self.git_dir_of(&source).is_ok_and(|git_dir| tip(self, &source, &git_dir) == Some(commit));
+            && self.head_read(&source) == Some(commit);
         let Some(Wanted(index)) = Wanted::of(self.reader(), index, self.tree_of(commit)?)? else {
             return Ok(Err("the index of the other checkout is of another form"));
         };

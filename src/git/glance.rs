@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use super::clean::{FOLDER, Walk};
+use super::clean::{BesideTracked, FOLDER, Walk};
 use super::entries::Entries;
 use super::folders::Folders;
 use super::{Oid, Repo, RepoPath, status};
@@ -23,9 +23,8 @@ pub(super) struct Glance {
 impl Glance {
     /// Finds out about the worktree whose top is `dir`. None when only git can read what there is.
     pub(super) fn at(repo: &Repo, dir: &Path) -> Option<Glance> {
-        let git_dir = repo.git_dir_of(dir).ok()?;
-        let tip = tip(repo, dir, &git_dir)?;
-        Glance::with(repo, dir, &git_dir, tip)
+        let tip = repo.head_read(dir)?;
+        Glance::with(repo, dir, &repo.git_dir_of(dir).ok()?, tip)
     }
 
     /// The same where HEAD is taken to be at a commit. `git_dir` is the git directory of the worktree.
@@ -59,11 +58,23 @@ impl Glance {
         let top = rustix::fs::open(&self.dir, FOLDER, rustix::fs::Mode::empty());
         let mut folders = top.ok().and_then(|top| Folders::new(before, self.head, top, now));
         let found = Walk::new(&self.dir, &index, true).finds(&mut folders);
-        // A name that is missing, or not known, may be another way to write one that is.
-        let is_name = |e: &status::Entry| !matches!(e.kind, status::Kind::Tracked { deleted: false, .. });
-        let found = found.filter(|found| !(self.folds && found.iter().any(is_name)));
+        let found = found.filter(|found| self.knows_names_of(found));
         let kept = found.as_ref().and(folders.as_ref()).and_then(Folders::kept);
         (found, kept)
+    }
+
+    /// All that lies there: what differs from HEAD, what else lies beside tracked files, and whether the index is a simple one.
+    /// Each folder is read. None when not all of it is certain.
+    pub(super) fn finds_all(&self) -> Option<(Vec<status::Entry>, BesideTracked, bool)> {
+        let index = self.index()?;
+        let (found, beside) = Walk::new(&self.dir, &index, true).finds_all()?;
+        self.knows_names_of(&found).then(|| (found, beside, index.is_simple()))
+    }
+
+    /// A name that is missing, or not known, may be another way to write one that is.
+    fn knows_names_of(&self, found: &[status::Entry]) -> bool {
+        let is_name = |e: &status::Entry| !matches!(e.kind, status::Kind::Tracked { deleted: false, .. });
+        !(self.folds && found.iter().any(is_name))
     }
 
     /// The index, if it holds exactly HEAD's tree, and says so.
@@ -81,17 +92,6 @@ impl Glance {
         let walk = Walk::new(&self.dir, &index, false);
         let mut all = paths.filter_map(|path| index.find(path.as_bytes()));
         all.all(|entry| walk.finds_as_it_was(entry))
-    }
-}
-
-/// The commit that the HEAD of a worktree is at. None when only git can read it.
-pub(super) fn tip(repo: &Repo, dir: &Path, git_dir: &Path) -> Option<Oid> {
-    if repo.is_reftable() {
-        return None;
-    }
-    match repo.head_branch(dir, git_dir).ok()? {
-        Some(branch) => repo.branch_tip(&branch).ok()?,
-        None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end()),
     }
 }
 

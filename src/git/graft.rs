@@ -1,5 +1,7 @@
 //! Owns trees in which a few paths were given something else, made without a checkout.
 
+use std::collections::BTreeMap;
+
 use gix::bstr::ByteSlice;
 use gix::objs::tree::{Entry, EntryKind};
 use gix::objs::{Blob, Tree};
@@ -81,7 +83,8 @@ impl Repo {
         Ok(Oid(top))
     }
 
-    fn item_in(&self, tree: gix::ObjectId, path: &RepoPath) -> Result<Option<Item>, Error> {
+    /// What a tree has at a path, which may be in folders; none where there is nothing.
+    pub(super) fn item_in(&self, tree: gix::ObjectId, path: &RepoPath) -> Result<Option<Item>, Error> {
         let reader = self.reader();
         let mut tree = tree;
         let mut names = path.as_bytes().split_str("/").peekable();
@@ -96,34 +99,63 @@ impl Repo {
     }
 
     fn set(&self, tree: gix::ObjectId, path: &RepoPath, item: Option<Item>) -> Result<gix::ObjectId, Error> {
-        let names: Vec<&[u8]> = path.as_bytes().split_str("/").collect();
-        let set = self.set_below(Some(tree), &names, item)?;
-        set.map_or_else(|| self.write_durably(&Tree::empty()).map(|id| id.0), Ok)
+        self.planted(Some(tree), &BTreeMap::from([(path, item)]))
     }
 
-    /// The folder with that changed; none when nothing is left in it.
-    fn set_below(
+    /// A tree in which each of these paths has what is given for it, or nothing, written for good; without a tree to begin with,
+    /// one of nothing else. None of the paths lies below another one. A folder in which nothing is left is left out.
+    ///
+    /// # Errors
+    /// When an object is missing or broken, or cannot be written.
+    pub(super) fn planted(
         &self,
         tree: Option<gix::ObjectId>,
-        names: &[&[u8]],
-        item: Option<Item>,
+        items: &BTreeMap<&RepoPath, Option<Item>>,
+    ) -> Result<gix::ObjectId, Error> {
+        let items: Vec<(&[u8], Option<Item>)> =
+            items.iter().map(|(path, item)| (path.as_bytes(), *item)).collect();
+        let made = self.planted_below(tree, &items)?;
+        made.map_or_else(|| self.write_durably(&Tree::empty()).map(|id| id.0), Ok)
+    }
+
+    /// The folder with that changed; none when nothing is left in it. Items of one folder follow each other.
+    fn planted_below(
+        &self,
+        tree: Option<gix::ObjectId>,
+        items: &[(&[u8], Option<Item>)],
     ) -> Result<Option<gix::ObjectId>, Error> {
-        let Some((name, below)) = names.split_first() else { return Ok(tree) };
-        let items = tree.map(|tree| self.reader().tree(tree)).transpose()?;
-        let old = items.as_ref().and_then(|items| items.get(name));
-        let new = if below.is_empty() {
-            item
-        } else {
-            let inner = old.filter(|old| old.is_tree()).map(|old| old.id);
-            let made = self.set_below(inner, below, item)?;
-            made.map(|id| Item { mode: EntryKind::Tree.into(), id })
-        };
-        let others =
-            items.iter().flat_map(|items| items.iter()).filter(|(other, _)| other.as_bytes() != *name);
-        let mut entries: Vec<Entry> = others
-            .chain(new.map(|item| (name.as_bstr(), item)))
-            .map(|(name, item)| Entry { mode: item.mode, filename: name.to_owned(), oid: item.id })
+        let before = tree.map(|tree| self.reader().tree(tree)).transpose()?;
+        let mut now: BTreeMap<&[u8], Item> = before
+            .iter()
+            .flat_map(|items| items.iter())
+            .map(|(name, item)| (name.as_bytes(), item))
             .collect();
+        let folder = |path: &[u8]| path.find_byte(b'/');
+        for group in items.chunk_by(|a, b| {
+            let (a, b) = (a.0, b.0);
+            folder(a).is_some()
+                && folder(a) == folder(b)
+                && a[..folder(a).unwrap_or(0)] == b[..folder(b).unwrap_or(0)]
+        }) {
+            let Some((path, item)) = group.first().copied() else { continue };
+            let (name, new) = match folder(path) {
+                None => (path, item),
+                Some(end) => {
+                    let inner = now.get(&path[..end]).filter(|old| old.is_tree()).map(|old| old.id);
+                    let below: Vec<(&[u8], Option<Item>)> =
+                        group.iter().map(|(path, item)| (&path[end + 1..], *item)).collect();
+                    let made = self.planted_below(inner, &below)?;
+                    (&path[..end], made.map(|id| Item { mode: EntryKind::Tree.into(), id }))
+                }
+            };
+            match new {
+                Some(item) => now.insert(name, item),
+                None => now.remove(name),
+            };
+        }
+        let entry =
+            |(name, item): (&[u8], Item)| Entry { mode: item.mode, filename: name.into(), oid: item.id };
+        let mut entries: Vec<Entry> = now.into_iter().map(entry).collect();
         if entries.is_empty() {
             return Ok(None);
         }

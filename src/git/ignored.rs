@@ -32,6 +32,17 @@ impl<'a> Names<'a> {
     }
 }
 
+/// What something is that the index does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// A file or a link.
+    File,
+    /// A folder, what is in it being told of next.
+    Folder,
+    /// Git was told to ignore it.
+    Ignored,
+}
+
 /// What git ignores in one worktree. The rules are read once they are needed.
 pub(super) struct Ignored<'a> {
     /// The top of the worktree.
@@ -94,16 +105,16 @@ impl<'a> Ignored<'a> {
         Some((stack.at_path(relative, Some(mode), &repo.objects).ok()?.is_excluded(), *sure))
     }
 
-    /// Whether there is more to a file or folder that is not in the index than what is ignored and what `takes` takes, which
-    /// is given each file that is not; true when that cannot be told.
+    /// Whether there is more to a file or folder that is not in the index than what `takes` takes, which is told of all that is
+    /// there, but for what lies in a folder that is ignored; true when that cannot be told.
     pub(super) fn lacks(
         &mut self,
         path: &Path,
         is_folder: bool,
-        takes: &mut dyn FnMut(&Path) -> bool,
+        takes: &mut dyn FnMut(&Path, Beside) -> bool,
     ) -> bool {
         match self.rules_for(path, is_folder) {
-            Some((true, true)) => return false,
+            Some((true, true)) => return !takes(path, Beside::Ignored),
             Some((false, true)) => {}
             Some((_, false)) | None => return true,
         }
@@ -112,10 +123,10 @@ impl<'a> Ignored<'a> {
         }
         if !is_folder {
             let plain = path.symlink_metadata().is_ok_and(|meta| meta.is_file() || meta.is_symlink());
-            return !plain || !takes(path);
+            return !plain || !takes(path, Beside::File);
         }
         // A folder that is a repository of its own is one thing to git.
-        if path.join(".git").symlink_metadata().is_ok() {
+        if path.join(".git").symlink_metadata().is_ok() || !takes(path, Beside::Folder) {
             return true;
         }
         let Ok(mut inside) = std::fs::read_dir(path) else { return true };

@@ -27,6 +27,7 @@ mod include;
 mod index;
 mod index_facts;
 mod injected;
+mod kept_files;
 mod lane_modules;
 mod loose;
 mod merge_rules;
@@ -48,6 +49,7 @@ mod ref_log;
 mod ref_move;
 mod refs;
 mod refusal;
+mod renumber;
 mod repair;
 mod repo;
 mod resolve;
@@ -55,6 +57,7 @@ mod restore;
 mod restore_plan;
 mod same_times;
 mod scope;
+mod seen;
 mod settings;
 mod snapshot;
 mod sparse;
@@ -112,8 +115,9 @@ pub(crate) use restore::{Restored, restore};
 pub(crate) use restore_plan::foresee;
 pub(crate) use same_times::same_times;
 pub(crate) use scope::Scope;
+pub(crate) use seen::Seen;
 pub(crate) use snapshot::{
-    Snapshot, empty_folders, ignored, keep_index, prune_folders, take as take_snapshot, tracked_tree,
+    Snapshot, empty_folders, keep_index, prune_folders, take as take_snapshot, tracked_tree,
 };
 pub(crate) use special::LeftOut;
 pub(crate) use staged::Staged;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use super::merge_rules::attribute_files;
 use super::transition::{Tree, attribute_paths};
-use super::{Change, RepoPath, Side, settings};
+use super::{Change, Repo, RepoPath, Side, settings};
 
 /// More files than this, and larger ones, are git's: beside them the time that it takes to start does not count.
 const MANY: usize = 500;
-const LARGEST: u64 = 4 << 20;
+pub(super) const LARGEST: u64 = 4 << 20;
 
 /// Settings of which any value but `false` makes git write files or the index in a way of its own.
 const OFF: &[&str] = &[
@@ -49,8 +49,39 @@ pub(super) fn is_plain(tree: &Tree<'_>, changes: &[Change]) -> bool {
             .filter_map(|c| c.new)
             .all(|side| tree.repo.size_of(side.oid).is_some_and(|n| n <= LARGEST))
         && !nests(changes)
-        && !asks_for_more(tree)
-        && attributes_are_harmless(tree, changes)
+        && !asks_for_more(tree.repo, tree.dir)
+        && attributes_are(
+            tree.repo,
+            tree.dir,
+            changes.iter().map(|change| &change.path),
+            says_nothing_of_files,
+        )
+}
+
+/// How git takes in files of a worktree whose blobs are their bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AsIs {
+    /// That is so only of files whose lines end in LF alone.
+    by_line_feed: bool,
+}
+
+impl AsIs {
+    /// Whether the blob of a file with these bytes has them, too.
+    pub(super) fn takes(self, bytes: &[u8]) -> bool {
+        !(self.by_line_feed && bytes.contains(&b'\r'))
+    }
+}
+
+/// Whether git changes nothing in the files of `paths` when it takes them in; none where that is not certain. No file with
+/// attributes may be among them, nor among what else was edited.
+pub(super) fn as_is(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Option<AsIs> {
+    let plain = cfg!(target_os = "linux")
+        && paths.len() <= MANY
+        && paths.iter().all(is_ordinary)
+        && !asks_for_more(repo, dir)
+        && attributes_are(repo, dir, paths.iter(), says_nothing_of_files);
+    let by_line_feed = || !attributes_are(repo, dir, paths.iter(), |text| lines(text).all(is_harmless));
+    plain.then(|| AsIs { by_line_feed: by_line_feed() })
 }
 
 /// Whether a name is one that no file system, and no setting that protects one, sees anything in.
@@ -71,16 +102,16 @@ fn nests(changes: &[Change]) -> bool {
 }
 
 /// What is set is read anew, where the change happens: a landing may have waited for long, and worktrees may differ.
-fn asks_for_more(tree: &Tree<'_>) -> bool {
-    let Ok(mut repo) = gix::open(tree.dir) else { return true };
-    settings::add_from_command_line(&mut repo);
-    let set = repo.config_snapshot();
+fn asks_for_more(repo: &Repo, dir: &Path) -> bool {
+    let Ok(mut here) = gix::open(dir) else { return true };
+    settings::add_from_command_line(&mut here);
+    let set = here.config_snapshot();
     // A key without a value is true, and no text.
     let on = |key: &&str| set.boolean(*key) == Some(true) || set.string(*key).is_some_and(|v| v != "false");
     // Where a relative one leads is decided by where git runs.
     let hooks = match set.trusted_path("core.hooksPath") {
-        Ok(Some(path)) => tree.dir.join(path),
-        Ok(None) => tree.repo.common_dir().join("hooks"),
+        Ok(Some(path)) => dir.join(path),
+        Ok(None) => repo.common_dir().join("hooks"),
         Err(_) => return true,
     };
     let ends = set.string("core.eol").map(|v| v.to_string().to_lowercase());
@@ -91,7 +122,7 @@ fn asks_for_more(tree: &Tree<'_>) -> bool {
         || set.string("attr.tree").is_some()
         || std::env::var_os("GIT_ATTR_SOURCE").is_some()
         || hooks.join("post-index-change").exists()
-        || has_settings_of_its_own(tree.repo.program().path())
+        || has_settings_of_its_own(repo.program().path())
 }
 
 /// Whether a git that was not installed with the system has settings or attributes for everybody: where it looks for them was
@@ -106,20 +137,29 @@ pub(super) fn has_settings_of_its_own(git: &Path) -> bool {
     own(git) || git.canonicalize().is_ok_and(|real| own(&real))
 }
 
-/// Whether no attribute of these paths matters, by the files that everybody has and those beside and above the paths. Those in
-/// the index are looked at with it; one that comes with the changes is not ordinary.
-fn attributes_are_harmless(tree: &Tree<'_>, changes: &[Change]) -> bool {
-    let beside = attribute_paths(changes.iter().map(|change| &change.path));
-    let beside = beside.iter().map(|file| file.under(tree.dir));
-    beside.chain(attribute_files(tree.repo)).all(|file| match std::fs::read(&file) {
-        Ok(text) => says_nothing_of_files(&text),
+/// Whether all files with attributes that can speak about these paths are harmless: those that everybody has, and those beside and
+/// above the paths. Those in the index are looked at with it; one that comes with a change is not ordinary.
+fn attributes_are<'p>(
+    repo: &Repo,
+    dir: &Path,
+    paths: impl Iterator<Item = &'p RepoPath>,
+    harmless: impl Fn(&[u8]) -> bool,
+) -> bool {
+    let beside = attribute_paths(paths);
+    let beside = beside.iter().map(|file| file.under(dir));
+    beside.chain(attribute_files(repo)).all(|file| match std::fs::read(&file) {
+        Ok(text) => harmless(&text),
         Err(e) => matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
     })
 }
 
 /// Whether git writes each blob that a file with attributes speaks of as it is.
 pub(super) fn says_nothing_of_files(text: &[u8]) -> bool {
-    text.split(|b| *b == b'\n').all(is_written_as_is)
+    lines(text).all(is_written_as_is)
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|b| *b == b'\n')
 }
 
 /// Whether a line of a file with attributes says no more, besides what is harmless, than that files are text with the ends of

@@ -8,8 +8,9 @@ use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents};
 use super::refusal::{Local, refuse_overlap};
+use super::renumber::Renumbered;
 use super::repair::save;
-use super::status::{Entry, Kind, status};
+use super::status::{Entry, Kind, is_surely_at, status};
 use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 use crate::fault;
@@ -117,7 +118,12 @@ impl<'a> Work<'a> {
 
     fn exactly(&self, raw_index: &Path, now: Oid) -> Result<(), Error> {
         let lock = self.lock()?;
-        self.refuse_staged(now)?;
+        // Nobody else writes to the index any more.
+        let is_at = |changes| is_surely_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, now, changes);
+        let local = if is_at(&self.arriving()) { Local::None } else { Local::FromHead };
+        if local != Local::None {
+            self.refuse_staged(now)?;
+        }
         let leaving: Vec<Change> = self
             .held
             .tracked
@@ -125,14 +131,13 @@ impl<'a> Work<'a> {
             .filter(|c| c.old.is_some() && !self.is_back(&c.path, c.new))
             .cloned()
             .collect();
-        self.refuse_in_the_way(&leaving)?;
+        self.refuse_in_the_way(&leaving, local)?;
         let current = Quarantine::at(&self.tree.scratch.join("current"))?;
         let next = self.tree.scratch.join("index");
         let given = self.note_given(&self.held.files())?;
         let done = self.take_current(&leaving, &current).and_then(|()| self.give_back(&self.held.files()));
         let done = done.and_then(|()| {
-            index::copy(raw_index, &next)?;
-            flags::refresh(self.tree.repo, self.tree.dir, &next)?;
+            self.refreshed(raw_index, lock.index(), &next)?;
             lock.install(&next)
         });
         if let Err(e) = done {
@@ -140,6 +145,20 @@ impl<'a> Work<'a> {
             return Err(e);
         }
         Ok(())
+    }
+
+    /// Makes of the raw index the one that is to be: it notes what the files are like by now. What has been written since is in
+    /// the `current` one, or was given back.
+    fn refreshed(&self, raw_index: &Path, current: &Path, next: &Path) -> Result<(), Error> {
+        let files = self.held.files();
+        let paths = files.iter().map(|(path, _)| path).collect();
+        if let Some(plan) = Renumbered::plan_like(self.tree, raw_index, current, &paths)
+            && plan.save(self.tree, next)?
+        {
+            return Ok(());
+        }
+        index::copy(raw_index, next)?;
+        flags::refresh(self.tree.repo, self.tree.dir, next)
     }
 
     /// Refuses when something is staged that is neither HEAD's nor the snapshot's own: it would be lost with the index.
@@ -157,7 +176,7 @@ impl<'a> Work<'a> {
 
     /// Refuses what stands where the snapshot's files belong, apart from those that are back already: somebody may have
     /// been cut off half-way.
-    fn refuse_in_the_way(&self, leaving: &[Change]) -> Result<(), Error> {
+    fn refuse_in_the_way(&self, leaving: &[Change], local: Local) -> Result<(), Error> {
         let mut all: Vec<Change> =
             self.held.tracked.iter().filter(|c| !self.is_back(&c.path, c.new)).cloned().collect();
         // A file taken out of the index but kept stands in HEAD's place, which leaves first.
@@ -165,7 +184,7 @@ impl<'a> Work<'a> {
         let arriving =
             self.held.untracked.iter().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
-        match refuse_overlap(self.tree, &all, Local::FromHead) {
+        match refuse_overlap(self.tree, &all, local) {
             Err(Error::Overlap { dir, mut paths }) => {
                 // What is gone here and lies in our keeping is no change of anybody's.
                 paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !self.aside.holds(p));
@@ -173,6 +192,13 @@ impl<'a> Work<'a> {
             }
             other => other,
         }
+    }
+
+    /// Every path that the snapshot has otherwise than its base.
+    fn arriving(&self) -> Vec<Change> {
+        let fresh =
+            |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
+        self.held.tracked.iter().cloned().chain(self.held.untracked.iter().map(fresh)).collect()
     }
 
     /// Whether a path is as the snapshot has it, and nothing of it is left in our keeping.

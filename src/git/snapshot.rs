@@ -9,9 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::commit::NewCommit;
 use super::index::{self, Version};
 use super::index_facts::Facts;
+use super::kept_files::tree_with;
 use super::path::nul_separated;
+use super::seen::{All, Seen};
 use super::special::{self, LeftOut};
-use super::status::{Dirt, Entry, Kind, status};
+use super::status::{Dirt, Entry, Kind, ask, status};
 use super::transition::Tree;
 use super::{Error, Oid, Repo, RepoPath, flags};
 
@@ -48,8 +50,8 @@ pub(crate) struct Snapshot {
     pub(super) index_version: Option<Version>,
 }
 
-/// Keeps what differs from HEAD. None when nothing does. The raw index is left as `raw-index` in the tree's scratch.
-/// Untracked files at or below `spare` stay where they are.
+/// Keeps what differs from HEAD, by what was `seen`. None when nothing does. The raw index is left as `raw-index` in the tree's
+/// scratch. Untracked files at or below `spare` stay where they are.
 ///
 /// # Errors
 /// [`Error::Unmerged`] when a merge is unresolved, and whatever git says about files it cannot read.
@@ -58,32 +60,40 @@ pub(crate) fn take(
     base: Oid,
     message: &str,
     spare: &[RepoPath],
+    seen: &Seen,
 ) -> Result<Option<Snapshot>, Error> {
     let git_index = tree.git_dir.join("index");
     let index_version = Version::of(&git_index)?;
-    let mut dirt = status(tree.repo, tree.dir, true)?;
+    let known = seen.at(index_version, base);
+    let mut dirt = match known {
+        Some(all) => all.dirt(),
+        None => ask(tree.repo.program(), tree.dir, true)?,
+    };
     dirt.entries.retain(|e| e.kind != Kind::Untracked || !is_spared(&e.path, spare));
     let unmerged = dirt.unmerged();
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
     }
-    let hidden = flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let hidden = match known {
+        Some(_) => Vec::new(),
+        None => flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?,
+    };
     let loose = dirt.untracked().any(|e| !e.nested);
     if hidden.is_empty() && !loose && dirt.tracked().all(Entry::is_inside_submodule) {
         return Ok(None);
     }
     let raw = tree.scratch.join("raw-index");
     index::copy(&git_index, &raw)?;
-    let keeper = Keeper { tree, raw: &raw };
-    keeper.unsplit()?;
     let staged = |e: &Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
     // Nothing is staged, if what was looked at is what was copied, beside that commit.
     let same = Version::of(&git_index)? == index_version && tree.repo.head_of(tree.dir)? == Some(base);
+    let keeper = Keeper { tree, raw: &raw, known: known.filter(|_| same) };
+    keeper.unsplit()?;
     let index_tree = match same && !dirt.tracked().any(staged) {
         true => tree.repo.tree_of(base)?,
         false => keeper.index_tree()?,
     };
-    let work_tree = keeper.work_tree(&dirt, &hidden)?;
+    let work_tree = keeper.work_tree(&dirt, &hidden, Some(index_tree).filter(|_| keeper.known.is_some()))?;
     let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
     if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
         return Ok(None);
@@ -95,7 +105,7 @@ pub(crate) fn take(
         index_tree,
         work_tree,
         untracked_tree,
-        intent_to_add: tree.repo.announced(tree.dir, Some(&raw))?,
+        intent_to_add: keeper.announced()?,
         empty_dirs,
         files: hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count(),
         left,
@@ -143,15 +153,6 @@ fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {
     !spare.is_empty() && (spare.contains(path) || path.parents().any(|up| spare.contains(&up)))
 }
 
-/// Untracked files and folders that git was told to ignore; a folder stands for everything in it.
-pub(crate) fn ignored(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
-    let out = repo
-        .git_in(dir)
-        .args(["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"])
-        .run()?;
-    Ok(out.fields().map(|f| RepoPath::new(f.strip_suffix(b"/").unwrap_or(f))).collect())
-}
-
 /// The tree of a worktree's tracked files as they are now, staged or not.
 pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
     let unmerged = status(tree.repo, tree.dir, false)?.unmerged();
@@ -162,14 +163,14 @@ pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
     index::copy(&tree.git_dir.join("index"), &raw)?;
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let dirt = status(tree.repo, tree.dir, false)?;
-    Keeper { tree, raw: &raw }.work_tree(&dirt, &hidden)
+    Keeper { tree, raw: &raw, known: None }.work_tree(&dirt, &hidden, None)
 }
 
 /// A commit that keeps whatever a worktree's index names, at all stages: of an index with conflicts there is no snapshot.
 /// None when it names nothing.
 pub(crate) fn keep_index(tree: &Tree<'_>, message: &str) -> Result<Option<Oid>, Error> {
     let raw = tree.git_dir.join("index");
-    let kept = Keeper { tree, raw: &raw }.by_stage(&["--stage", "--resolve-undo"])?;
+    let kept = Keeper { tree, raw: &raw, known: None }.by_stage(&["--stage", "--resolve-undo"])?;
     kept.map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_keeper(tree.repo, None))
         .transpose()
 }
@@ -183,6 +184,8 @@ pub(crate) fn prune_folders(dir: &Path) {
 struct Keeper<'a> {
     tree: &'a Tree<'a>,
     raw: &'a Path,
+    /// What is certain of the worktree and of this very index.
+    known: Option<&'a All>,
 }
 
 impl Keeper<'_> {
@@ -196,9 +199,22 @@ impl Keeper<'_> {
         Ok(to)
     }
 
+    /// Whether the index is known to have what HEAD has, in a file that has nothing else in it.
+    fn is_simple(&self) -> bool {
+        self.known.is_some_and(|all| all.is_simple)
+    }
+
+    /// Files that are only announced.
+    fn announced(&self) -> Result<Vec<RepoPath>, Error> {
+        match self.known {
+            Some(_) => Ok(Vec::new()),
+            None => self.repo().announced(self.tree.dir, Some(self.raw)),
+        }
+    }
+
     /// Shared index files expire; the copy must stand alone.
     fn unsplit(&self) -> Result<(), Error> {
-        if Facts::of(self.repo(), self.raw).is_some() || !self.mentions(*b"link")? {
+        if self.is_simple() || Facts::of(self.repo(), self.raw).is_some() || !self.mentions(*b"link")? {
             return Ok(());
         }
         let time = std::fs::metadata(self.raw).and_then(|m| m.modified());
@@ -221,7 +237,8 @@ impl Keeper<'_> {
     /// The blobs that the index's record of resolved conflicts names. Without them `git gc` fails once the raw index is
     /// back.
     fn stages(&self) -> Result<Option<Oid>, Error> {
-        if Facts::of(self.repo(), self.raw).is_some_and(|facts| !facts.has_resolved())
+        if self.is_simple()
+            || Facts::of(self.repo(), self.raw).is_some_and(|facts| !facts.has_resolved())
             || !self.mentions(*b"REUC")?
         {
             return Ok(None);
@@ -285,11 +302,8 @@ impl Keeper<'_> {
         self.write_tree(&index)
     }
 
-    fn work_tree(&self, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Oid, Error> {
-        let index = self.copy("worktree")?;
-        if !hidden.is_empty() {
-            flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
-        }
+    /// The tree of the tracked files. `staged` is that of the index, if nobody told git to look away from any of its files.
+    fn work_tree(&self, dirt: &Dirt, hidden: &[RepoPath], staged: Option<Oid>) -> Result<Oid, Error> {
         let (mut changed, mut gone): (Vec<RepoPath>, Vec<RepoPath>) =
             hidden.iter().cloned().partition(|p| stands(self.tree.dir, p));
         for entry in dirt.tracked() {
@@ -300,6 +314,15 @@ impl Keeper<'_> {
             }
         }
         self.refuse_unreadable(&gone)?;
+        if staged.is_some()
+            && let Some(made) = tree_with(self.tree, staged, &changed, &gone)?
+        {
+            return Ok(made);
+        }
+        let index = self.copy("worktree")?;
+        if !hidden.is_empty() {
+            flags::clear_flags(self.repo(), self.tree.dir, &index, hidden)?;
+        }
         self.update(&index, &["--force-remove"], &gone)?;
         if let Err(e) = self.update(&index, &["--add", "--remove", "--replace"], &changed) {
             self.refuse_unreadable(&changed)?;
@@ -321,6 +344,12 @@ impl Keeper<'_> {
     fn untracked_tree(&self, dirt: &Dirt) -> Result<(Option<Oid>, Vec<RepoPath>), Error> {
         let mut paths: Vec<RepoPath> =
             dirt.untracked().filter(|e| !e.nested).map(|e| e.path.clone()).collect();
+        if self.known.is_some()
+            && !paths.is_empty()
+            && let Some(made) = tree_with(self.tree, None, &paths, &[])?
+        {
+            return Ok((Some(made), Vec::new()));
+        }
         let index = self.tree.scratch.join("untracked");
         let mut unread = Vec::new();
         if let Err(e) = self.update(&index, &["--add", "--remove"], &paths) {
@@ -344,8 +373,12 @@ impl Keeper<'_> {
         hidden: &[RepoPath],
         unread: Vec<RepoPath>,
     ) -> Result<(Vec<RepoPath>, Vec<LeftOut>), Error> {
-        let loose = loose_folders(self.tree, dirt, hidden)?;
-        let mut left = special::beside_tracked(self.tree, self.raw)?;
+        let loose = loose_folders(self.tree, dirt, hidden, self.known.and_then(All::folders))?;
+        let mut left = match self.known {
+            // There is nothing that would have been in doubt.
+            Some(_) => Vec::new(),
+            None => special::beside_tracked(self.tree, self.raw)?,
+        };
         left.extend(loose.left);
         left.extend(unread.into_iter().map(LeftOut::unreadable));
         let mut left = special::without_ignored(self.tree, left)?;
@@ -358,8 +391,8 @@ impl Keeper<'_> {
 }
 
 /// Empty folders of a clean worktree that are not ignored.
-pub(crate) fn empty_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
-    Ok(loose_folders(tree, &Dirt::default(), &[])?.empty)
+pub(crate) fn empty_folders(tree: &Tree<'_>, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
+    Ok(loose_folders(tree, &Dirt::default(), &[], seen.folders())?.empty)
 }
 
 /// What is in folders that git has no file in.
@@ -371,14 +404,14 @@ struct Loose {
     left: Vec<LeftOut>,
 }
 
-/// Looks through the folders of a worktree that are not ignored and that git knows nothing of.
-fn loose_folders(tree: &Tree<'_>, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Loose, Error> {
+/// Looks through the folders of a worktree that are not ignored and that git knows nothing of; which they are may be known.
+fn loose_folders(
+    tree: &Tree<'_>,
+    dirt: &Dirt,
+    hidden: &[RepoPath],
+    known: Option<&[RepoPath]>,
+) -> Result<Loose, Error> {
     let dir = tree.dir;
-    let out = tree
-        .repo
-        .git_in(dir)
-        .args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"])
-        .run()?;
     let mut found = Loose::default();
     // A folder whose files are all deleted is not empty in git's eyes while the index still has them, nor one that
     // stands where a file was.
@@ -389,14 +422,19 @@ fn loose_folders(tree: &Tree<'_>, dirt: &Dirt, hidden: &[RepoPath]) -> Result<Lo
             found.look_into(dir, &folder);
         }
     }
-    for field in out.fields() {
-        if let Some(folder) = field.strip_suffix(b"/") {
-            found.look_into(dir, &RepoPath::new(folder));
-        }
+    match known {
+        Some(folders) => folders.iter().for_each(|folder| found.look_into(dir, folder)),
+        None => untracked_folders(tree)?.iter().for_each(|folder| found.look_into(dir, folder)),
     }
     found.empty.sort();
     found.empty.dedup();
     Ok(found)
+}
+
+fn untracked_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
+    let call = tree.repo.git_in(tree.dir);
+    let out = call.args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
+    Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
 }
 
 impl Loose {

@@ -201,12 +201,27 @@ pub(super) fn changed_since(repo: &Repo, dir: &Path, commit: Oid) -> Result<Vec<
 impl Repo {
     /// The commit HEAD of a worktree is at; none on an unborn branch.
     pub(crate) fn head_of(&self, dir: &Path) -> Result<Option<Oid>, Error> {
+        if let Some(commit) = self.head_read(dir).filter(|commit| self.tree_of(*commit).is_ok()) {
+            return Ok(Some(commit));
+        }
         let out = self
             .git_in(dir)
             .args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
             .accept(&[1])
             .run()?;
         Ok(Oid::from_hex(out.line().as_bytes()))
+    }
+
+    /// The same as the files say it; none where only git can read them, or HEAD is on no commit.
+    pub(super) fn head_read(&self, dir: &Path) -> Option<Oid> {
+        if self.is_reftable() {
+            return None;
+        }
+        let git_dir = self.git_dir_of(dir).ok()?;
+        match self.head_branch(dir, &git_dir).ok()? {
+            Some(branch) => self.branch_tip(&branch).ok()?,
+            None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end()),
+        }
     }
 
     /// Whether the index of a worktree holds exactly this tree. A file that is only announced (`git add -N`) is not in it.

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::operation::Operation;
 use super::steps::Applied;
 use super::{Error, snaps};
-use crate::git::{Oid, RepoPath, Restored, Snapshot, merge_trees};
+use crate::git::{Oid, RepoPath, Restored, Seen, Snapshot, merge_trees};
 use crate::store::records::{SnapRecord, Step};
 use crate::store::{Record, new_id, now};
 
@@ -24,13 +24,26 @@ impl Operation<'_> {
         why: &str,
         spare: &[RepoPath],
     ) -> Result<Option<SnapRecord>, Error> {
+        let seen = self.checkout(dir)?.seen();
+        self.snapshot_of_seen(dir, base, why, spare, &seen)
+    }
+
+    /// The same by what was seen in that worktree just now.
+    pub(crate) fn snapshot_of_seen(
+        &self,
+        dir: &Path,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+        seen: &Seen,
+    ) -> Result<Option<SnapRecord>, Error> {
         let keep = |snapshot: Snapshot, raw: &Path| {
             let (id, at) = (new_id(), now());
             let record = SnapRecord { id, why: why.to_owned(), at, restored: None, copy: false, snapshot };
             self.put_snap(record.clone(), raw, false)?;
             Ok(record)
         };
-        self.checkout(dir)?.describe(base, why, spare, keep)
+        self.checkout(dir)?.describe_seen(base, why, spare, seen, keep)
     }
 
     /// Takes a snapshot anew, under its id, and clears the worktree: the inverse of bringing it back.

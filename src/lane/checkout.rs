@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, recover};
-use crate::git::{self, Oid, RepoPath, Restored, Snapshot, Tree};
+use crate::git::{self, Oid, RepoPath, Restored, Seen, Snapshot, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
 
@@ -55,6 +55,11 @@ impl<'a> Checkout<'a> {
         self.look("check", |tree| Ok(git::require_free(tree, from, to)?))
     }
 
+    /// Looks at all that lies here, for whatever has to be known of it while the lock is held.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen::look(&self.project.repo, &self.dir, &self.git_dir)
+    }
+
     /// Writes everything that differs from HEAD, which is at `base`, to git's objects, and hands it to `keep` together with
     /// the raw index. Untracked files at or below `spare` are nobody's change. None when nothing differs.
     pub(super) fn describe<T>(
@@ -64,8 +69,20 @@ impl<'a> Checkout<'a> {
         spare: &[RepoPath],
         keep: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
+        self.describe_seen(base, why, spare, &self.seen(), keep)
+    }
+
+    /// The same by what was seen just now.
+    pub(super) fn describe_seen<T>(
+        &self,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+        seen: &Seen,
+        keep: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         self.look("snapshot", |tree| {
-            let found = git::take_snapshot(tree, base, &format!("git-proq: {why}"), spare)?;
+            let found = git::take_snapshot(tree, base, &format!("git-proq: {why}"), spare, seen)?;
             found.map(|snapshot| keep(snapshot, &tree.scratch.join("raw-index"))).transpose()
         })
     }
@@ -84,8 +101,8 @@ impl<'a> Checkout<'a> {
     }
 
     /// Empty folders here, which git forgets. Nothing else differs from HEAD.
-    pub(crate) fn empty_folders(&self) -> Result<Vec<RepoPath>, Error> {
-        self.look("empty", |tree| Ok(git::empty_folders(tree)?))
+    pub(crate) fn empty_folders(&self, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
+        self.look("empty", |tree| Ok(git::empty_folders(tree, seen)?))
     }
 
     /// Makes folders again that a file has stood in the place of.
@@ -97,8 +114,8 @@ impl<'a> Checkout<'a> {
     }
 
     /// Files and folders here that git ignores.
-    pub(crate) fn ignored(&self) -> Result<Vec<RepoPath>, Error> {
-        Ok(git::ignored(&self.project.repo, &self.dir)?)
+    pub(crate) fn ignored(&self, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
+        Ok(seen.ignored(&self.project.repo, &self.dir)?)
     }
 
     /// Edited files that git was told not to look at.

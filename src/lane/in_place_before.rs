@@ -21,7 +21,7 @@ pub(super) fn look_before(
     snap: Option<String>,
 ) -> Result<BeforeRecord, Error> {
     let dir = checkout.dir();
-    let ignored = checkout.ignored()?;
+    let ignored = checkout.ignored(&checkout.seen())?;
     let ignored_ids = ids_below(dir, &ignored, &project.lanes_dir());
     let mut paths = git::status(&project.repo, dir, true)?.paths();
     paths.extend(checkout.hidden_edits()?);

@@ -81,12 +81,13 @@ impl Step<'_, '_> {
 
     fn start_from_own_branch(&self, desk: &Desk) -> Result<Entered, Error> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
-        let ignored = self.checkout.ignored()?;
-        let snap = self.op.snapshot(self.main, desk.commit, &why, &[])?;
+        let seen = self.checkout.seen();
+        let ignored = self.checkout.ignored(&seen)?;
+        let snap = self.op.snapshot_of_seen(self.main, desk.commit, &why, &[], &seen)?;
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         if snap.is_none() {
-            record.empty_dirs = self.checkout.empty_folders()?;
+            record.empty_dirs = self.checkout.empty_folders(&seen)?;
         }
         // Before anything moves: whoever comes after a crash finds where the changes are.
         self.op.save(&record, &self.op.project.store.layout().preview())?;
@@ -99,7 +100,7 @@ impl Step<'_, '_> {
 
     fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
         leave::set_edits_aside(self.op, open, desk)?;
-        let mut ignored = self.checkout.ignored()?;
+        let mut ignored = self.checkout.ignored(&self.checkout.seen())?;
         ignored.extend(open.ignored.iter().cloned());
         ignored.sort();
         ignored.dedup();

@@ -15,6 +15,7 @@ mod attempts;
 mod auto_merge;
 mod bad_git;
 mod bad_input;
+mod both_ways;
 mod budget;
 mod by_hand;
 mod carry;

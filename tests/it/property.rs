@@ -33,17 +33,19 @@ const NAMES: &[&[u8]] = &[
 ];
 
 /// A small generator: the same numbers for the same seed, everywhere.
-struct Dice(u64);
+#[derive(Clone)]
+pub struct Dice(u64);
 
 impl Dice {
     /// Seeded as all random tests are, and differently for each `salt`; says so.
-    fn new(salt: u64) -> Dice {
+    pub fn new(salt: u64) -> Dice {
         let seed = support::seed();
         println!("PROQ_TEST_SEED={seed}");
         Dice((seed ^ (salt << 48)).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    /// A number below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

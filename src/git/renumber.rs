@@ -1,0 +1,310 @@
+//! Owns noting in an index, as it lies in its file, what some of the files are like by now: what `git update-index --refresh` does
+//! where only few files can have changed. Nothing else that the index says changes.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use rustix::fs::{FileType, Stat};
+use rustix::io::Errno;
+
+use super::entries::{self, Entries, Entry};
+use super::plain::{AsIs, LARGEST, as_is, says_nothing_of_files};
+use super::transition::{Tree, attribute_paths};
+use super::{Error, Oid, RepoPath, Side};
+use crate::fault;
+
+/// How many files are looked at. Beyond that git is faster.
+const MOST: usize = 256;
+
+/// What a file is, compared with its entry.
+enum Is {
+    /// The same; what is to be noted of it.
+    Same(Stat),
+    /// Another one; what would be noted of it, if it is there.
+    Other(Option<Stat>),
+}
+
+/// An index in which files are to be noted anew.
+pub(super) struct Renumbered {
+    entries: Entries,
+    /// The places of those entries, in order.
+    places: BTreeSet<u32>,
+    as_is: AsIs,
+}
+
+impl Renumbered {
+    /// Reads `file`, an index of the tree, in which the files of `paths`, as far as it has them, are to be noted anew. None when
+    /// that is git's to do.
+    pub(super) fn plan(tree: &Tree<'_>, file: &Path, paths: &BTreeSet<&RepoPath>) -> Option<Renumbered> {
+        let entries = read(tree, file)?;
+        let places = entries.all().iter().copied();
+        let wanted = places.filter(|at| {
+            let entry = entries.entry(*at);
+            // One that is as young as its index could be taken for unchanged by a younger one.
+            entries.is_racy(entry) || paths.contains(&RepoPath::new(entry.path()))
+        });
+        let places = wanted.collect();
+        Renumbered::of(tree, entries, places)
+    }
+
+    /// The same for files of which `other`, a later index of the tree, notes something else than `file` does of the same
+    /// content, beside those of `paths`.
+    pub(super) fn plan_like(
+        tree: &Tree<'_>,
+        file: &Path,
+        other: &Path,
+        paths: &BTreeSet<&RepoPath>,
+    ) -> Option<Renumbered> {
+        let (entries, later) = (read(tree, file)?, Entries::read(other, tree.repo.gix.object_hash())?);
+        let mut rest = later.all();
+        let mut places = BTreeSet::new();
+        for at in entries.all() {
+            let entry = entries.entry(*at);
+            while rest.first().is_some_and(|first| later.path(*first) < entry.path()) {
+                rest = &rest[1..];
+            }
+            let same =
+                rest.first().map(|first| later.entry(*first)).filter(|same| same.path() == entry.path());
+            let is_noted = same.is_none_or(|same| same.is_noted_like(entry) || same.id() != entry.id());
+            if !is_noted || entries.is_racy(entry) {
+                places.insert(*at);
+            }
+        }
+        places.extend(paths.iter().filter_map(|path| entries.place_of(path.as_bytes())));
+        Renumbered::of(tree, entries, places)
+    }
+
+    fn of(tree: &Tree<'_>, entries: Entries, mut places: BTreeSet<u32>) -> Option<Renumbered> {
+        // Of others git notes nothing either.
+        places.retain(|at| entries.entry(*at).is_seen());
+        let is_file = |at: &u32| {
+            matches!(entries.entry(*at).mode(), entries::FILE | entries::EXECUTABLE | entries::LINK)
+        };
+        if places.len() > MOST || !places.iter().all(is_file) {
+            return None;
+        }
+        let paths: Vec<RepoPath> = places.iter().map(|at| RepoPath::new(entries.path(*at))).collect();
+        // Where a worktree lacks a file with attributes git goes by the one in the index.
+        let lacks = |file: &RepoPath| {
+            entries.find(file.as_bytes()).is_some()
+                && !file.under(tree.dir).symlink_metadata().is_ok_and(|m| m.is_file())
+        };
+        let as_is = as_is(tree.repo, tree.dir, &paths)?;
+        if attribute_paths(paths.iter()).iter().any(lacks) {
+            return None;
+        }
+        Some(Renumbered { entries, places, as_is })
+    }
+
+    /// Whether the index has each of these files in this form, and no attributes that say how to write them: git looks for those
+    /// in the index first.
+    pub(super) fn writes_as_is(&self, tree: &Tree<'_>, files: &[(RepoPath, Side)]) -> bool {
+        let has = |(path, side): &(RepoPath, Side)| {
+            let entry = self.entries.find(path.as_bytes());
+            entry.is_some_and(|e| e.is_seen() && e.mode() == side.mode && e.id() == side.oid.0.as_slice())
+        };
+        let attributes = attribute_paths(files.iter().map(|(path, _)| path));
+        let mut attributes = attributes.iter().filter_map(|file| self.entries.find(file.as_bytes()));
+        files.iter().all(has) && attributes.all(|entry| is_harmless(tree, entry))
+    }
+
+    /// Looks at the files, and writes the index to `to`. False when that is git's to do: then nothing was written.
+    pub(super) fn save(self, tree: &Tree<'_>, to: &Path) -> Result<bool, Error> {
+        self.save_as_of(SystemTime::now(), tree, to)
+    }
+
+    /// The same as of the time at which the look begins. To git, what is written to meanwhile is as young as that index, or
+    /// younger, and is read again.
+    fn save_as_of(mut self, began: SystemTime, tree: &Tree<'_>, to: &Path) -> Result<bool, Error> {
+        for at in std::mem::take(&mut self.places) {
+            let entry = self.entries.entry(at);
+            match self.look(tree, entry) {
+                None => return Ok(false),
+                Some(Is::Same(meta)) => self.entries.renumber(at, &meta),
+                Some(Is::Other(meta)) => {
+                    let passes = |meta: Stat| entry.has_numbers_of(&meta) || self.entries.is_racy(entry);
+                    if meta.is_some_and(passes) {
+                        self.entries.forget_length(at);
+                    }
+                }
+            }
+        }
+        let Some(bytes) = self.entries.sealed() else { return Ok(false) };
+        let written = File::create(to).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            file.set_modified(began)
+        });
+        written.map(|()| true).map_err(Error::io("write", to))
+    }
+
+    /// Compares a file with its entry; none when git has to.
+    fn look(&self, tree: &Tree<'_>, entry: Entry<'_>) -> Option<Is> {
+        let path = RepoPath::new(entry.path());
+        let file = path.under(tree.dir);
+        let real = |up: RepoPath| up.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        let meta = match rustix::fs::lstat(&file) {
+            Ok(meta) if path.parents().all(real) => meta,
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => return Some(Is::Other(None)),
+            Err(_) => return None,
+        };
+        let (kind, executable) = (FileType::from_raw_mode(meta.st_mode), meta.st_mode & 0o100 != 0);
+        let bytes = match (kind.is_symlink(), kind.is_file()) {
+            (true, _) => std::fs::read_link(&file).ok()?.into_os_string().into_encoded_bytes(),
+            (_, true) if u64::try_from(meta.st_size).ok()? <= LARGEST => std::fs::read(&file).ok()?,
+            _ => return None,
+        };
+        let as_noted = match entry.mode() {
+            entries::LINK => kind.is_symlink(),
+            mode => kind.is_file() && executable == (mode == entries::EXECUTABLE),
+        };
+        if kind.is_file() && !self.as_is.takes(&bytes) {
+            return None;
+        }
+        let same = as_noted && tree.repo.blob_id(&bytes)?.0.as_slice() == entry.id();
+        Some(if same { Is::Same(meta) } else { Is::Other(Some(meta)) })
+    }
+}
+
+/// An index that can be written again as it lies in its file.
+fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
+    if fault::is_by_git() {
+        return None;
+    }
+    Entries::read(file, tree.repo.gix.object_hash()).filter(Entries::is_simple)
+}
+
+fn is_harmless(tree: &Tree<'_>, entry: Entry<'_>) -> bool {
+    let id = gix::ObjectId::try_from(entry.id()).map(Oid);
+    let text = id.ok().and_then(|id| tree.repo.blob(id).ok());
+    entry.mode() == entries::FILE && text.is_some_and(|text| says_nothing_of_files(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::Repo;
+    use super::super::place::Place;
+    use super::*;
+
+    /// What may have happened since an index was written, and whether it can be noted without git.
+    const DEEDS: &[(&str, bool)] = &[
+        ("true", true),
+        ("touch -d 2002-02-02 a d/b", true),
+        ("echo other >a; touch -d 2002-02-02 d/b", true),
+        // As long as it was.
+        ("echo b >a", true),
+        ("rm a; ln -sfn d/b link; chmod +x d/b", true),
+        ("rm -r d; ln -s e d", true),
+        ("rm a; mkdir a", false),
+        ("echo '* text' >.gitattributes; touch a", true),
+        ("printf 'x\\r\\n' >a", true),
+        ("printf 'x\\r\\n' >a; echo '* text' >.git/info/attributes", false),
+        (
+            "echo '* text' >e/.gitattributes; touch -d 2001-01-01 e/.gitattributes; git add e; rm e/.gitattributes; touch -d 2002-02-02 e/f",
+            false,
+        ),
+        ("echo 'a filter=x' >.git/info/attributes", false),
+        ("git config core.autocrlf input", false),
+        ("git config core.fileMode false", false),
+        ("mkdir -p .git/hooks; echo >.git/hooks/post-index-change", false),
+        ("git update-index --split-index", false),
+        ("git update-index --index-version 4", false),
+        ("git update-index --force-untracked-cache", false),
+        ("git -c index.skipHash=true update-index --force-write-index", false),
+        ("git update-index --assume-unchanged a; touch -d 2002-02-02 a", true),
+        ("echo n >n; git add -N n; touch -d 2002-02-02 a n", true),
+    ];
+
+    struct Scene {
+        place: Place,
+        dir: PathBuf,
+    }
+
+    impl Scene {
+        fn new() -> Scene {
+            let place = Place::new();
+            place.sh(
+                "repo",
+                "mkdir -p d e; echo a >a; echo b >d/b; echo f >e/f; ln -s a link; git add -A; git commit -qm first
+                find . -path ./.git -prune -o -exec touch -h -d 2001-01-01 {} +; git update-index -q --refresh; mkdir ../scratch",
+            );
+            let dir = place.top.join("repo");
+            Scene { place, dir }
+        }
+
+        /// Writes `../scratch/index` with what `paths` are by now.
+        fn renumber(&self, paths: &[&str]) -> bool {
+            self.renumber_as_of(SystemTime::now(), paths)
+        }
+
+        fn renumber_as_of(&self, began: SystemTime, paths: &[&str]) -> bool {
+            let repo = Repo::discover(&self.dir).unwrap();
+            let scratch = self.place.top.join("scratch");
+            let git_dir = self.dir.join(".git");
+            let index = git_dir.join("index");
+            let tree = Tree {
+                repo: &repo,
+                dir: &self.dir,
+                git_dir,
+                scratch: &scratch,
+                off_limits: None,
+                warn: &|_| (),
+            };
+            let paths: Vec<RepoPath> = paths.iter().map(|path| RepoPath::new(*path)).collect();
+            let plan = Renumbered::plan(&tree, &index, &paths.iter().collect());
+            plan.is_some_and(|plan| plan.save_as_of(began, &tree, &scratch.join("index")).unwrap())
+        }
+
+        fn listed(&self, index: &str) -> String {
+            self.place.sh("repo", &format!("GIT_INDEX_FILE={index} git ls-files --debug --stage -v"))
+        }
+    }
+
+    #[test]
+    fn what_is_noted_of_files_is_what_git_notes() {
+        for (deed, is_ours) in DEEDS {
+            let scene = Scene::new();
+            scene.place.sh("repo", deed);
+            let done = scene.renumber(&["a", "d/b", "e/f", "link", "missing"]);
+            assert_eq!(done, *is_ours, "{deed}");
+            if done {
+                scene.place.sh("repo", "cp -p .git/index ../by-git; GIT_INDEX_FILE=$PWD/../by-git git update-index -q --refresh || true");
+                assert_eq!(scene.listed("../scratch/index"), scene.listed("../by-git"), "{deed}");
+                let sound =
+                    "cp ../scratch/index .git/index; git fsck --no-dangling 2>&1; git ls-files >/dev/null";
+                assert_eq!(scene.place.sh("repo", sound), "", "{deed}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_edit_that_only_its_second_gives_away_is_seen_in_the_next_index_too() {
+        let scene = Scene::new();
+        // With the time of the index, the same length, and no other number that counts.
+        let edit = "git config core.trustctime false; git config core.checkStat minimal; touch -d 2001-01-01 .git/index
+            echo b >a; touch -d 2001-01-01 a";
+        scene.place.sh("repo", edit);
+        assert_eq!(scene.place.sh("repo", "git diff-files --name-only"), "a", "as it is");
+        assert!(scene.renumber(&["d/b"]));
+        scene.place.sh("repo", "cp -p ../scratch/index .git/index");
+        assert_eq!(scene.place.sh("repo", "git diff-files --name-only"), "a");
+    }
+
+    #[test]
+    fn an_index_is_as_old_as_the_look_at_its_files() {
+        let scene = Scene::new();
+        let to_the_second = "git config core.trustctime false; git config core.checkStat minimal";
+        scene.place.sh("repo", &format!("{to_the_second}; touch -d 2003-01-01 a"));
+        let began = scene.dir.join("a").metadata().unwrap().modified().unwrap();
+        assert!(scene.renumber_as_of(began, &["a"]));
+        scene.place.sh("repo", "cp -p ../scratch/index .git/index");
+        assert_eq!(scene.place.sh("repo", "git diff-files --name-only"), "");
+        // While the others were looked at.
+        scene.place.sh("repo", "echo b >a; touch -d 2003-01-01 a");
+        assert_eq!(scene.place.sh("repo", "git diff-files --name-only"), "a");
+    }
+}
