@@ -8,7 +8,9 @@ use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project};
 use crate::fault;
 use crate::store::records::{LaneRecord, TrashRecord};
-use crate::store::{LockName, Record, made_at, new_id, now, remove_drafts, remove_tree};
+use crate::store::{
+    LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree,
+};
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
 pub(super) fn put(
@@ -67,25 +69,80 @@ pub(super) fn put_half_made(
     Ok(dir)
 }
 
-/// Makes an entry for single files of a lane that stays, and the folder for them, from which renames to the lane are possible.
-pub(super) fn beside_lane(project: &Project, lane: &LaneRecord) -> Result<PathBuf, Error> {
-    let dir = new_entry(project, &lane.name);
-    let place = if is_other_disk(&lane.path, project) { beside(&lane.path) } else { dir.join("worktree") };
-    let record = TrashRecord {
-        lane: lane.name.clone(),
-        at: now(),
-        path: lane.path.clone(),
-        worktree: Some(place.clone()),
-        worktree_id: String::new(),
-        branch: String::new(),
-        tip: None,
-        saved: None,
-        reusable: false,
-    };
-    record.save(&dir.join("trash.toml"))?;
-    std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
-    Ok(place)
+/// An entry for single files of a lane that stays, with those that are to take their place. Until it is kept it goes with its
+/// process, or with the next command.
+pub(super) struct Exchange {
+    scratch: Scratch,
+    dir: PathBuf,
+    /// Where files for the lane lie meanwhile, on its disk.
+    place: PathBuf,
 }
+
+impl Exchange {
+    /// Begins an entry.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn begin(project: &Project, lane: &LaneRecord) -> Result<Exchange, Error> {
+        let (scratch, dir) = (project.store.layout().scratch()?, new_entry(project, &lane.name));
+        let draft = scratch.path().join(ENTRY);
+        let is_elsewhere = is_other_disk(&lane.path, project);
+        let place = if is_elsewhere { beside(&lane.path) } else { draft.join("worktree") };
+        std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
+        fault::point("trash.begun");
+        let worktree = if is_elsewhere { place.clone() } else { dir.join("worktree") };
+        let record = TrashRecord {
+            lane: lane.name.clone(),
+            at: now(),
+            path: lane.path.clone(),
+            worktree: Some(worktree),
+            worktree_id: String::new(),
+            branch: String::new(),
+            tip: None,
+            saved: None,
+            reusable: false,
+        };
+        record.save(&draft.join("trash.toml"))?;
+        let mut entry = Exchange { scratch, dir, place };
+        // What lies elsewhere is found by its record only.
+        if is_elsewhere {
+            entry.put()?;
+        }
+        Ok(entry)
+    }
+
+    /// A folder of the entry, from which and to which renames are possible.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let folder = self.place.join(name);
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        Ok(folder)
+    }
+
+    /// Puts it into the trash with all that is in it by now.
+    ///
+    /// # Errors
+    /// When it cannot be moved there.
+    pub(super) fn put(&mut self) -> Result<(), Error> {
+        let draft = self.scratch.path().join(ENTRY);
+        if draft.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        if let Some(trash) = self.dir.parent() {
+            make_private(trash)?;
+        }
+        std::fs::rename(&draft, &self.dir).map_err(Error::io("move to the trash", &draft))?;
+        if self.place.starts_with(&draft) {
+            self.place = self.dir.join("worktree");
+        }
+        Ok(())
+    }
+}
+
+/// What an entry is called that has no place in the trash yet.
+const ENTRY: &str = "entry";
 
 /// Removes entries that a repair of this lane had begun when it was killed itself, before their record was written.
 fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
