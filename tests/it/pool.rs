@@ -324,6 +324,36 @@ fn of_several_attempts_each_may_get_one() {
 }
 
 #[test]
+fn a_full_disk_while_a_folder_changes_hands_takes_nothing_with_it() {
+    let sandbox = with_cache();
+    landed(&sandbox, "a", "mkdir target; echo o > target/o; echo SECRET > .env; echo l > src/deep/x.log");
+    sandbox.write("long", &"line\n".repeat(100_000));
+    sandbox.sh("rm src/deep/one.c");
+    sandbox.commit_all("the base goes on");
+    let program = sandbox.proq_command(&sandbox.repo, &[]).get_program().to_owned();
+    let mut limited = sandbox.command("sh", &sandbox.repo);
+    // A limit on the size of files stands in for a full disk: the one file that is new cannot be written.
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh"]).arg(program);
+    limited.args(["-v", "spawn", "--empty", "-n", "b"]);
+    let out = sandbox.output(limited);
+    assert!(out.code == 1 && out.stderr.contains("unable to write file long"), "{}", out.shown());
+    // Nothing of the new lane is left, and what was the landed lane's own is where it comes back from.
+    assert!(!sandbox.lane("b").exists() && sandbox.git(&["branch", "--list", "proq/b"]).is_empty());
+    assert_eq!(std::fs::read_to_string(entry(&sandbox, "a").join("aside/.env")).unwrap(), "SECRET\n");
+    sandbox.assert_healthy();
+    assert_eq!(spawn(&sandbox, "c"), None);
+    assert_as_git(&sandbox, "c");
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.git(&["reset", "-q", "--hard", "HEAD^"]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    let lane = sandbox.lane("a");
+    assert_eq!(sandbox.git_in(&lane, &["ls-files", "--others"]), ".env\nsrc/deep/x.log");
+    assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
+    assert_eq!(std::fs::read_to_string(lane.join("src/main.c")).unwrap(), "int main;\na\n");
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn what_a_new_lane_is_given_comes_on_top_of_what_was_kept() {
     let sandbox = with_cache();
     sandbox.git(&["config", "proq.pool.keep", "target/\n.env\n*.log"]);
