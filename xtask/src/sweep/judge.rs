@@ -1,7 +1,7 @@
 //! Owns the verdict on one disturbed run: nothing lost, everything as before or as after, and a second recovery is idle.
 
 use super::Outcome;
-use super::image::{Image, difference, listing, look};
+use super::image::{Image, difference, listing};
 use super::precious::{self, Reached};
 use super::scene::Stage;
 use super::state::State;
@@ -52,8 +52,9 @@ impl Stage<'_> {
     /// again often enough where recovery was not killed.
     pub(super) fn state(&self) -> Outcome<(Faults, bool)> {
         let mut faults = self.lost("after recovery");
-        let image = look(self.place)?;
+        let image = self.scene.look(self.place)?;
         faults.extend(self.second_recovery()?);
+        faults.extend((self.scene.holds)(self.place)?);
         let same = |other: &Image| difference(&image, other).is_none();
         if same(&self.after) {
             return Ok((faults, false));
@@ -63,7 +64,7 @@ impl Stage<'_> {
                 return Ok((faults, false));
             }
             let answer = self.place.proq(finish)?;
-            if let Some(what) = difference(&look(self.place)?, &self.after) {
+            if let Some(what) = difference(&self.scene.look(self.place)?, &self.after) {
                 faults.push(format!(
                     "git proq {} does not finish it ({}): {what}",
                     finish.join(" "),
@@ -101,7 +102,7 @@ impl Stage<'_> {
         if answer.code != self.scene.tested_code() {
             return Ok(vec![format!("run again, it ended with {}: {}", answer.code, answer.complaint())]);
         }
-        let what = difference(&look(self.place)?, &self.after);
+        let what = difference(&self.scene.look(self.place)?, &self.after);
         Ok(what.map(|what| format!("run again, it left something else: {what}")).into_iter().collect())
     }
 }

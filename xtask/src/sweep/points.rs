@@ -16,7 +16,7 @@ use crate::dice::Dice;
 
 /// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
 const SHORT: usize = 20;
-const SHORT_NESTED: usize = 8;
+const SHORT_NESTED: usize = 6;
 
 /// A way to disturb.
 type Way = (&'static str, fn(usize) -> Plan);
