@@ -3,13 +3,15 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::drafts::is_hollow;
 use super::expire::{Old, Spare, Stays, What};
-use super::{Error, Operation, Project};
+use super::{Error, Operation, Project, pool};
 use crate::fault;
 use crate::store::records::{LaneRecord, TrashRecord};
 use crate::store::{
-    LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree,
+    LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree, size_on_disk,
 };
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
@@ -208,6 +210,43 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
     }
     old.spare.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
     Ok(old)
+}
+
+/// What the trash has in it.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Held {
+    /// How many entries.
+    pub(crate) count: usize,
+    /// The room that they take on disk.
+    pub(crate) bytes: u64,
+    /// The lanes whose folders wait for new lanes.
+    pub(crate) waiting: Vec<String>,
+}
+
+/// Looks what the trash has in it, `but` for entries of these names.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn held(project: &Project, but: &[String]) -> Result<Held, Error> {
+    let (mut out, mut dirs) = (Held::default(), entries(project)?);
+    dirs.retain(|dir| !but.contains(&name_of(dir)));
+    for dir in &dirs {
+        let record = TrashRecord::find(&dir.join("trash.toml")).ok().flatten();
+        let beside = record.and_then(|record| record.worktree).filter(|w| !is_inside(w, dir));
+        out.bytes += size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk);
+    }
+    Ok(Held { count: dirs.len(), waiting: pool::waiting(project)?, ..out })
+}
+
+impl Held {
+    /// The same in words, but for the room.
+    pub(crate) fn whose(&self) -> String {
+        match self.waiting.as_slice() {
+            [] => String::new(),
+            [one] => format!("; the folder of '{one}' waits for a new lane"),
+            all => format!("; the folders of '{}' wait for new lanes", all.join("', '")),
+        }
+    }
 }
 
 /// Every entry; what begins with a point is none.

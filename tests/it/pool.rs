@@ -310,6 +310,34 @@ fn a_folder_that_is_being_given_away_is_nobody_elses() {
 }
 
 #[test]
+fn gc_says_which_folders_wait_and_what_they_take() {
+    let sandbox = with_cache();
+    three_landed(&sandbox);
+    sandbox.git(&["config", "proq.pool.size", "2"]);
+    let out = sandbox.proq(&["gc"]);
+    let said = |out: &str| out.lines().find(|line| line.starts_with("in the trash")).map(ToOwned::to_owned);
+    let line = said(&out.stderr).unwrap();
+    assert!(line.starts_with("in the trash for now: 3 removed lanes, "), "{line}");
+    assert!(line.ends_with("B; the folders of 'c', 'b' wait for new lanes"), "{line}");
+    assert!(out.stderr.contains("hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc\n"));
+    assert_eq!(spawn(&sandbox, "x").as_deref(), Some("c"));
+    let held = sandbox.proq(&["gc", "--json"]).json()["trash"].clone();
+    assert_eq!((&held["count"], &held["waiting"]), (&3.into(), &serde_json::json!(["b", "a"])));
+    // What would go is not told of twice, and what went is not there any more.
+    let now = |args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env("PROQ_TRASH_KEEP", "0").env("PROQ_TEST_NOW", "2026-01-02T03:09:05Z");
+        sandbox.output(command)
+    };
+    let planned = now(&["gc", "--dry-run"]);
+    assert!(planned.stdout.contains("would free 3 removed lanes from the trash"), "{}", planned.shown());
+    assert_eq!(said(&planned.stderr), None);
+    assert_eq!(said(&now(&["gc"]).stderr), None);
+    assert!(names(&sandbox.repo.join(".git/proq/trash")).is_empty());
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn of_several_attempts_each_may_get_one() {
     let sandbox = with_cache();
     three_landed(&sandbox);
