@@ -61,6 +61,7 @@ pub(super) fn put_half_made(
         reusable: false,
     };
     record.save(&dir.join("trash.toml"))?;
+    fault::point("trash.noted");
     if there {
         std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
         fault::point("trash.moved");
@@ -146,7 +147,7 @@ impl Exchange {
 /// What an entry is called that has no place in the trash yet.
 const ENTRY: &str = "entry";
 
-/// Removes entries that a repair of this lane had begun when it was killed itself, before their record was written.
+/// Removes entries that a repair of this lane had begun when it was killed itself, before anything came into them.
 fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
     let Ok(entries) = std::fs::read_dir(project.store.layout().trash()) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -156,13 +157,25 @@ fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
         let is_id =
             |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
         let record = dir.join("trash.toml");
-        if id.is_some_and(is_id) && !record.exists() {
+        if id.is_some_and(is_id) && is_only_begun(&dir, &record) {
             remove_drafts(&record).map_err(Error::io("remove", &record))?;
+            drop(std::fs::remove_file(&record));
             // Not when anything else is in it.
             drop(std::fs::remove_dir(&dir));
         }
     }
     Ok(())
+}
+
+/// Whether an entry has nothing yet but its record, if that, which is one of a half-made lane.
+fn is_only_begun(dir: &Path, record: &Path) -> bool {
+    let Ok(found) = TrashRecord::find(record) else { return false };
+    let Some(found) = found else { return true };
+    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
+    let mut entries = std::fs::read_dir(dir).into_iter().flatten();
+    found.branch.is_empty()
+        && entries.all(|entry| entry.is_ok_and(|entry| entry.path() == record))
+        && !found.worktree.as_ref().is_some_and(is_there)
 }
 
 /// The folder of a new entry; its record makes it.
