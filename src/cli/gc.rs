@@ -5,15 +5,15 @@ use serde::Serialize;
 
 use super::{Done, Session, ui};
 use crate::explain::{Exit, Explain};
-use crate::lane::{self, Kind, Old, Project, Spare, Stays};
+use crate::lane::{self, Held, Kind, Old, Project, Spare, Stays};
 use crate::store::{Moment, now};
 
 /// Free what was kept for a time and is old now
 ///
 /// Goes: removed lanes' folders after trash.keep days; after op.keep days operations, snapshots that came back, and saved
 /// refs whose commits a branch or tag has too; results of checks after 30 days; and what dead processes had begun to
-/// write. What is younger, what cannot be read, and commits that nothing else keeps stay; those are named. cleanup and merge
-/// do most of this by themselves.
+/// write. What is younger, what cannot be read, and commits that nothing else keeps stay; those are named, and how much room
+/// the trash takes, in which folders of landed lanes wait for new ones. cleanup and merge do most of this by themselves.
 ///
 /// Examples:
 ///     git proq gc --dry-run
@@ -32,6 +32,8 @@ struct Answer {
     /// On disk. Objects are git's to free, when nothing keeps them any more.
     bytes: u64,
     kept: Vec<Kept>,
+    /// What the trash has in it still, since it is young.
+    trash: Held,
     dry_run: bool,
 }
 
@@ -63,7 +65,8 @@ struct Kept {
 
 pub(super) fn run(session: &Session, args: &Gc) -> Done {
     let project = session.project_to_change()?;
-    let mut answer = Answer { freed: Vec::new(), bytes: 0, kept: Vec::new(), dry_run: args.dry_run };
+    let (dry_run, trash) = (args.dry_run, Held::default());
+    let mut answer = Answer { freed: Vec::new(), bytes: 0, kept: Vec::new(), trash, dry_run };
     let mut failed = false;
     for kind in Kind::ALL {
         let Old { spare, stays } = lane::old(&project, kind)?;
@@ -88,6 +91,15 @@ pub(super) fn run(session: &Session, args: &Gc) -> Done {
             answer.freed.push(Group { kind: key(kind), count: items.len(), bytes, items });
         }
     }
+    let gone = answer.freed.iter().filter(|group| group.kind == key(Kind::Trash));
+    let gone: Vec<String> = gone.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
+    answer.trash = lane::held(&project, &gone)?;
+    tell(session, answer);
+    Ok(if failed { Exit::Refused } else { Exit::Done })
+}
+
+/// Says what is not said yet: what stays.
+fn tell(session: &Session, answer: Answer) {
     if session.ui.json {
         session.ui.object(answer);
     } else {
@@ -98,11 +110,16 @@ pub(super) fn run(session: &Session, args: &Gc) -> Done {
         }
         if answer.freed.is_empty() {
             session.ui.say("nothing is old enough to go");
-        } else if !args.dry_run && answer.freed.iter().any(|group| group.kind != "trash") {
+        } else if !answer.dry_run && answer.freed.iter().any(|group| group.kind != "trash") {
             session.ui.hint("what git keeps of them goes with its own clean-up: git gc");
         }
+        let Held { count, bytes, .. } = answer.trash;
+        if count > 0 {
+            let (lanes, size) = (ui::count(count, "removed lane"), ui::size(bytes));
+            session.ui.say(format!("in the trash for now: {lanes}, {size}{}", answer.trash.whose()));
+            session.ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
+        }
     }
-    Ok(if failed { Exit::Refused } else { Exit::Done })
 }
 
 /// Lets one thing go; none when it went, or was taken back, meanwhile.

@@ -12,7 +12,7 @@ use gix::index::entry::{Flags, Stat};
 use gix::index::write::{Extensions, Options};
 use gix::index::{File, State};
 
-use super::threads::in_threads;
+use super::threads::{in_threads, while_in_threads};
 use super::{Error, Oid, Repo, Worktree, WorktreeList};
 
 mod by_folder;
@@ -21,6 +21,7 @@ mod files;
 mod kept;
 mod look;
 mod sizes;
+mod so_far;
 mod wanted;
 
 use conversions::{Conversions, Wish, wish};
@@ -29,6 +30,7 @@ pub(crate) use sizes::Sizes;
 use wanted::Wanted;
 
 pub(crate) use kept::{Kept, Left};
+pub(crate) use so_far::{SoFar, Tell};
 
 /// How many entries one thread takes at a time.
 const AT_ONCE: usize = 512;
@@ -68,7 +70,7 @@ impl Filled {
 
 impl Repo {
     /// Fills worktrees that have no files yet, and no index, with those of the commit that the HEAD of each is at, for as long
-    /// as `go_on` says so. `sizes` is what is known of blobs, and what is known afterwards.
+    /// as `go_on` says so. `sizes` is what is known of blobs, and what is known afterwards. Where that takes long, `tell` is told.
     ///
     /// # Errors
     /// When a file cannot be written, or it was cut short. What is there by then is the caller's to remove.
@@ -78,9 +80,10 @@ impl Repo {
         commit: Oid,
         sizes: &mut Sizes,
         go_on: GoOn<'_>,
+        tell: Tell<'_>,
     ) -> Result<Filled, Error> {
         let mut why = "the files could not be made otherwise";
-        match self.fill_in_process(dirs, commit, sizes, go_on) {
+        match self.fill_in_process(dirs, commit, sizes, go_on, tell) {
             Ok(Ok(filled)) => return Ok(filled),
             Ok(Err(reason)) => why = reason,
             Err(e) if !go_on() => return Err(e),
@@ -104,6 +107,7 @@ impl Repo {
         commit: Oid,
         sizes: &mut Sizes,
         go_on: GoOn<'_>,
+        tell: Tell<'_>,
     ) -> Result<Result<Filled, &'static str>, Error> {
         let Some(first) = dirs.first() else { return Ok(Ok(Filled::default())) };
         let wish = wish(self, first);
@@ -137,7 +141,7 @@ impl Repo {
             written: AtomicUsize::new(0),
             copied: AtomicUsize::new(0),
         };
-        let made = make_all(self, &making, go_on)?;
+        let made = make_all(self, &making, go_on, tell)?;
         let (copied, written) = (making.copied.into_inner(), making.written.into_inner());
         sizes.add(making.learned.into_inner().unwrap_or_default(), index.entries());
         let by_git = why_git(wish, &made);
@@ -228,12 +232,20 @@ fn write_index(file: &Path, index: &File, made: &[Option<Vec<Stat>>], at: usize)
 }
 
 /// Makes all files, in threads: what each is noted as in each of the new worktrees, or nothing where it is git's.
-fn make_all(repo: &Repo, making: &Making<'_>, go_on: GoOn<'_>) -> Result<Vec<Option<Vec<Stat>>>, Error> {
+fn make_all(
+    repo: &Repo,
+    making: &Making<'_>,
+    go_on: GoOn<'_>,
+    tell: Tell<'_>,
+) -> Result<Vec<Option<Vec<Stat>>>, Error> {
     let entries = making.index.entries();
     let ranges: Vec<Range<usize>> =
         (0..entries.len()).step_by(AT_ONCE).map(|from| from..entries.len().min(from + AT_ONCE)).collect();
     let store = repo.gix.objects.store();
-    let done = in_threads(&ranges, |range| -> std::io::Result<Vec<Option<Vec<Stat>>>> {
+    let (teller, listener) = so_far::between(entries, &ranges);
+    let part = |range: &Range<usize>| -> std::io::Result<Vec<Option<Vec<Stat>>>> {
+        let _ended = teller.begin(range);
+        crate::fault::point("fill.part");
         if !go_on() {
             return Err(std::io::ErrorKind::Interrupted.into());
         }
@@ -241,7 +253,11 @@ fn make_all(repo: &Repo, making: &Making<'_>, go_on: GoOn<'_>) -> Result<Vec<Opt
         let made = entries[range.clone()].iter().map(|entry| part.make(entry)).collect();
         part.finish();
         made
-    });
+    };
+    let done = match ranges.len() {
+        0 | 1 => ranges.iter().map(part).collect(),
+        _ => while_in_threads(ranges.iter(), part, || listener.until_the_end(tell)).0,
+    };
     let mut all = Vec::with_capacity(entries.len());
     for part in done {
         all.extend(part.map_err(Error::io("fill", making.targets[0]))?);

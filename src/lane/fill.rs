@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Error, Project};
-use crate::git::{Filled, Oid, Sizes};
+use crate::git::{Filled, Oid, Sizes, SoFar};
 use crate::store::write_cache;
 
 /// Fills worktrees that have no files yet with those of the commit that they are at.
@@ -13,9 +13,55 @@ use crate::store::write_cache;
 pub(super) fn fill(project: &Project, dirs: &[&Path], commit: Oid) -> Result<Filled, Error> {
     let file = project.store.layout().sizes();
     let mut sizes = Sizes::read(&std::fs::read(&file).unwrap_or_default());
-    let filled = project.repo.fill_worktrees(dirs, commit, &mut sizes, &crate::interrupt::is_quiet)?;
+    let whose = match dirs {
+        [dir] => dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        dirs => format!("{} lanes", dirs.len()),
+    };
+    let tell = |so_far: &SoFar| project.listener.progress(in_words(&whose, so_far));
+    let filled = project.repo.fill_worktrees(dirs, commit, &mut sizes, &crate::interrupt::is_quiet, &tell);
+    project.listener.progress("");
+    let filled = filled?;
     if let Some(bytes) = sizes.changed() {
         drop(write_cache(&file, bytes));
     }
     Ok(filled)
+}
+
+/// How far it has come, in a line.
+fn in_words(whose: &str, so_far: &SoFar) -> String {
+    let SoFar { files: (made, files), bytes: (written, bytes) } = so_far;
+    let line = format!("{whose}: {} of {} files", grouped(*made), grouped(*files));
+    let megabytes = |bytes: &u64| bytes / 1_000_000;
+    if megabytes(bytes) == 0 {
+        return line;
+    }
+    format!("{line}, {} of {} MB", megabytes(written), megabytes(bytes))
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let (first, rest) = digits.split_at((digits.len() - 1) % 3 + 1);
+    let mut out = first.to_owned();
+    for group in rest.as_bytes().chunks(3) {
+        out.push(',');
+        out.push_str(&String::from_utf8_lossy(group));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_short() {
+        let so_far = |files, bytes| in_words("x", &SoFar { files, bytes });
+        assert_eq!(
+            so_far((12_345, 38_570), (83_999_999, 261_000_000)),
+            "x: 12,345 of 38,570 files, 83 of 261 MB"
+        );
+        assert_eq!(so_far((0, 600), (0, 2400)), "x: 0 of 600 files");
+        assert_eq!([7, 1000, 1_234_567].map(grouped), ["7", "1,000", "1,234,567"]);
+    }
 }

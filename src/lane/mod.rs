@@ -110,5 +110,6 @@ pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views}
 pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use told::told_at_work;
+pub(crate) use trash::{Held, held};
 pub(crate) use undo::{Undo, Which, plan as plan_undo, records as records_of_undo, undo};
 pub(crate) use undo_error::UndoError;

@@ -6,15 +6,20 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Project};
 
-/// Files that should keep the lanes' folder out of `git status` and do not; none while there is no such folder.
+/// What in the folder itself keeps all of it out, and the line for that.
+const IGNORE: &str = ".gitignore";
+const ALL: &[u8] = b"*";
+
+/// Files that should keep the lanes' folder out of `git status` and do not; none while nothing is in it.
 pub(crate) fn not_kept_out(project: &Project) -> Vec<PathBuf> {
     let dir = project.lanes_dir();
     let mut out = Vec::new();
-    if !dir.exists() {
+    let lanes = |mut all: std::fs::ReadDir| all.any(|entry| entry.is_ok_and(|e| e.file_name() != IGNORE));
+    if !std::fs::read_dir(&dir).is_ok_and(lanes) {
         return out;
     }
-    let ignore = dir.join(".gitignore");
-    if !ignore.exists() {
+    let ignore = dir.join(IGNORE);
+    if !has_line(&std::fs::read(&ignore).unwrap_or_default(), ALL) {
         out.push(ignore);
     }
     if let Some(inside) = project.repo.main_worktree().and_then(|main| dir.strip_prefix(main).ok()) {
@@ -49,18 +54,14 @@ pub(super) fn prepare_for(project: &Project, lane: &Path) -> Result<(), Error> {
 /// Makes the folder. Called under the worktrees' lock.
 pub(crate) fn prepare(project: &Project) -> Result<(), Error> {
     let dir = project.lanes_dir();
-    std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-    // Both, since a tracked `!*/` beats info/exclude, and `git clean -fdX` beats neither.
-    let ignore = dir.join(".gitignore");
-    if !ignore.exists() {
-        std::fs::write(&ignore, "*\n").map_err(Error::io("write", &ignore))?;
+    // Both, since a tracked `!*/` beats info/exclude, and `git clean -fdX` beats neither. Nothing is to be seen of it at any moment.
+    if let Some(inside) = project.repo.main_worktree().and_then(|main| dir.strip_prefix(main).ok()) {
+        exclude(&project.repo.common_dir().join("info/exclude"), line_for(inside).as_bytes())?;
     }
-    let Some(main) = project.repo.main_worktree() else { return Ok(()) };
-    let Ok(inside) = dir.strip_prefix(main) else { return Ok(()) };
-    exclude(&project.repo.common_dir().join("info/exclude"), line_for(inside).as_bytes())
+    exclude(&dir.join(IGNORE), ALL)
 }
 
-/// Adds a line to git's own exclude file, which is never tracked.
+/// Adds a line to a file of what is excluded, which is made with its folder where it is missing.
 pub(super) fn exclude(file: &Path, line: &[u8]) -> Result<(), Error> {
     let old = std::fs::read(file).unwrap_or_default();
     if has_line(&old, line) {

@@ -92,6 +92,13 @@ pub(super) fn take(op: &Operation<'_>, new: &Folder<'_>) -> Result<Option<Taken>
     Ok(None)
 }
 
+/// Whose folders wait for new lanes, the youngest first.
+pub(super) fn waiting(project: &Project) -> Result<Vec<String>, Error> {
+    // Elsewhere none is ever given away.
+    let entries = if cfg!(target_os = "linux") { entries(project)? } else { Vec::new() };
+    Ok(entries.into_iter().map(|entry| entry.record.lane).collect())
+}
+
 /// The youngest entries that may be of use, as many as there may be.
 fn entries(project: &Project) -> Result<Vec<Entry>, Error> {
     let mut dirs: Vec<_> = trash::entries(project)?

@@ -3,12 +3,16 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use super::drafts::is_hollow;
 use super::expire::{Old, Spare, Stays, What};
-use super::{Error, Operation, Project};
+use super::{Error, Operation, Project, pool};
 use crate::fault;
 use crate::store::records::{LaneRecord, TrashRecord};
-use crate::store::{LockName, Record, made_at, new_id, now, remove_drafts, remove_tree};
+use crate::store::{
+    LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree, size_on_disk,
+};
 
 /// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
 pub(super) fn put(
@@ -57,6 +61,7 @@ pub(super) fn put_half_made(
         reusable: false,
     };
     record.save(&dir.join("trash.toml"))?;
+    fault::point("trash.noted");
     if there {
         std::fs::rename(path, &to).map_err(Error::io("move to the trash", path))?;
         fault::point("trash.moved");
@@ -67,27 +72,82 @@ pub(super) fn put_half_made(
     Ok(dir)
 }
 
-/// Makes an entry for single files of a lane that stays, and the folder for them, from which renames to the lane are possible.
-pub(super) fn beside_lane(project: &Project, lane: &LaneRecord) -> Result<PathBuf, Error> {
-    let dir = new_entry(project, &lane.name);
-    let place = if is_other_disk(&lane.path, project) { beside(&lane.path) } else { dir.join("worktree") };
-    let record = TrashRecord {
-        lane: lane.name.clone(),
-        at: now(),
-        path: lane.path.clone(),
-        worktree: Some(place.clone()),
-        worktree_id: String::new(),
-        branch: String::new(),
-        tip: None,
-        saved: None,
-        reusable: false,
-    };
-    record.save(&dir.join("trash.toml"))?;
-    std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
-    Ok(place)
+/// An entry for single files of a lane that stays, with those that are to take their place. Until it is kept it goes with its
+/// process, or with the next command.
+pub(super) struct Exchange {
+    scratch: Scratch,
+    dir: PathBuf,
+    /// Where files for the lane lie meanwhile, on its disk.
+    place: PathBuf,
 }
 
-/// Removes entries that a repair of this lane had begun when it was killed itself, before their record was written.
+impl Exchange {
+    /// Begins an entry.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn begin(project: &Project, lane: &LaneRecord) -> Result<Exchange, Error> {
+        let (scratch, dir) = (project.store.layout().scratch()?, new_entry(project, &lane.name));
+        let draft = scratch.path().join(ENTRY);
+        let is_elsewhere = is_other_disk(&lane.path, project);
+        let place = if is_elsewhere { beside(&lane.path) } else { draft.join("worktree") };
+        std::fs::create_dir_all(&place).map_err(Error::io("create", &place))?;
+        fault::point("trash.begun");
+        let worktree = if is_elsewhere { place.clone() } else { dir.join("worktree") };
+        let record = TrashRecord {
+            lane: lane.name.clone(),
+            at: now(),
+            path: lane.path.clone(),
+            worktree: Some(worktree),
+            worktree_id: String::new(),
+            branch: String::new(),
+            tip: None,
+            saved: None,
+            reusable: false,
+        };
+        record.save(&draft.join("trash.toml"))?;
+        let mut entry = Exchange { scratch, dir, place };
+        // What lies elsewhere is found by its record only.
+        if is_elsewhere {
+            entry.put()?;
+        }
+        Ok(entry)
+    }
+
+    /// A folder of the entry, from which and to which renames are possible.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub(super) fn folder(&self, name: &str) -> Result<PathBuf, Error> {
+        let folder = self.place.join(name);
+        std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+        Ok(folder)
+    }
+
+    /// Puts it into the trash with all that is in it by now.
+    ///
+    /// # Errors
+    /// When it cannot be moved there.
+    pub(super) fn put(&mut self) -> Result<(), Error> {
+        let draft = self.scratch.path().join(ENTRY);
+        if draft.symlink_metadata().is_err() {
+            return Ok(());
+        }
+        if let Some(trash) = self.dir.parent() {
+            make_private(trash)?;
+        }
+        std::fs::rename(&draft, &self.dir).map_err(Error::io("move to the trash", &draft))?;
+        if self.place.starts_with(&draft) {
+            self.place = self.dir.join("worktree");
+        }
+        Ok(())
+    }
+}
+
+/// What an entry is called that has no place in the trash yet.
+const ENTRY: &str = "entry";
+
+/// Removes entries that a repair of this lane had begun when it was killed itself, before anything came into them.
 fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
     let Ok(entries) = std::fs::read_dir(project.store.layout().trash()) else { return Ok(()) };
     for entry in entries.flatten() {
@@ -97,13 +157,25 @@ fn remove_unwritten(project: &Project, lane: &str) -> Result<(), Error> {
         let is_id =
             |id: &str| id.split('-').count() == 4 && id.chars().all(|c| c == '-' || c.is_ascii_digit());
         let record = dir.join("trash.toml");
-        if id.is_some_and(is_id) && !record.exists() {
+        if id.is_some_and(is_id) && is_only_begun(&dir, &record) {
             remove_drafts(&record).map_err(Error::io("remove", &record))?;
+            drop(std::fs::remove_file(&record));
             // Not when anything else is in it.
             drop(std::fs::remove_dir(&dir));
         }
     }
     Ok(())
+}
+
+/// Whether an entry has nothing yet but its record, if that, which is one of a half-made lane.
+fn is_only_begun(dir: &Path, record: &Path) -> bool {
+    let Ok(found) = TrashRecord::find(record) else { return false };
+    let Some(found) = found else { return true };
+    let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
+    let mut entries = std::fs::read_dir(dir).into_iter().flatten();
+    found.branch.is_empty()
+        && entries.all(|entry| entry.is_ok_and(|entry| entry.path() == record))
+        && !found.worktree.as_ref().is_some_and(is_there)
 }
 
 /// The folder of a new entry; its record makes it.
@@ -151,6 +223,43 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
     }
     old.spare.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
     Ok(old)
+}
+
+/// What the trash has in it.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Held {
+    /// How many entries.
+    pub(crate) count: usize,
+    /// The room that they take on disk.
+    pub(crate) bytes: u64,
+    /// The lanes whose folders wait for new lanes.
+    pub(crate) waiting: Vec<String>,
+}
+
+/// Looks what the trash has in it, `but` for entries of these names.
+///
+/// # Errors
+/// When it cannot be read.
+pub(crate) fn held(project: &Project, but: &[String]) -> Result<Held, Error> {
+    let (mut out, mut dirs) = (Held::default(), entries(project)?);
+    dirs.retain(|dir| !but.contains(&name_of(dir)));
+    for dir in &dirs {
+        let record = TrashRecord::find(&dir.join("trash.toml")).ok().flatten();
+        let beside = record.and_then(|record| record.worktree).filter(|w| !is_inside(w, dir));
+        out.bytes += size_on_disk(dir) + beside.as_deref().map_or(0, size_on_disk);
+    }
+    Ok(Held { count: dirs.len(), waiting: pool::waiting(project)?, ..out })
+}
+
+impl Held {
+    /// The same in words, but for the room.
+    pub(crate) fn whose(&self) -> String {
+        match self.waiting.as_slice() {
+            [] => String::new(),
+            [one] => format!("; the folder of '{one}' waits for a new lane"),
+            all => format!("; the folders of '{}' wait for new lanes", all.join("', '")),
+        }
+    }
 }
 
 /// Every entry; what begins with a point is none.

@@ -4,7 +4,7 @@ use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Layout, layout, new_id};
+use super::{Error, Layout, layout, new_id, remove_tree};
 
 /// How often a folder that was swept away under its maker is made anew.
 const TRIES: u32 = 10;
@@ -104,8 +104,9 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if !self.kept {
-            drop(std::fs::remove_dir_all(&self.dir));
+        // Copies may have left folders that are closed to writing.
+        if !self.kept && std::fs::remove_dir_all(&self.dir).is_err() {
+            drop(remove_tree(&self.dir));
         }
     }
 }

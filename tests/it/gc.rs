@@ -105,7 +105,11 @@ fn it_says_in_a_line_for_each_kind_what_goes_and_what_stays() {
         });
         masked.collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(plain(at(&sandbox, &day(1), &["gc"])), @"nothing is old enough to go");
+    insta::assert_snapshot!(plain(at(&sandbox, &day(1), &["gc"])), @r"
+    nothing is old enough to go
+    in the trash for now: 2 removed lanes, N SIZE; the folder of 'landed' waits for a new lane
+    hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc
+    ");
     insta::assert_snapshot!(plain(at(&sandbox, &day(40), &["gc", "--dry-run"])), @r"
     would free 2 removed lanes from the trash, N SIZE
       landed-[ID] (43d old, N SIZE)

@@ -41,8 +41,9 @@ mod exact_merge;
 mod failing_calls;
 mod fence;
 mod fence_guard;
-mod forecast;
 #[cfg(target_os = "linux")]
+mod fill_shown;
+mod forecast;
 mod full_disk;
 mod gc;
 mod guard;

@@ -310,6 +310,34 @@ fn a_folder_that_is_being_given_away_is_nobody_elses() {
 }
 
 #[test]
+fn gc_says_which_folders_wait_and_what_they_take() {
+    let sandbox = with_cache();
+    three_landed(&sandbox);
+    sandbox.git(&["config", "proq.pool.size", "2"]);
+    let out = sandbox.proq(&["gc"]);
+    let said = |out: &str| out.lines().find(|line| line.starts_with("in the trash")).map(ToOwned::to_owned);
+    let line = said(&out.stderr).unwrap();
+    assert!(line.starts_with("in the trash for now: 3 removed lanes, "), "{line}");
+    assert!(line.ends_with("B; the folders of 'c', 'b' wait for new lanes"), "{line}");
+    assert!(out.stderr.contains("hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc\n"));
+    assert_eq!(spawn(&sandbox, "x").as_deref(), Some("c"));
+    let held = sandbox.proq(&["gc", "--json"]).json()["trash"].clone();
+    assert_eq!((&held["count"], &held["waiting"]), (&3.into(), &serde_json::json!(["b", "a"])));
+    // What would go is not told of twice, and what went is not there any more.
+    let now = |args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env("PROQ_TRASH_KEEP", "0").env("PROQ_TEST_NOW", "2026-01-02T03:09:05Z");
+        sandbox.output(command)
+    };
+    let planned = now(&["gc", "--dry-run"]);
+    assert!(planned.stdout.contains("would free 3 removed lanes from the trash"), "{}", planned.shown());
+    assert_eq!(said(&planned.stderr), None);
+    assert_eq!(said(&now(&["gc"]).stderr), None);
+    assert!(names(&sandbox.repo.join(".git/proq/trash")).is_empty());
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn of_several_attempts_each_may_get_one() {
     let sandbox = with_cache();
     three_landed(&sandbox);
@@ -320,6 +348,36 @@ fn of_several_attempts_each_may_get_one() {
     }
     let _ = sandbox.proq(&["undo"]).ok();
     assert!(!sandbox.lane("x-1").exists());
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_full_disk_while_a_folder_changes_hands_takes_nothing_with_it() {
+    let sandbox = with_cache();
+    landed(&sandbox, "a", "mkdir target; echo o > target/o; echo SECRET > .env; echo l > src/deep/x.log");
+    sandbox.write("long", &"line\n".repeat(100_000));
+    sandbox.sh("rm src/deep/one.c");
+    sandbox.commit_all("the base goes on");
+    let program = sandbox.proq_command(&sandbox.repo, &[]).get_program().to_owned();
+    let mut limited = sandbox.command("sh", &sandbox.repo);
+    // A limit on the size of files stands in for a full disk: the one file that is new cannot be written.
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 128; exec \"$@\"", "sh"]).arg(program);
+    limited.args(["-v", "spawn", "--empty", "-n", "b"]);
+    let out = sandbox.output(limited);
+    assert!(out.code == 1 && out.stderr.contains("unable to write file long"), "{}", out.shown());
+    // Nothing of the new lane is left, and what was the landed lane's own is where it comes back from.
+    assert!(!sandbox.lane("b").exists() && sandbox.git(&["branch", "--list", "proq/b"]).is_empty());
+    assert_eq!(std::fs::read_to_string(entry(&sandbox, "a").join("aside/.env")).unwrap(), "SECRET\n");
+    sandbox.assert_healthy();
+    assert_eq!(spawn(&sandbox, "c"), None);
+    assert_as_git(&sandbox, "c");
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.git(&["reset", "-q", "--hard", "HEAD^"]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    let lane = sandbox.lane("a");
+    assert_eq!(sandbox.git_in(&lane, &["ls-files", "--others"]), ".env\nsrc/deep/x.log");
+    assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "");
+    assert_eq!(std::fs::read_to_string(lane.join("src/main.c")).unwrap(), "int main;\na\n");
     sandbox.assert_healthy();
 }
 

@@ -236,6 +236,19 @@ fn the_lanes_folder_is_nobodys_business() {
 }
 
 #[test]
+fn what_keeps_the_lanes_folder_out_is_made_whole() {
+    let sandbox = Sandbox::new();
+    // As one is left by a command that was killed before it had written to it; nobody sees anything of it.
+    sandbox.sh(
+        "mkdir .proq-worktrees; : > .proq-worktrees/.gitignore; echo /.proq-worktrees/ > .git/info/exclude",
+    );
+    sandbox.assert_healthy();
+    sandbox.lane_with("x", "true");
+    assert_eq!(sandbox.read(".proq-worktrees/.gitignore"), "*\n");
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn the_repositorys_own_hook_runs_in_a_new_lane_and_may_fail() {
     let sandbox = Sandbox::new();
     sandbox.program("hook", "pwd > \"$ROOT/ran\"; echo \"$1 $3\" >> \"$ROOT/ran\"; exit 1");

@@ -1,7 +1,7 @@
 //! Owns the tests of `git proq sync`: a lane gets what it lacks, its own work stays, and what is replaced comes back.
 
 use super::recovery::kit::{dies, recovers};
-use super::support::Sandbox;
+use super::support::{Sandbox, names};
 
 /// A lane `x` with copies of a file and of a folder.
 fn lane() -> Sandbox {
@@ -110,6 +110,19 @@ fn killed_half_way_it_is_taken_back() {
         assert_eq!(all(), before, "{at}");
         let _ = sandbox.proq(&["sync", "x", "--force"]).ok();
         assert_eq!(in_lane(&sandbox, "cache/b").as_deref(), Some("theirs"));
+        sandbox.assert_healthy();
+    }
+}
+
+#[test]
+fn killed_while_it_copies_nothing_is_left_of_it() {
+    for at in ["trash.begun", "sync.copied"] {
+        let sandbox = lane();
+        moved_on(&sandbox);
+        dies(&sandbox, at, &["sync", "x"]);
+        let _ = recovers(&sandbox);
+        assert_eq!(names(&sandbox.repo.join(".git/proq/trash")), [""; 0], "{at}");
+        assert_eq!(in_lane(&sandbox, ".env").as_deref(), Some("one"));
         sandbox.assert_healthy();
     }
 }

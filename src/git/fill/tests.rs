@@ -54,7 +54,7 @@ impl Scene {
             repo.add_worktree(dir, &Head::Detached(commit)).unwrap();
         }
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
-        let filled = repo.fill_worktrees(&dirs, commit, &mut self.2.borrow_mut(), &|| true).unwrap();
+        let filled = repo.fill_worktrees(&dirs, commit, &mut self.2.borrow_mut(), &|| true, &|_| ()).unwrap();
         if filled.unchanged.is_some() {
             assert_eq!(self.sh("git status --porcelain -uno"), "");
         }
@@ -210,7 +210,12 @@ fn without_another_checkout_or_room_git_does_all_of_it() {
     let commit = repo.branch_tip("main").unwrap().unwrap();
     let dir = scene.0.top.join("one");
     repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();
-    assert!(repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true).unwrap().by_git.is_some());
+    assert!(
+        repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true, &|_| ())
+            .unwrap()
+            .by_git
+            .is_some()
+    );
     assert_eq!(scene.0.sh("one", "git status --porcelain"), "");
     // Two names that would be one: what was begun is taken away, and git does it.
     let (scene, other) = (Scene::new(), scene.0.top.join("unused"));
@@ -220,7 +225,12 @@ fn without_another_checkout_or_room_git_does_all_of_it() {
     let dir = scene.0.top.join("two");
     repo.add_worktree(&dir, &Head::Detached(commit)).unwrap();
     std::fs::write(dir.join("a"), "in the way").unwrap();
-    assert!(repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true).unwrap().by_git.is_some());
+    assert!(
+        repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true, &|_| ())
+            .unwrap()
+            .by_git
+            .is_some()
+    );
     scene.assert_as_git(&["two"], "taken back");
 }
 

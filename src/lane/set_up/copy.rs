@@ -44,6 +44,12 @@ enum Left {
     Stop(Error),
 }
 
+/// Why the folder above one cannot be opened: in the main checkout, or in the lane.
+enum Above {
+    There(Errno),
+    Here(Errno),
+}
+
 impl Left {
     fn because(why: &str) -> Left {
         Left::Because(why.to_owned())
@@ -134,7 +140,7 @@ impl<'a> Copier<'a> {
         let name = name_of(path);
         let above = path.parents().last();
         let folders = match &above {
-            None => self.tops(),
+            None => self.tops().map_err(Above::There),
             Some(above) => self.open_above(above),
         };
         match folders {
@@ -147,13 +153,20 @@ impl<'a> Copier<'a> {
                     self.keep_times(above, &stat);
                 }
             }
-            Err(why) => self.leave(path.clone(), why),
+            Err(Above::Here(e)) if is_full(&e.into()) => {
+                return Err(Error::io("copy to the lane", &path.under(Path::new("")))(e.into()));
+            }
+            Err(Above::There(e)) => self.leave(path.clone(), in_words(e)),
+            Err(Above::Here(Errno::NOTDIR | Errno::LOOP)) => {
+                self.leave(path.clone(), "a folder above it is something else in the lane");
+            }
+            Err(Above::Here(e)) => self.leave(path.clone(), std::io::Error::from(e).to_string()),
         }
         Ok(())
     }
 
-    fn tops(&self) -> Result<(OwnedFd, OwnedFd), String> {
-        let again = |dir: &OwnedFd| dir.try_clone().map_err(|e| e.to_string());
+    fn tops(&self) -> Result<(OwnedFd, OwnedFd), Errno> {
+        let again = |dir: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(dir, 0);
         Ok((again(&self.from)?, again(&self.to)?))
     }
 
@@ -166,14 +179,11 @@ impl<'a> Copier<'a> {
     }
 
     /// Opens a folder on both sides, one name at a time, and makes it where it is missing.
-    fn open_above(&self, folder: &RepoPath) -> Result<(OwnedFd, OwnedFd), String> {
-        let (mut from, mut to) = self.tops()?;
+    fn open_above(&self, folder: &RepoPath) -> Result<(OwnedFd, OwnedFd), Above> {
+        let (mut from, mut to) = self.tops().map_err(Above::There)?;
         for name in folder.as_bytes().split(|b| *b == b'/').map(OsStr::from_bytes) {
-            from = openat(&from, name, FOLDER, Mode::empty()).map_err(in_words)?;
-            to = folder_in(&to, name).map_err(|e| match e {
-                Errno::NOTDIR | Errno::LOOP => "a folder above it is something else in the lane".to_owned(),
-                e => e.to_string(),
-            })?;
+            from = openat(&from, name, FOLDER, Mode::empty()).map_err(Above::There)?;
+            to = folder_in(&to, name).map_err(Above::Here)?;
         }
         Ok((from, to))
     }

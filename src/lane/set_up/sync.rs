@@ -11,6 +11,7 @@ use super::copy::Copier;
 use super::env::{env_file, keep_out};
 use super::files::{Wanted, giver, make_room, warn_of_left, warn_of_new, without};
 use crate::copy::Stamp;
+use crate::fault;
 use crate::git::{Giver, Included, RepoPath};
 use crate::lane::{Error, Project, operate, trash};
 use crate::store::Guard;
@@ -101,11 +102,8 @@ pub(crate) fn sync(
         .iter()
         .chain(planned.differs.iter().filter(|path| force && all.iter().all(|one| one.path != **path)));
     let links: Vec<RepoPath> = links.cloned().collect();
-    let place = trash::beside_lane(project, lane)?;
-    let (old, new) = (place.join("old"), place.join("new"));
-    for dir in [&old, &new] {
-        std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-    }
+    let mut entry = trash::Exchange::begin(project, lane)?;
+    let new = entry.folder("new")?;
     let wanted = Wanted::read(project, main)?;
     let giver = giver(project, main, &lane.path)?;
     let leaves_out = |path: &RepoPath, is_folder: bool| {
@@ -119,6 +117,9 @@ pub(crate) fn sync(
     }
     let paths = all.iter().map(|one| &one.path).chain(&links);
     let there: Vec<&RepoPath> = paths.filter(|path| path.under(&new).symlink_metadata().is_ok()).collect();
+    fault::point("sync.copied");
+    entry.put()?;
+    let (old, new) = (entry.folder("old")?, entry.folder("new")?);
     operate(project, "sync", |op| {
         for path in there {
             let target = path.under(&lane.path);

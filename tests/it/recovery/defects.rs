@@ -257,3 +257,19 @@ fn a_recovery_that_is_killed_while_git_compares_files_leaves_no_lock_in_its_own_
     recovers(&sandbox);
     State::of(&sandbox).is(&before, "killed twice");
 }
+
+#[test]
+fn a_repair_that_is_killed_before_anything_is_in_the_trash_leaves_one_entry() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", ".env\n");
+    sandbox.write(".worktreeinclude", ".env\n");
+    sandbox.commit_all("rules");
+    sandbox.write(".env", "one");
+    dies(&sandbox, "set-up.copied", &["spawn", "--empty", "-n", "new"]);
+    dies(&sandbox, "trash.noted", &["list"]);
+    let _ = recovers(&sandbox);
+    sandbox.assert_healthy();
+    let trash = proq(&sandbox, "trash");
+    assert_eq!(trash.len(), 1, "{trash:?}");
+    assert!(proq(&sandbox, &format!("trash/{}/worktree", trash[0])).contains(&".env".to_owned()));
+}

@@ -228,6 +228,10 @@ fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
         if worktree.is_dir() {
             files(&worktree, &worktree, &format!("trash {lane}: file"), image)?;
         }
+        let aside = entry.path().join("aside");
+        if aside.is_dir() {
+            files(&aside, &aside, &format!("trash {lane}: aside"), image)?;
+        }
     }
     Ok(())
 }

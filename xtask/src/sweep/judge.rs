@@ -1,7 +1,7 @@
 //! Owns the verdict on one disturbed run: nothing lost, everything as before or as after, and a second recovery is idle.
 
 use super::Outcome;
-use super::image::{Image, difference, listing, look};
+use super::image::{Image, difference, listing};
 use super::precious::{self, Reached};
 use super::scene::Stage;
 use super::state::State;
@@ -36,9 +36,10 @@ impl Stage<'_> {
         Ok((answer.pid, (answer.code != 0).then(bad).into_iter().collect()))
     }
 
-    /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded.
-    pub(super) fn judge(&self, done: bool) -> Outcome<Faults> {
-        let (mut faults, as_before) = self.state()?;
+    /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded,
+    /// `left_out` what it named as not copied: that may be missing.
+    pub(super) fn judge(&self, done: bool, left_out: &[String]) -> Outcome<Faults> {
+        let (mut faults, as_before) = self.state(left_out)?;
         if as_before && done {
             faults.push("it claimed to be done, and everything is as before".to_owned());
         }
@@ -50,11 +51,17 @@ impl Stage<'_> {
 
     /// What there is to say about the state alone, and whether it is the one before. From that state the command was run
     /// again often enough where recovery was not killed.
-    pub(super) fn state(&self) -> Outcome<(Faults, bool)> {
+    pub(super) fn state(&self, left_out: &[String]) -> Outcome<(Faults, bool)> {
         let mut faults = self.lost("after recovery");
-        let image = look(self.place)?;
+        let image = self.scene.look(self.place)?;
+        let counts = |image: &Image| {
+            let mut image = image.clone();
+            image.retain(|key, _| !left_out.iter().any(|path| is_below(key, path)));
+            image
+        };
         faults.extend(self.second_recovery()?);
-        let same = |other: &Image| difference(&image, other).is_none();
+        faults.extend((self.scene.holds)(self.place)?);
+        let same = |other: &Image| difference(&counts(&image), &counts(other)).is_none();
         if same(&self.after) {
             return Ok((faults, false));
         }
@@ -63,7 +70,7 @@ impl Stage<'_> {
                 return Ok((faults, false));
             }
             let answer = self.place.proq(finish)?;
-            if let Some(what) = difference(&look(self.place)?, &self.after) {
+            if let Some(what) = difference(&self.scene.look(self.place)?, &self.after) {
                 faults.push(format!(
                     "git proq {} does not finish it ({}): {what}",
                     finish.join(" "),
@@ -101,9 +108,16 @@ impl Stage<'_> {
         if answer.code != self.scene.tested_code() {
             return Ok(vec![format!("run again, it ended with {}: {}", answer.code, answer.complaint())]);
         }
-        let what = difference(&look(self.place)?, &self.after);
+        let what = difference(&self.scene.look(self.place)?, &self.after);
         Ok(what.map(|what| format!("run again, it left something else: {what}")).into_iter().collect())
     }
+}
+
+/// Whether a line of an image is about a path of some lane, or what is below it.
+fn is_below(key: &str, path: &str) -> bool {
+    let of_lane = key.strip_prefix("lane ").and_then(|rest| rest.split_once(": file "));
+    let below = of_lane.and_then(|(_, file)| file.strip_prefix(path));
+    below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn image_distance(a: &Image, b: &Image) -> usize {

@@ -4,6 +4,7 @@ pub(crate) mod args;
 mod calls;
 mod crowd;
 mod crowd_model;
+mod fresh;
 mod image;
 mod judge;
 mod place;

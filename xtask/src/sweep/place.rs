@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::still::adapt;
 use super::trace::{Plan, Run, Watcher, run};
 use super::{Outcome, fail};
 use crate::copy::{copy, remove};
@@ -116,14 +117,19 @@ impl Place {
 
     /// Makes what is there now the template of all runs to come.
     pub(super) fn freeze(&self) -> Outcome<()> {
-        remove(&self.folder.join("template"))?;
-        Ok(copy(&self.top(), &self.folder.join("template"))?)
+        let template = self.folder.join("template");
+        remove(&template)?;
+        copy(&self.top(), &template)?;
+        adapt(self, &self.top(), &template, Vec::new())
     }
 
-    /// Makes a fresh copy of the template. Git notices that files are other files now; it is told that they are the same.
+    /// Makes a fresh copy of the template. Git and the program notice that files are other files now; indexes, those in the
+    /// trash too, are told that they are the same.
     pub(super) fn reset(&self) -> Outcome<()> {
+        let template = self.folder.join("template");
         remove(&self.top())?;
-        copy(&self.folder.join("template"), &self.top())?;
+        copy(&template, &self.top())?;
+        adapt(self, &template, &self.top(), Vec::new())?;
         for tree in self.worktrees()? {
             let _ = self.answer(self.command("git", &tree).args(["update-index", "-q", "--refresh"]))?;
         }

@@ -35,6 +35,10 @@ pub(super) struct Scene {
     pub(super) undone: bool,
     /// What undoes it.
     pub(super) undo: Words,
+    /// Beginnings of the names of what may be there or not, and however it likes: what must be so is said by `holds`.
+    pub(super) spare: Words,
+    /// What else must be so, whatever was disturbed: what is not, in words.
+    pub(super) holds: fn(&Place) -> Outcome<Vec<String>>,
 }
 
 impl Scene {
@@ -46,6 +50,13 @@ impl Scene {
     /// The command that is disturbed.
     pub(super) fn tested(&self) -> Words {
         if self.undone { self.undo } else { self.command }
+    }
+
+    /// What is there now, as far as it counts here.
+    pub(super) fn look(&self, place: &Place) -> Outcome<Image> {
+        let mut image = look(place)?;
+        image.retain(|key, _| !self.spare.iter().any(|spare| key.starts_with(spare)));
+        Ok(image)
     }
 
     /// How that ends when nobody disturbs it.
@@ -79,15 +90,16 @@ impl<'a> Stage<'a> {
         let mut faults = Vec::new();
         place.begin()?;
         (scene.prepare)(place)?;
-        let original = if scene.undone { Some(look(place)?) } else { None };
+        let original = if scene.undone { Some(scene.look(place)?) } else { None };
         if scene.undone {
             peacefully(place, scene.command, scene.code)?;
         }
         place.freeze()?;
         place.reset()?;
-        let before = look(place)?;
+        let before = scene.look(place)?;
         peacefully(place, scene.tested(), scene.tested_code())?;
-        let after = look(place)?;
+        let after = scene.look(place)?;
+        faults.extend((scene.holds)(place)?);
         if let Some(what) =
             original.and_then(|original| difference(&without_memory(&after, &original), &original))
         {
@@ -95,7 +107,7 @@ impl<'a> Stage<'a> {
         }
         place.reset()?;
         peacefully(place, scene.tested(), scene.tested_code())?;
-        if let Some(what) = difference(&look(place)?, &after) {
+        if let Some(what) = difference(&scene.look(place)?, &after) {
             return fail(format!("{}: two undisturbed runs differ: {what}", scene.title()));
         }
         let mut also = Vec::new();
@@ -104,7 +116,7 @@ impl<'a> Stage<'a> {
             for words in state.by {
                 let _ = place.proq(words)?;
             }
-            also.push((look(place)?, state.finish));
+            also.push((scene.look(place)?, state.finish));
         }
         Ok(Stage { place, scene, before, after, also, tokens: place.tokens(), faults })
     }

@@ -35,20 +35,8 @@ impl Still {
         let folder = place.beside(&format!("still-{call}"));
         remove(&folder)?;
         copy(&place.top(), &folder)?;
-        let copied =
-            |path: &Path| Ok::<_, std::path::StripPrefixError>(folder.join(path.strip_prefix(place.top())?));
-        let mut trees = Vec::new();
-        for tree in place.trees()? {
-            let copy = copied(&tree)?;
-            trees.push((tree, copy));
-        }
-        let adapt = Adapt {
-            top: place.top(),
-            folder: folder.clone(),
-            trees,
-            begun: begun(&place.repo().join(".git"))?,
-        };
-        adapt.below(&folder.join("repo/.git"))?;
+        let begun = begun(&place.repo().join(".git"))?;
+        adapt(place, &place.top(), &folder, begun)?;
         Ok(Still { call, state, left: left.to_vec(), folder })
     }
 
@@ -64,6 +52,21 @@ impl Still {
         }
         fail(format!("the still before call {} is not what was there", self.call))
     }
+}
+
+/// Makes what is in `folder` stand to each other as what it is a copy of, in `top`; one of them is the place. Steps of the
+/// program that had `begun` then have locks of git that are younger.
+///
+/// # Errors
+/// When a file cannot be read or written.
+pub(super) fn adapt(place: &Place, top: &Path, folder: &Path, begun: Vec<SystemTime>) -> Outcome<()> {
+    let mut trees = Vec::new();
+    for tree in place.trees()? {
+        let name = tree.strip_prefix(place.top())?;
+        trees.push((top.join(name), folder.join(name)));
+    }
+    let adapt = Adapt { top: top.to_owned(), folder: folder.to_owned(), trees, begun };
+    adapt.below(&folder.join("repo/.git"))
 }
 
 /// Makes a copy's files stand to each other as what they are copies of.

@@ -1,12 +1,22 @@
 //! Owns the table of scenarios, and how each one's repository is made.
 
 use super::Outcome;
+use super::fresh::{BACK, FRESH};
 use super::place::Place;
 use super::scene::{Also, Scene};
 
 /// A scenario without further states whose command ends with 0.
-const PLAIN: Scene =
-    Scene { name: "", prepare: nothing, command: &[], code: 0, also: &[], undone: false, undo: &["undo"] };
+pub(super) const PLAIN: Scene = Scene {
+    name: "",
+    prepare: nothing,
+    command: &[],
+    code: 0,
+    also: &[],
+    undone: false,
+    undo: &["undo"],
+    spare: &[],
+    holds: nothing_else,
+};
 
 /// A landing is decided by one compare-and-swap of the base. What comes after it, taking the landed lanes away, is
 /// `cleanup`'s work, and may be left to it.
@@ -104,16 +114,21 @@ const FINAL: &[Scene] = &[Scene { name: "gc", prepare: outlived, command: &["gc"
 
 /// All scenarios: each command, then the undoing of each.
 pub(super) fn all() -> Vec<Scene> {
-    let undone = SCENES.iter().map(|scene| Scene { undone: true, ..*scene });
-    SCENES.iter().chain(FINAL).copied().chain(undone).collect()
+    let scenes = || SCENES.iter().chain(FRESH);
+    let undone = scenes().map(|scene| Scene { undone: true, ..*scene });
+    scenes().chain(FINAL).chain(BACK).copied().chain(undone).collect()
 }
 
 fn nothing(_: &Place) -> Outcome<()> {
     Ok(())
 }
 
+fn nothing_else(_: &Place) -> Outcome<Vec<String>> {
+    Ok(Vec::new())
+}
+
 /// Some files of every kind, committed.
-fn base(place: &Place) -> Outcome<()> {
+pub(super) fn base(place: &Place) -> Outcome<()> {
     place.keep("a.txt", "a, committed")?;
     place.keep("b.txt", "b, committed")?;
     place.keep("dir/c.txt", "c, committed")?;
@@ -126,7 +141,7 @@ fn base(place: &Place) -> Outcome<()> {
 }
 
 /// A lane with one commit that adds a file and changes the long one at its end.
-fn lane(place: &Place, name: &str) -> Outcome<()> {
+pub(super) fn lane(place: &Place, name: &str) -> Outcome<()> {
     place.proq_ok(&["spawn", "--empty", "-n", name])?;
     let dir = place.lane(name);
     place.keep(dir.join(format!("{name}.txt")), &format!("of {name}, committed"))?;

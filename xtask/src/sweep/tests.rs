@@ -79,8 +79,7 @@ fn swept(test: &str, command: &'static [&'static str], args: &Args) -> Tally {
     sh.args(["-c", "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"", "sh", TOY]).arg(bin.join("git-proq"));
     assert!(sh.status().unwrap().success());
     let place = Place::new(&folder.0.join("w"), Path::new(&bin.join("git-proq"))).unwrap();
-    let scene =
-        Scene { name: "toy", prepare: toy, command, code: 0, also: &[], undone: false, undo: &["undo"] };
+    let scene = Scene { name: "toy", prepare: toy, command, ..super::table::PLAIN };
     let stage = Stage::new(&place, &scene).unwrap();
     sweep(&stage, args, 1, Share { part: 0, parts: 1 }).unwrap()
 }

@@ -11,7 +11,7 @@ impl Scene {
         let commit = Oid::from_hex(self.sh("git rev-parse HEAD").as_bytes()).unwrap();
         let dir = self.0.top.join("lane");
         repo.add_worktree(&dir, &Head::Branch("lane".to_owned())).unwrap();
-        repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true).unwrap();
+        repo.fill_worktrees(&[&dir], commit, &mut Sizes::default(), &|| true, &|_| ()).unwrap();
         for deed in deeds {
             self.0.sh("lane", &format!("({deed}) >/dev/null 2>&1 || true"));
         }
