@@ -244,6 +244,9 @@ fn look(project: &Project, all: bool, wide: bool, paint: Option<Paint>) -> Resul
     let ask = Ask { lanes: own, uncommitted: false, within: Some(PATIENCE), about: None };
     let (views, forecast) =
         lane::views_while(project, lanes, &mut tell, || merge::forecast(project, ask).ok())?;
+    if !views.is_empty() {
+        lane::have_commit_graph(project);
+    }
     Ok(Board { views, beside, strays, forecast })
 }
 

@@ -257,6 +257,12 @@ impl Command {
         Err(Error::Command { args: self.shown(), status: in_words(status), stderr: String::new() })
     }
 
+    /// Starts it in a process group of its own, deaf and mute, and does not wait for it.
+    pub(super) fn leave_running(mut self) -> Result<(), Error> {
+        self.inner.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        self.start().map(drop)
+    }
+
     /// Starts it with open pipes, for a conversation.
     pub(crate) fn converse(mut self) -> Result<Child, Error> {
         self.inner.stdin(Stdio::piped());

@@ -8,6 +8,7 @@ mod clean;
 mod clear;
 mod command;
 mod commit;
+mod commit_graph;
 mod connected;
 mod cut;
 mod diff;

@@ -31,6 +31,7 @@ mod kind;
 mod leftovers;
 mod list;
 mod location;
+mod long_history;
 mod look;
 mod looks;
 mod name;
@@ -86,6 +87,7 @@ pub(crate) use kind::{is_cut, widen as widen_cut};
 pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
 pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
 pub use location::LocationError;
+pub(crate) use long_history::have_commit_graph;
 pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,

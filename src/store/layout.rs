@@ -393,6 +393,11 @@ impl Layout {
         self.root.join("cache/overlaps")
     }
 
+    /// When git was last asked for a graph of commits.
+    pub(crate) fn graph_tried(&self) -> PathBuf {
+        self.root.join("cache/commit-graph")
+    }
+
     /// Which blobs were found to be as long as their files.
     pub(crate) fn sizes(&self) -> PathBuf {
         self.root.join("cache/sizes")

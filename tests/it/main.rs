@@ -68,6 +68,7 @@ mod library;
 mod list;
 mod location;
 mod logs;
+mod long_history;
 mod looking;
 mod looking_apart;
 mod losses;
