@@ -16,7 +16,7 @@ use gix::index::{Entry, Version};
 
 use super::clean::is_racy;
 use super::plain::{is_plain, says_nothing_of_files};
-use super::quarantine::{Quarantine, is_blob, prune_parents};
+use super::quarantine::{Quarantine, is_below_folders, is_blob, prune_parents};
 use super::transition::{Tree, attribute_paths};
 use super::trees::Reader;
 use super::{Change, Error, Oid, Repo, RepoPath, Side};
@@ -80,6 +80,9 @@ pub(super) fn write(tree: &Tree<'_>, path: &RepoPath, side: Side) -> Result<(), 
     let content = tree.repo.blob(side.oid)?;
     let mode = if is_executable(side) { 0o777 } else { 0o666 };
     let parent = file.parent().unwrap_or(tree.dir);
+    if !is_below_folders(tree.dir, path) {
+        return Err(Error::io("create", parent)(std::io::ErrorKind::NotADirectory.into()));
+    }
     std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
     // What somebody has put there meanwhile is not ours to write to.
     let made = OpenOptions::new().write(true).create_new(true).mode(mode).open(&file);

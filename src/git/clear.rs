@@ -8,19 +8,22 @@ use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::plain::{is_ordinary, is_plain};
-use super::quarantine::{Quarantine, prune_below, prune_parents};
+use super::quarantine::{Quarantine, prune_below, prune_parents, stands};
 use super::renumber::Renumbered;
-use super::repair::is_from_git;
+use super::repair::{is_from_git, save};
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
 use crate::fault;
 
+/// Who keeps a commit with files that somebody has written, before others go back over them.
+pub(crate) type Keep<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
+
 /// Moves every path that the snapshot holds to `aside`, after comparing it with the snapshot, and puts HEAD's content
-/// in its place. On any failure everything is as it was.
+/// in its place. On any failure everything is as it was; `keep` is given what was written in its place meanwhile.
 ///
 /// # Errors
 /// [`Error::Raced`] when a file or the index changed since the snapshot was taken.
-pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Keep<'_>) -> Result<(), Error> {
     let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
     refuse_open(tree.dir, &tree.git_dir)?;
     if snapshot.index_version.is_some() && lock.before() != snapshot.index_version {
@@ -38,12 +41,13 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Resul
         .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
         .and_then(|()| held.fill(tree, snapshot.base, lock.index(), is_at_head));
+    let done = done
+        .inspect(|()| fault::point("clear.filled"))
+        .and_then(|()| lock.install(&tree.scratch.join("index")));
     if let Err(e) = done {
-        held.undo(tree, &aside, &snapshot.empty_dirs)?;
-        return Err(e);
-    }
-    fault::point("clear.filled");
-    if let Err(e) = lock.install(&tree.scratch.join("index")) {
+        if let Some(saved) = save(tree, &held.strange(tree, &aside)?)? {
+            keep(saved)?;
+        }
         held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
     }
@@ -202,7 +206,8 @@ impl Held {
 
     fn is_heads(&self, tree: &Tree<'_>, path: &RepoPath, head: Option<Side>) -> Result<bool, Error> {
         match head {
-            _ if path.under(tree.dir).symlink_metadata().is_err() => Ok(true),
+            // What is behind a link lies elsewhere.
+            _ if !stands(tree.dir, path) => Ok(true),
             Some(side) => is_from_git(tree, path, side, self.base),
             None => Ok(false),
         }

@@ -45,7 +45,7 @@ impl Quarantine {
     /// it. On another file system it is a copy. Returns whether there was a file.
     pub(super) fn link(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         let (from, to) = (path.under(worktree), self.place(path));
-        if !is_file(&from) {
+        if !is_file(worktree, path) {
             return Ok(false);
         }
         make_parent(&to)?;
@@ -59,7 +59,7 @@ impl Quarantine {
     /// Moves the file here. Returns whether there was a file.
     pub(super) fn take(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         let (from, to) = (path.under(worktree), self.place(path));
-        if !is_file(&from) {
+        if !is_file(worktree, path) {
             return Ok(false);
         }
         make_parents_like(worktree, &self.files, path)?;
@@ -230,8 +230,18 @@ pub(super) fn settle<'p>(
 }
 
 /// Whether a regular file or a link stands there, its parents being real folders.
-fn is_file(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|m| !m.is_dir())
+fn is_file(root: &Path, path: &RepoPath) -> bool {
+    path.under(root).symlink_metadata().is_ok_and(|m| !m.is_dir()) && is_below_folders(root, path)
+}
+
+/// Whether anything stands there, its parents being real folders.
+pub(super) fn stands(root: &Path, path: &RepoPath) -> bool {
+    path.under(root).symlink_metadata().is_ok() && is_below_folders(root, path)
+}
+
+/// Whether what is above a path are real folders, as far as anything is there: a link would lead elsewhere.
+pub(super) fn is_below_folders(root: &Path, path: &RepoPath) -> bool {
+    path.parents().all(|up| up.under(root).symlink_metadata().map_or(true, |meta| meta.is_dir()))
 }
 
 /// Renames without replacing; across file systems copies, then removes.
@@ -290,7 +300,10 @@ fn make_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Erro
                     drop(std::fs::set_permissions(&dir, meta.permissions()));
                 }
             }
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            // A link would lead elsewhere.
+            Err(e)
+                if e.kind() == ErrorKind::AlreadyExists
+                    && dir.symlink_metadata().is_ok_and(|m| m.is_dir()) => {}
             Err(e) => return Err(Error::io("create", &dir)(e)),
         }
     }

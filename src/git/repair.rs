@@ -204,7 +204,7 @@ pub(super) fn save(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Option<Oid>, E
         .durable()
         .run()?;
     let id = call().arg("write-tree").changes().durable().run_for_id()?;
-    let message = "git-proq: files that were written before a crash was put right\n";
+    let message = "git-proq: files that were written before others went back\n";
     NewCommit { tree: id, parents: &[], message }.write_as_keeper(tree.repo, None).map(Some)
 }
 

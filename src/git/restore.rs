@@ -6,7 +6,7 @@ use super::clear::Held;
 use super::index::{self, IndexLock};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
-use super::quarantine::{Quarantine, is_blob, prune_parents};
+use super::quarantine::{Quarantine, is_blob, prune_parents, stands};
 use super::refusal::{Local, refuse_overlap};
 use super::renumber::Renumbered;
 use super::repair::save;
@@ -135,7 +135,9 @@ impl<'a> Work<'a> {
         let current = Quarantine::at(&self.tree.scratch.join("current"))?;
         let next = self.tree.scratch.join("index");
         let given = self.note_given(&self.held.files())?;
-        let done = self.take_current(&leaving, &current).and_then(|()| self.give_back(&self.held.files()));
+        let done = self.take_current(&leaving, &current);
+        let done = done.inspect(|()| fault::point("restore.taken"));
+        let done = done.and_then(|()| self.give_back(&self.held.files()));
         let done = done.and_then(|()| {
             self.refreshed(raw_index, lock.index(), &next)?;
             lock.install(&next)
@@ -203,10 +205,11 @@ impl<'a> Work<'a> {
 
     /// Whether a path is as the snapshot has it, and nothing of it is left in our keeping.
     fn is_back(&self, path: &RepoPath, side: Option<Side>) -> bool {
-        let file = path.under(self.tree.dir);
+        let stands = stands(self.tree.dir, path);
+        let has = |side| is_blob(self.tree.repo, &path.under(self.tree.dir), side);
         match side {
-            Some(side) => !self.aside.holds(path) && is_blob(self.tree.repo, &file, side),
-            None => file.symlink_metadata().is_err(),
+            Some(side) => !self.aside.holds(path) && stands && has(side),
+            None => !stands,
         }
     }
 
@@ -286,8 +289,13 @@ impl<'a> Work<'a> {
         let untouched = |path: &&RepoPath| leaving.iter().any(|c| c.path == **path) && !current.holds(path);
         let given: Vec<RepoPath> = given.iter().filter(|p| !untouched(p)).cloned().collect();
         self.take_again(&given)?;
-        for change in leaving.iter().filter(|c| current.holds(&c.path)) {
-            current.give_over(self.tree.dir, &change.path)?;
+        for Change { path, old, .. } in leaving.iter().filter(|c| current.holds(&c.path)) {
+            if !stands(self.tree.dir, path) {
+                current.give(self.tree.dir, path)?;
+            } else if !old.is_some_and(|side| current.is_blob(self.tree.repo, path, side)) {
+                // Somebody wrote to what was there, and then put another file in its place: both are kept.
+                return Err(Error::Raced { dir: self.tree.dir.to_owned(), paths: vec![path.clone()] });
+            }
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use super::index::{self, Version};
 use super::index_facts::Facts;
 use super::kept_files::tree_with;
 use super::path::nul_separated;
+use super::quarantine::stands;
 use super::seen::{All, Seen};
 use super::special::{self, LeftOut};
 use super::status::{Dirt, Entry, Kind, ask, status};
@@ -141,12 +142,6 @@ impl Snapshot {
         }
         write(self.work_tree, &parents, message)
     }
-}
-
-/// Whether a file is there, and not only behind a link that has taken a folder's place.
-fn stands(dir: &Path, path: &RepoPath) -> bool {
-    let real = |up: RepoPath| up.under(dir).symlink_metadata().is_ok_and(|m| m.is_dir());
-    path.parents().all(real) && path.under(dir).symlink_metadata().is_ok()
 }
 
 fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {

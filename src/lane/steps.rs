@@ -54,7 +54,8 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             let snapshot = op.snapshot_of(snap)?;
             let aside = project.store.layout().snapshot(snap);
             let checkout = op.checkout(dir)?;
-            checkout.with_tree(scratch, |tree| Ok(git::clear(tree, &snapshot, &aside)?))?;
+            let keep = |saved| keep(project, saved, "written meanwhile");
+            checkout.with_tree(scratch, |tree| Ok(git::clear(tree, &snapshot, &aside, &keep)?))?;
         }
         Step::Restore { dir, snap, head } => {
             let snapshot = op.snapshot_of(snap)?;
@@ -219,13 +220,19 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         }
     };
     if let Some(saved) = settled.saved {
-        let name = format!("refs/proq/saved/crash-{}", new_id());
-        project.repo.create_ref(&name, saved, "git-proq: saved")?;
-        project.listener.warn(format!(
-            "files that were written after the crash are kept: git checkout {name} -- .  brings them here"
-        ));
+        keep(project, saved, "written after the crash")?;
     }
     Ok(settled.happened)
+}
+
+/// Keeps a commit with files that others go over, and says so.
+fn keep(project: &Project, saved: Oid, which: &str) -> Result<(), git::Error> {
+    let name = format!("refs/proq/saved/crash-{}", new_id());
+    project.repo.create_ref(&name, saved, "git-proq: saved")?;
+    project
+        .listener
+        .warn(format!("files that were {which} are kept: git checkout {name} -- .  brings them here"));
+    Ok(())
 }
 
 /// Judges a record that was being written, and removes what was written beside it.

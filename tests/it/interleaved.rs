@@ -111,6 +111,42 @@ fn what_follows_an_agents_commit_is_no_process_of_the_agents() {
 }
 
 #[test]
+fn a_file_that_is_written_anew_while_others_are_set_aside_is_kept() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.write("a.txt", "mine\n");
+    let (mut shows, _) = beside(&sandbox, "clear.moved", &["preview", "x"]);
+    let standing = sandbox.standing(shows.0.id());
+    // An editor saves.
+    sandbox.write("a.txt", "newer\n");
+    drop(standing);
+    assert_eq!(shows.code(), Some(1));
+    assert_eq!(sandbox.read("a.txt"), "mine\n");
+    let kept = "git cat-file -p $(git for-each-ref --format='%(refname)' refs/proq/saved/):a.txt";
+    assert_eq!(sandbox.sh(kept).trim(), "newer");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_file_that_is_written_where_changes_come_back_to_stays() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.write("a.txt", "mine\n");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let (mut goes_back, _) = beside(&sandbox, "restore.taken", &["preview", "--back"]);
+    let standing = sandbox.standing(goes_back.0.id());
+    sandbox.write("a.txt", "newer\n");
+    drop(standing);
+    assert_eq!(goes_back.code(), Some(1));
+    assert_eq!(sandbox.read("a.txt"), "newer\n");
+    // It goes elsewhere, and what was set aside comes.
+    sandbox.sh("mv a.txt ../newer");
+    sandbox.git(&["checkout", "-q", "--", "a.txt"]);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "mine\n");
+}
+
+#[test]
 fn a_file_that_is_written_to_while_it_is_copied_is_made_anew() {
     for lines in [1_000, 100_000] {
         let sandbox = Sandbox::new();

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use super::preview_identity::{nothing_is_left, same, waiting_snaps};
-use super::support::{Image, Output, Sandbox};
+use super::support::{Image, Output, Sandbox, names};
 
 fn sandbox_with(lane: &str) -> Sandbox {
     let sandbox = Sandbox::new();
@@ -389,4 +389,38 @@ fn submodules_stay_where_they_are_also_where_git_is_told_to_take_them_along() {
     }
     same(&before, &Image::of(&sandbox, &sandbox.repo));
     assert!(sandbox.proq(&["snap", "list"]).ok().is_empty(), "no edits were made");
+}
+
+/// A tracked file in a folder that is ignored, and a lane that changes another file.
+fn with_an_ignored_folder() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("l/f", "f\n");
+    sandbox.write("k", "k\n");
+    sandbox.write(".gitignore", "l\n");
+    sandbox.sh("git add -A; git add -f l/f; git commit -qm first; mkdir ../outside");
+    sandbox.lane_of("x", "echo lane >a.txt");
+    sandbox.write("k", "mine\n");
+    sandbox
+}
+
+#[test]
+fn nothing_is_written_or_taken_behind_a_link_in_place_of_a_folder() {
+    for (deed, outside) in [
+        ("rm -r l; ln -s ../outside l", ""),
+        ("mv l/f ../outside/f; rmdir l; ln -s ../outside l", "f"),
+        ("mv l/f ../outside/f; rmdir l; ln -s ../outside l; echo mine >../outside/f", "f"),
+    ] {
+        let sandbox = with_an_ignored_folder();
+        sandbox.sh(deed);
+        let state = || {
+            sandbox
+                .sh("git status --porcelain; cat k; ls -l ../outside; cat ../outside/* || true; readlink l")
+        };
+        let before = state();
+        let out = sandbox.proq(&["preview", "x"]);
+        assert_eq!(out.code, 1, "{deed}: {}", out.shown());
+        assert_eq!(state(), before, "{deed}");
+        assert_eq!(names(&sandbox.root().join("outside")).join(" "), outside, "{deed}");
+        sandbox.assert_healthy();
+    }
 }
