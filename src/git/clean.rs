@@ -392,10 +392,13 @@ impl<'a> Walk<'a> {
         if !same_kind {
             return As::Unsure;
         }
-        if entry.has_numbers_of(&meta) && !self.index.is_racy(entry) {
+        // That none was says a length of zero, unless the file had nothing in it.
+        let empty = gix::ObjectId::empty_blob(self.index.hash());
+        let is_known = entry.size() != 0 || !kind.is_file() || entry.id() == empty.as_slice();
+        if is_known && entry.has_numbers_of(&meta) && !self.index.is_racy(entry) {
             return As::Noted;
         }
-        // Git reads no file that has another length than was noted. A length of zero says that none was.
+        // Git reads no file that has another length than was noted.
         if kind.is_file() && entry.size() != 0 && entry.size() != noted(&meta).size {
             return As::Edited;
         }

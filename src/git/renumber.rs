@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
@@ -18,6 +18,9 @@ use crate::fault;
 
 /// How many files are looked at. Beyond that git is faster.
 const MOST: usize = 256;
+
+/// The clock by which a file system notes when files were written goes in steps that are no longer than this.
+const TICK: Duration = Duration::from_millis(10);
 
 /// What a file is, compared with its entry.
 enum Is {
@@ -113,7 +116,7 @@ impl Renumbered {
 
     /// Looks at the files, and writes the index to `to`. False when that is git's to do: then nothing was written.
     pub(super) fn save(self, tree: &Tree<'_>, to: &Path) -> Result<bool, Error> {
-        self.save_as_of(SystemTime::now(), tree, to)
+        self.save_as_of(SystemTime::now() - TICK, tree, to)
     }
 
     /// The same as of the time at which the look begins. To git, what is written to meanwhile is as young as that index, or
@@ -214,7 +217,11 @@ mod tests {
         ("git update-index --split-index", false),
         ("git update-index --index-version 4", false),
         ("git update-index --force-untracked-cache", false),
-        ("git -c index.skipHash=true update-index --force-write-index", false),
+        // As `index.skipHash` leaves it, which is too new for some gits.
+        (
+            "n=$(($(stat -c %s .git/index) - 20)); dd if=/dev/zero of=.git/index bs=1 seek=$n count=20 conv=notrunc 2>/dev/null",
+            false,
+        ),
         ("git update-index --assume-unchanged a; touch -d 2002-02-02 a", true),
         ("echo n >n; git add -N n; touch -d 2002-02-02 a n", true),
     ];
