@@ -1,29 +1,27 @@
 //! Owns bringing a worktree from one commit to another in process, where no local change is in the way: the same files, and
 //! the same index, as `git read-tree -m -u` makes of them.
 
-use std::collections::HashSet;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
-use gix::bstr::{BStr, ByteSlice};
-use gix::index::entry::{Flags, Mode, Stage, Stat};
+use gix::bstr::ByteSlice;
+use gix::index::entry::Stat;
 use gix::index::extension::Tree as Cached;
-use gix::index::fs::Metadata;
-use gix::index::write::{Extensions, Options};
-use gix::index::{Entry, Version};
 
-use super::clean::is_racy;
-use super::plain::{is_plain, says_nothing_of_files};
+use super::clean::noted;
+use super::entries::{self, Edit, Entries};
+use super::index::{NewIndex, time_in};
+use super::plain::is_plain;
 use super::quarantine::{Quarantine, is_below_folders, is_blob, prune_parents};
 use super::transition::{Tree, attribute_paths};
 use super::trees::Reader;
 use super::{Change, Error, Oid, Repo, RepoPath, Side};
 
-/// Brings the files of `changes` over and makes of `index`, a copy of the worktree's index, the one that belongs to commit
-/// `to`. False when that is git's to do: then nothing was done. The index must hold what the worktree's commit has, each of
-/// these files must be as the index has it, and those that are there must have a second name in `held`.
+/// Brings the files of `changes` over and makes of the worktree's `index` the one that belongs to commit `to`. None when that
+/// is git's to do: then nothing was done. The index must hold what the worktree's commit has, each of these files must be as
+/// the index has it, and those that are there must have a second name in `held`.
 ///
 /// # Errors
 /// When a file cannot be written or removed, or is another one by now; some were brought over, then.
@@ -33,7 +31,7 @@ pub(super) fn bring(
     index: &Path,
     changes: &[Change],
     to: Oid,
-) -> Result<bool, Error> {
+) -> Result<Option<NewIndex>, Error> {
     // Where a file system has no second names there is a copy, and nothing to know the file by.
     let known = |change: &Change| match change.old {
         Some(_) => held.is_same_file(tree.dir, &change.path),
@@ -41,9 +39,9 @@ pub(super) fn bring(
         None => change.path.under(tree.dir).symlink_metadata().is_err(),
     };
     if !changes.iter().all(known) || !is_plain(tree, changes) {
-        return Ok(false);
+        return Ok(None);
     }
-    let Some(next) = Next::plan(tree.repo, index, changes, to)? else { return Ok(false) };
+    let Some(next) = Next::plan(tree.repo, index, changes, to)? else { return Ok(None) };
     for change in changes.iter().filter(|change| change.new.is_none()) {
         remove(tree, held, &change.path)?;
     }
@@ -58,8 +56,7 @@ pub(super) fn bring(
         }
         write(tree, &change.path, side)?;
     }
-    next.save(tree, index, changes)?;
-    Ok(true)
+    next.made(tree, changes).map(Some)
 }
 
 /// Removes a file, if it is the one that has a second name.
@@ -106,102 +103,78 @@ fn is_executable(side: Side) -> bool {
 const RACY: usize = 256;
 
 /// The index that is to be, but for the files that are brought.
-struct Next(gix::index::File);
+struct Next {
+    entries: Entries,
+    /// Those whose files may have been changed after they were noted, in the same second.
+    racy: Vec<u32>,
+    /// What it is to know of folders.
+    trees: Cached,
+}
 
 impl Next {
-    /// Takes out of an index what goes, and brings what it knows of folders to what they will be. None when it holds more than
-    /// is known here, or not what a commit has.
+    /// Plans it from an index. None when that holds more than is known here, or not what a commit has.
     fn plan(repo: &Repo, file: &Path, changes: &[Change], to: Oid) -> Result<Option<Next>, Error> {
-        let read =
-            gix::index::File::at(file, repo.gix.object_hash(), true, gix::index::decode::Options::default());
-        let Ok(mut index) = read else { return Ok(None) };
-        let known = changes.iter().all(|change| {
-            let entry = index.entry_by_path(change.path.as_bytes().into());
-            entry.map(|e| (e.id, e.mode.bits())) == change.old.map(|side| (side.oid.0, side.mode))
-        });
-        let racy = index.entries().iter().filter(|entry| is_racy(&index, entry)).count();
-        if !known || holds_more(&index) || racy > RACY || !attributes_are_harmless(repo, &index, changes) {
+        let entries = Entries::read(file, repo.gix.object_hash());
+        let Some(entries) = entries.filter(|all| all.is_simple() && all.has_sum()) else { return Ok(None) };
+        let is_known = |change: &Change| match (entries.find(change.path.as_bytes()), change.old) {
+            (Some(entry), Some(side)) => {
+                entry.is_seen() && entry.mode() == side.mode && entry.id() == side.oid.0.as_slice()
+            }
+            (entry, side) => entry.is_none() && side.is_none(),
+        };
+        let racy: Vec<u32> = entries.racy().take(RACY + 1).collect();
+        let attributes = attribute_paths(changes.iter().map(|change| &change.path));
+        if !changes.iter().all(is_known)
+            || racy.len() > RACY
+            || !entries.say_nothing_of_files(repo, &attributes)
+        {
             return Ok(None);
         }
-        let gone: HashSet<&[u8]> =
-            changes.iter().filter(|c| c.new.is_none()).map(|c| c.path.as_bytes()).collect();
+        let Some(mut trees) = entries.trees() else { return Ok(None) };
+        update(repo.reader(), &mut trees, repo.tree_of(to)?.0)?;
+        let gone = changes.iter().filter(|c| c.new.is_none()).count();
         let new = changes.iter().filter(|c| c.old.is_none()).count();
-        index.remove_entries(|_, path, _| gone.contains(path.as_bytes()));
-        let wanted = u32::try_from(index.entries().len() + new).ok();
-        let Some(cached) = index.tree_mut() else { return Ok(None) };
-        update(repo.reader(), cached, repo.tree_of(to)?.0)?;
-        Ok((cached.num_entries == wanted).then_some(Next(index)))
+        let wanted = u32::try_from(entries.all().len() + new - gone).ok();
+        Ok((trees.num_entries == wanted).then_some(Next { entries, racy, trees }))
     }
 
-    /// Adds what was brought, and writes it down.
-    fn save(mut self, tree: &Tree<'_>, file: &Path, changes: &[Change]) -> Result<(), Error> {
-        let mut new = Vec::new();
-        for change in changes {
-            let Some(side) = change.new else { continue };
-            let path: &BStr = change.path.as_bytes().into();
-            let stat = stat_of(tree, &change.path);
-            let mode = if is_executable(side) { Mode::FILE_EXECUTABLE } else { Mode::FILE };
-            match self.0.entry_mut_by_path_and_stage(path, Stage::Unconflicted) {
-                Some(entry) => (entry.id, entry.mode, entry.stat) = (side.oid.0, mode, stat),
-                None => new.push((stat, side.oid.0, mode, path)),
+    /// Adds what was brought.
+    fn made(mut self, tree: &Tree<'_>, changes: &[Change]) -> Result<NewIndex, Error> {
+        // A file that is brought and written to in one tick of the clock is, to git, as young as an index of that time, and is
+        // read again.
+        let time = time_in(tree.scratch)?;
+        self.settle_racy(tree);
+        let fresh = |change: &Change| change.new.map(|side| fresh(tree, &change.path, side));
+        let mut edits: Vec<Edit<'_>> =
+            changes.iter().map(|change| Edit { path: &change.path, new: fresh(change) }).collect();
+        edits.sort_by_key(|edit| edit.path);
+        Ok(NewIndex::Of(self.entries.edited(&edits, &self.trees)?, time))
+    }
+
+    /// Files that are as young as the index was would pass for unchanged once it is younger than they are. What differs gets a
+    /// size that fits none, which is git's own way.
+    fn settle_racy(&mut self, tree: &Tree<'_>) {
+        for at in std::mem::take(&mut self.racy) {
+            let entry = self.entries.entry(at);
+            let Ok(id) = gix::ObjectId::try_from(entry.id()) else { continue };
+            let side = Side { mode: entry.mode(), oid: Oid(id) };
+            let file = RepoPath::new(entry.path()).under(tree.dir);
+            if !side.is_gitlink() && !is_blob(tree.repo, &file, side) {
+                self.entries.forget_length(at);
             }
         }
-        for (stat, id, mode, path) in new {
-            self.0.dangerously_push_entry(stat, id, Flags::empty(), mode, path);
-        }
-        self.0.sort_entries();
-        self.settle_racy(tree, changes);
-        let extensions =
-            Extensions::Given { tree_cache: true, end_of_index_entry: self.0.had_end_of_index_marker() };
-        let mut bytes = Vec::new();
-        let written = self.0.write_to(&mut bytes, Options { extensions, skip_hash: false });
-        written.map_err(Error::object("the new index"))?;
-        std::fs::write(file, bytes).map_err(Error::io("write", file))
-    }
-
-    /// Files that may have been changed after they were noted, in the same second, would pass for unchanged once the index is
-    /// younger than they are: those that were just brought, and those that were as young as the index before. What differs
-    /// gets a size that fits none, which is git's own way.
-    fn settle_racy(&mut self, tree: &Tree<'_>, changes: &[Change]) {
-        let brought: HashSet<&[u8]> = changes.iter().map(|change| change.path.as_bytes()).collect();
-        let differs = |entry: &Entry| {
-            let path = entry.path(&self.0);
-            let young = is_racy(&self.0, entry) || brought.contains(path.as_bytes());
-            let side = Side { mode: entry.mode.bits(), oid: Oid(entry.id) };
-            let file = RepoPath::new(path.to_vec()).under(tree.dir);
-            young && !side.is_gitlink() && !is_blob(tree.repo, &file, side)
-        };
-        let all: Vec<usize> =
-            self.0.entries().iter().enumerate().filter(|(_, e)| differs(e)).map(|(at, _)| at).collect();
-        for at in all {
-            self.0.entries_mut()[at].stat.size = 0;
-        }
     }
 }
 
-/// Whether no attribute of these paths matters, by the files in the index, where git looks first.
-fn attributes_are_harmless(repo: &Repo, index: &gix::index::File, changes: &[Change]) -> bool {
-    let files = attribute_paths(changes.iter().map(|change| &change.path));
-    files.iter().filter_map(|file| index.entry_by_path(file.as_bytes().into())).all(|entry| {
-        entry.mode == Mode::FILE && repo.blob(Oid(entry.id)).is_ok_and(|text| says_nothing_of_files(&text))
-    })
-}
-
-/// Whether an index holds anything that would not be written again, or in another way.
-fn holds_more(index: &gix::index::File) -> bool {
-    index.version() == Version::V4
-        || index.is_sparse()
-        || index.link().is_some()
-        || index.resolve_undo().is_some()
-        || index.untracked().is_some()
-        || index.fs_monitor().is_some()
-        || index.checksum().is_none()
-}
-
-/// What the index says of a file that was written; of one that is there no more, what fits none.
-fn stat_of(tree: &Tree<'_>, path: &RepoPath) -> Stat {
-    let meta = Metadata::from_path_no_follow(&path.under(tree.dir));
-    meta.ok().and_then(|meta| Stat::from_fs(&meta).ok()).unwrap_or_default()
+/// What an index notes of a file that was brought. One that is something else by now, or is there no more, gets numbers that
+/// fit none.
+fn fresh(tree: &Tree<'_>, path: &RepoPath, side: Side) -> (Stat, u32, gix::ObjectId) {
+    let file = path.under(tree.dir);
+    let mut stat = rustix::fs::lstat(&file).map(|meta| noted(&meta)).unwrap_or_default();
+    if !is_blob(tree.repo, &file, side) {
+        stat.size = 0;
+    }
+    (stat, if is_executable(side) { entries::EXECUTABLE } else { entries::FILE }, side.oid.0)
 }
 
 /// Brings what an index knows of a folder to the tree `id`. What is as it was is not entered.

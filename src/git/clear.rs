@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::bring::write;
-use super::index::{self, IndexLock};
+use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::plain::{is_ordinary, is_plain};
@@ -41,9 +41,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
         .and_then(|()| held.fill(tree, snapshot.base, lock.index(), is_at_head));
-    let done = done
-        .inspect(|()| fault::point("clear.filled"))
-        .and_then(|()| lock.install(&tree.scratch.join("index")));
+    let done = done.inspect(|_| fault::point("clear.filled")).and_then(|next| lock.install(next));
     if let Err(e) = done {
         if let Some(saved) = save(tree, &held.strange(tree, &aside)?)? {
             keep(saved)?;
@@ -121,14 +119,14 @@ impl Held {
         if edited.is_empty() { Ok(()) } else { Err(raced(tree, edited)) }
     }
 
-    /// Brings HEAD's content to where files were taken away, and its index to a second file. The index may be known to name
-    /// what HEAD has.
-    fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path, is_at_head: bool) -> Result<(), Error> {
-        let next = tree.scratch.join("index");
+    /// Brings HEAD's content to where files were taken away, and makes its index. The present one may be known to name what HEAD
+    /// has.
+    fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path, is_at_head: bool) -> Result<NewIndex, Error> {
+        let next = tree.scratch.join(INDEX);
         let wanted: Vec<(RepoPath, Side)> =
             self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
-        if is_at_head && self.fill_in_process(tree, index, &next, &wanted)? {
-            return Ok(());
+        if is_at_head && let Some(made) = self.fill_in_process(tree, index, &next, &wanted)? {
+            return Ok(made);
         }
         index::copy(index, &next)?;
         let call = || tree.repo.git_in(tree.dir).index(&next);
@@ -152,13 +150,13 @@ impl Held {
             prune_below(&path.under(tree.dir));
         }
         let list = nul_separated(&wanted);
-        if list.is_empty() {
-            return Ok(());
+        if !list.is_empty() {
+            call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run()?;
         }
-        call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run().map(drop)
+        Ok(NewIndex::At(next))
     }
 
-    /// The same where nothing has a say in what git makes of these files, and `index` has what HEAD has. False when that is
+    /// The same where nothing has a say in what git makes of these files, and `index` has what HEAD has. None when that is
     /// git's to do: then nothing was done.
     fn fill_in_process(
         &self,
@@ -166,7 +164,7 @@ impl Held {
         index: &Path,
         next: &Path,
         wanted: &[(RepoPath, Side)],
-    ) -> Result<bool, Error> {
+    ) -> Result<Option<NewIndex>, Error> {
         let as_they_were = |(path, side): &(RepoPath, Side)| Change {
             path: path.clone(),
             old: Some(*side),
@@ -175,21 +173,22 @@ impl Held {
         let changes: Vec<Change> = wanted.iter().map(as_they_were).collect();
         // One with attributes that was taken away has a say in what git makes of the others.
         if !self.files().iter().all(|(path, _)| is_ordinary(path)) || !is_plain(tree, &changes) {
-            return Ok(false);
+            return Ok(None);
         }
         let paths = wanted.iter().map(|(path, _)| path).collect();
         let plan = Renumbered::plan(tree, index, &paths);
-        let Some(plan) = plan.filter(|plan| plan.writes_as_is(tree, wanted)) else { return Ok(false) };
+        let Some(plan) = plan.filter(|plan| plan.writes_as_is(tree, wanted)) else { return Ok(None) };
         for (path, side) in wanted {
             // The snapshot has noted the empty folders.
             prune_below(&path.under(tree.dir));
             write(tree, path, *side)?;
         }
-        if !plan.save(tree, next)? {
-            index::copy(index, next)?;
-            flags::refresh(tree.repo, tree.dir, next)?;
+        if let Some(made) = plan.made(tree) {
+            return Ok(Some(made));
         }
-        Ok(true)
+        index::copy(index, next)?;
+        flags::refresh(tree.repo, tree.dir, next)?;
+        Ok(Some(NewIndex::At(next.to_owned())))
     }
 
     /// Files that going back would replace or remove and that are not what HEAD has there.

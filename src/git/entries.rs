@@ -1,12 +1,16 @@
 //! Owns an index as it lies in its file: its entries are found where they are, and nothing is made of each of them.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
 use gix::hash::{Kind, ObjectId};
 use rustix::fs::Stat;
+
+use super::plain::says_nothing_of_files;
+use super::{Error, Oid, Repo, RepoPath};
 
 /// The numbers of a file that come first in an entry, four bytes each: ctime, mtime, device, inode, mode, owner, group, size.
 const NUMBERS: usize = 40;
@@ -30,6 +34,10 @@ pub(super) const FILE: u32 = 0o100_644;
 pub(super) const EXECUTABLE: u32 = 0o100_755;
 pub(super) const LINK: u32 = 0o120_000;
 
+mod edit;
+
+pub(super) use edit::Edit;
+
 thread_local! {
     /// Room for the next index: it is large, and new memory costs as much as reading does.
     static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -49,6 +57,12 @@ pub(super) struct Entries {
     as_it_lies: bool,
     /// Whether it notes more than entries and trees: resolved conflicts, what else lies in the worktree.
     notes_more: bool,
+    /// Where the entries end.
+    end: usize,
+    /// What git noted of trees.
+    trees: Range<usize>,
+    /// Whether that is noted as well.
+    notes_end: bool,
 }
 
 /// One entry.
@@ -86,7 +100,19 @@ impl Entries {
     }
 
     fn new(bytes: Vec<u8>, hash: Kind, written: i64, as_it_lies: bool) -> Entries {
-        Entries { bytes, all: Vec::new(), hash, written, root: None, as_it_lies, notes_more: false }
+        let (all, root, trees) = (Vec::new(), None, 0..0);
+        Entries {
+            bytes,
+            all,
+            hash,
+            written,
+            root,
+            as_it_lies,
+            notes_more: false,
+            end: 0,
+            trees,
+            notes_end: false,
+        }
     }
 
     fn parse(mut self) -> Option<Entries> {
@@ -125,15 +151,17 @@ impl Entries {
 
     /// Reads what comes behind the entries; none when something is there that has to be understood and is not.
     fn extensions(&mut self, mut at: usize) -> Option<()> {
+        self.end = at;
         let end = self.bytes.len().checked_sub(self.hash.len_in_bytes())?;
         while at < end {
             let name = self.bytes.get(at..at + 4)?;
             let size = usize::try_from(number(&self.bytes, at + 4)?).ok()?;
             let body = self.bytes.get(at + 8..(at + 8).checked_add(size)?.min(end))?;
             match name {
-                b"TREE" => self.root = self.root(body),
-                // Where the others begin.
-                b"EOIE" | b"IEOT" => {}
+                b"TREE" => (self.root, self.trees) = (self.root(body), at + 8..at + 8 + body.len()),
+                // Where the others begin, and where parts of the entries do.
+                b"EOIE" => self.notes_end = true,
+                b"IEOT" => {}
                 // Those are the ones that may be left out.
                 [b'A'..=b'Z', ..] => self.notes_more = true,
                 _ => return None,
@@ -195,6 +223,16 @@ impl Entries {
         Some(self.all[at])
     }
 
+    /// Whether those of `files`, which have attributes, that are among the entries say nothing of what git writes and reads.
+    pub(super) fn say_nothing_of_files(&self, repo: &Repo, files: &BTreeSet<RepoPath>) -> bool {
+        let mut there = files.iter().filter_map(|file| self.find(file.as_bytes()));
+        there.all(|entry| {
+            let id = ObjectId::try_from(entry.id()).map(Oid);
+            let text = id.ok().and_then(|id| repo.blob(id).ok());
+            entry.mode() == FILE && text.is_some_and(|text| says_nothing_of_files(&text))
+        })
+    }
+
     /// How many of `rest`, which are in order, begin with `prefix`.
     pub(super) fn below(&self, rest: &[u32], prefix: &[u8]) -> usize {
         let mut step = 1;
@@ -208,6 +246,11 @@ impl Entries {
     /// Whether the file of an entry was changed in the second in which the index was written, or later.
     pub(super) fn is_racy(&self, entry: Entry<'_>) -> bool {
         number(entry.bytes, MTIME).is_none_or(|second| self.written <= i64::from(second))
+    }
+
+    /// Those of which that is so.
+    pub(super) fn racy(&self) -> impl Iterator<Item = u32> {
+        self.all.iter().copied().filter(|at| self.is_racy(self.entry(*at)))
     }
 
     /// Notes anew what the file of one of them is like.
@@ -231,16 +274,28 @@ impl Entries {
 
     /// The whole file, with a new sum at its end; none where it had none.
     pub(super) fn sealed(mut self) -> Option<Vec<u8>> {
-        let mut bytes = std::mem::take(&mut self.bytes);
-        let body = bytes.len().checked_sub(self.hash.len_in_bytes())?;
-        if bytes[body..].iter().all(|byte| *byte == 0) {
+        if !self.has_sum() {
             return None;
         }
-        let mut hasher = gix::hash::hasher(self.hash);
-        hasher.update(&bytes[..body]);
-        let sum = hasher.try_finalize().ok()?;
-        bytes[body..].copy_from_slice(sum.as_slice());
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.truncate(bytes.len() - self.hash.len_in_bytes());
+        self.seal(&mut bytes).ok()?;
         Some(bytes)
+    }
+
+    /// Whether there is a sum at the end of the file.
+    pub(super) fn has_sum(&self) -> bool {
+        let body = self.bytes.len().checked_sub(self.hash.len_in_bytes());
+        body.is_some_and(|body| self.bytes[body..].iter().any(|byte| *byte != 0))
+    }
+
+    /// Puts the sum of an index behind it.
+    fn seal(&self, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        let mut hasher = gix::hash::hasher(self.hash);
+        hasher.update(bytes);
+        let sum = hasher.try_finalize().map_err(Error::object("the new index"))?;
+        bytes.extend_from_slice(sum.as_slice());
+        Ok(())
     }
 
     /// What ids are made with.

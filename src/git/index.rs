@@ -32,6 +32,42 @@ pub(super) fn forget(index: &Path) {
     drop(std::fs::remove_file(lock));
 }
 
+/// An index that is to go in another's place.
+pub(super) enum NewIndex {
+    /// It lies there.
+    At(PathBuf),
+    /// It is nowhere yet; with the time that its file is to have.
+    Of(Vec<u8>, SystemTime),
+}
+
+impl NewIndex {
+    fn read(self) -> Result<(Vec<u8>, SystemTime), Error> {
+        match self {
+            NewIndex::At(path) => read_with_time(&path),
+            NewIndex::Of(bytes, time) => Ok((bytes, time)),
+        }
+    }
+}
+
+/// Where the new index is that a step with this scratch folder had staged in a lock that somebody took away; none where it did
+/// not come to that.
+pub(super) fn left(scratch: &Path) -> Result<Option<PathBuf>, Error> {
+    let (mark, other) = (scratch.join(INDEX_MARK), scratch.join(INDEX));
+    // A new lock needs that name.
+    if is_whole(&mark) {
+        std::fs::rename(&mark, &other).map_err(Error::io("rename", &mark))?;
+    }
+    Ok(is_whole(&other).then_some(other))
+}
+
+/// The time by the clock that files in `dir`, which must be a scratch folder, are noted with.
+pub(super) fn time_in(dir: &Path) -> Result<SystemTime, Error> {
+    let file = dir.join("clock");
+    drop(std::fs::remove_file(&file));
+    let time = File::create_new(&file).and_then(|made| made.metadata()?.modified());
+    time.map_err(Error::io("create", &file))
+}
+
 /// What identifies one version of a file. Content hashes do not: under `index.skipHash` the trailer is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Version {
@@ -57,6 +93,8 @@ impl Version {
     }
 }
 
+/// The name in a step's folder of an index that git works on, or that has no other place there.
+pub(super) const INDEX: &str = "index";
 /// The name in a step's folder of the file that `index.lock` is a second name of.
 const INDEX_MARK: &str = "mark-index";
 /// What that file is called once the new index is in it, whole, and goes into place next.
@@ -195,17 +233,24 @@ impl IndexLock {
 
     /// Writes `next` into the lock file and makes it durable: everything that can fail, before anything has moved.
     /// Refuses when the lock or the index was replaced meanwhile: people and agents delete lock files.
-    pub(super) fn stage(mut self, next: &Path) -> Result<StagedIndex, Error> {
+    pub(super) fn stage(mut self, next: NewIndex) -> Result<StagedIndex, Error> {
         if !self.is_ours() || Version::of(&self.index)? != self.before {
             return Err(Error::IndexReplaced { dir: self.dir.clone() });
         }
-        let (bytes, time) = read_with_time(next)?;
+        let is_there = matches!(next, NewIndex::At(_));
+        let (bytes, time) = next.read()?;
         write_whole(&mut self.file, &bytes, time).map_err(Error::io("write", &self.lock))?;
+        if !is_there && !is_same_file(&self.scratch.join(INDEX_MARK), &self.lock) {
+            // Whoever takes the lock away takes away the only one.
+            let other = self.scratch.join(INDEX);
+            let written = File::create(&other).and_then(|mut file| write_whole(&mut file, &bytes, time));
+            written.map_err(Error::io("write", &other))?;
+        }
         Ok(StagedIndex { lock: self, bytes, time })
     }
 
     /// Puts `next` in the index's place and releases the lock, where nothing else moves.
-    pub(super) fn install(self, next: &Path) -> Result<(), Error> {
+    pub(super) fn install(self, next: NewIndex) -> Result<(), Error> {
         self.stage(next)?.install()
     }
 
@@ -311,7 +356,7 @@ mod tests {
         let lock = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap();
         std::fs::remove_file(dir.path().join("index.lock")).unwrap();
         std::fs::write(dir.path().join("index.lock"), "theirs").unwrap();
-        assert!(matches!(lock.install(&next), Err(Error::IndexReplaced { .. })));
+        assert!(matches!(lock.install(NewIndex::At(next)), Err(Error::IndexReplaced { .. })));
         assert_eq!(std::fs::read(&index).unwrap(), b"old");
         assert_eq!(std::fs::read(dir.path().join("index.lock")).unwrap(), b"theirs");
     }
@@ -324,7 +369,7 @@ mod tests {
         std::fs::write(&next, "new").unwrap();
         let lock = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap();
         std::fs::write(&index, "somebody's").unwrap();
-        assert!(matches!(lock.install(&next), Err(Error::IndexReplaced { .. })));
+        assert!(matches!(lock.install(NewIndex::At(next)), Err(Error::IndexReplaced { .. })));
         assert_eq!(std::fs::read(&index).unwrap(), b"somebody's");
         assert!(!dir.path().join("index.lock").exists());
     }
@@ -338,7 +383,7 @@ mod tests {
         File::options().write(true).open(&index).unwrap().set_modified(past).unwrap();
         copy(&index, &next).unwrap();
         assert_eq!(std::fs::metadata(&next).unwrap().modified().unwrap(), past);
-        IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().install(&next).unwrap();
+        IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().install(NewIndex::At(next)).unwrap();
         assert_eq!(std::fs::metadata(&index).unwrap().modified().unwrap(), past);
     }
 
@@ -349,7 +394,8 @@ mod tests {
         std::fs::write(&next, "DIRC new").unwrap();
         // No file can go to where a folder is.
         std::fs::create_dir(&index).unwrap();
-        let staged = IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().stage(&next).unwrap();
+        let staged =
+            IndexLock::take(dir.path(), dir.path(), dir.path()).unwrap().stage(NewIndex::At(next)).unwrap();
         assert!(staged.install_whatever().is_err());
         assert_eq!(lock_fate(dir.path(), dir.path()), LockFate::Ready);
         std::fs::remove_dir(&index).unwrap();

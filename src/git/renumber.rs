@@ -2,8 +2,6 @@
 //! where only few files can have changed. Nothing else that the index says changes.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -11,9 +9,10 @@ use rustix::fs::{FileType, Stat};
 use rustix::io::Errno;
 
 use super::entries::{self, Entries, Entry};
-use super::plain::{AsIs, LARGEST, as_is, says_nothing_of_files};
+use super::index::NewIndex;
+use super::plain::{AsIs, LARGEST, as_is};
 use super::transition::{Tree, attribute_paths};
-use super::{Error, Oid, RepoPath, Side};
+use super::{RepoPath, Side};
 use crate::fault;
 
 /// How many files are looked at. Beyond that git is faster.
@@ -43,13 +42,9 @@ impl Renumbered {
     /// that is git's to do.
     pub(super) fn plan(tree: &Tree<'_>, file: &Path, paths: &BTreeSet<&RepoPath>) -> Option<Renumbered> {
         let entries = read(tree, file)?;
-        let places = entries.all().iter().copied();
-        let wanted = places.filter(|at| {
-            let entry = entries.entry(*at);
-            // One that is as young as its index could be taken for unchanged by a younger one.
-            entries.is_racy(entry) || paths.contains(&RepoPath::new(entry.path()))
-        });
-        let places = wanted.collect();
+        // One that is as young as its index could be taken for unchanged by a younger one.
+        let mut places: BTreeSet<u32> = entries.racy().collect();
+        places.extend(paths.iter().filter_map(|path| entries.place_of(path.as_bytes())));
         Renumbered::of(tree, entries, places)
     }
 
@@ -110,24 +105,22 @@ impl Renumbered {
             entry.is_some_and(|e| e.is_seen() && e.mode() == side.mode && e.id() == side.oid.0.as_slice())
         };
         let attributes = attribute_paths(files.iter().map(|(path, _)| path));
-        let mut attributes = attributes.iter().filter_map(|file| self.entries.find(file.as_bytes()));
-        files.iter().all(has) && attributes.all(|entry| is_harmless(tree, entry))
+        files.iter().all(has) && self.entries.say_nothing_of_files(tree.repo, &attributes)
     }
 
-    /// Looks at the files, and writes the index to `to`. False when that is git's to do: then nothing was written.
-    pub(super) fn save(self, tree: &Tree<'_>, to: &Path) -> Result<bool, Error> {
-        self.save_as_of(SystemTime::now() - TICK, tree, to)
+    /// Looks at the files, and makes the index; none when that is git's to do.
+    pub(super) fn made(self, tree: &Tree<'_>) -> Option<NewIndex> {
+        self.made_as_of(SystemTime::now() - TICK, tree)
     }
 
     /// The same as of the time at which the look begins. To git, what is written to meanwhile is as young as that index, or
     /// younger, and is read again.
-    fn save_as_of(mut self, began: SystemTime, tree: &Tree<'_>, to: &Path) -> Result<bool, Error> {
+    fn made_as_of(mut self, began: SystemTime, tree: &Tree<'_>) -> Option<NewIndex> {
         for at in std::mem::take(&mut self.places) {
             let entry = self.entries.entry(at);
-            match self.look(tree, entry) {
-                None => return Ok(false),
-                Some(Is::Same(meta)) => self.entries.renumber(at, &meta),
-                Some(Is::Other(meta)) => {
+            match self.look(tree, entry)? {
+                Is::Same(meta) => self.entries.renumber(at, &meta),
+                Is::Other(meta) => {
                     let passes = |meta: Stat| entry.has_numbers_of(&meta) || self.entries.is_racy(entry);
                     if meta.is_some_and(passes) {
                         self.entries.forget_length(at);
@@ -135,12 +128,7 @@ impl Renumbered {
                 }
             }
         }
-        let Some(bytes) = self.entries.sealed() else { return Ok(false) };
-        let written = File::create(to).and_then(|mut file| {
-            file.write_all(&bytes)?;
-            file.set_modified(began)
-        });
-        written.map(|()| true).map_err(Error::io("write", to))
+        Some(NewIndex::Of(self.entries.sealed()?, began))
     }
 
     /// Compares a file with its entry; none when git has to.
@@ -177,12 +165,6 @@ fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
         return None;
     }
     Entries::read(file, tree.repo.gix.object_hash()).filter(Entries::is_simple)
-}
-
-fn is_harmless(tree: &Tree<'_>, entry: Entry<'_>) -> bool {
-    let id = gix::ObjectId::try_from(entry.id()).map(Oid);
-    let text = id.ok().and_then(|id| tree.repo.blob(id).ok());
-    entry.mode() == entries::FILE && text.is_some_and(|text| says_nothing_of_files(&text))
 }
 
 #[cfg(test)]
@@ -263,7 +245,12 @@ mod tests {
             };
             let paths: Vec<RepoPath> = paths.iter().map(|path| RepoPath::new(*path)).collect();
             let plan = Renumbered::plan(&tree, &index, &paths.iter().collect());
-            plan.is_some_and(|plan| plan.save_as_of(began, &tree, &scratch.join("index")).unwrap())
+            let made = plan.and_then(|plan| plan.made_as_of(began, &tree));
+            let Some(NewIndex::Of(bytes, time)) = made else { return false };
+            std::fs::write(scratch.join("index"), bytes).unwrap();
+            let file = std::fs::File::options().write(true).open(scratch.join("index"));
+            file.unwrap().set_modified(time).unwrap();
+            true
         }
 
         fn listed(&self, index: &str) -> String {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::clear::Held;
 use super::commit::NewCommit;
-use super::index::{self, LockFate};
+use super::index::{self, LockFate, NewIndex};
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob};
 use super::ref_move::{self, Head, RefMove};
@@ -93,12 +93,13 @@ fn finish_index(tree: &Tree<'_>, fate: LockFate) -> Result<(), Error> {
         }
         LockFate::Installed => Ok(()),
         LockFate::Held | LockFate::Ready | LockFate::Gone => {
-            let next = tree.scratch.join("index");
             let age = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+            let next = index::left(tree.scratch)?;
             // An index that is younger than ours was made by somebody who saw what we did.
-            if next.exists() && age(&index) <= age(&next) {
+            if let Some(next) = next.filter(|next| age(&index) <= age(next)) {
                 index::settle_lock(&tree.git_dir, tree.scratch)?;
-                index::IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?.install(&next)?;
+                let lock = index::IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
+                lock.install(NewIndex::At(next))?;
             }
             Ok(())
         }

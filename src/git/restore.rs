@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::clear::Held;
-use super::index::{self, IndexLock};
+use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents, stands};
@@ -133,15 +133,12 @@ impl<'a> Work<'a> {
             .collect();
         self.refuse_in_the_way(&leaving, local)?;
         let current = Quarantine::at(&self.tree.scratch.join("current"))?;
-        let next = self.tree.scratch.join("index");
         let given = self.note_given(&self.held.files())?;
         let done = self.take_current(&leaving, &current);
         let done = done.inspect(|()| fault::point("restore.taken"));
         let done = done.and_then(|()| self.give_back(&self.held.files()));
-        let done = done.and_then(|()| {
-            self.refreshed(raw_index, lock.index(), &next)?;
-            lock.install(&next)
-        });
+        let done = done.and_then(|()| self.refreshed(raw_index, lock.index()));
+        let done = done.and_then(|next| lock.install(next));
         if let Err(e) = done {
             self.undo(&leaving, &current, &given)?;
             return Err(e);
@@ -151,16 +148,17 @@ impl<'a> Work<'a> {
 
     /// Makes of the raw index the one that is to be: it notes what the files are like by now. What has been written since is in
     /// the `current` one, or was given back.
-    fn refreshed(&self, raw_index: &Path, current: &Path, next: &Path) -> Result<(), Error> {
+    fn refreshed(&self, raw_index: &Path, current: &Path) -> Result<NewIndex, Error> {
         let files = self.held.files();
         let paths = files.iter().map(|(path, _)| path).collect();
-        if let Some(plan) = Renumbered::plan_like(self.tree, raw_index, current, &paths)
-            && plan.save(self.tree, next)?
-        {
-            return Ok(());
+        let plan = Renumbered::plan_like(self.tree, raw_index, current, &paths);
+        if let Some(made) = plan.and_then(|plan| plan.made(self.tree)) {
+            return Ok(made);
         }
-        index::copy(raw_index, next)?;
-        flags::refresh(self.tree.repo, self.tree.dir, next)
+        let next = self.tree.scratch.join(INDEX);
+        index::copy(raw_index, &next)?;
+        flags::refresh(self.tree.repo, self.tree.dir, &next)?;
+        Ok(NewIndex::At(next))
     }
 
     /// Refuses when something is staged that is neither HEAD's nor the snapshot's own: it would be lost with the index.
@@ -322,11 +320,11 @@ impl<'a> Work<'a> {
         changes.truncate(changes.len() - self.held.untracked.len());
         let given = self.note_given(&self.held.untracked)?;
         let moved = bring_files(self.tree, lock.index(), now, work, changes, Local::FromHead)?;
-        let next = self.tree.scratch.join("index");
+        let next = self.tree.scratch.join(INDEX);
         let done = self
             .give_back(&self.held.untracked)
             .and_then(|()| self.stage(&next, staged, raw_index))
-            .and_then(|()| lock.install(&next));
+            .and_then(|()| lock.install(NewIndex::At(next)));
         if let Err(e) = done {
             self.take_again(&given)?;
             moved.undo(self.tree)?;

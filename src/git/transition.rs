@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::bring::bring;
-use super::index::{self, IndexLock};
+use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle};
@@ -69,9 +69,9 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         RefMove::Branch(_) | RefMove::Switch { .. } => Local::FromHead,
     };
     refuse_overlap(tree, &changes, local)?;
-    let moved = bring_files(tree, lock.index(), from, to, changes, local)?;
+    let mut moved = bring_files(tree, lock.index(), from, to, changes, local)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
-    let staged = match lock.stage(moved.index()) {
+    let staged = match lock.stage(moved.take_index()) {
         Ok(staged) => staged,
         Err(e) => {
             moved.undo(tree)?;
@@ -112,12 +112,15 @@ pub(super) struct Moved<'a> {
     dir: &'a Path,
     changes: Vec<Change>,
     held: Quarantine,
+    /// Where git makes the index.
     next: PathBuf,
+    /// That which was made in process.
+    made: Option<NewIndex>,
     to: Oid,
 }
 
-/// Brings the files from one tree to another with a second index, starting from a copy of `index`. `local` is what the user
-/// changed and does not meet `changes`.
+/// Brings the files from one tree to another and makes of `index` a second one. `local` is what the user changed and does not
+/// meet `changes`.
 pub(super) fn bring_files<'a>(
     tree: &Tree<'a>,
     index: &Path,
@@ -126,21 +129,23 @@ pub(super) fn bring_files<'a>(
     changes: Vec<Change>,
     local: Local,
 ) -> Result<Moved<'a>, Error> {
-    let next = tree.scratch.join("index");
-    index::copy(index, &next)?;
     note_new_folders(tree, changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path))?;
     let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
     }
     fault::point("transition.linked");
-    let moved = Moved { dir: tree.dir, changes, held, next, to };
+    let next = tree.scratch.join(INDEX);
+    let mut moved = Moved { dir: tree.dir, changes, held, next, made: None, to };
     let here = match local {
-        Local::None => bring(tree, &moved.held, &moved.next, &moved.changes, to),
-        Local::FromHead | Local::From(_) => Ok(false),
+        Local::None => bring(tree, &moved.held, index, &moved.changes, to),
+        Local::FromHead | Local::From(_) => Ok(None),
     };
     let brought = here
-        .and_then(|done| if done { Ok(()) } else { moved.bring_by_git(tree, from) })
+        .and_then(|made| {
+            moved.made = made;
+            if moved.made.is_some() { Ok(()) } else { moved.bring_by_git(tree, index, from) }
+        })
         .and_then(|()| moved.held.finish_removals(tree.dir, &moved.changes));
     if let Err(e) = brought {
         moved.undo(tree)?;
@@ -207,8 +212,9 @@ fn is_replaced(change: &Change) -> bool {
 }
 
 impl<'a> Moved<'a> {
-    /// Lets git bring the files and the second index over.
-    fn bring_by_git(&self, tree: &Tree<'_>, from: Oid) -> Result<(), Error> {
+    /// Lets git bring the files and a copy of `index` over.
+    fn bring_by_git(&self, tree: &Tree<'_>, index: &Path, from: Oid) -> Result<(), Error> {
+        index::copy(index, &self.next)?;
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
@@ -220,7 +226,7 @@ impl<'a> Moved<'a> {
     /// What a killed process had brought over, found from its scratch folder.
     pub(super) fn found(tree: &Tree<'a>, changes: Vec<Change>, to: Oid) -> Result<Moved<'a>, Error> {
         let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
-        Ok(Moved { dir: tree.dir, changes, held, next: tree.scratch.join("index"), to })
+        Ok(Moved { dir: tree.dir, changes, held, next: tree.scratch.join(INDEX), made: None, to })
     }
 
     /// Files that going back would replace and that are neither what was there nor what git was bringing.
@@ -352,8 +358,8 @@ impl<'a> Moved<'a> {
     }
 
     /// The index to install.
-    pub(super) fn index(&self) -> &Path {
-        &self.next
+    fn take_index(&mut self) -> NewIndex {
+        self.made.take().unwrap_or_else(|| NewIndex::At(self.next.clone()))
     }
 
     /// Accepts what was done.

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use super::super::index::IndexLock;
 use super::super::place::Place;
 use super::super::transition::{Moved, REPLACED};
 use super::super::tree_changes;
@@ -40,19 +41,17 @@ impl Scene {
         let repo = Repo::discover(&self.dir).unwrap();
         let (tree, dir, scratch) = (self.tree(&repo), &self.dir, &self.scratch);
         let changes = tree_changes(&repo, from, to).unwrap();
-        let index = scratch.join("index");
-        super::super::index::copy(&dir.join(".git/index"), &index).unwrap();
+        let index = dir.join(".git/index");
         let held = Quarantine::at(&scratch.join(to.to_string())).unwrap();
         for change in changes.iter().filter(|c| c.old.is_some()) {
             let _ = held.link(dir, &change.path).unwrap();
         }
         self.sh("repo", before);
-        let done = bring(&tree, &held, &index, &changes, to);
-        if matches!(done, Ok(true)) {
-            std::fs::rename(index, dir.join(".git/index")).unwrap();
-            self.sh("repo", &format!("git update-ref HEAD {to}"));
-        }
-        done
+        let Some(made) = bring(&tree, &held, &index, &changes, to)? else { return Ok(false) };
+        let lock = IndexLock::take(dir, &dir.join(".git"), scratch).unwrap();
+        lock.install(made).unwrap();
+        self.sh("repo", &format!("git update-ref HEAD {to}"));
+        Ok(true)
     }
 
     fn commit(&self, script: &str) -> Oid {

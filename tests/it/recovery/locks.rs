@@ -88,3 +88,20 @@ fn an_index_lock_of_somebody_else_stays() {
     std::fs::remove_file(sandbox.repo.join(".git/index.lock")).unwrap();
     recovers(&sandbox);
 }
+
+/// The branch has moved by then, so the index has to go in; the lock that it waited in is gone.
+#[test]
+fn an_index_goes_in_also_where_somebody_took_its_lock_away() {
+    for (scene, by_git) in [(scenes::two_lanes as fn() -> Sandbox, false), (scenes::dirty, true)] {
+        let sandbox = scene();
+        let (staged, changed) = (sandbox.git(&["diff", "--cached"]), sandbox.git(&["diff"]));
+        dies(&sandbox, "transition.moved", &["merge", "one"]);
+        let made_by_git = sandbox.sh("find .git/proq/work -name index | wc -l | tr -d ' '");
+        assert_eq!(made_by_git, if by_git { "1" } else { "0" });
+        std::fs::remove_file(sandbox.repo.join(".git/index.lock")).unwrap();
+        recovers(&sandbox);
+        assert_eq!(sandbox.git(&["rev-parse", "main:"]), sandbox.git(&["rev-parse", "proq/one:"]));
+        assert_eq!(sandbox.git(&["diff", "--cached"]), staged, "by git: {by_git}");
+        assert_eq!(sandbox.git(&["diff"]), changed, "by git: {by_git}");
+    }
+}
