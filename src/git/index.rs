@@ -375,6 +375,23 @@ mod tests {
     }
 
     #[test]
+    fn the_time_is_that_of_files_that_are_made_before_and_after() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..200 {
+            let made = |name: &str| {
+                File::create_new(dir.path().join(format!("{name}{n}")))
+                    .unwrap()
+                    .metadata()
+                    .unwrap()
+                    .modified()
+                    .unwrap()
+            };
+            let (before, time, after) = (made("before"), time_in(dir.path()).unwrap(), made("after"));
+            assert!(before <= time && time <= after, "{n}: {before:?} {time:?} {after:?}");
+        }
+    }
+
+    #[test]
     fn the_copy_and_the_installed_index_keep_the_time() {
         let dir = tempfile::tempdir().unwrap();
         let (index, next) = (dir.path().join("index"), dir.path().join("next"));
