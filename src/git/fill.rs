@@ -12,8 +12,9 @@ use gix::index::entry::{Flags, Stat};
 use gix::index::write::{Extensions, Options};
 use gix::index::{File, State};
 
+use super::glance::Glance;
 use super::threads::{in_threads, while_in_threads};
-use super::{Error, Oid, Repo, Worktree, WorktreeList};
+use super::{Error, Oid, Repo, RepoPath, Worktree, WorktreeList};
 
 mod by_folder;
 mod conversions;
@@ -36,6 +37,9 @@ pub(crate) use so_far::{SoFar, Tell};
 const AT_ONCE: usize = 512;
 /// More files than this are git's where no checkout has them: it keeps in memory what other files are packed against.
 const MANY: usize = 2000;
+
+/// So many files of a checkout that its index leaves doubtful are read. Beyond that a look at all of them is not slower.
+const FEW: usize = 256;
 /// How many checkouts are tried as a source.
 const TRIES: usize = 4;
 
@@ -153,8 +157,27 @@ impl Repo {
         if by_git.is_some() {
             dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
         }
-        let unchanged = (is_head && copied == whole).then_some(source);
+        let is_same = is_head && index.entries().len() == whole;
+        let unchanged = (is_same && self.is_as_committed(&source, commit, &index, copied)).then_some(source);
         Ok(Ok(Filled { copied, written, by_git, unchanged }))
+    }
+
+    /// Whether each file of a checkout is as `commit` has it, and so its index, of which `copied` were looked at when they were
+    /// copied. The others are read where `index` says of them all that its checkout's leaves them doubtful.
+    fn is_as_committed(&self, dir: &Path, commit: Oid, index: &File, copied: usize) -> bool {
+        let all = index.entries();
+        let doubtful: Vec<RepoPath> = all
+            .iter()
+            .filter(|entry| entry.stat == Stat::default())
+            .take(FEW + 1)
+            .map(|entry| RepoPath::new(entry.path(index).to_vec()))
+            .collect();
+        if doubtful.len() > FEW || copied + doubtful.len() != all.len() {
+            return false;
+        }
+        let git_dir = self.git_dir_of(dir).ok();
+        let glance = || git_dir.and_then(|git_dir| Glance::with(self, dir, &git_dir, commit));
+        doubtful.is_empty() || glance().is_some_and(|glance| glance.finds_as_it_was(doubtful.iter()))
     }
 
     /// The checkout that most is to be had from, and its index: one that is at this very commit, the main one first.

@@ -103,6 +103,28 @@ fn a_worktree_is_copied_and_nothing_is_read_again() {
 }
 
 #[test]
+fn a_checkout_whose_files_are_as_young_as_its_index_is_seen_to_be_unchanged() {
+    let young =
+        "find . -path ./.git -prune -o -type f -exec touch -d 2001-01-01 {} +; git update-index -q --refresh
+        touch -d 2001-01-01 .git/index";
+    let is_unchanged = |deed: &str| {
+        let scene = Scene::new();
+        scene.sh(young);
+        scene.sh(deed);
+        let filled = scene.fill(&["one"]);
+        assert!(filled.written > 4, "{deed}: {filled:?}");
+        filled.unchanged.is_some()
+    };
+    assert!(is_unchanged("true"));
+    let same_time = "git config core.trustctime false";
+    assert!(!is_unchanged(&format!(
+        "{same_time}; printf b >a; truncate -s $(git cat-file -s :a) a; touch -d 2001-01-01 a"
+    )));
+    assert!(!is_unchanged("rm a"));
+    assert!(!is_unchanged("git rm -q --cached a; touch -d 2001-01-01 .git/index"));
+}
+
+#[test]
 fn several_are_filled_at_once() {
     let scene = Scene::new();
     let filled = scene.fill(&["one", "two", "three"]);
