@@ -36,7 +36,7 @@ pub(super) const LINK: u32 = 0o120_000;
 
 mod edit;
 
-pub(super) use edit::Edit;
+pub(super) use edit::{Draft, Edit};
 
 thread_local! {
     /// Room for the next index: it is large, and new memory costs as much as reading does.
@@ -279,7 +279,8 @@ impl Entries {
         }
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.truncate(bytes.len() - self.hash.len_in_bytes());
-        self.seal(&mut bytes).ok()?;
+        let sum = sum(self.hash, &bytes).ok()?;
+        bytes.extend_from_slice(sum.as_slice());
         Some(bytes)
     }
 
@@ -287,15 +288,6 @@ impl Entries {
     pub(super) fn has_sum(&self) -> bool {
         let body = self.bytes.len().checked_sub(self.hash.len_in_bytes());
         body.is_some_and(|body| self.bytes[body..].iter().any(|byte| *byte != 0))
-    }
-
-    /// Puts the sum of an index behind it.
-    fn seal(&self, bytes: &mut Vec<u8>) -> Result<(), Error> {
-        let mut hasher = gix::hash::hasher(self.hash);
-        hasher.update(bytes);
-        let sum = hasher.try_finalize().map_err(Error::object("the new index"))?;
-        bytes.extend_from_slice(sum.as_slice());
-        Ok(())
     }
 
     /// What ids are made with.
@@ -357,6 +349,13 @@ impl<'a> Entry<'a> {
         };
         are(0, &times) && are(INODE, &[noted.ino]) && are(OWNER, &rest)
     }
+}
+
+/// The sum of what is to be an index, or a part of one.
+fn sum(hash: Kind, bytes: &[u8]) -> Result<ObjectId, Error> {
+    let mut hasher = gix::hash::hasher(hash);
+    hasher.update(bytes);
+    hasher.try_finalize().map_err(Error::object("the new index"))
 }
 
 fn number(bytes: &[u8], at: usize) -> Option<u32> {

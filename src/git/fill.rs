@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
 
-use gix::index::entry::{Flags, Stat};
-use gix::index::write::{Extensions, Options};
-use gix::index::{File, State};
+use gix::index::File;
+use gix::index::entry::Stat;
 
+use super::entries::Draft;
 use super::glance::Glance;
 use super::threads::{in_threads, while_in_threads};
 use super::{Error, Oid, Repo, RepoPath, Worktree, WorktreeList};
@@ -230,22 +230,22 @@ fn why_git(wish: Wish, made: &[Option<Vec<Stat>>]) -> Option<&'static str> {
     }
 }
 
+/// About how long an index of these entries is: each has 62 bytes and a few more beside its path.
+fn room_for(index: &File) -> usize {
+    index.entries().iter().map(|entry| entry.path(index).len() + 72).sum::<usize>() + (64 << 10)
+}
+
 /// Writes an index to `file`, for the new worktree that is the `at`-th: with what its files are noted as, and without those that
 /// are git's.
 fn write_index(file: &Path, index: &File, made: &[Option<Vec<Stat>>], at: usize) -> Result<(), Error> {
-    let mut next = State::clone(index);
-    for (entry, made) in next.entries_mut().iter_mut().zip(made) {
-        match made.as_ref().and_then(|made| made.get(at)) {
-            Some(stat) => entry.stat = *stat,
-            None => entry.flags = Flags::REMOVE,
+    let mut next = Draft::new(index.object_hash(), room_for(index));
+    for (entry, made) in index.entries().iter().zip(made) {
+        if let Some(stat) = made.as_ref().and_then(|made| made.get(at)) {
+            next.add(entry.path(index), stat, entry.mode.bits(), &entry.id);
         }
     }
-    let whole = made.iter().all(Option::is_some);
-    let extensions = Extensions::Given { tree_cache: whole, end_of_index_entry: false };
-    let mut bytes = Vec::new();
-    File::from_state(next, file.to_owned())
-        .write_to(&mut bytes, Options { extensions, skip_hash: false })
-        .map_err(Error::object("the new index"))?;
+    let is_whole = made.iter().all(Option::is_some);
+    let bytes = next.whole(index.tree().filter(|_| is_whole), false)?;
     let lock = file.with_extension("lock");
     let written = OpenOptions::new().write(true).create_new(true).open(&lock);
     written.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;

@@ -1,13 +1,16 @@
-//! Owns writing an index anew where some paths hold something else by now: all other entries go over as they lie.
+//! Owns writing an index: entry by entry, or as another one lies in its file but for some paths.
 
 use std::ops::Range;
 
-use gix::hash::ObjectId;
+use gix::hash::{Kind, ObjectId};
 use gix::index::entry::Stat;
 use gix::index::extension::{Tree, tree};
 
 use super::super::{Error, RepoPath};
 use super::{Entries, NAME};
+
+/// How long what comes before the entries is: a name, a version, and how many there are.
+const HEAD: usize = 12;
 
 /// What a path is to hold: a file with its numbers, its mode and its content; none where there is to be nothing.
 pub(in super::super) struct Edit<'a> {
@@ -25,35 +28,21 @@ impl Entries {
     /// those paths has one entry at most.
     pub(in super::super) fn edited(&self, edits: &[Edit<'_>], trees: &Tree) -> Result<Vec<u8>, Error> {
         let more: usize = edits.iter().map(|edit| super::NUMBERS + edit.path.as_bytes().len() + 64).sum();
-        let mut out = Vec::with_capacity(self.bytes.len() + more);
-        out.extend_from_slice(&self.bytes[..12]);
-        let (mut from, mut count) = (out.len(), self.all.len());
+        let mut draft = Draft::new(self.hash, self.bytes.len() + more);
+        draft.out.copy_from_slice(&self.bytes[..HEAD]);
+        let mut from = HEAD;
+        draft.count = self.all.len();
         for edit in edits {
             let old = self.room_of(edit.path.as_bytes());
-            out.extend_from_slice(&self.bytes[from..old.start]);
+            draft.out.extend_from_slice(&self.bytes[from..old.start]);
             from = old.end;
-            count -= usize::from(!old.is_empty());
+            draft.count -= usize::from(!old.is_empty());
             if let Some((stat, mode, id)) = &edit.new {
-                count += 1;
-                append(&mut out, edit.path.as_bytes(), stat, *mode, id);
+                draft.add(edit.path.as_bytes(), stat, *mode, id);
             }
         }
-        out.extend_from_slice(&self.bytes[from..self.end]);
-        out[8..12].copy_from_slice(&word(count));
-        let end = out.len();
-        trees.write_to(&mut out).map_err(Error::object("the new index"))?;
-        if self.notes_end {
-            // git's own form: where the entries end, and a sum of the names and lengths of what follows them.
-            let mut hasher = gix::hash::hasher(self.hash);
-            hasher.update(&out[end..end + 8]);
-            let sum = hasher.try_finalize().map_err(Error::object("the new index"))?;
-            out.extend_from_slice(b"EOIE");
-            out.extend_from_slice(&word(4 + sum.as_slice().len()));
-            out.extend_from_slice(&word(end));
-            out.extend_from_slice(sum.as_slice());
-        }
-        self.seal(&mut out)?;
-        Ok(out)
+        draft.out.extend_from_slice(&self.bytes[from..self.end]);
+        draft.whole(Some(trees), self.notes_end)
     }
 
     /// Where the entry of a path lies; where none does, the empty place that it would have.
@@ -69,19 +58,58 @@ impl Entries {
     }
 }
 
-fn append(out: &mut Vec<u8>, path: &[u8], stat: &Stat, mode: u32, id: &ObjectId) {
-    let at = out.len();
-    let times = [stat.ctime.secs, stat.ctime.nsecs, stat.mtime.secs, stat.mtime.nsecs];
-    let rest = [stat.dev, stat.ino, mode, stat.uid, stat.gid, stat.size];
-    for number in times.into_iter().chain(rest) {
-        out.extend_from_slice(&number.to_be_bytes());
+/// An index that is written entry by entry, in their order.
+pub(in super::super) struct Draft {
+    out: Vec<u8>,
+    count: usize,
+    hash: Kind,
+}
+
+impl Draft {
+    /// Begins one without flags, that takes about so many bytes.
+    pub(in super::super) fn new(hash: Kind, room: usize) -> Draft {
+        let mut out = Vec::with_capacity(room);
+        out.extend_from_slice(b"DIRC\0\0\0\x02\0\0\0\0");
+        Draft { out, count: 0, hash }
     }
-    out.extend_from_slice(id.as_slice());
-    let len = u16::try_from(path.len()).map_or(NAME, |len| len.min(NAME));
-    out.extend_from_slice(&len.to_be_bytes());
-    out.extend_from_slice(path);
-    let whole = (out.len() - at + 8) & !7;
-    out.resize(at + whole, 0);
+
+    /// Adds the file of a path: with its numbers, its mode and its content.
+    pub(in super::super) fn add(&mut self, path: &[u8], stat: &Stat, mode: u32, id: &ObjectId) {
+        let at = self.out.len();
+        let times = [stat.ctime.secs, stat.ctime.nsecs, stat.mtime.secs, stat.mtime.nsecs];
+        let rest = [stat.dev, stat.ino, mode, stat.uid, stat.gid, stat.size];
+        for number in times.into_iter().chain(rest) {
+            self.out.extend_from_slice(&number.to_be_bytes());
+        }
+        self.out.extend_from_slice(id.as_slice());
+        let len = u16::try_from(path.len()).map_or(NAME, |len| len.min(NAME));
+        self.out.extend_from_slice(&len.to_be_bytes());
+        self.out.extend_from_slice(path);
+        let whole = (self.out.len() - at + 8) & !7;
+        self.out.resize(at + whole, 0);
+        self.count += 1;
+    }
+
+    /// The whole file, with what is known of trees, and where that begins if `notes_end` says so.
+    pub(in super::super) fn whole(mut self, trees: Option<&Tree>, notes_end: bool) -> Result<Vec<u8>, Error> {
+        self.out[8..HEAD].copy_from_slice(&word(self.count));
+        let end = self.out.len();
+        if let Some(trees) = trees {
+            trees.write_to(&mut self.out).map_err(Error::object("the new index"))?;
+        }
+        if notes_end {
+            // git's own form: where the entries end, and a sum of the names and lengths of what follows them.
+            let names = &self.out[end..self.out.len().min(end + 8)];
+            let sum = super::sum(self.hash, names)?;
+            self.out.extend_from_slice(b"EOIE");
+            self.out.extend_from_slice(&word(4 + sum.as_slice().len()));
+            self.out.extend_from_slice(&word(end));
+            self.out.extend_from_slice(sum.as_slice());
+        }
+        let sum = super::sum(self.hash, &self.out)?;
+        self.out.extend_from_slice(sum.as_slice());
+        Ok(self.out)
+    }
 }
 
 /// A number as it lies in an index. None is larger: an entry takes 72 bytes, and git itself has no room for more.
@@ -91,8 +119,6 @@ fn word(number: usize) -> [u8; 4] {
 
 #[cfg(test)]
 mod tests {
-    use gix::hash::Kind;
-
     use super::super::super::place::Place;
     use super::*;
 
