@@ -35,6 +35,7 @@ pub(super) const EXECUTABLE: u32 = 0o100_755;
 pub(super) const LINK: u32 = 0o120_000;
 
 mod edit;
+mod holds;
 
 pub(super) use edit::{Draft, Edit};
 
@@ -335,6 +336,11 @@ impl<'a> Entry<'a> {
         let more = if flags & EXTENDED == 0 { Some(0) } else { short(self.bytes, at + 2) };
         flags & (ASSUME_VALID | STAGE) == 0
             && more.is_some_and(|more| more & (SKIP_WORKTREE | INTENT_TO_ADD) == 0)
+    }
+
+    /// Whether it is one side of a conflict. Such a path has more than one entry.
+    pub(super) fn is_of_conflict(self) -> bool {
+        short(self.bytes, NUMBERS + self.hash).is_none_or(|flags| flags & STAGE != 0)
     }
 
     /// Whether its file has each number that was noted, but for the mode, and for the device, which may be another one after

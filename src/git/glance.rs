@@ -7,15 +7,17 @@ use std::time::SystemTime;
 use super::clean::{BesideTracked, FOLDER, Walk};
 use super::entries::Entries;
 use super::folders::Folders;
+use super::trees::Reader;
 use super::{Oid, Repo, RepoPath, status};
 
 /// What has to be known of a worktree before it is looked at.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Glance {
     dir: PathBuf,
     index: PathBuf,
     head: gix::ObjectId,
     hash: gix::hash::Kind,
+    objects: gix::OdbHandle,
     /// Whether names that are written otherwise may be the same to git.
     folds: bool,
 }
@@ -33,7 +35,8 @@ impl Glance {
         let folds = ["core.ignoreCase", "core.precomposeUnicode"];
         let folds = folds.iter().any(|key| repo.setting_bool(key) == Some(true));
         let index = git_dir.join("index");
-        Some(Glance { dir: dir.to_owned(), index, head, hash: repo.gix.object_hash(), folds })
+        let (hash, objects) = (repo.gix.object_hash(), repo.gix.objects.clone());
+        Some(Glance { dir: dir.to_owned(), index, head, hash, objects, folds })
     }
 
     /// Whether the index holds HEAD's tree, and each file is as the index has it; with `untracked`, also whether no other
@@ -77,9 +80,10 @@ impl Glance {
         !(self.folds && found.iter().any(is_name))
     }
 
-    /// The index, if it holds exactly HEAD's tree, and says so.
+    /// The index, if it surely holds exactly HEAD's tree.
     fn index(&self) -> Option<Entries> {
-        Entries::read(&self.index, self.hash).filter(|index| index.is(self.head))
+        let reader = || Reader::of(self.objects.clone());
+        Entries::read(&self.index, self.hash).filter(|index| index.holds(self.head, reader))
     }
 
     /// Whether the index holds HEAD's tree, nobody told git to look away from any file, and those of `paths` that are in it

@@ -141,8 +141,8 @@ pub(crate) fn sights<'a, M>(
     let all = all.enumerate().map(|(at, sight)| (at, Glance::at(repo, sight.dir), sight));
     let look = |(at, glance, Sight { dir, before }): (usize, Option<Glance>, Sight<'a>)| {
         // Somebody waits for each answer: where a look breaks off, git gives one.
-        let looked =
-            std::panic::catch_unwind(|| glance.map(|glance| glance.finds(before, SystemTime::now())));
+        let look = || glance.map(|glance| glance.finds(before, SystemTime::now()));
+        let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
         let (found, kept) = looked.ok().flatten().unwrap_or_default();
         let by_git = || dir.exists().then(|| ask(program, dir, true).ok()).flatten();
         let by_git = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(by_git)).ok().flatten();
