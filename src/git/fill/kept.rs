@@ -28,6 +28,9 @@ use super::{AT_ONCE, GoOn, MANY, Sizes, write_index};
 const OF_ITS_OWN: &[&str] =
     &["config.worktree", "info/sparse-checkout", "info/attributes", "locked", "modules"];
 
+/// Why a folder of which more is known than its commit says is of no use.
+const OTHER_INDEX: &str = "its index is not that of its commit";
+
 /// A folder that is no worktree any more.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Left<'a> {
@@ -85,21 +88,12 @@ impl Repo {
         new: &Path,
         commit: Oid,
     ) -> Result<Result<Kept, &'static str>, Error> {
-        let wish = wish(self, new);
-        if matches!(wish, Wish::OtherFiles | Wish::Part) {
-            return Ok(Err("settings or the system ask for files in a form of their own"));
-        }
-        if is_special(left.admin) {
-            return Ok(Err("it was set up in a way of its own"));
-        }
-        let file = left.admin.join("index");
-        let options = gix::index::decode::Options::default();
-        let Ok(old) = File::at(&file, self.gix.object_hash(), true, options) else {
-            return Ok(Err("its index cannot be read"));
+        let (wish, old) = match self.index_of_left(left, new) {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
         };
-        let unseen = |e: &gix::index::Entry| e.flags.intersects(UNSEEN) || e.stage() != Stage::Unconflicted;
-        if old.entries().iter().any(unseen) || !has_exactly(self.reader(), &old, self.tree_of(left.tip)?)? {
-            return Ok(Err("its index is not that of its commit"));
+        if !has_exactly(self.reader(), &old, self.tree_of(left.tip)?)? {
+            return Ok(Err(OTHER_INDEX));
         }
         let seen = match look(self, left.dir, &old, made_before(self, left.admin).as_ref()) {
             Ok(seen) => seen,
@@ -115,7 +109,7 @@ impl Repo {
         let has_tree = old.tree().is_some_and(|known| known.id == tree && known.num_entries == count);
         let is_same = plain && again.is_empty() && has_tree;
         if is_same && !old.entries().iter().any(|e| before.concern(e.path(&old))) {
-            let (conversions, same) = (before, Some(file));
+            let (conversions, same) = (before, Some(left.admin.join("index")));
             return Ok(Ok(Kept { loose: seen.loose, index: old, conversions, wish, gone: Vec::new(), same }));
         }
         let Some(Wanted(index)) = Wanted::of(self.reader(), old.clone(), Oid(tree))? else {
@@ -130,6 +124,35 @@ impl Repo {
             return Ok(Err("too much has changed since"));
         }
         Ok(Ok(kept))
+    }
+}
+
+impl Repo {
+    /// Why a folder is of no use for a worktree like the one at `like`, where that is plain without a look at its files.
+    pub(crate) fn cannot_keep(&self, left: &Left<'_>, like: &Path) -> Option<&'static str> {
+        self.index_of_left(left, like).err()
+    }
+
+    /// What settings ask for in the worktree at `new`, and the index that a folder had; or why it is of no use.
+    fn index_of_left(&self, left: &Left<'_>, new: &Path) -> Result<(Wish, File), &'static str> {
+        let wish = wish(self, new);
+        match wish {
+            Wish::OtherFiles => return Err("settings or the system ask for files in a form of their own"),
+            Wish::Part => return Err("the new lane has a part of the files only (sparse)"),
+            Wish::OtherIndex | Wish::Nothing => {}
+        }
+        if is_special(left.admin) {
+            return Err("it was set up in a way of its own");
+        }
+        let options = gix::index::decode::Options::default();
+        let Ok(old) = File::at(left.admin.join("index"), self.gix.object_hash(), true, options) else {
+            return Err("its index cannot be read");
+        };
+        let unseen = |e: &gix::index::Entry| e.flags.intersects(UNSEEN) || e.stage() != Stage::Unconflicted;
+        if old.entries().iter().any(unseen) {
+            return Err(OTHER_INDEX);
+        }
+        Ok((wish, old))
     }
 }
 
