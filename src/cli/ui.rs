@@ -131,7 +131,7 @@ impl Ui {
     /// One line that the next remark takes the place of. Only for a person who looks.
     fn progress(self, text: &str) {
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        if self.quiet || dumb || text.is_empty() || !stderr_is_terminal() {
+        if self.quiet || self.json || dumb || text.is_empty() || !stderr_is_terminal() {
             return;
         }
         let width = usize::from(console::Term::stderr().size().1).saturating_sub(1);

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::evidence::residents;
 use super::files::Folder;
+use super::fill::telling;
 use super::{Error, Operation, Project, trash};
 use crate::fault;
 use crate::git::{Included, Kept, Left, Oid, Patterns, RepoPath, inside};
@@ -55,7 +56,11 @@ impl Taken {
     /// # Errors
     /// When it was cut short.
     pub(super) fn finish(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
-        let Some(made) = self.kept.finish(&project.repo, dir, &crate::interrupt::is_quiet)? else {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let made = telling(project, &name, |tell| {
+            self.kept.finish(&project.repo, dir, &crate::interrupt::is_quiet, tell)
+        })?;
+        let Some(made) = made else {
             self.stays.clear();
             return Ok(false);
         };

@@ -22,7 +22,7 @@ use super::conversions::{Conversions, Wish, wish};
 use super::files::{Making, Part};
 use super::look::look;
 use super::wanted::{Wanted, has_exactly};
-use super::{AT_ONCE, GoOn, MANY, Sizes, write_index};
+use super::{AT_ONCE, GoOn, MANY, Sizes, Tell, write_index};
 
 /// What git keeps in its folder for a worktree that is set up in a way of its own, or in the middle of something.
 const OF_ITS_OWN: &[&str] =
@@ -222,19 +222,25 @@ impl Kept {
     }
 
     /// Makes of the folder, which lies at `dir` by now, the worktree that git has on record there. None where that could not be
-    /// done: then it is empty, for files to be made as in any other.
+    /// done: then it is empty, for files to be made as in any other. Where git takes long over it, `tell` is told.
     ///
     /// # Errors
     /// When it was cut short, or cannot be emptied.
-    pub(crate) fn finish(&self, repo: &Repo, dir: &Path, go_on: GoOn<'_>) -> Result<Option<Reused>, Error> {
-        match self.make(repo, dir, go_on) {
+    pub(crate) fn finish(
+        &self,
+        repo: &Repo,
+        dir: &Path,
+        go_on: GoOn<'_>,
+        tell: Tell<'_>,
+    ) -> Result<Option<Reused>, Error> {
+        match self.make(repo, dir, go_on, tell) {
             Ok(made) => Ok(Some(made)),
             Err(e) if !go_on() => Err(e),
             Err(_) => repo.empty(dir).map(|()| None),
         }
     }
 
-    fn make(&self, repo: &Repo, dir: &Path, go_on: GoOn<'_>) -> Result<Reused, Error> {
+    fn make(&self, repo: &Repo, dir: &Path, go_on: GoOn<'_>, tell: Tell<'_>) -> Result<Reused, Error> {
         let count = self.index.entries().len();
         if let Some(same) = &self.same {
             install(same, &repo.git_dir_of(dir)?)?;
@@ -266,7 +272,7 @@ impl Kept {
             _ => (left > 0).then_some("filters or other line ends"),
         };
         if by_git.is_some() {
-            repo.fill_by_git(dir)?;
+            repo.fill_by_git(&targets, go_on, tell)?;
         }
         Ok(Reused { kept: count - new, written, by_git })
     }
