@@ -114,9 +114,7 @@ impl Ui {
     /// The listener that the domain talks to.
     pub(crate) fn listener(self) -> Listener {
         Listener::new(move |note| {
-            if SHOWN.swap(false, Ordering::Relaxed) {
-                drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
-            }
+            clear_progress();
             match note {
                 Note::Warning(text) => warn(text),
                 Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
@@ -142,6 +140,13 @@ impl Ui {
     }
 }
 
+/// Takes away the line of progress, if one is shown.
+fn clear_progress() {
+    if SHOWN.swap(false, Ordering::Relaxed) {
+        drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
+    }
+}
+
 /// A warning on stderr.
 pub(crate) fn warn(text: &str) {
     let line = format!("{} {text}", style("warning:").yellow().for_stderr());
@@ -150,6 +155,8 @@ pub(crate) fn warn(text: &str) {
 
 /// An error line on stderr.
 pub(crate) fn error_line(head: &str, text: &str, colour: bool) {
+    // Whoever showed it may have ended with this very error.
+    clear_progress();
     let head = if colour { style(head).red().bold().for_stderr().to_string() } else { head.to_owned() };
     put(&mut std::io::stderr().lock(), format!("{head} {text}").as_bytes());
 }
