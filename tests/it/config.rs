@@ -232,7 +232,7 @@ fn files_that_are_wrong_are_named() {
     insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml may not set agent.autocommit_limit: only you may, for yourself
-    hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitlimit VALUE
+    hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitLimit VALUE
     --- code 1
     ");
     sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
@@ -243,4 +243,44 @@ fn files_that_are_wrong_are_named() {
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);
+}
+
+#[test]
+fn who_misspells_a_setting_is_told_which_one_was_meant() {
+    let sandbox = Sandbox::new();
+    for (given, meant) in [
+        ("lane.cpoy", "; did you mean lane.copy?"),
+        ("lane.setups", "; did you mean lane.setup?"),
+        ("lane.setupLimits", "; did you mean lane.setupLimit?"),
+        ("lanes.copy", "; did you mean lane.copy?"),
+        ("pool.sise", "; did you mean pool.size?"),
+        ("lane.xyz", ""),
+    ] {
+        sandbox.git(&["config", &format!("proq.{given}"), "x"]);
+        let out = sandbox.proq(&["config", "list"]);
+        let said = format!("warning: unknown setting {} (from git config{meant})\n", given.to_lowercase());
+        assert_eq!((out.stderr, out.code), (said, 0));
+        sandbox.git(&["config", "--unset", &format!("proq.{given}")]);
+    }
+    // git takes no `_`, a file does.
+    sandbox.write("proq.toml", "[lane]\nsetup_limits = '5m'\n");
+    let said = sandbox.proq(&["config", "list"]).stderr;
+    assert!(said.ends_with("/proq.toml; did you mean lane.setup_limit?)\n"), "{said}");
+    let said = sandbox.proq(&["doctor"]).stdout;
+    assert!(said.contains("did you mean lane.setup_limit?) is unknown and has no effect"), "{said}");
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_with_what_counts_without_it() {
+    let sandbox = Sandbox::new();
+    for (key, value, hint) in [
+        ("proq.lane.lfs", "pointers", "without it 'full' counts"),
+        ("proq.lane.env", "../x", "without it there is none"),
+    ] {
+        sandbox.git(&["config", key, value]);
+        let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
+        assert!(out.contains(&format!("hint: correct it where it is set; {hint}\n")), "{out}");
+        assert!(!sandbox.lane("x").exists());
+        sandbox.git(&["config", "--unset", key]);
+    }
 }
