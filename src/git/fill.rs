@@ -91,7 +91,7 @@ impl Repo {
             Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
         }
         let made = self.fill_by_git(dirs, go_on, tell);
-        made.map_err(|e| self.not_fetched(e, commit))?;
+        made.map_err(|e| self.not_made(e, commit))?;
         Ok(Filled { by_git: Some(why), ..Filled::default() })
     }
 
@@ -210,7 +210,9 @@ fn why_git(wish: Wish, made: &[Option<Vec<Stat>>]) -> Option<&'static str> {
         Wish::OtherIndex => Some("settings ask for an index of another form"),
         Wish::OtherFiles | Wish::Nothing => {
             let left = made.iter().any(Option::is_none);
-            left.then_some("filters, other line ends, or too much that no checkout has")
+            left.then_some(
+                "some of them, for filters, other line ends, submodules, or too much that no checkout has",
+            )
         }
     }
 }
