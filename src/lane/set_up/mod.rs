@@ -72,7 +72,7 @@ impl SetUp<'_> {
         env::write_new(self.project, &whose);
         let lines = &self.project.settings.set_up.commands;
         if given == Given::Whole && !lines.is_empty() {
-            let commands = Commands { project: self.project, whose: &whose, dir: self.dir };
+            let commands = Commands { project: self.project, whose: &whose, dir: self.dir, is_new: true };
             let done = commands.run(&|| false);
             if done.is_err() {
                 commands.save_log();
