@@ -101,6 +101,12 @@ impl SetUp<'_> {
     fn reserve_ports(&self) -> Result<Option<Ports>, Error> {
         let _lock = self.project.store.locks().take(&LockName::Store)?;
         let port = ports::choose(self.project, self.name);
+        if let (None, Some((from, to))) = (port, self.project.settings.ports) {
+            self.project.listener.warn(format!(
+                "lane '{}' has no ports: other lanes have all of lane.ports ({from}-{to}), or somebody listens there",
+                self.name
+            ));
+        }
         let record = SetUpRecord { port, ..SetUpRecord::default() };
         record.save(&self.project.store.layout().set_up(self.name))?;
         Ok(port)
