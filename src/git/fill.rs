@@ -87,6 +87,8 @@ impl Repo {
             Ok(Ok(filled)) => return Ok(filled),
             Ok(Err(reason)) => why = reason,
             Err(e) if !go_on() => return Err(e),
+            // It would fail once more, after as long.
+            Err(e @ (Error::Filter { .. } | Error::NotFetched { .. })) => return Err(e),
             // A name that this file system takes for another one's, or a full disk: git says which.
             Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
         }
@@ -159,7 +161,7 @@ impl Repo {
         let noted = in_threads(&files, |(at, file)| write_index(file, &index, &made, *at));
         noted.into_iter().collect::<Result<(), Error>>()?;
         if by_git.is_some() {
-            self.fill_by_git(dirs, go_on, tell)?;
+            self.fill_by_git(dirs, go_on, tell).map_err(|e| self.not_made(e, commit))?;
         }
         let unchanged = (is_head && copied == whole).then_some(source);
         Ok(Ok(Filled { copied, written, by_git, unchanged }))

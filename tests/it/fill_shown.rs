@@ -96,11 +96,21 @@ fn an_interrupt_ends_a_git_that_makes_files_and_takes_the_lane_back() {
 fn what_a_filter_says_that_fails_is_told_without_how_far_it_was() {
     let sandbox = filtered();
     sandbox.git(&["config", "filter.slow.required", "true"]);
-    let fail = "[ %f = 5.bin ] && echo no such key >&2 && exit 1; cat";
-    sandbox.git(&["config", "filter.slow.smudge", fail]);
+    let wait = sandbox.git(&["config", "filter.slow.smudge"]);
+    let fail = format!("[ %f = 5.bin ] && echo no such key >&2 && exit 1; {wait}");
+    sandbox.git(&["config", "filter.slow.smudge", &fail]);
     let before = State::of(&sandbox);
-    let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
-    assert!(out.contains("no such key") && !out.contains("Updating files"), "{out}");
+    let command = &mut sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "x"]);
+    let mut spawn = Beside(command.stderr(Stdio::piped()).spawn().unwrap());
+    until_old(&sandbox, sandbox.hear("up").trim());
+    sandbox.tell("down");
+    assert_eq!(spawn.code(), Some(1));
+    let mut said = String::new();
+    let _ = spawn.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(
+        said.contains("failed: no such key; nothing was made\n") && !said.contains("Updating files"),
+        "{said}"
+    );
     State::of(&sandbox).is(&before, "taken back");
 }
 
