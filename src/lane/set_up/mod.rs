@@ -88,7 +88,13 @@ impl SetUp<'_> {
         if wanted == Submodules::Empty {
             return Ok(());
         }
-        for left in self.project.repo.copy_submodules(self.dir, wanted == Submodules::All)? {
+        let (given, left) = self.project.repo.copy_submodules(self.dir, wanted == Submodules::All)?;
+        if !given.is_empty() {
+            self.project
+                .listener
+                .detail(format!("submodules copied from the main checkout: {}", given.join(", ")));
+        }
+        for left in left {
             self.project
                 .listener
                 .warn(format!("submodule {} of lane '{}' is empty: {}", left.path, self.name, left.why));
