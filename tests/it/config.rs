@@ -1,6 +1,6 @@
 //! Owns the tests of settings: their layers, where each comes from, bad values.
 
-use super::support::Sandbox;
+use super::support::{ON_TERMINAL, Sandbox};
 
 #[test]
 fn every_setting_is_listed_with_its_meaning() {
@@ -283,4 +283,23 @@ fn a_value_that_cannot_be_used_is_told_with_what_counts_without_it() {
         assert!(!sandbox.lane("x").exists());
         sandbox.git(&["config", "--unset", key]);
     }
+}
+
+#[test]
+fn what_a_setting_does_can_be_read_on_a_narrow_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.lane.copy", "target/"]);
+    let mut command = sandbox.command("python3", &sandbox.repo);
+    command.args(["-c", ON_TERMINAL, "git-proq", "config", "list"]).env("NO_COLOR", "1").env("TERM", "dumb");
+    let out = sandbox.output(command).ok().replace('\r', "");
+    let whole = "lane.copy = target/
+    files of the main checkout that a new lane gets a copy of, beside those of
+    .worktreeinclude, where git ignores them
+lane.env
+    the name of a file in each lane with its ports and names as KEY=VALUE, kept
+    out of git; empty for none
+lane.lfs = full
+";
+    assert!(out.contains(whole), "{out}");
+    assert!(!out.contains('…'), "{out}");
 }
