@@ -1,4 +1,4 @@
-//! Owns the one question every error answers: what helps now, and which exit code it is.
+//! Owns the one question every error answers: what helps now, which word was probably meant, and which exit code it is.
 
 use std::borrow::Cow;
 
@@ -72,4 +72,25 @@ pub trait Explain: std::error::Error {
     fn exit(&self) -> Exit {
         Exit::Refused
     }
+}
+
+/// How much two words have in common when one is offered for the other.
+const ALIKE: f64 = 0.75;
+
+/// The word that was probably meant.
+pub(crate) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
+    nearest_from(ALIKE, word, known)
+}
+
+/// The same, where they have to have so much in common.
+pub(crate) fn nearest_from<'w>(
+    least: f64,
+    word: &str,
+    known: impl Iterator<Item = &'w str>,
+) -> Option<&'w str> {
+    let word = word.to_lowercase();
+    let score = |known: &'w str| (strsim::jaro_winkler(&known.to_lowercase(), &word), known);
+    let alike = known.map(score).filter(|(score, _)| *score >= least);
+    // Of two that are as near, the one that comes first.
+    alike.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }

@@ -99,7 +99,7 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
             settings.iter().map(|r| vec![r.key.clone(), one_line(&r.value), r.about.clone()]).collect(),
         )
     };
-    session.ui.answer(table::render(&["SETTING", "VALUE", last], rows));
+    session.ui.answer(table::render_whole(&["SETTING", "VALUE", last], rows));
     Ok(Exit::Done)
 }
 

@@ -12,7 +12,8 @@ use crate::health::{Finding, Report, Severity, examine};
 ///
 /// Looks at records, branches, worktrees, snapshots, the trash, left-over locks, the disk, git and agents. Each finding is
 /// one line: what is wrong, what that means, and the command that helps. With --fix, what is safe to repair is repaired;
-/// nothing that holds data is deleted.
+/// nothing that holds data is deleted. Notes say which folders of landed lanes wait in the trash for new ones, and why the next
+/// lane would not get one of them.
 ///
 /// Exits with 1 when something is wrong and was not repaired. Warnings do not count.
 ///

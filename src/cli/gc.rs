@@ -113,10 +113,10 @@ fn tell(session: &Session, answer: Answer) {
         } else if !answer.dry_run && answer.freed.iter().any(|group| group.kind != "trash") {
             session.ui.hint("what git keeps of them goes with its own clean-up: git gc");
         }
-        let Held { count, bytes, .. } = answer.trash;
+        let Held { count, bytes, waiting } = answer.trash;
         if count > 0 {
             let (lanes, size) = (ui::count(count, "removed lane"), ui::size(bytes));
-            session.ui.say(format!("in the trash for now: {lanes}, {size}{}", answer.trash.whose()));
+            session.ui.say(format!("in the trash for now: {lanes}, {size}{}", lane::whose(&waiting)));
             session.ui.hint("free that too, for good: PROQ_TRASH_KEEP=0 git proq gc");
         }
     }

@@ -25,6 +25,10 @@ use crate::store::{Repositories, path_form};
 /// The lane is a branch proq/NAME and a worktree, .proq-worktrees/NAME or where lane.location says, cut from the current
 /// branch. The agent is started there with the prompt, and the command returns at once. Without NAME one is made from it.
 ///
+/// The lane has the files of its commit, and from the main checkout copies of what .worktreeinclude and lane.copy name, links to
+/// what lane.link names; then the lane.setup commands run in it. -v says what it was given, `git proq config list` shows these
+/// settings. When a command fails no lane is made.
+///
 /// With --check, the lane says when its task is done: each landing runs CMD too, as it runs the verify.commands, and leaves
 /// the lane out when it fails. Give commands that fail as long as nobody has done the task.
 ///

@@ -74,7 +74,8 @@ fn say(session: &Session, args: &SyncArgs, lane: &str, planned: &Sync) {
         session.ui.answer(format!("{verb}{what}: {}", git::names(paths)));
     }
     if planned.is_nothing(args.force) {
-        session.ui.answer(format!("lane '{lane}' has all of it"));
+        let all = if kept.is_empty() { "all of it" } else { "the rest of it" };
+        session.ui.answer(format!("lane '{lane}' has {all}"));
     }
     if !kept.is_empty() {
         session.ui.warn(format!("left as it is, since it is the lane's own by now: {}", git::names(kept)));

@@ -31,6 +31,37 @@ pub(super) fn terminal_width() -> Option<usize> {
     term.is_term().then(|| usize::from(term.size().1))
 }
 
+/// The rows of a table, whole: as one where that fits the terminal, else as `first = second` with the last column below it.
+pub(super) fn render_whole(head: &[&str; 3], rows: Vec<Vec<String>>) -> String {
+    let widest = |i: usize| rows.iter().map(|r| console::measure_text_width(&r[i])).max().unwrap_or(0);
+    match terminal_width() {
+        Some(width) if (0..3).map(widest).sum::<usize>() + 4 > width => {
+            let below = |row: &Vec<String>| {
+                let first = console::style(&row[0]).bold();
+                let value = if row[1].is_empty() { String::new() } else { format!(" = {}", row[1]) };
+                format!("{first}{value}\n{}", wrapped(&row[2], width.saturating_sub(5)))
+            };
+            rows.iter().map(below).collect::<Vec<_>>().join("\n")
+        }
+        _ => render(head, rows),
+    }
+}
+
+/// A text in lines of that width, each set in a little.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if console::measure_text_width(line) + console::measure_text_width(word) < width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.into_iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+}
+
 fn cut_last(head: &[&str], rows: &mut [Vec<String>], width: usize) {
     let last = head.len().saturating_sub(1);
     let used: usize = (0..last)
@@ -48,6 +79,12 @@ fn cut_last(head: &[&str], rows: &mut [Vec<String>], width: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_stay_whole_where_a_text_is_wrapped() {
+        assert_eq!(wrapped("one two three", 7), "    one two\n    three");
+        assert_eq!(wrapped("", 7), "    ");
+    }
 
     #[test]
     fn only_the_last_column_is_cut() {

@@ -114,9 +114,7 @@ impl Ui {
     /// The listener that the domain talks to.
     pub(crate) fn listener(self) -> Listener {
         Listener::new(move |note| {
-            if SHOWN.swap(false, Ordering::Relaxed) {
-                drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
-            }
+            clear_progress();
             match note {
                 Note::Warning(text) => warn(text),
                 Note::Waiting(text) => self.say(format!("{}", style(text).dim().for_stderr())),
@@ -131,7 +129,7 @@ impl Ui {
     /// One line that the next remark takes the place of. Only for a person who looks.
     fn progress(self, text: &str) {
         let dumb = std::env::var_os("TERM").is_some_and(|t| t == "dumb");
-        if self.quiet || dumb || text.is_empty() || !stderr_is_terminal() {
+        if self.quiet || self.json || dumb || text.is_empty() || !stderr_is_terminal() {
             return;
         }
         let width = usize::from(console::Term::stderr().size().1).saturating_sub(1);
@@ -139,6 +137,13 @@ impl Ui {
         let mut out = std::io::stderr().lock();
         drop(write!(out, "{}", style(line).dim().for_stderr()).and_then(|()| out.flush()));
         SHOWN.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Takes away the line of progress, if one is shown.
+fn clear_progress() {
+    if SHOWN.swap(false, Ordering::Relaxed) {
+        drop(write!(std::io::stderr().lock(), "\r\x1b[2K"));
     }
 }
 
@@ -150,6 +155,8 @@ pub(crate) fn warn(text: &str) {
 
 /// An error line on stderr.
 pub(crate) fn error_line(head: &str, text: &str, colour: bool) {
+    // Whoever showed it may have ended with this very error.
+    clear_progress();
     let head = if colour { style(head).red().bold().for_stderr().to_string() } else { head.to_owned() };
     put(&mut std::io::stderr().lock(), format!("{head} {text}").as_bytes());
 }

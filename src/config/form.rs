@@ -68,7 +68,9 @@ impl Form {
             Form::Secret => "an address that begins with https:// or http://".to_owned(),
             Form::Inside => "a folder of the repository, as in docs/tasks".to_owned(),
             Form::Areas => "a list of NAME=FOLDER, each a folder of the repository".to_owned(),
-            Form::Ports => "two ports, as in 20000-31999".to_owned(),
+            Form::Ports => {
+                "the first and the last of ten ports or more, none below 1024, as in 20000-31999".to_owned()
+            }
             Form::Patterns => "a list of patterns as in .gitignore".to_owned(),
             Form::NewFile => "a file of the lane, as in .env.proq".to_owned(),
             Form::Name => "a name of letters, digits, '.', '_' and '-'".to_owned(),
@@ -135,11 +137,14 @@ pub(crate) fn dollars(nanos: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// The first and the last of some ports, of which there are any, and none that needs more rights than a user has.
+/// How many ports a lane has.
+const OF_A_LANE: u16 = 10;
+
+/// The first and the last of some ports: enough for one lane, and none that needs more rights than a user has.
 pub(crate) fn ports(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;
     let (from, to): (u16, u16) = (from.parse().ok()?, to.parse().ok()?);
-    (1024..=to).contains(&from).then_some((from, to))
+    ((1024..=to).contains(&from) && to - from + 1 >= OF_A_LANE).then_some((from, to))
 }
 
 /// Whether a value is a path that stays in the repository.

@@ -94,16 +94,17 @@ impl Explain for Error {
             Error::Read { path, .. } | Error::Toml { path, .. } => {
                 format!("correct it, or set it aside: mv '{0}' '{0}.broken'", path.display()).into()
             }
-            Error::Value { default, .. } => {
-                format!("correct it where it is set; without it '{default}' counts").into()
-            }
+            Error::Value { default, .. } => match *default {
+                "" => "correct it where it is set; without it there is none".into(),
+                default => format!("correct it where it is set; without it '{default}' counts").into(),
+            },
             Error::NoTable { key, .. } => format!("write it as [{key}.NAME] and lines below that").into(),
             Error::NotForRepository { key, .. } if TABLES.contains(&key.as_str()) => {
                 "take it out of that file; yours is ~/.config/git-proq/config.toml".into()
             }
             Error::NotForRepository { key, .. } => format!(
                 "take it out of that file; to set it for yourself: git config proq.{} VALUE",
-                key.replace('_', "")
+                Key::find(key).map_or_else(|| key.clone(), Key::in_git)
             )
             .into(),
         }]
@@ -225,7 +226,12 @@ impl Layers {
             if let Some(event) = event_of(name) {
                 return self.add_hook(event, name, value, origin);
             }
-            self.unknown.push(format!("{name} (from {origin})"));
+            let meant = Key::meant(name).map(|key| match &origin {
+                Origin::Git => key.in_git(),
+                _ => key.name.to_owned(),
+            });
+            let meant = meant.map_or_else(String::new, |key| format!("; did you mean {key}?"));
+            self.unknown.push(format!("{name} (from {origin}{meant})"));
             return Ok(());
         };
         if let (Origin::Repository(path), false) = (&origin, key.by_repository) {

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -187,6 +187,34 @@ impl Command {
         self.run_watched(Some(&Patience { limit, is_unwanted }))
     }
 
+    /// Runs it to the end, unless it `is_unwanted` by then: it is ended then, with all that it started. What it says on stderr goes
+    /// line by line to `tell`, and is kept as an error where that returns false. It must be one that changes something, and that
+    /// has no answer.
+    pub(super) fn run_with_progress(
+        mut self,
+        is_unwanted: Unwanted<'_>,
+        tell: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Error> {
+        self.inner.stdout(Stdio::null());
+        let mut child = self.start()?;
+        let (group, ended) = (child.id(), AtomicBool::new(false));
+        let patience = Patience { limit: Duration::MAX, is_unwanted };
+        let (status, stderr) = std::thread::scope(|scope| {
+            let (over, is_over) = mpsc::channel();
+            let ended = &ended;
+            scope.spawn(move || ended.store(patience.watch(group, &is_over), Ordering::Relaxed));
+            let stderr = child.stderr.take().map_or_else(String::new, |stderr| remainder(stderr, tell));
+            let status = child.wait();
+            drop::<mpsc::Sender<()>>(over);
+            (status, stderr)
+        });
+        let status = status.map_err(|e| self.not_started(&e))?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Error::Command { args: self.shown(), status: told(ended.into_inner(), status), stderr })
+    }
+
     fn run_watched(mut self, patience: Option<&Patience<'_>>) -> Result<Output, Error> {
         let input = self.input.take();
         if input.is_some() {
@@ -217,10 +245,7 @@ impl Command {
         if self.accepted.contains(&code) {
             return Ok(Output { stdout: output.stdout, code });
         }
-        let status = match ended.into_inner() {
-            true => "it was ended: it took too long, or this was to be stopped".to_owned(),
-            false => in_words(output.status),
-        };
+        let status = told(ended.into_inner(), output.status);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         Err(Error::Command { args: self.shown(), status, stderr })
     }
@@ -295,6 +320,34 @@ impl Command {
             }
         }
         words.join(" ")
+    }
+}
+
+/// How a program has ended, which may have been `ended` by us.
+fn told(ended: bool, status: ExitStatus) -> String {
+    match ended {
+        true => "it was ended: it took too long, or this was to be stopped".to_owned(),
+        false => in_words(status),
+    }
+}
+
+/// Reads until the end, and hands out each line, which may end for a terminal only. What is left of them: those that were not
+/// taken.
+fn remainder(stderr: impl Read, tell: &dyn Fn(&str) -> bool) -> String {
+    let (mut left, mut line) = (Vec::new(), Vec::new());
+    let mut bytes = BufReader::new(stderr).bytes();
+    loop {
+        let byte = bytes.next().and_then(Result::ok);
+        line.extend(byte);
+        if matches!(byte, None | Some(b'\r' | b'\n')) {
+            if !tell(String::from_utf8_lossy(&line).trim_end()) {
+                left.append(&mut line);
+            }
+            line.clear();
+        }
+        if byte.is_none() {
+            return String::from_utf8_lossy(&left).into_owned();
+        }
     }
 }
 

@@ -65,6 +65,14 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// A filter of the user's, which git sends files through, failed.
+    #[error("a filter that git sends files through failed: {}; nothing was made", filter_line(stderr))]
+    Filter {
+        /// Everything that git and the filter wrote.
+        stderr: String,
+        /// Whether it is that of git-lfs.
+        is_lfs: bool,
+    },
     /// The git program answered in a form that is not understood.
     #[error("`git {args}` gave an answer that is not understood: {what}")]
     Answer {
@@ -222,6 +230,34 @@ pub(crate) fn names(paths: &[RepoPath]) -> String {
     out
 }
 
+/// What helps where a filter failed.
+fn of_filter(stderr: &str, is_lfs: bool) -> Vec<Cow<'static, str>> {
+    match is_lfs {
+        true if no_lfs(stderr) => vec!["git-lfs is not on PATH here; install it: https://git-lfs.com".into()],
+        true => vec![
+            "fetch what is missing, which says more: git lfs fetch".into(),
+            "or have pointers in lanes: git config proq.lane.lfs pointer".into(),
+        ],
+        false => vec!["see which programs they are: git config --get-regexp '^filter'".into()],
+    }
+}
+
+/// Whether there is no git-lfs.
+fn no_lfs(stderr: &str) -> bool {
+    ["git-lfs: not found", "git-lfs: command not found"].iter().any(|text| stderr.contains(text))
+}
+
+/// What says most of a filter that failed: its own first words, or those of git where it had none.
+fn filter_line(stderr: &str) -> String {
+    let is_gits = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
+    let tells = |line: &&str| ["rror", "not found", "ailed", "enied"].iter().any(|word| line.contains(word));
+    let own = || stderr.lines().filter(|line| !line.trim().is_empty() && !is_gits(line));
+    match own().find(tells).or_else(|| own().next()) {
+        Some(line) => line.trim().to_owned(),
+        None => first_line(stderr, "it said nothing"),
+    }
+}
+
 /// The line of `stderr` that says why, or the status when there is none.
 fn first_line(stderr: &str, status: &str) -> String {
     let line = stderr
@@ -259,6 +295,7 @@ impl Explain for Error {
                 vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }
             Error::NotFetched { remote, .. } => vec![unreached(remote).into()],
+            Error::Filter { stderr, is_lfs } => of_filter(stderr, *is_lfs),
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
             Error::NoRev { .. } => vec!["see what there is: git branch --all; git tag".into()],
             Error::Glob { .. } => {

@@ -91,17 +91,27 @@ impl Repo {
             Ok(Ok(filled)) => return Ok(filled),
             Ok(Err(reason)) => why = reason,
             Err(e) if !go_on() => return Err(e),
+            // It would fail once more, after as long.
+            Err(e @ (Error::Filter { .. } | Error::NotFetched { .. })) => return Err(e),
             // A name that this file system takes for another one's, or a full disk: git says which.
             Err(_) => dirs.iter().try_for_each(|dir| self.empty(dir))?,
         }
-        let made = dirs.iter().try_for_each(|dir| self.fill_by_git(dir));
-        made.map_err(|e| self.not_fetched(e, commit))?;
+        let made = self.fill_by_git(dirs, go_on, tell);
+        made.map_err(|e| self.not_made(e, commit))?;
         Ok(Filled { by_git: Some(why), ..Filled::default() })
     }
 
     /// Makes what is not in the index yet, through git's own filters and sparse patterns.
-    fn fill_by_git(&self, dir: &Path) -> Result<(), Error> {
-        self.git_in(dir).args(["read-tree", "-m", "-u", "HEAD"]).changes().run().map(drop)
+    fn fill_by_git(&self, dirs: &[&Path], go_on: GoOn<'_>, tell: Tell<'_>) -> Result<(), Error> {
+        for (at, dir) in dirs.iter().enumerate() {
+            let call = self.git_in(dir).args(["read-tree", "-v", "-m", "-u", "HEAD"]).changes();
+            // Until then it says nothing; two seconds, if nobody asks for less.
+            let call = call.env("GIT_PROGRESS_DELAY", "1");
+            call.run_with_progress(&|| !go_on(), &|line| {
+                SoFar::from_git(line, at, dirs.len()).map(|so_far| tell(&so_far)).is_some()
+            })?;
+        }
+        Ok(())
     }
 
     /// Why all of it is git's to do, where it is; nothing was done then.
@@ -155,7 +165,7 @@ impl Repo {
         let noted = in_threads(&files, |(at, file)| write_index(file, &index, &made, *at));
         noted.into_iter().collect::<Result<(), Error>>()?;
         if by_git.is_some() {
-            dirs.iter().try_for_each(|dir| self.fill_by_git(dir))?;
+            self.fill_by_git(dirs, go_on, tell).map_err(|e| self.not_made(e, commit))?;
         }
         let is_same = is_head && index.entries().len() == whole;
         let unchanged = (is_same && self.is_as_committed(&source, commit, &index, copied)).then_some(source);
@@ -225,7 +235,9 @@ fn why_git(wish: Wish, made: &[Option<Vec<Stat>>]) -> Option<&'static str> {
         Wish::OtherIndex => Some("settings ask for an index of another form"),
         Wish::OtherFiles | Wish::Nothing => {
             let left = made.iter().any(Option::is_none);
-            left.then_some("filters, other line ends, or too much that no checkout has")
+            left.then_some(
+                "some of them, for filters, other line ends, submodules, or too much that no checkout has",
+            )
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Owns which files of the main checkout a worktree is to be given: those that patterns name, that nobody has committed, and
 //! that git ignores in the worktree. Patterns are those of `.gitignore`.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +29,9 @@ pub(crate) struct Patterns {
     /// The first words of each pattern that names a place, up to the first that could match more than itself.
     places: Vec<Vec<u8>>,
     takes_out: bool,
+    lines: Vec<Vec<u8>>,
+    /// Which lines have named something so far, counted from one.
+    named: RefCell<BTreeSet<usize>>,
 }
 
 impl Patterns {
@@ -40,7 +44,22 @@ impl Patterns {
         let is_place = |mode: Mode| !mode.contains(Mode::NEGATIVE) && !mode.contains(Mode::NO_SUB_DIR);
         let places = all().filter(|p| is_place(p.mode)).map(|p| home(p.text.as_bytes())).collect();
         let takes_out = all().any(gix::glob::Pattern::is_negative);
-        Patterns { search, places, takes_out }
+        let lines = text.lines().map(<[u8]>::to_vec).collect();
+        Patterns { search, places, takes_out, lines, named: RefCell::default() }
+    }
+
+    /// The lines that name nothing, each with its number from zero: not by themselves either, without the lines below them.
+    fn unused(&self, names: impl Fn(&Patterns) -> bool) -> Vec<(usize, String)> {
+        let all = self.search.patterns.iter().flat_map(|list| &list.patterns);
+        let numbers = all.filter(|one| !one.pattern.is_negative()).map(|one| one.sequence_number);
+        let named = self.named.borrow();
+        let left = numbers.filter(|number| !named.contains(number)).filter_map(|number| {
+            let line = self.lines.get(number.checked_sub(1)?)?;
+            Some((number - 1, line))
+        });
+        left.filter(|(_, line)| !names(&Patterns::read(line)))
+            .map(|(at, line)| (at, String::from_utf8_lossy(line.trim()).into_owned()))
+            .collect()
     }
 
     /// Whether there are none.
@@ -57,7 +76,12 @@ impl Patterns {
     fn says(&self, path: &[u8], is_folder: bool) -> Option<bool> {
         let found =
             self.search.pattern_matching_relative_path(BStr::new(path), Some(is_folder), Case::Sensitive);
-        found.map(|found| !found.pattern.is_negative())
+        found.map(|found| {
+            if !found.pattern.is_negative() {
+                self.named.borrow_mut().insert(found.sequence_number);
+            }
+            !found.pattern.is_negative()
+        })
     }
 
     /// Whether some take out what others name.
@@ -155,6 +179,15 @@ impl<'a> Giver<'a> {
     /// Whether the worktree has a path committed, or about to be.
     pub(crate) fn is_tracked(&self, path: &RepoPath) -> bool {
         self.to_index.entry_by_path(BStr::new(path.as_bytes())).is_some()
+    }
+
+    /// The lines of patterns, counted from zero, that name nothing here. They have been looked for by [`Giver::find`] before.
+    pub(crate) fn unused(&self, patterns: &Patterns, as_links: bool) -> Vec<(usize, String)> {
+        patterns.unused(|one| {
+            // What it finds does not count, only whether it finds any, committed or not.
+            drop(self.find(one, as_links));
+            !one.named.borrow().is_empty()
+        })
     }
 
     /// What patterns name. `as_links` looks for what is to be linked: a link is no folder to git, so where the main checkout's rules

@@ -37,13 +37,17 @@ struct Module {
 }
 
 impl Repo {
-    /// Gives the worktree at `dir`, which is new, its submodules; with `recursive`, theirs too. Those that the main checkout has
-    /// not got stay empty.
+    /// Gives the worktree at `dir`, which is new, its submodules; with `recursive`, theirs too: which it got, and which stay empty,
+    /// since the main checkout has not got them.
     ///
     /// # Errors
     /// When what is in the worktree cannot be found out.
-    pub(crate) fn copy_submodules(&self, dir: &Path, recursive: bool) -> Result<Vec<LeftEmpty>, Error> {
-        let mut left = Vec::new();
+    pub(crate) fn copy_submodules(
+        &self,
+        dir: &Path,
+        recursive: bool,
+    ) -> Result<(Vec<String>, Vec<LeftEmpty>), Error> {
+        let (mut given, mut left) = (Vec::new(), Vec::new());
         let top = Level {
             dir: dir.to_owned(),
             git_dir: self.git_dir_of(dir)?,
@@ -53,14 +57,17 @@ impl Repo {
         let mut levels = vec![top];
         while let Some(level) = levels.pop() {
             for module in self.modules_of(&level, &mut left)? {
+                let path = level.shown(&module.path);
                 match self.copy_module(&level, &module) {
-                    Ok(below) if recursive => levels.push(below),
-                    Ok(_) => {}
-                    Err(why) => left.push(LeftEmpty { path: level.shown(&module.path), why }),
+                    Ok(below) => {
+                        given.push(path);
+                        levels.extend(recursive.then_some(below));
+                    }
+                    Err(why) => left.push(LeftEmpty { path, why }),
                 }
             }
         }
-        Ok(left)
+        Ok((given, left))
     }
 
     /// The submodules of a checkout whose folders are there, by what its index and the `.gitmodules` in it say.

@@ -89,7 +89,7 @@ pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use diff::{Change, FileLines, Side, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
-pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar};
+pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
 pub(crate) use flags::hidden_edits;
 pub(crate) use glance::EarlyLook;
 pub(crate) use graft::Graft;

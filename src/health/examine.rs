@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::finding::{Finding, Severity};
 use super::scene::Scene;
 use super::{
-    batches, conflicts, disk, lanes, leftovers, objects, operations, preview, program, settings, snaps,
+    batches, conflicts, disk, lanes, leftovers, objects, operations, pool, preview, program, settings, snaps,
     strays, trash,
 };
 use crate::git::{self, Repo};
@@ -42,6 +42,8 @@ pub(crate) struct Checked {
     pub(crate) conflicts: usize,
     /// Entries of the trash.
     pub(crate) trash: usize,
+    /// Those whose folders the next lane may be given, by lane, the youngest first.
+    pub(crate) waiting: Vec<String>,
     /// Refs that keep commits of removed lanes.
     pub(crate) saved: usize,
     /// Operations in the log.
@@ -226,8 +228,11 @@ fn look(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
     ] {
         findings.extend(check(&scene));
     }
+    let (waiting, found) = pool::look(&scene);
+    findings.extend(found);
     let checked = Checked {
         repository: true,
+        waiting,
         lanes: scene.lane_names.len(),
         history: project.store.layout().names_in("history").len(),
         snapshots: scene.snaps.len(),

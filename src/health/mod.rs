@@ -9,6 +9,7 @@ mod lanes;
 mod leftovers;
 mod objects;
 mod operations;
+mod pool;
 mod preview;
 mod program;
 mod repair;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Error, Project};
-use crate::git::{Filled, Oid, Sizes, SoFar};
+use crate::git::{self, Filled, Oid, Sizes, SoFar, Tell};
 use crate::store::write_cache;
 
 /// Fills worktrees that have no files yet with those of the commit that they are at.
@@ -17,20 +17,39 @@ pub(super) fn fill(project: &Project, dirs: &[&Path], commit: Oid) -> Result<Fil
         [dir] => dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         dirs => format!("{} lanes", dirs.len()),
     };
-    let tell = |so_far: &SoFar| project.listener.progress(in_words(&whose, so_far));
-    let filled = project.repo.fill_worktrees(dirs, commit, &mut sizes, &crate::interrupt::is_quiet, &tell);
-    project.listener.progress("");
-    let filled = filled?;
+    let repo = &project.repo;
+    let filled = telling(project, &whose, |tell| {
+        repo.fill_worktrees(dirs, commit, &mut sizes, &crate::interrupt::is_quiet, tell)
+    })?;
     if let Some(bytes) = sizes.changed() {
         drop(write_cache(&file, bytes));
     }
     Ok(filled)
 }
 
+/// Does `work`, which makes files, and shows how far it has come where that takes long.
+///
+/// # Errors
+/// Those of the work; that it was interrupted, where it was.
+pub(super) fn telling<T>(
+    project: &Project,
+    whose: &str,
+    work: impl FnOnce(Tell<'_>) -> Result<T, git::Error>,
+) -> Result<T, Error> {
+    let done = work(&|so_far| project.listener.progress(in_words(whose, so_far)));
+    project.listener.progress("");
+    if done.is_err() {
+        // A git that was ended says no more than that.
+        crate::interrupt::check()?;
+    }
+    Ok(done?)
+}
+
 /// How far it has come, in a line.
 fn in_words(whose: &str, so_far: &SoFar) -> String {
-    let SoFar { files: (made, files), bytes: (written, bytes) } = so_far;
-    let line = format!("{whose}: {} of {} files", grouped(*made), grouped(*files));
+    let SoFar { files: (made, files), bytes: (written, bytes), filtered } = so_far;
+    let what = if *filtered { " through a filter" } else { "" };
+    let line = format!("{whose}: {} of {} files{what}", grouped(*made), grouped(*files));
     let megabytes = |bytes: &u64| bytes / 1_000_000;
     if megabytes(bytes) == 0 {
         return line;
@@ -56,12 +75,14 @@ mod tests {
 
     #[test]
     fn what_is_told_is_short() {
-        let so_far = |files, bytes| in_words("x", &SoFar { files, bytes });
+        let so_far = |files, bytes| in_words("x", &SoFar { files, bytes, filtered: false });
         assert_eq!(
             so_far((12_345, 38_570), (83_999_999, 261_000_000)),
             "x: 12,345 of 38,570 files, 83 of 261 MB"
         );
         assert_eq!(so_far((0, 600), (0, 2400)), "x: 0 of 600 files");
+        let filtered = SoFar { files: (1, 2), bytes: (0, 0), filtered: true };
+        assert_eq!(in_words("x", &filtered), "x: 1 of 2 files through a filter");
         assert_eq!([7, 1000, 1_234_567].map(grouped), ["7", "1,000", "1,234,567"]);
     }
 }

@@ -96,7 +96,7 @@ pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};
 pub(crate) use operation::{Operation, operate};
 pub(crate) use place::{not_kept_out, prepare as keep_out};
-pub(crate) use pool::may_reuse;
+pub(crate) use pool::{Prospects, may_reuse, prospects};
 pub(crate) use ports::{keep_ports, ports_beside};
 pub(crate) use project::Project;
 pub(crate) use put_back::{Traces, put_back};
@@ -112,6 +112,6 @@ pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views}
 pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use told::told_at_work;
-pub(crate) use trash::{Held, held};
+pub(crate) use trash::{Held, held, whose};
 pub(crate) use undo::{Undo, Which, plan as plan_undo, records as records_of_undo, undo};
 pub(crate) use undo_error::UndoError;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::evidence::residents;
 use super::files::Folder;
+use super::fill::telling;
 use super::{Error, Operation, Project, trash};
 use crate::fault;
 use crate::git::{Included, Kept, Left, Oid, Patterns, RepoPath, inside};
@@ -28,8 +29,16 @@ const FOLDER: &str = "worktree";
 /// A trash entry whose folder may be of use.
 struct Entry {
     dir: PathBuf,
+    folder: PathBuf,
+    admin: PathBuf,
     record: TrashRecord,
     tip: Oid,
+}
+
+impl Entry {
+    fn left(&self) -> Left<'_> {
+        Left { dir: &self.folder, admin: &self.admin, tip: self.tip }
+    }
 }
 
 /// A new lane's folder that was another one's.
@@ -47,7 +56,11 @@ impl Taken {
     /// # Errors
     /// When it was cut short.
     pub(super) fn finish(&mut self, project: &Project, dir: &Path) -> Result<bool, Error> {
-        let Some(made) = self.kept.finish(&project.repo, dir, &crate::interrupt::is_quiet)? else {
+        let name = dir.file_name().unwrap_or_default().to_string_lossy();
+        let made = telling(project, &name, |tell| {
+            self.kept.finish(&project.repo, dir, &crate::interrupt::is_quiet, tell)
+        })?;
+        let Some(made) = made else {
             self.stays.clear();
             return Ok(false);
         };
@@ -59,7 +72,7 @@ impl Taken {
 
 /// Whether a new lane may be given the folder of a landed one.
 pub(crate) fn may_reuse(project: &Project) -> bool {
-    project.settings.pool.size > 0 && entries(project).is_ok_and(|all| !all.is_empty())
+    project.settings.pool.size > 0 && entries(project, 1).is_ok_and(|all| !all.is_empty())
 }
 
 /// Puts the folder of a landed lane in the place of a new lane's; none where none is fit for that.
@@ -72,7 +85,7 @@ pub(super) fn take(op: &Operation<'_>, new: &Folder<'_>) -> Result<Option<Taken>
         return Ok(None);
     }
     let Ok(_pool) = project.store.locks().take(&LockName::Pool) else { return Ok(None) };
-    for entry in entries(project)? {
+    for entry in entries(project, project.settings.pool.size)? {
         let said = |why: String| {
             project.listener.detail(format!("the folder of lane '{}' is not used: {why}", entry.record.lane));
         };
@@ -94,13 +107,56 @@ pub(super) fn take(op: &Operation<'_>, new: &Folder<'_>) -> Result<Option<Taken>
 
 /// Whose folders wait for new lanes, the youngest first.
 pub(super) fn waiting(project: &Project) -> Result<Vec<String>, Error> {
-    // Elsewhere none is ever given away.
-    let entries = if cfg!(target_os = "linux") { entries(project)? } else { Vec::new() };
+    let entries = entries_of_use(project, project.settings.pool.size)?;
     Ok(entries.into_iter().map(|entry| entry.record.lane).collect())
 }
 
-/// The youngest entries that may be of use, as many as there may be.
-fn entries(project: &Project) -> Result<Vec<Entry>, Error> {
+/// What the next lane can be given, as far as that is known without a look at each file.
+#[derive(Debug, Default)]
+pub(crate) struct Prospects {
+    /// The lanes whose folders it may get, the youngest first.
+    pub(crate) waiting: Vec<String>,
+    /// The lanes whose folders it cannot get now, and why.
+    pub(crate) unfit: Vec<(String, String)>,
+    /// The lanes whose folders nobody gets, since the setting `pool.size` is 0.
+    pub(crate) unused: Vec<String>,
+}
+
+/// Looks what the next lane can be given.
+///
+/// # Errors
+/// When the trash or a lock cannot be looked at.
+pub(crate) fn prospects(project: &Project) -> Result<Prospects, Error> {
+    let (mut out, size) = (Prospects::default(), project.settings.pool.size);
+    if size == 0 {
+        let unused = entries_of_use(project, usize::MAX)?;
+        out.unused = unused.into_iter().map(|entry| entry.record.lane).collect();
+        return Ok(out);
+    }
+    let location = project.location()?;
+    // It need not be there before the first lane is.
+    let near = location.folder().ancestors().find(|dir| dir.exists()).unwrap_or(location.folder());
+    let main = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
+    for entry in entries_of_use(project, size)? {
+        let why = match unfit(project, &entry, near)? {
+            None => project.repo.cannot_keep(&entry.left(), main).map(ToOwned::to_owned),
+            why => why,
+        };
+        match why {
+            Some(why) => out.unfit.push((entry.record.lane, why)),
+            None => out.waiting.push(entry.record.lane),
+        }
+    }
+    Ok(out)
+}
+
+/// As many of the youngest entries that may be of use, where folders are given away at all.
+fn entries_of_use(project: &Project, most: usize) -> Result<Vec<Entry>, Error> {
+    if cfg!(target_os = "linux") { entries(project, most) } else { Ok(Vec::new()) }
+}
+
+/// So many of the youngest entries that may be of use.
+fn entries(project: &Project, most: usize) -> Result<Vec<Entry>, Error> {
     let mut dirs: Vec<_> = trash::entries(project)?
         .into_iter()
         .filter_map(|dir| Some((made_at(dir.file_name()?.to_str()?)?, dir)))
@@ -112,39 +168,43 @@ fn entries(project: &Project) -> Result<Vec<Entry>, Error> {
         let is_folder = |name: &str| dir.join(name).symlink_metadata().is_ok_and(|meta| meta.is_dir());
         let fit = record.reusable && inside && !trash::is_old(project, &record);
         let tip = record.tip.filter(|_| fit && is_folder(FOLDER) && is_folder("admin"))?;
-        Some(Entry { dir, record, tip })
+        let (folder, admin) = (dir.join(FOLDER), dir.join("admin"));
+        Some(Entry { dir, folder, admin, record, tip })
     };
-    Ok(dirs.into_iter().rev().filter_map(fit).take(project.settings.pool.size).collect())
+    Ok(dirs.into_iter().rev().filter_map(fit).take(most).collect())
+}
+
+/// Why a folder cannot go to where `near` lies, where it is plain from outside of it.
+fn unfit(project: &Project, entry: &Entry, near: &Path) -> Result<Option<String>, Error> {
+    let folder = &entry.folder;
+    let disk = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
+    if disk(folder) != disk(near) {
+        return Ok(Some("it is on another disk".to_owned()));
+    }
+    // What its agent left running may write to it still.
+    if project.store.locks().is_held(&LockName::Alive(entry.record.lane.clone()))? {
+        return Ok(Some("something of its run lives".to_owned()));
+    }
+    if let Some(who) = residents(folder).into_iter().next() {
+        return Ok(Some(format!("{who} is in it")));
+    }
+    let link = folder.join(".git");
+    let is_link = link.symlink_metadata().is_ok_and(|meta| meta.is_file())
+        && std::fs::read(&link).is_ok_and(|text| text.starts_with(b"gitdir: "));
+    Ok((!is_link).then(|| "it is no worktree".to_owned()))
 }
 
 /// Takes the folder of an entry, if it is fit. Why not, where it is not; then it is as it was. The pool's lock is held.
 fn claim(op: &Operation<'_>, new: &Folder<'_>, entry: &Entry) -> Result<Result<Taken, String>, Error> {
     let (project, dir) = (op.project, new.dir);
-    let folder = entry.dir.join(FOLDER);
-    let disk = |path: &Path| path.symlink_metadata().ok().map(|meta| meta.dev());
-    if disk(&folder) != disk(dir) {
-        return Ok(Err("it is on another disk".to_owned()));
+    if let Some(why) = unfit(project, entry, dir)? {
+        return Ok(Err(why));
     }
-    // What its agent left running may write to it still.
-    if project.store.locks().is_held(&LockName::Alive(entry.record.lane.clone()))? {
-        return Ok(Err("something of its run lives".to_owned()));
-    }
-    if let Some(who) = residents(&folder).into_iter().next() {
-        return Ok(Err(format!("{who} is in it")));
-    }
-    let link = folder.join(".git");
-    let is_link = link.symlink_metadata().is_ok_and(|meta| meta.is_file())
-        && std::fs::read(&link).is_ok_and(|text| text.starts_with(b"gitdir: "));
-    if !is_link {
-        return Ok(Err("it is no worktree".to_owned()));
-    }
-    let admin = entry.dir.join("admin");
-    let left = Left { dir: &folder, admin: &admin, tip: entry.tip };
-    let kept = match project.repo.look_at_left(&left, dir, new.start)? {
+    let kept = match project.repo.look_at_left(&entry.left(), dir, new.start)? {
         Ok(kept) => kept,
         Err(why) => return Ok(Err(why.to_owned())),
     };
-    let (stays, goes) = sort_out(project, &folder, &kept, dir);
+    let (stays, goes) = sort_out(project, &entry.folder, &kept, dir);
     let step = Step::Reuse { entry: entry.dir.clone(), dir: dir.to_owned() };
     let record = GivenRecord {
         lane: new.name.to_owned(),

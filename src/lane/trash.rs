@@ -251,14 +251,12 @@ pub(crate) fn held(project: &Project, but: &[String]) -> Result<Held, Error> {
     Ok(Held { count: dirs.len(), waiting: pool::waiting(project)?, ..out })
 }
 
-impl Held {
-    /// The same in words, but for the room.
-    pub(crate) fn whose(&self) -> String {
-        match self.waiting.as_slice() {
-            [] => String::new(),
-            [one] => format!("; the folder of '{one}' waits for a new lane"),
-            all => format!("; the folders of '{}' wait for new lanes", all.join("', '")),
-        }
+/// Whose folders wait, in words; nothing where none does.
+pub(crate) fn whose(waiting: &[String]) -> String {
+    match waiting {
+        [] => String::new(),
+        [one] => format!("; the folder of '{one}' waits for a new lane"),
+        all => format!("; the folders of '{}' wait for new lanes", all.join("', '")),
     }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::plan::Spot;
-use super::shape::nearest;
 use super::{Error, Order, Plan};
+use crate::explain::nearest;
 
 /// The tasks that each task of a plan needs. A task is its place in [`Plan::spots`].
 #[derive(Debug, Clone)]

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::node::Places;
 use super::plan::{Remark, line};
-use super::shape::{is_name, nearest};
+use super::shape::is_name;
 use super::{Error, Group, Plan, Progress, Task};
+use crate::explain::nearest;
 use crate::lane::Name;
 use crate::markdown::{self, Heading, Item, Line};
 

@@ -4,14 +4,13 @@ use serde_json::{Value as Json, json};
 
 use super::Error;
 use super::node::{Entry, Node, Value};
+use crate::explain::nearest;
 use crate::{git, harmless};
 
 /// The longest text that is shown in a line.
 pub(super) const LINE: usize = 300;
 /// The longest name of a task or an area.
 pub(super) const NAME: usize = 64;
-/// How much two words have in common when one is offered for the other.
-const ALIKE: f64 = 0.75;
 
 /// What other tools call what is called otherwise here.
 const ALSO: &[(&str, &str)] = &[
@@ -323,13 +322,4 @@ fn bad_text(form: Form, text: &str) -> Option<String> {
 pub(super) fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     text.len() <= NAME && text.starts_with(|c: char| c.is_ascii_alphanumeric()) && text.chars().all(fits)
-}
-
-/// The word that was probably meant.
-pub(super) fn nearest<'w>(word: &str, known: impl Iterator<Item = &'w str>) -> Option<&'w str> {
-    let word = word.to_lowercase();
-    let score = |known: &'w str| (strsim::jaro_winkler(&known.to_lowercase(), &word), known);
-    let alike = known.map(score).filter(|(score, _)| *score >= ALIKE);
-    // Of two that are as near, the one that comes first.
-    alike.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::node::{Entry, Node, Value};
 use super::plan::{Need, line};
-use super::shape::{NAME, is_name, nearest};
+use super::shape::{NAME, is_name};
 use super::{Error, Group, Place, Plan, Progress, Task, yaml};
+use crate::explain::nearest;
 use crate::harmless;
 
 /// What the list is called.

@@ -1,6 +1,6 @@
 //! Owns the tests of settings: their layers, where each comes from, bad values.
 
-use super::support::Sandbox;
+use super::support::{ON_TERMINAL, Sandbox};
 
 #[test]
 fn every_setting_is_listed_with_its_meaning() {
@@ -47,7 +47,7 @@ fn every_setting_is_listed_with_its_meaning() {
     lane.setup_limit          10m                                                                                                how long those commands may take together; 0 for no limit
     lane.setup_lock                                                                                                              lanes with the same name here run those commands one after the other; empty for all at once
     lane.sparse               false                                                                                              check out only the folders of their scope in new lanes that have one, those of a plan's tasks too
-    lane.submodules           none                                                                                               the submodules that a new lane has as the main checkout has them, without the network: none, its own, or theirs too
+    lane.submodules           none                                                                                               the submodules that a new lane gets, copied from the main checkout without the network: none, its own (init), or theirs too
     lock.timeout              30                                                                                                 how long a command waits for another one before it gives up
     merge.conflict_agent                                                                                                         who is sent at each conflict of a landing; one that a repository names needs git proq approve
     merge.conflict_retries    0                                                                                                  how many more tries such an agent has when its resolution is refused
@@ -232,7 +232,7 @@ fn files_that_are_wrong_are_named() {
     insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
     --- stderr
     error: [ROOT]/repo/proq.toml may not set agent.autocommit_limit: only you may, for yourself
-    hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitlimit VALUE
+    hint: take it out of that file; to set it for yourself: git config proq.agent.autocommitLimit VALUE
     --- code 1
     ");
     sandbox.write("proq.toml", "[merge]\nnovel = 1\n");
@@ -243,4 +243,63 @@ fn files_that_are_wrong_are_named() {
     hint: git proq spawn claude "what to do"
     --- code 0
     "#);
+}
+
+#[test]
+fn who_misspells_a_setting_is_told_which_one_was_meant() {
+    let sandbox = Sandbox::new();
+    for (given, meant) in [
+        ("lane.cpoy", "; did you mean lane.copy?"),
+        ("lane.setups", "; did you mean lane.setup?"),
+        ("lane.setupLimits", "; did you mean lane.setupLimit?"),
+        ("lanes.copy", "; did you mean lane.copy?"),
+        ("pool.sise", "; did you mean pool.size?"),
+        ("lane.xyz", ""),
+    ] {
+        sandbox.git(&["config", &format!("proq.{given}"), "x"]);
+        let out = sandbox.proq(&["config", "list"]);
+        let said = format!("warning: unknown setting {} (from git config{meant})\n", given.to_lowercase());
+        assert_eq!((out.stderr, out.code), (said, 0));
+        sandbox.git(&["config", "--unset", &format!("proq.{given}")]);
+    }
+    // git takes no `_`, a file does.
+    sandbox.write("proq.toml", "[lane]\nsetup_limits = '5m'\n");
+    let said = sandbox.proq(&["config", "list"]).stderr;
+    assert!(said.ends_with("/proq.toml; did you mean lane.setup_limit?)\n"), "{said}");
+    let said = sandbox.proq(&["doctor"]).stdout;
+    assert!(said.contains("did you mean lane.setup_limit?) is unknown and has no effect"), "{said}");
+}
+
+#[test]
+fn a_value_that_cannot_be_used_is_told_with_what_counts_without_it() {
+    let sandbox = Sandbox::new();
+    for (key, value, hint) in [
+        ("proq.lane.lfs", "pointers", "without it 'full' counts"),
+        ("proq.lane.env", "../x", "without it there is none"),
+    ] {
+        sandbox.git(&["config", key, value]);
+        let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
+        assert!(out.contains(&format!("hint: correct it where it is set; {hint}\n")), "{out}");
+        assert!(!sandbox.lane("x").exists());
+        sandbox.git(&["config", "--unset", key]);
+    }
+}
+
+#[test]
+fn what_a_setting_does_can_be_read_on_a_narrow_terminal() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.lane.copy", "target/"]);
+    let mut command = sandbox.command("python3", &sandbox.repo);
+    command.args(["-c", ON_TERMINAL, "git-proq", "config", "list"]).env("NO_COLOR", "1").env("TERM", "dumb");
+    let out = sandbox.output(command).ok().replace('\r', "");
+    let whole = "lane.copy = target/
+    files of the main checkout that a new lane gets a copy of, beside those of
+    .worktreeinclude, where git ignores them
+lane.env
+    the name of a file in each lane with its ports and names as KEY=VALUE, kept
+    out of git; empty for none
+lane.lfs = full
+";
+    assert!(out.contains(whole), "{out}");
+    assert!(!out.contains('…'), "{out}");
 }

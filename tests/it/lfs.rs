@@ -102,6 +102,45 @@ fn large_files_of_a_lane_are_whole_or_pointers_as_is_wanted() {
 }
 
 #[test]
+fn a_filter_that_fails_is_told_with_what_helps_and_no_lane_is_made() {
+    for process in [false, true] {
+        let sandbox = scene(process, "full");
+        let fails = |script: &str| {
+            sandbox.program_as_it_is("git-lfs", script);
+            let out = sandbox.proq(&["spawn", "--empty", "-n", "x"]).fails(1);
+            assert!(!sandbox.lane("x").exists());
+            assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
+            out.split("error: ").nth(1).unwrap().to_owned()
+        };
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(
+                fails("#!/bin/sh\necho 'Downloading big.bin' >&2; echo 'Error downloading object: big.bin: EOF' >&2; exit 2"),
+                @"
+            a filter that git sends files through failed: Error downloading object: big.bin: EOF; nothing was made
+            hint: fetch what is missing, which says more: git lfs fetch
+            hint: or have pointers in lanes: git config proq.lane.lfs pointer
+            ");
+            insta::assert_snapshot!(fails("#!/bin/sh\necho \"$0: 1: git-lfs: not found\" | sed 's|.*/||' >&2; exit 127"), @"
+            a filter that git sends files through failed: git-lfs: 1: git-lfs: not found; nothing was made
+            hint: git-lfs is not on PATH here; install it: https://git-lfs.com
+            ");
+        }
+    }
+    let sandbox = Sandbox::new();
+    sandbox.sh("git config filter.mine.clean cat; git config filter.mine.required true");
+    sandbox.write(".gitattributes", "*.bin filter=mine\n");
+    sandbox.write("big.bin", BIG);
+    sandbox.commit_all("big");
+    sandbox.git(&["config", "filter.mine.smudge", "exit 3"]);
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    --- stderr
+    error: a filter that git sends files through failed: external filter 'exit 3' failed 3; nothing was made
+    hint: see which programs they are: git config --get-regexp '^filter'
+    --- code 1
+    ");
+}
+
+#[test]
 fn without_a_filter_pointers_are_pointers_and_no_setting_is_written() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "proq.lane.lfs", "pointer"]);

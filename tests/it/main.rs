@@ -35,6 +35,7 @@ mod doctor;
 mod doctor_disk;
 mod doctor_kept;
 mod doctor_operations;
+mod doctor_pool;
 mod edit;
 mod events;
 mod exact_merge;

@@ -103,7 +103,7 @@ fn areas_can_lie_anywhere_in_the_repository() {
     sandbox.git(&["config", "--add", "proq.swarm.areas", "billing=../elsewhere"]);
     insta::assert_snapshot!(sandbox.proq(&["plan", "auth"]).fails(1), @r"
     error: swarm.areas = 'billing=../elsewhere' (from git config) cannot be used; it takes a list of NAME=FOLDER, each a folder of the repository
-    hint: correct it where it is set; without it '' counts
+    hint: correct it where it is set; without it there is none
     ");
 }
 

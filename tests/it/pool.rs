@@ -8,7 +8,7 @@ use super::support::patience::Beside;
 use super::support::{Sandbox, names};
 
 /// A repository in which `target/` is a cache.
-fn with_cache() -> Sandbox {
+pub fn with_cache() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write(".gitignore", "target/\n*.log\n.env\nout/\n");
     sandbox.write("src/main.c", "int main;\n");
@@ -20,7 +20,7 @@ fn with_cache() -> Sandbox {
 }
 
 /// A lane with some work, and what it left lying about; it has landed.
-fn landed(sandbox: &Sandbox, name: &str, script: &str) {
+pub fn landed(sandbox: &Sandbox, name: &str, script: &str) {
     sandbox.lane_of(name, &format!("echo {name} >> src/main.c"));
     let _ = sandbox.sh_in(&sandbox.lane(name), script);
     let _ = sandbox.proq(&["merge", name]).ok();
@@ -29,7 +29,7 @@ fn landed(sandbox: &Sandbox, name: &str, script: &str) {
 
 /// Makes a lane, and says whose folder it got.
 #[track_caller]
-fn spawn(sandbox: &Sandbox, name: &str) -> Option<String> {
+pub fn spawn(sandbox: &Sandbox, name: &str) -> Option<String> {
     let out = sandbox.proq(&["-v", "spawn", "--empty", "-n", name]);
     assert_eq!(out.code, 0, "{}", out.shown());
     let whose = out.stderr.split("files kept from the folder of lane '").nth(1)?;
@@ -38,7 +38,7 @@ fn spawn(sandbox: &Sandbox, name: &str) -> Option<String> {
 
 /// The trash entry of a lane.
 #[track_caller]
-fn entry(sandbox: &Sandbox, lane: &str) -> PathBuf {
+pub fn entry(sandbox: &Sandbox, lane: &str) -> PathBuf {
     let trash = sandbox.repo.join(".git/proq/trash");
     let all = names(&trash);
     let name = all.iter().find(|name| name.starts_with(&format!("{lane}-2"))).unwrap();
@@ -262,7 +262,7 @@ fn worktrees_with_ways_of_their_own_are_left_alone() {
 }
 
 /// Three lanes that were there at the same time, and have landed.
-fn three_landed(sandbox: &Sandbox) {
+pub fn three_landed(sandbox: &Sandbox) {
     for name in ["a", "b", "c"] {
         sandbox.lane_of(name, &format!("echo {name} > {name}.c; mkdir target; echo {name} > target/whose"));
     }

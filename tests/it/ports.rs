@@ -73,7 +73,12 @@ fn nobody_gets_what_another_has_or_listens_at_and_what_a_lane_had_is_free_again(
     assert_eq!(empty("a"), first, "free again");
     let range = format!("{first}-{}", first + 10);
     sandbox.git(&["config", "proq.lane.ports", &range]);
-    assert_eq!(empty("b"), 0, "there is one block, and it is a's");
+    let said = sandbox.proq(&["spawn", "--empty", "-n", "b"]).stderr;
+    assert_eq!(port(&sandbox, "b"), 0, "there is one block, and it is a's");
+    let warning = format!(
+        "lane 'b' has no ports: other lanes have all of lane.ports ({range}), or somebody listens there\n"
+    );
+    assert!(said.contains(&warning), "{said}");
     sandbox.program("robot", &format!("{FOUND} > $ROOT/agent"));
     // As if an agent of another lane had begun it.
     let mut run = sandbox.proq_command(&sandbox.repo, &["run", "b", "robot", "do it", "--wait"]);
@@ -89,9 +94,16 @@ fn nobody_gets_what_another_has_or_listens_at_and_what_a_lane_had_is_free_again(
     }
     assert_eq!(empty("d"), first);
     sandbox.git(&["config", "proq.lane.ports", ""]);
-    assert_eq!(empty("e"), 0, "nobody wants any");
-    sandbox.git(&["config", "proq.lane.ports", "80-90"]);
-    assert!(sandbox.proq(&["list"]).fails(1).contains("it takes two ports, as in 20000-31999"));
+    let said = sandbox.proq(&["spawn", "--empty", "-n", "e"]).stderr;
+    assert!(port(&sandbox, "e") == 0 && !said.contains("ports"), "nobody wants any: {said}");
+    for range in ["80-99", "2000-2008", "3000"] {
+        sandbox.git(&["config", "proq.lane.ports", range]);
+        let said = sandbox.proq(&["list"]).fails(1);
+        assert!(
+            said.contains("it takes the first and the last of ten ports or more, none below 1024"),
+            "{said}"
+        );
+    }
 }
 
 #[test]

@@ -61,6 +61,41 @@ fn what_the_list_names_and_git_ignores_is_copied() {
 }
 
 #[test]
+fn who_asks_is_told_what_was_given_and_what_names_nothing() {
+    let sandbox = including("# secrets\n.env\n.evn\n!cache/tmp/\n\na.txt\n");
+    for file in [".env", "web/.env", "cache/a", "node_modules/x"] {
+        sandbox.write(file, file);
+    }
+    sandbox.git(&["config", "--add", "proq.lane.copy", "cashe/"]);
+    sandbox.git(&["config", "--add", "proq.lane.copy", ".env"]);
+    sandbox.git(&["config", "--add", "proq.lane.copy", "../secrets"]);
+    sandbox.git(&["config", "--add", "proq.lane.link", "node_modules/"]);
+    sandbox.git(&["config", "--add", "proq.lane.link", "modules/"]);
+    sandbox.git(&["config", "proq.lane.setup", "true"]);
+    let out = sandbox.proq(&["-v", "spawn", "--empty", "-n", "x"]);
+    let said: Vec<&str> = out.stderr.lines().filter(|line| !line.starts_with("files: ")).collect();
+    let nothing = "names nothing that the main checkout has uncommitted";
+    let expected = [
+        &format!(".worktreeinclude: '.evn' {nothing}"),
+        &format!(".worktreeinclude: 'a.txt' {nothing}"),
+        &format!("lane.copy: 'cashe/' {nothing}"),
+        &format!("lane.copy: '../secrets' {nothing}"),
+        &format!("lane.link: 'modules/' {nothing}"),
+        "linked to the main checkout: node_modules",
+        "copied from the main checkout: .env, web/.env",
+    ];
+    assert_eq!(said[..7], expected);
+    assert!(said[7].starts_with("set-up: 'true' took ") && said[7].ends_with(" s"), "{said:?}");
+    assert!(!spawn(&sandbox, "y").contains(nothing), "nobody asked");
+    let synced = sandbox.proq(&["sync", "x"]);
+    assert_eq!(
+        (synced.stdout.as_str(), synced.stderr.matches(nothing).count()),
+        ("lane 'x' has all of it\n", 5)
+    );
+    assert_eq!(sandbox.proq(&["-q", "sync", "x"]).stderr, "");
+}
+
+#[test]
 fn settings_add_to_the_list_and_nothing_is_copied_without() {
     let sandbox = including("");
     sandbox.write(".env", "1");

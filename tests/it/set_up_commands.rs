@@ -70,7 +70,7 @@ fn a_command_that_fails_takes_the_lane_back_and_leaves_what_it_wrote() {
     let before = State::of(&sandbox);
     insta::assert_snapshot!(sandbox.proq(&EMPTY).shown(), @r"
     --- stderr
-    error: 'echo no network; exit 7' failed while lane 'x' was got ready (exit code 7); it wrote [ROOT]/repo/.git/proq/set-up/x.log
+    error: 'echo no network; exit 7' failed while lane 'x' was got ready (exit code 7): no network; no new lane was made
     hint: see what it wrote: git proq logs x --setup
     hint: or leave them out: git proq spawn --no-setup …
     --- code 4

@@ -280,7 +280,7 @@ fn who_asks_is_told_where_the_files_come_from() {
     sandbox.git(&["add", ".gitattributes"]);
     sandbox.git(&["commit", "-qm", "line ends"]);
     let out = sandbox.proq(&["spawn", "--empty", "--verbose", "-n", "other"]);
-    assert!(out.stderr.contains("by git: filters, other line ends"), "{}", out.stderr);
+    assert!(out.stderr.contains("by git: some of them, for filters, other line ends"), "{}", out.stderr);
     let out = sandbox.proq(&["spawn", "--empty", "-n", "plain"]);
     assert!(!out.stderr.contains("files"), "{}", out.stderr);
     assert_eq!(sandbox.proq(&["list", "-q", "-v"]).code, 2);

@@ -41,6 +41,11 @@ fn a_lane_has_the_submodules_of_the_main_checkout_without_a_network() {
         sandbox.sh("mv ../lib.git ../lib.away; mv ../in.git ../in.away");
         let (lane, out) = spawn(&sandbox, "x");
         assert!(!out.stderr.contains("submodule"), "{}", out.shown());
+        let said = sandbox.proq(&["-v", "spawn", "--empty", "-n", "told"]).stderr;
+        let copied =
+            said.lines().find_map(|line| line.strip_prefix("submodules copied from the main checkout: "));
+        assert_eq!(copied, sub.then_some(if inner { "sub, sub/in" } else { "sub" }), "{said}");
+        let _ = sandbox.proq(&["discard", "told"]).ok();
         assert_eq!(lane.join("sub/lib.txt").exists(), sub, "{setting}");
         assert_eq!(lane.join("sub/in/in.txt").exists(), inner, "{setting}");
         assert_eq!(git(&sandbox, &lane, &["status", "--porcelain", "--ignore-submodules=none"]), "");

@@ -65,6 +65,7 @@ fn a_lane_gets_what_it_lacks_and_keeps_its_own_work() {
     ] {
         has(path, text);
     }
+    assert_eq!(sandbox.proq(&["sync", "x"]).stdout, "lane 'x' has the rest of it\n");
     // What was given is a copy that nobody has changed, too.
     sandbox.write(".env", "three");
     sandbox.write("cache/new/d", "dd");

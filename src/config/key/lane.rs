@@ -87,6 +87,6 @@ pub(super) const LANE: &[Key] = &[
         form: Form::OneOf(&["none", "init", "recursive"]),
         default: "none",
         by_repository: true,
-        about: "the submodules that a new lane has as the main checkout has them, without the network: none, its own, or theirs too",
+        about: "the submodules that a new lane gets, copied from the main checkout without the network: none, its own (init), or theirs too",
     },
 ];

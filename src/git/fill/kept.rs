@@ -22,11 +22,14 @@ use super::conversions::{Conversions, Wish, wish};
 use super::files::{Making, Part};
 use super::look::look;
 use super::wanted::{Wanted, has_exactly};
-use super::{AT_ONCE, GoOn, MANY, Sizes, write_index};
+use super::{AT_ONCE, GoOn, MANY, Sizes, Tell, write_index};
 
 /// What git keeps in its folder for a worktree that is set up in a way of its own, or in the middle of something.
 const OF_ITS_OWN: &[&str] =
     &["config.worktree", "info/sparse-checkout", "info/attributes", "locked", "modules"];
+
+/// Why a folder of which more is known than its commit says is of no use.
+const OTHER_INDEX: &str = "its index is not that of its commit";
 
 /// A folder that is no worktree any more.
 #[derive(Debug, Clone, Copy)]
@@ -85,21 +88,12 @@ impl Repo {
         new: &Path,
         commit: Oid,
     ) -> Result<Result<Kept, &'static str>, Error> {
-        let wish = wish(self, new);
-        if matches!(wish, Wish::OtherFiles | Wish::Part) {
-            return Ok(Err("settings or the system ask for files in a form of their own"));
-        }
-        if is_special(left.admin) {
-            return Ok(Err("it was set up in a way of its own"));
-        }
-        let file = left.admin.join("index");
-        let options = gix::index::decode::Options::default();
-        let Ok(old) = File::at(&file, self.gix.object_hash(), true, options) else {
-            return Ok(Err("its index cannot be read"));
+        let (wish, old) = match self.index_of_left(left, new) {
+            Ok(found) => found,
+            Err(why) => return Ok(Err(why)),
         };
-        let unseen = |e: &gix::index::Entry| e.flags.intersects(UNSEEN) || e.stage() != Stage::Unconflicted;
-        if old.entries().iter().any(unseen) || !has_exactly(self.reader(), &old, self.tree_of(left.tip)?)? {
-            return Ok(Err("its index is not that of its commit"));
+        if !has_exactly(self.reader(), &old, self.tree_of(left.tip)?)? {
+            return Ok(Err(OTHER_INDEX));
         }
         let seen = match look(self, left.dir, &old, made_before(self, left.admin).as_ref()) {
             Ok(seen) => seen,
@@ -115,7 +109,7 @@ impl Repo {
         let has_tree = old.tree().is_some_and(|known| known.id == tree && known.num_entries == count);
         let is_same = plain && again.is_empty() && has_tree;
         if is_same && !old.entries().iter().any(|e| before.concern(e.path(&old))) {
-            let (conversions, same) = (before, Some(file));
+            let (conversions, same) = (before, Some(left.admin.join("index")));
             return Ok(Ok(Kept { loose: seen.loose, index: old, conversions, wish, gone: Vec::new(), same }));
         }
         let Some(Wanted(index)) = Wanted::of(self.reader(), old.clone(), Oid(tree))? else {
@@ -130,6 +124,35 @@ impl Repo {
             return Ok(Err("too much has changed since"));
         }
         Ok(Ok(kept))
+    }
+}
+
+impl Repo {
+    /// Why a folder is of no use for a worktree like the one at `like`, where that is plain without a look at its files.
+    pub(crate) fn cannot_keep(&self, left: &Left<'_>, like: &Path) -> Option<&'static str> {
+        self.index_of_left(left, like).err()
+    }
+
+    /// What settings ask for in the worktree at `new`, and the index that a folder had; or why it is of no use.
+    fn index_of_left(&self, left: &Left<'_>, new: &Path) -> Result<(Wish, File), &'static str> {
+        let wish = wish(self, new);
+        match wish {
+            Wish::OtherFiles => return Err("settings or the system ask for files in a form of their own"),
+            Wish::Part => return Err("the new lane has a part of the files only (sparse)"),
+            Wish::OtherIndex | Wish::Nothing => {}
+        }
+        if is_special(left.admin) {
+            return Err("it was set up in a way of its own");
+        }
+        let options = gix::index::decode::Options::default();
+        let Ok(old) = File::at(left.admin.join("index"), self.gix.object_hash(), true, options) else {
+            return Err("its index cannot be read");
+        };
+        let unseen = |e: &gix::index::Entry| e.flags.intersects(UNSEEN) || e.stage() != Stage::Unconflicted;
+        if old.entries().iter().any(unseen) {
+            return Err(OTHER_INDEX);
+        }
+        Ok((wish, old))
     }
 }
 
@@ -199,19 +222,25 @@ impl Kept {
     }
 
     /// Makes of the folder, which lies at `dir` by now, the worktree that git has on record there. None where that could not be
-    /// done: then it is empty, for files to be made as in any other.
+    /// done: then it is empty, for files to be made as in any other. Where git takes long over it, `tell` is told.
     ///
     /// # Errors
     /// When it was cut short, or cannot be emptied.
-    pub(crate) fn finish(&self, repo: &Repo, dir: &Path, go_on: GoOn<'_>) -> Result<Option<Reused>, Error> {
-        match self.make(repo, dir, go_on) {
+    pub(crate) fn finish(
+        &self,
+        repo: &Repo,
+        dir: &Path,
+        go_on: GoOn<'_>,
+        tell: Tell<'_>,
+    ) -> Result<Option<Reused>, Error> {
+        match self.make(repo, dir, go_on, tell) {
             Ok(made) => Ok(Some(made)),
             Err(e) if !go_on() => Err(e),
             Err(_) => repo.empty(dir).map(|()| None),
         }
     }
 
-    fn make(&self, repo: &Repo, dir: &Path, go_on: GoOn<'_>) -> Result<Reused, Error> {
+    fn make(&self, repo: &Repo, dir: &Path, go_on: GoOn<'_>, tell: Tell<'_>) -> Result<Reused, Error> {
         let count = self.index.entries().len();
         if let Some(same) = &self.same {
             install(same, &repo.git_dir_of(dir)?)?;
@@ -243,7 +272,7 @@ impl Kept {
             _ => (left > 0).then_some("filters or other line ends"),
         };
         if by_git.is_some() {
-            repo.fill_by_git(dir)?;
+            repo.fill_by_git(&targets, go_on, tell)?;
         }
         Ok(Reused { kept: count - new, written, by_git })
     }

@@ -18,6 +18,25 @@ pub(crate) struct SoFar {
     pub(crate) files: (usize, usize),
     /// Bytes of them, and of all, as far as a checkout tells.
     pub(crate) bytes: (u64, u64),
+    /// Whether these are files that a filter has in hand still.
+    pub(crate) filtered: bool,
+}
+
+impl SoFar {
+    /// What a line of git's progress says, as in `Updating files:  42% (126/300)`; none where it is no such line. It is about one
+    /// of `all` checkouts, of which so many are done.
+    pub(super) fn from_git(line: &str, done: usize, all: usize) -> Option<SoFar> {
+        let (title, rest) = line.split_once(':')?;
+        let filtered = match title {
+            "Updating files" => false,
+            "Filtering content" => true,
+            _ => return None,
+        };
+        let (_, rest) = rest.split_once("% (")?;
+        let (made, of) = rest.split_once(')')?.0.split_once('/')?;
+        let (made, of): (usize, usize) = (made.parse().ok()?, of.parse().ok()?);
+        Some(SoFar { files: (done * of + made, all * of), bytes: (0, 0), filtered })
+    }
 }
 
 /// Who is told.
@@ -40,7 +59,7 @@ pub(super) struct Listener {
 /// Both, for so many parts.
 pub(super) fn between<'a>(entries: &'a [Entry], parts: &[Range<usize>]) -> (Teller<'a>, Listener) {
     let (send, done) = channel();
-    let so_far = SoFar { files: (0, entries.len()), bytes: (0, bytes(entries)) };
+    let so_far = SoFar { files: (0, entries.len()), bytes: (0, bytes(entries)), filtered: false };
     let listener = Listener { so_far, parts: parts.len(), done, began: Instant::now() };
     (Teller { entries, done: send }, listener)
 }
@@ -93,6 +112,24 @@ impl Listener {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_says_of_how_far_it_is_is_read() {
+        let read = |line| SoFar::from_git(line, 1, 3).map(|so_far| (so_far.files, so_far.filtered));
+        assert_eq!(read("Updating files:  42% (126/300)"), Some(((426, 900), false)));
+        assert_eq!(read("Updating files: 100% (300/300), done."), Some(((600, 900), false)));
+        assert_eq!(read("Filtering content:  50% (1/2), 1.20 MiB | 3.00 MiB/s"), Some(((3, 6), true)));
+        for line in
+            ["", "error: Updating files: 1% (1/2)", "Updating files: soon", "Updating files:  1% (x/2)"]
+        {
+            assert_eq!(read(line), None, "{line}");
         }
     }
 }

@@ -22,6 +22,10 @@ const TELL: Duration = Duration::from_secs(1);
 /// No limit: longer than any machine runs.
 const FOREVER: Duration = Duration::from_hours(24 * 365 * 100);
 
+/// How much of the end of what they wrote is looked at, and how much of its last line is shown.
+const LAST: usize = 4096;
+const LAST_SHOWN: usize = 200;
+
 /// How long what a dead process left at work may take to end.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -63,7 +67,7 @@ pub(crate) fn run_later(project: &Project, lane: &LaneRecord, stop: &dyn Fn() ->
         port: lane.port,
         dir: Some(&lane.path),
     };
-    let commands = Commands { project, whose: &whose, dir: &lane.path };
+    let commands = Commands { project, whose: &whose, dir: &lane.path, is_new: false };
     let done = commands.run(stop);
     if done.is_err() {
         commands.save_log();
@@ -90,6 +94,8 @@ pub(super) struct Commands<'a> {
     pub(super) whose: &'a Whose<'a>,
     /// Where they run.
     pub(super) dir: &'a Path,
+    /// Whether the lane is just being made, and is taken back when they fail.
+    pub(super) is_new: bool,
 }
 
 impl Commands<'_> {
@@ -154,6 +160,8 @@ impl Commands<'_> {
         let mut told = Instant::now();
         loop {
             if let Some(ended) = watched.poll()? {
+                let seconds = watched.elapsed().as_secs_f64();
+                project.listener.detail(format!("set-up: '{line}' took {seconds:.1} s"));
                 return self.judge(line, ended);
             }
             // Whoever drops it ends it, and all of its group.
@@ -182,9 +190,8 @@ impl Commands<'_> {
             return Ok(());
         }
         let (name, command) = (self.whose.name.to_owned(), crate::harmless::line(line));
-        // Where it goes next: the lane is taken back, or thrown away.
-        let log = self.project.store.layout().failed_set_up_log(&name);
-        Err(SetUpError::Failed { name, command, ended, log }.into())
+        let last = last_line(&self.project.store.layout().set_up_log(&name), line);
+        Err(SetUpError::Failed { name, command, ended, last, taken_back: self.is_new }.into())
     }
 
     /// Puts what they wrote where it outlasts the lane.
@@ -197,6 +204,17 @@ impl Commands<'_> {
             self.project.listener.warn(format!("what the set-up wrote could not be kept: {}", to.display()));
         }
     }
+}
+
+/// The last line that a command has written, as far as it can be shown; empty where it has written none.
+fn last_line(log: &Path, command: &str) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(text.get(text.len().saturating_sub(LAST)..).unwrap_or_default());
+    let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    if line == format!("$ {command}") {
+        return String::new();
+    }
+    crate::harmless::line(line.trim()).chars().take(LAST_SHOWN).collect()
 }
 
 /// Opens the log to add to it: commands may run in a lane more than once.

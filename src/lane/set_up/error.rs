@@ -21,7 +21,7 @@ pub enum SetUpError {
         commands: Vec<String>,
     },
     /// A command failed.
-    #[error("'{command}' failed while lane '{name}' was got ready ({ended}); it wrote {}", log.display())]
+    #[error("'{command}' failed while lane '{name}' was got ready ({ended}){}{}", said(last), undone(*taken_back))]
     Failed {
         /// The lane.
         name: String,
@@ -29,9 +29,19 @@ pub enum SetUpError {
         command: String,
         /// How it ended.
         ended: Ended,
-        /// What it wrote.
-        log: PathBuf,
+        /// The last line that it wrote, if it wrote any.
+        last: String,
+        /// Whether the lane, which was new, is taken back.
+        taken_back: bool,
     },
+}
+
+fn said(last: &str) -> String {
+    if last.is_empty() { String::new() } else { format!(": {last}") }
+}
+
+fn undone(taken_back: bool) -> &'static str {
+    if taken_back { "; no new lane was made" } else { "" }
 }
 
 impl Explain for SetUpError {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::copy::{Copied, Copier};
 use super::env::keep_out;
 use crate::git::{self, Giver, Included, Patterns, RepoPath, WorktreeList};
+use crate::harmless;
 use crate::lane::{Error, Project};
 
 /// The file at the top of the main checkout that names what is copied; other tools read it too.
@@ -21,6 +22,8 @@ pub(super) struct Wanted {
     pub(super) copies: Patterns,
     /// What is linked.
     pub(super) links: Patterns,
+    /// How many lines of the copies are from the list.
+    listed: usize,
 }
 
 impl Wanted {
@@ -37,9 +40,22 @@ impl Wanted {
         };
         let settings = &project.settings.set_up;
         text.push(b'\n');
+        let listed = text.split(|b| *b == b'\n').count() - 1;
         text.extend_from_slice(settings.copy.join("\n").as_bytes());
         let links = Patterns::read(settings.link.join("\n").as_bytes());
-        Ok(Wanted { copies: Patterns::read(&text), links })
+        Ok(Wanted { copies: Patterns::read(&text), links, listed })
+    }
+
+    /// Which patterns name nothing, in words, once all of them were looked for.
+    pub(super) fn unused(&self, giver: &Giver<'_>) -> Vec<String> {
+        let of_copies = |at: usize| if at < self.listed { LIST } else { "lane.copy" };
+        let copies = giver.unused(&self.copies, false).into_iter().map(|(at, line)| (of_copies(at), line));
+        let links = giver.unused(&self.links, true).into_iter().map(|(_, line)| ("lane.link", line));
+        let in_words = |(whose, line): (&str, String)| {
+            let line = harmless::line(&line);
+            format!("{whose}: '{line}' names nothing that the main checkout has uncommitted")
+        };
+        copies.chain(links).map(in_words).collect()
     }
 
     /// Whether nothing is.
@@ -69,6 +85,10 @@ pub(super) fn give(project: &Project, name: &str, dir: &Path, kept: &[RepoPath])
     let linked = link(project, &giver, &wanted, main, dir, kept)?;
     let found = giver.find(&wanted.copies, false);
     warn_of_new(project, "copied", &found.not_ignored);
+    for unused in wanted.unused(&giver) {
+        project.listener.detail(unused);
+    }
+    say_given(project, "linked to", &linked);
     let all = without(without(found.all, &linked), kept);
     if all.is_empty() {
         return Ok(());
@@ -84,6 +104,8 @@ pub(super) fn give(project: &Project, name: &str, dir: &Path, kept: &[RepoPath])
     if copied.files.is_empty() {
         return Ok(());
     }
+    let copies: Vec<RepoPath> = all.into_iter().map(|one| one.path).collect();
+    say_given(project, "copied from", &copies);
     project.store.layout().note_copies(name, &copied.files)?;
     if let Err(e) = git::same_times(&project.repo, main, dir) {
         project
@@ -151,6 +173,13 @@ pub(super) fn without(all: Vec<Included>, linked: &[RepoPath]) -> Vec<Included> 
         linked.contains(&one.path) || one.path.parents().any(|folder| linked.contains(&folder))
     };
     all.into_iter().filter(|one| !is_linked(one)).collect()
+}
+
+/// Names what a lane was given, to who asks.
+fn say_given(project: &Project, how: &str, paths: &[RepoPath]) {
+    if !paths.is_empty() {
+        project.listener.detail(format!("{how} the main checkout: {}", git::names(paths)));
+    }
 }
 
 /// Names what git would show as new in the lane, so that somebody would commit it.

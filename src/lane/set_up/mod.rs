@@ -72,7 +72,7 @@ impl SetUp<'_> {
         env::write_new(self.project, &whose);
         let lines = &self.project.settings.set_up.commands;
         if given == Given::Whole && !lines.is_empty() {
-            let commands = Commands { project: self.project, whose: &whose, dir: self.dir };
+            let commands = Commands { project: self.project, whose: &whose, dir: self.dir, is_new: true };
             let done = commands.run(&|| false);
             if done.is_err() {
                 commands.save_log();
@@ -88,7 +88,13 @@ impl SetUp<'_> {
         if wanted == Submodules::Empty {
             return Ok(());
         }
-        for left in self.project.repo.copy_submodules(self.dir, wanted == Submodules::All)? {
+        let (given, left) = self.project.repo.copy_submodules(self.dir, wanted == Submodules::All)?;
+        if !given.is_empty() {
+            self.project
+                .listener
+                .detail(format!("submodules copied from the main checkout: {}", given.join(", ")));
+        }
+        for left in left {
             self.project
                 .listener
                 .warn(format!("submodule {} of lane '{}' is empty: {}", left.path, self.name, left.why));
@@ -101,6 +107,12 @@ impl SetUp<'_> {
     fn reserve_ports(&self) -> Result<Option<Ports>, Error> {
         let _lock = self.project.store.locks().take(&LockName::Store)?;
         let port = ports::choose(self.project, self.name);
+        if let (None, Some((from, to))) = (port, self.project.settings.ports) {
+            self.project.listener.warn(format!(
+                "lane '{}' has no ports: other lanes have all of lane.ports ({from}-{to}), or somebody listens there",
+                self.name
+            ));
+        }
         let record = SetUpRecord { port, ..SetUpRecord::default() };
         record.save(&self.project.store.layout().set_up(self.name))?;
         Ok(port)

@@ -57,6 +57,9 @@ pub(crate) fn plan(project: &Project, lane: &LaneRecord) -> Result<Sync, Error> 
     let linked: Vec<RepoPath> = links.all.into_iter().map(|one| one.path).collect();
     let found = giver.find(&wanted.copies, false);
     warn_of_new(project, "copied", &found.not_ignored);
+    for unused in wanted.unused(&giver) {
+        project.listener.step(unused);
+    }
     let copies = project.store.layout().copies_of(&lane.name).into_iter().collect();
     let mut looking = Comparing {
         giver: &giver,

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::super::Error;
 use super::super::plan::Need;
-use super::super::shape::nearest;
 use super::Folder;
+use crate::explain::nearest;
 
 /// What is part of the plan, and how that was named.
 pub(super) struct Chosen<'c> {

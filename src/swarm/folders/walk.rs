@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::plan::Remark;
-use super::super::shape::{is_name, nearest};
+use super::super::shape::is_name;
 use super::super::source::{self, MOST};
 use super::super::{Error, Place};
 use super::{ALL, Folder, PROMPT, id_of, shown};
+use crate::explain::nearest;
 
 /// Where tasks lie that were done.
 const ARCHIVE: &str = "archive";

@@ -35,7 +35,7 @@ impl Scene {
             std::fs::rename(one.path.under(&folder), top.join(format!("loose-{}", self.next()))).unwrap();
         }
         self.0.sh(".", "cp one/.git left/.git; rm one/.git; mv -T left one");
-        let made = kept.finish(&repo, &dir, &|| true).unwrap().expect("it can be made of it");
+        let made = kept.finish(&repo, &dir, &|| true, &|_| ()).unwrap().expect("it can be made of it");
         Ok((made.kept, made.written, made.by_git.is_some()))
     }
 
