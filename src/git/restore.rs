@@ -120,7 +120,7 @@ impl<'a> Work<'a> {
         let lock = self.lock()?;
         // Nobody else writes to the index any more.
         let is_at = |changes| is_surely_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, now, changes);
-        let local = if is_at(&self.arriving()) { Local::None } else { Local::FromHead };
+        let local = if is_at(&self.held.all()) { Local::None } else { Local::FromHead };
         if local != Local::None {
             self.refuse_staged(now)?;
         }
@@ -194,13 +194,6 @@ impl<'a> Work<'a> {
             }
             other => other,
         }
-    }
-
-    /// Every path that the snapshot has otherwise than its base.
-    fn arriving(&self) -> Vec<Change> {
-        let fresh =
-            |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
-        self.held.tracked.iter().cloned().chain(self.held.untracked.iter().map(fresh)).collect()
     }
 
     /// Whether a path is as the snapshot has it, and nothing of it is left in our keeping.
