@@ -127,7 +127,7 @@ impl Quarantine {
         };
         call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
         let list = nul_separated(paths.iter().copied());
-        call().args(["update-index", "-z", "--stdin"]).input(list).run()?;
+        call().args(["-c", "core.safecrlf=false", "update-index", "-z", "--stdin"]).input(list).run()?;
         call().arg("write-tree").run_for_id()
     }
 

@@ -278,7 +278,8 @@ impl Keeper<'_> {
         }
         self.repo()
             .git_in(self.tree.dir)
-            .arg("update-index")
+            // The files themselves stay as they are: nothing happens to line ends that could not be undone.
+            .args(["-c", "core.safecrlf=false", "update-index"])
             .args(how)
             .args(["-z", "--stdin"])
             .index(index)

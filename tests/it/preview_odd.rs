@@ -147,3 +147,18 @@ fn contents_that_git_exchanges_refuse_it_before_anything_moves() {
         same(&before, &Image::of(&sandbox, &sandbox.repo));
     });
 }
+
+#[test]
+fn line_ends_that_git_would_not_add_come_back_as_they_were() {
+    both_ways(|run| {
+        let set = "git config core.safecrlf true; git config core.autocrlf input";
+        let dirty = "printf 'a\\r\\nb\\r\\n' >keep.txt; printf 'x\\r\\n' >crlf; echo u >untracked";
+        let sandbox = sandbox_with("", LANE, &format!("{set}; {dirty}"));
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let _ = run(&sandbox, &["preview", "one"]).ok();
+        assert!(!sandbox.repo.join("crlf").exists());
+        let _ = run(&sandbox, &["preview", "--back"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+        assert_eq!(sandbox.read("crlf"), "x\r\n");
+    });
+}
