@@ -8,7 +8,7 @@ use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents, stands};
 use super::refusal::{Local, refuse_overlap};
-use super::renumber::Renumbered;
+use super::renumber::{Renumbered, resized};
 use super::repair::save;
 use super::status::{Entry, Kind, is_surely_at, status};
 use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
@@ -160,6 +160,7 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         index::copy(raw_index, next)?;
+        forget_lengths(self.tree, next, &resized(self.tree.repo, raw_index, current))?;
         flags::refresh(self.tree.repo, self.tree.dir, next)
     }
 
@@ -364,4 +365,19 @@ impl<'a> Work<'a> {
         }
         flags::refresh(repo, self.tree.dir, next)
     }
+}
+
+/// Has git forget what an index notes of files, so that it reads them.
+fn forget_lengths(tree: &Tree<'_>, index: &Path, files: &[(RepoPath, Side)]) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut input = Vec::new();
+    for (path, side) in files {
+        input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
+        input.extend_from_slice(path.as_bytes());
+        input.push(0);
+    }
+    let call = tree.repo.git_in(tree.dir).args(["update-index", "-z", "--index-info"]);
+    call.index(index).input(input).changes().run().map(drop)
 }

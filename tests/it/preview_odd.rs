@@ -162,3 +162,18 @@ fn line_ends_that_git_would_not_add_come_back_as_they_were() {
         assert_eq!(sandbox.read("crlf"), "x\r\n");
     });
 }
+
+#[test]
+fn files_that_filters_make_anew_are_not_called_edited() {
+    both_ways(|run| {
+        // Files from before there was a rule about their line ends.
+        let set = "git config core.autocrlf true; git update-index -q --refresh";
+        let sandbox = sandbox_with("", LANE, &format!("{set}; {DIRTY}"));
+        let status = |sandbox: &Sandbox| sandbox.git(&["status", "--porcelain"]);
+        let before = status(&sandbox);
+        let _ = run(&sandbox, &["preview", "one"]).ok();
+        let _ = run(&sandbox, &["preview", "--back"]).ok();
+        assert_eq!(status(&sandbox), before);
+        assert_eq!(sandbox.git(&["diff", "--name-only"]), "d/e/three\nkeep.txt");
+    });
+}
