@@ -177,3 +177,25 @@ fn files_that_filters_make_anew_are_not_called_edited() {
         assert_eq!(sandbox.git(&["diff", "--name-only"]), "d/e/three\nkeep.txt");
     });
 }
+
+#[test]
+fn a_repository_in_a_folder_where_the_lane_has_a_file_keeps_its_own() {
+    both_ways(|run| {
+        for dirty in [DIRTY, "true"] {
+            let nested = "git init -q nest; echo x >nest/x; git -C nest add x; git -C nest commit -qm x; echo u >nest/u";
+            let lane = format!("{LANE}; mkdir nest; echo lane >nest/lane");
+            let sandbox = sandbox_with("", &lane, &format!("{dirty}; {nested}"));
+            sandbox.lane_of("two", "mkdir nest; echo two >nest/two");
+            let before = Image::of(&sandbox, &sandbox.repo);
+            let _ = run(&sandbox, &["preview", "one"]).ok();
+            assert_eq!((sandbox.read("nest/lane"), sandbox.read("nest/u")), ("lane\n".into(), "u\n".into()));
+            let _ = run(&sandbox, &["preview", "two"]).ok();
+            assert_eq!((sandbox.read("nest/two"), sandbox.read("nest/x")), ("two\n".into(), "x\n".into()));
+            sandbox.sh("echo more >>nest/u; echo edit >>nest/two");
+            let _ = run(&sandbox, &["preview", "--back"]).ok();
+            assert_eq!(sandbox.read("nest/u"), "u\nmore\n");
+            sandbox.sh("echo u >nest/u");
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    });
+}
