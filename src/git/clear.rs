@@ -11,6 +11,7 @@ use super::plain::{is_ordinary, is_plain};
 use super::quarantine::{Quarantine, prune_below, prune_parents, stands};
 use super::renumber::Renumbered;
 use super::repair::{is_from_git, save};
+use super::shut::refuse_shut;
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
 use crate::fault;
@@ -22,7 +23,8 @@ pub(crate) type Keep<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
 /// in its place. On any failure everything is as it was; `keep` is given what was written in its place meanwhile.
 ///
 /// # Errors
-/// [`Error::Raced`] when a file or the index changed since the snapshot was taken.
+/// [`Error::Raced`] when a file or the index changed since the snapshot was taken; [`Error::Shut`] and [`Error::Replaced`]
+/// before anything is touched.
 pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Keep<'_>) -> Result<(), Error> {
     let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
     refuse_open(tree.dir, &tree.git_dir)?;
@@ -35,6 +37,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         && snapshot.intent_to_add.is_empty()
         && snapshot.stages.is_none();
     let held = Held::of(tree, snapshot)?;
+    refuse_shut(tree, &held.all())?;
     let aside = Quarantine::at(aside)?;
     let done = held
         .move_aside(tree, &aside)
@@ -78,6 +81,13 @@ impl Held {
             Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
         Ok(Held { base: snapshot.base, tracked, untracked })
+    }
+
+    /// Every path that it has otherwise than HEAD.
+    pub(super) fn all(&self) -> Vec<Change> {
+        let fresh =
+            |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
+        self.tracked.iter().cloned().chain(self.untracked.iter().map(fresh)).collect()
     }
 
     /// Every file that exists in the snapshot's worktree and not in HEAD in this form.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::RepoPath;
+use super::{Oid, RepoPath};
 use crate::explain::{Exit, Explain};
 
 /// How many names a one-line message lists before it counts the rest.
@@ -130,6 +130,32 @@ pub enum Error {
         dir: PathBuf,
         /// The files.
         paths: Vec<RepoPath>,
+    },
+    /// Folders in which nothing can be changed, or files that cannot be taken away.
+    #[error("{} cannot be changed in {}: its rights, or those of the file system, do not let you; nothing was changed", names(paths), dir.display())]
+    Shut {
+        /// The worktree.
+        dir: PathBuf,
+        /// The folders and files.
+        paths: Vec<RepoPath>,
+    },
+    /// `git replace` has other content in the place of that of files.
+    #[error("`git replace` exchanges the content of files in {}: {}; nothing was changed", dir.display(), names(paths))]
+    Replaced {
+        /// The worktree.
+        dir: PathBuf,
+        /// The first of the contents.
+        oid: Oid,
+        /// The files.
+        paths: Vec<RepoPath>,
+    },
+    /// Something else stands where git has files.
+    #[error("in {} stands what git cannot keep where it has a file: {}; nothing was changed", dir.display(), paths.join(", "))]
+    NoFile {
+        /// The worktree.
+        dir: PathBuf,
+        /// Where, and what it is.
+        paths: Vec<String>,
     },
     /// A merge, rebase or the like is under way.
     #[error("a {what} is under way in {}; nothing was changed", dir.display())]
@@ -280,6 +306,30 @@ fn unreached(remote: &str) -> String {
     format!("look whether it can be reached, then run this again: git fetch {remote}")
 }
 
+impl Error {
+    /// What helps with files that cannot be kept or changed.
+    fn hints_on_files(&self) -> Vec<Cow<'static, str>> {
+        match self {
+            Error::Unreadable { dir, paths } => {
+                let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
+                vec![format!("make them readable for you: chmod u+r '{first}'").into()]
+            }
+            Error::Shut { dir, paths } => {
+                let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
+                vec![
+                    format!("make it writable for you: chmod u+rwx '{first}'").into(),
+                    format!("or, where chattr has made it immutable: chattr -i '{first}'").into(),
+                ]
+            }
+            Error::Replaced { oid, .. } => {
+                vec![format!("take the replacement away first: git replace -d {oid}").into()]
+            }
+            Error::NoFile { .. } => vec!["move these away, then try again".into()],
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -302,9 +352,8 @@ impl Explain for Error {
                 vec!["name files from the top of the repository: --scope src/pay/ --scope '*.md'".into()]
             }
             Error::Unmerged { .. } => vec!["finish the merge first: git status".into()],
-            Error::Unreadable { dir, paths } => {
-                let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
-                vec![format!("make them readable for you: chmod u+r '{first}'").into()]
+            Error::Unreadable { .. } | Error::Shut { .. } | Error::Replaced { .. } | Error::NoFile { .. } => {
+                self.hints_on_files()
             }
             Error::OpenOperation { what, .. } => {
                 vec![format!("finish it, or give it up: {}", give_up(what)).into()]

@@ -60,6 +60,7 @@ mod same_times;
 mod scope;
 mod seen;
 mod settings;
+mod shut;
 mod snapshot;
 mod sparse;
 mod special;

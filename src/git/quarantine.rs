@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use gix::index::entry::Stat;
 use gix::index::entry::stat::Options;
 use gix::index::fs::Metadata;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
 use super::index;
 use super::path::nul_separated;
@@ -126,7 +127,7 @@ impl Quarantine {
         };
         call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
         let list = nul_separated(paths.iter().copied());
-        call().args(["update-index", "-z", "--stdin"]).input(list).run()?;
+        call().args(["-c", "core.safecrlf=false", "update-index", "-z", "--stdin"]).input(list).run()?;
         call().arg("write-tree").run_for_id()
     }
 
@@ -298,6 +299,7 @@ fn make_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Erro
             Ok(()) => {
                 if let Ok(meta) = up.under(from).metadata() {
                     drop(std::fs::set_permissions(&dir, meta.permissions()));
+                    keep_open(&dir, meta.permissions());
                 }
             }
             // A link would lead elsewhere.
@@ -308,6 +310,14 @@ fn make_parents_like(from: &Path, to: &Path, path: &RepoPath) -> Result<(), Erro
         }
     }
     Ok(())
+}
+
+/// Sees to it that files can be put into a folder that was just made, whatever rights it was to have.
+fn keep_open(dir: &Path, mut rights: Permissions) {
+    if access(dir, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        rights.set_mode(rights.mode() | 0o700);
+        drop(std::fs::set_permissions(dir, rights));
+    }
 }
 
 fn make_parent(path: &Path) -> Result<(), Error> {

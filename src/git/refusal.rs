@@ -6,6 +6,7 @@ use std::path::Path;
 use super::open_op::refuse_open;
 use super::ref_move::{Head, RefMove};
 use super::repair::{forget_untouched, has_moved, note_untouched};
+use super::shut::refuse_shut;
 use super::status::{changed_since, status};
 use super::transition::Tree;
 use super::{Change, Error, Oid, RepoPath, flags, tree_changes};
@@ -60,8 +61,10 @@ pub(super) enum Local {
     From(Oid),
 }
 
-/// Refuses when a local change meets a path of `changes`, or something that git does not track stands in their way.
+/// Refuses when a local change meets a path of `changes`, something that git does not track stands in their way, or files
+/// cannot be changed there.
 pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<(), Error> {
+    refuse_shut(tree, changes)?;
     let forbidden = |c: &&Change| {
         tree.off_limits.as_ref().is_some_and(|off| c.path == *off || c.path.parents().any(|up| up == *off))
     };

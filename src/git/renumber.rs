@@ -12,7 +12,7 @@ use super::entries::{self, Entries, Entry};
 use super::index::NewIndex;
 use super::plain::{AsIs, LARGEST, as_is};
 use super::transition::{Tree, attribute_paths};
-use super::{RepoPath, Side};
+use super::{Oid, Repo, RepoPath, Side};
 use crate::fault;
 
 /// How many files are looked at. Beyond that git is faster.
@@ -57,20 +57,10 @@ impl Renumbered {
         paths: &BTreeSet<&RepoPath>,
     ) -> Option<Renumbered> {
         let (entries, later) = (read(tree, file)?, Entries::read(other, tree.repo.gix.object_hash())?);
-        let mut rest = later.all();
-        let mut places = BTreeSet::new();
-        for at in entries.all() {
-            let entry = entries.entry(*at);
-            while rest.first().is_some_and(|first| later.path(*first) < entry.path()) {
-                rest = &rest[1..];
-            }
-            let same =
-                rest.first().map(|first| later.entry(*first)).filter(|same| same.path() == entry.path());
-            let is_noted = same.is_none_or(|same| same.is_noted_like(entry) || same.id() != entry.id());
-            if !is_noted || entries.is_racy(entry) {
-                places.insert(*at);
-            }
-        }
+        let mut places: BTreeSet<u32> = entries.racy().collect();
+        places.extend(
+            both(&entries, &later).filter(|(at, is)| !is.is_noted_like(entries.entry(*at))).map(|(at, _)| at),
+        );
         places.extend(paths.iter().filter_map(|path| entries.place_of(path.as_bytes())));
         Renumbered::of(tree, entries, places)
     }
@@ -159,6 +149,35 @@ impl Renumbered {
     }
 }
 
+/// Entries that `later` has with the same content: where they are in `entries`, and what they are there.
+fn both<'e>(entries: &'e Entries, later: &'e Entries) -> impl Iterator<Item = (u32, Entry<'e>)> {
+    let mut rest = later.all();
+    entries.all().iter().filter_map(move |at| {
+        let entry = entries.entry(*at);
+        while rest.first().is_some_and(|first| later.path(*first) < entry.path()) {
+            rest = &rest[1..];
+        }
+        let same = later.entry(*rest.first()?);
+        (same.path() == entry.path() && same.id() == entry.id()).then_some((*at, same))
+    })
+}
+
+/// Files of which `other`, a later index, notes another length than `file` does of the same content: filters made them anew.
+/// Git takes such a file for an edited one, and does not read it.
+pub(super) fn resized(repo: &Repo, file: &Path, other: &Path) -> Vec<(RepoPath, Side)> {
+    let read = |file: &Path| Entries::read(file, repo.gix.object_hash());
+    let (Some(entries), Some(later)) = (read(file), read(other)) else { return Vec::new() };
+    let other_length = |(at, is): (u32, Entry<'_>)| {
+        let entry = entries.entry(at);
+        // Where none is noted git reads the file anyway, and nothing more than needs be is written.
+        let is_other = ![0, is.size()].contains(&entry.size()) && is.size() != 0;
+        let differs = entry.is_seen() && entry.mode() == is.mode() && is_other;
+        let oid = gix::ObjectId::try_from(entry.id()).ok().filter(|_| differs).map(Oid)?;
+        Some((RepoPath::new(entry.path()), Side { mode: entry.mode(), oid }))
+    };
+    both(&entries, &later).filter_map(other_length).collect()
+}
+
 /// An index that can be written again as it lies in its file.
 fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
     if fault::is_by_git() {
@@ -171,7 +190,6 @@ fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
 mod tests {
     use std::path::PathBuf;
 
-    use super::super::Repo;
     use super::super::place::Place;
     use super::*;
 

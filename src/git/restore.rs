@@ -8,7 +8,7 @@ use super::open_op::refuse_open;
 use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob, prune_parents, stands};
 use super::refusal::{Local, refuse_overlap};
-use super::renumber::Renumbered;
+use super::renumber::{Renumbered, resized};
 use super::repair::save;
 use super::status::{Entry, Kind, is_surely_at, status};
 use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
@@ -120,7 +120,7 @@ impl<'a> Work<'a> {
         let lock = self.lock()?;
         // Nobody else writes to the index any more.
         let is_at = |changes| is_surely_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, now, changes);
-        let local = if is_at(&self.arriving()) { Local::None } else { Local::FromHead };
+        let local = if is_at(&self.held.all()) { Local::None } else { Local::FromHead };
         if local != Local::None {
             self.refuse_staged(now)?;
         }
@@ -157,6 +157,7 @@ impl<'a> Work<'a> {
         }
         let next = self.tree.scratch.join(INDEX);
         index::copy(raw_index, &next)?;
+        forget_lengths(self.tree, &next, &resized(self.tree.repo, raw_index, current))?;
         flags::refresh(self.tree.repo, self.tree.dir, &next)?;
         Ok(NewIndex::At(next))
     }
@@ -192,13 +193,6 @@ impl<'a> Work<'a> {
             }
             other => other,
         }
-    }
-
-    /// Every path that the snapshot has otherwise than its base.
-    fn arriving(&self) -> Vec<Change> {
-        let fresh =
-            |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
-        self.held.tracked.iter().cloned().chain(self.held.untracked.iter().map(fresh)).collect()
     }
 
     /// Whether a path is as the snapshot has it, and nothing of it is left in our keeping.
@@ -369,4 +363,19 @@ impl<'a> Work<'a> {
         }
         flags::refresh(repo, self.tree.dir, next)
     }
+}
+
+/// Has git forget what an index notes of files, so that it reads them.
+fn forget_lengths(tree: &Tree<'_>, index: &Path, files: &[(RepoPath, Side)]) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut input = Vec::new();
+    for (path, side) in files {
+        input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
+        input.extend_from_slice(path.as_bytes());
+        input.push(0);
+    }
+    let call = tree.repo.git_in(tree.dir).args(["update-index", "-z", "--index-info"]);
+    call.index(index).input(input).changes().run().map(drop)
 }

@@ -43,6 +43,16 @@ impl Seen {
         }
     }
 
+    /// Repositories of their own, which are no submodules.
+    pub(crate) fn nested(&self, repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+        if self.0.is_some() {
+            // Beside one nothing is certain.
+            return Ok(Vec::new());
+        }
+        let out = repo.git_in(dir).args(["ls-files", "--others", "--exclude-standard", "-z"]).run()?;
+        Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
+    }
+
     /// Folders that no tracked file is in and that are not ignored, the topmost ones; none when that is not certain.
     pub(super) fn folders(&self) -> Option<&[RepoPath]> {
         self.0.as_ref().and_then(All::folders)

@@ -278,7 +278,8 @@ impl Keeper<'_> {
         }
         self.repo()
             .git_in(self.tree.dir)
-            .arg("update-index")
+            // The files themselves stay as they are: nothing happens to line ends that could not be undone.
+            .args(["-c", "core.safecrlf=false", "update-index"])
             .args(how)
             .args(["-z", "--stdin"])
             .index(index)
@@ -309,6 +310,7 @@ impl Keeper<'_> {
             }
         }
         self.refuse_unreadable(&gone)?;
+        self.refuse_no_files(&changed)?;
         if staged.is_some()
             && let Some(made) = tree_with(self.tree, staged, &changed, &gone)?
         {
@@ -324,6 +326,12 @@ impl Keeper<'_> {
             return Err(e);
         }
         self.write_tree(&index)
+    }
+
+    /// Git knows no other kinds of things.
+    fn refuse_no_files(&self, paths: &[RepoPath]) -> Result<(), Error> {
+        let paths = special::no_files(self.tree.dir, paths);
+        if paths.is_empty() { Ok(()) } else { Err(Error::NoFile { dir: self.tree.dir.to_owned(), paths }) }
     }
 
     /// What git could not read has content that nobody can keep.

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
+use rustix::fs::{Access, access};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::path::nul_separated;
@@ -121,13 +123,20 @@ fn tracked_folders(repo: &Repo, dir: &Path, index: &Path) -> Result<BTreeSet<Opt
     Ok(folders)
 }
 
+/// What stands at `paths` and is no file, link or folder, in words.
+pub(super) fn no_files<'p>(dir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Vec<String> {
+    let what = |path: &RepoPath| special(path.under(dir).symlink_metadata().ok()?.file_type());
+    paths.into_iter().filter_map(|path| Some(format!("{path} is {}", what(path)?))).collect()
+}
+
 /// Those of `paths` that stand there and that this user may not read.
 pub(super) fn unreadable<'p>(dir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Vec<RepoPath> {
     let denied = |path: &&RepoPath| {
         let file = path.under(dir);
         match file.symlink_metadata() {
             Ok(meta) if meta.is_symlink() => false,
-            Ok(_) => std::fs::File::open(&file).is_err_and(|e| e.kind() == ErrorKind::PermissionDenied),
+            // To open a pipe would wait for somebody at its other end.
+            Ok(_) => access(&file, Access::READ_OK) == Err(Errno::ACCESS),
             // A folder above it that may not be looked into: git takes such a file for deleted.
             Err(e) => e.kind() == ErrorKind::PermissionDenied,
         }

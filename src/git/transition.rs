@@ -219,7 +219,8 @@ impl<'a> Moved<'a> {
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
         let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(["read-tree", "-m", "-u"]);
-        call.args([from.to_string(), self.to.to_string()]).index(&self.next).changes().run()?;
+        let done = call.args([from.to_string(), self.to.to_string()]).index(&self.next).changes().run();
+        done.map_err(|e| tree.repo.not_made(e, self.to))?;
         flags::flag_again(tree.repo, tree.dir, &self.next, &flagged)
     }
 

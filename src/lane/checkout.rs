@@ -118,6 +118,15 @@ impl<'a> Checkout<'a> {
         Ok(seen.ignored(&self.project.repo, &self.dir)?)
     }
 
+    /// What stays here whatever is shown: that, and repositories of their own, whose files git would
+    /// take for untracked ones as soon as it has a file there, too.
+    pub(crate) fn bystanders(&self, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
+        let repo = &self.project.repo;
+        let mut all = self.ignored(seen)?;
+        all.extend(seen.nested(repo, &self.dir)?);
+        Ok(all)
+    }
+
     /// Edited files that git was told not to look at.
     pub(crate) fn hidden_edits(&self) -> Result<Vec<RepoPath>, Error> {
         self.look("hidden", |tree| Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?))

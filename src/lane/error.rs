@@ -366,6 +366,9 @@ impl Error {
                     | git::Error::Raced { .. }
                     | git::Error::RefMoved { .. }
                     | git::Error::Unmerged { .. }
+                    | git::Error::Shut { .. }
+                    | git::Error::Replaced { .. }
+                    | git::Error::Unreadable { .. }
             ),
             Error::Changed { .. }
             | Error::DoesNotFit { .. }

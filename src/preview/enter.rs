@@ -82,7 +82,7 @@ impl Step<'_, '_> {
     fn start_from_own_branch(&self, desk: &Desk) -> Result<Entered, Error> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
         let seen = self.checkout.seen();
-        let ignored = self.checkout.ignored(&seen)?;
+        let ignored = self.checkout.bystanders(&seen)?;
         let snap = self.op.snapshot_of_seen(self.main, desk.commit, &why, &[], &seen)?;
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
@@ -100,7 +100,7 @@ impl Step<'_, '_> {
 
     fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
         leave::set_edits_aside(self.op, open, desk)?;
-        let mut ignored = self.checkout.ignored(&self.checkout.seen())?;
+        let mut ignored = self.checkout.bystanders(&self.checkout.seen())?;
         ignored.extend(open.ignored.iter().cloned());
         ignored.sort();
         ignored.dedup();

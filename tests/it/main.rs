@@ -101,6 +101,7 @@ mod preview;
 mod preview_by_hand;
 mod preview_edges;
 mod preview_identity;
+mod preview_odd;
 mod profiles;
 mod property;
 mod queue;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::support::Sandbox;
+use super::support::{Image, Sandbox};
 
 /// A sandbox with a clone `../part` that has no file of the branch `old`, and notes each call of its remote in `../calls`.
 fn scene() -> (Sandbox, PathBuf) {
@@ -81,4 +81,23 @@ fn without_the_remote_it_is_said_what_is_missing_and_nothing_is_made() {
     let _ = sandbox.proq_in(&part, &["spawn", "--empty", "-n", "here"]).ok();
     sandbox.sh_in(&sandbox.root(), "mv away repo/.git");
     let _ = sandbox.proq_in(&part, &["spawn", "--empty", "-n", "x", "--base", "old"]).ok();
+}
+
+#[test]
+fn without_the_remote_a_preview_says_what_is_missing_and_all_is_as_it_was() {
+    let (sandbox, part) = scene();
+    let _ = sandbox.proq_in(&part, &["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.sh_in(&part.join(".proq-worktrees/x"), "git reset -q --soft old");
+    sandbox.sh_in(&part, "echo mine >>doc/1; echo u >untracked");
+    let before = Image::of(&sandbox, &part);
+    sandbox.sh("mv ../repo/.git ../away");
+    let text = sandbox.proq_in(&part, &["preview", "x"]).fails(1);
+    let told =
+        "13 files of this commit are not in this partial clone, and git could not fetch them from origin";
+    assert!(text.contains(told), "{text}");
+    assert_eq!(before, Image::of(&sandbox, &part));
+    sandbox.sh_in(&sandbox.root(), "mv away repo/.git");
+    let _ = sandbox.proq_in(&part, &["preview", "x"]).ok();
+    let _ = sandbox.proq_in(&part, &["preview", "--back"]).ok();
+    assert_eq!(before, Image::of(&sandbox, &part));
 }

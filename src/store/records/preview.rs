@@ -23,7 +23,8 @@ pub(crate) struct PreviewRecord {
     /// The user's own changes from before, kept in this snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<String>,
-    /// What git ignored before. The lane may have other rules; these files are still nobody's edits.
+    /// What git ignored before, and repositories of their own. The lane may have other rules, or a file there; these are still
+    /// nobody's edits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) ignored: Vec<RepoPath>,
     /// Empty folders of a checkout without changes; a snapshot notes its own.

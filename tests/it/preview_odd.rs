@@ -1,0 +1,201 @@
+//! Owns the tests of a preview from a checkout with things in it that git refuses, or sees only in part: what may not be changed or
+//! read, what is no file, contents that are exchanged or made anew, repositories of their own.
+
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::process::CommandExt;
+
+use super::preview_identity::{nothing_is_left, same};
+use super::support::{Image, Output, Sandbox};
+
+const BASE: &str =
+    "mkdir -p d/e; echo one >d/one; echo two >d/two; echo three >d/e/three; echo keep >keep.txt";
+const LANE: &str = "echo lane >a.txt; echo lane >d/one; git rm -q d/two; echo lane >lane.txt";
+const DIRTY: &str = "echo mine >keep.txt; echo u >untracked; mkdir -p n/m; echo f >n/m/f; rm d/e/three";
+/// Somebody whom rights mean something to.
+const NOBODY: u32 = 65534;
+
+fn sandbox_with(base: &str, lane: &str, dirty: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh(&format!("{BASE}; {base}"));
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", lane);
+    sandbox.sh(dirty);
+    sandbox
+}
+
+/// The ways of looking and keeping: the program's own, and git's.
+fn both_ways(test: impl Fn(&dyn Fn(&Sandbox, &[&str]) -> Output)) {
+    for by_git in [false, true] {
+        test(&|sandbox, args| {
+            let mut command = sandbox.proq_command(&sandbox.repo, args);
+            if by_git {
+                command.env("PROQ_TEST_BY_GIT", "1");
+            }
+            sandbox.output(command)
+        });
+    }
+}
+
+/// Runs the program as somebody whom rights mean something to.
+fn as_anybody(sandbox: &Sandbox, args: &[&str]) -> Output {
+    let mut command = sandbox.proq_command(&sandbox.repo, args);
+    if sandbox.sh("id -u") == "0" {
+        sandbox.sh(&format!("git config --global safe.directory '*'; chown -hR {NOBODY}:{NOBODY} \"$ROOT\""));
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    sandbox.output(command)
+}
+
+/// A preview that is refused leaves all as it was.
+#[track_caller]
+fn refused(sandbox: &Sandbox, run: impl Fn(&Sandbox, &[&str]) -> Output, says: &[&str]) {
+    let before = Image::of(sandbox, &sandbox.repo);
+    let text = run(sandbox, &["preview", "one"]).fails(1);
+    for part in says {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("could not all be taken back"), "{text}");
+    same(&before, &Image::of(sandbox, &sandbox.repo));
+    nothing_is_left(sandbox);
+}
+
+#[test]
+fn folders_that_may_not_be_written_to_refuse_it_before_anything_moves() {
+    for (deed, says) in [
+        // What the lane changes lies in it, and what the user changed below it.
+        ("chmod 555 d", "d cannot be changed in"),
+        ("echo more >>d/e/three; chmod 555 d/e", "d/e cannot be changed in"),
+        ("mkdir -p ro/a; echo f >ro/a/f; chmod 555 ro/a", "ro/a cannot be changed in"),
+        ("echo more >>d/e/three; chmod 444 d", "d cannot be changed in"),
+    ] {
+        let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; {deed}"));
+        refused(&sandbox, as_anybody, &[says, "nothing was changed", "chmod u+rwx '"]);
+        sandbox.sh("chmod 755 d d/e; test ! -d ro/a || chmod 755 ro/a");
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let _ = as_anybody(&sandbox, &["preview", "one"]).ok();
+        let _ = as_anybody(&sandbox, &["preview", "--back"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
+
+#[test]
+fn a_folder_above_that_may_not_be_written_to_is_nothing_to_what_moves_below_it() {
+    let sandbox =
+        sandbox_with("", "echo lane >a.txt", "echo more >>d/e/three; echo new >d/e/new; chmod 555 d");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = as_anybody(&sandbox, &["preview", "one"]).ok();
+    assert_eq!(sandbox.read("d/e/three"), "three\n");
+    let _ = as_anybody(&sandbox, &["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    sandbox.sh("chmod 755 d");
+}
+
+#[test]
+fn a_file_of_the_lane_that_may_not_be_read_refuses_it_by_name() {
+    let sandbox = sandbox_with("", "echo lane >d/two", DIRTY);
+    let _ = as_anybody(&sandbox, &["list"]).ok();
+    sandbox.sh("touch -d 2005-02-03 d/two; git update-index -q --refresh || true; chmod 000 d/two");
+    let text = as_anybody(&sandbox, &["preview", "one"]).fails(1);
+    assert!(text.contains("cannot be read: d/two; nothing was changed"), "{text}");
+    assert_eq!((sandbox.read("keep.txt"), sandbox.read("untracked")), ("mine\n".into(), "u\n".into()));
+    nothing_is_left(&sandbox);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_tracked_file_refuses_it_by_name() {
+    both_ways(|run| {
+        for file in ["keep.txt", "d/one"] {
+            let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; rm {file}; mkfifo {file}"));
+            // With both its ends open nobody waits for another one.
+            let open = std::fs::File::options().read(true).write(true).open(sandbox.repo.join(file)).unwrap();
+            let text = run(&sandbox, &["preview", "one"]).fails(1);
+            assert!(text.contains(&format!("{file} is a named pipe; nothing was changed")), "{text}");
+            drop(open);
+            let kind = std::fs::symlink_metadata(sandbox.repo.join(file)).unwrap().file_type();
+            assert!(kind.is_fifo());
+            assert_eq!(sandbox.read("untracked"), "u\n");
+            nothing_is_left(&sandbox);
+        }
+    });
+}
+
+#[test]
+fn contents_that_git_exchanges_refuse_it_before_anything_moves() {
+    both_ways(|run| {
+        for (rev, file) in
+            [("HEAD:keep.txt", "keep.txt"), ("HEAD:d/one", "d/one"), ("proq/one:lane.txt", "lane.txt")]
+        {
+            let replace =
+                format!("git replace $(git rev-parse {rev}) $(echo other | git hash-object -w --stdin)");
+            let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; {replace}"));
+            let id = sandbox.git(&["rev-parse", rev]);
+            let take_away = format!("git replace -d {id}");
+            refused(&sandbox, run, &["`git replace` exchanges the content of", file, &take_away]);
+            sandbox.sh(&take_away);
+            let before = Image::of(&sandbox, &sandbox.repo);
+            let _ = run(&sandbox, &["preview", "one"]).ok();
+            let _ = run(&sandbox, &["preview", "--back"]).ok();
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+        // Of what stays as it is, and of history, nothing is written.
+        let replace = "git replace $(git rev-parse HEAD:d/e/three) $(echo other | git hash-object -w --stdin)
+            git replace HEAD $(git commit-tree -m other HEAD^{tree})";
+        let sandbox = sandbox_with("", LANE, &format!("echo mine >keep.txt; {replace}"));
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let _ = run(&sandbox, &["preview", "one"]).ok();
+        let _ = run(&sandbox, &["preview", "--back"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    });
+}
+
+#[test]
+fn line_ends_that_git_would_not_add_come_back_as_they_were() {
+    both_ways(|run| {
+        let set = "git config core.safecrlf true; git config core.autocrlf input";
+        let dirty = "printf 'a\\r\\nb\\r\\n' >keep.txt; printf 'x\\r\\n' >crlf; echo u >untracked";
+        let sandbox = sandbox_with("", LANE, &format!("{set}; {dirty}"));
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let _ = run(&sandbox, &["preview", "one"]).ok();
+        assert!(!sandbox.repo.join("crlf").exists());
+        let _ = run(&sandbox, &["preview", "--back"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+        assert_eq!(sandbox.read("crlf"), "x\r\n");
+    });
+}
+
+#[test]
+fn files_that_filters_make_anew_are_not_called_edited() {
+    both_ways(|run| {
+        // Files from before there was a rule about their line ends.
+        let set = "git config core.autocrlf true; git update-index -q --refresh";
+        let sandbox = sandbox_with("", LANE, &format!("{set}; {DIRTY}"));
+        let status = |sandbox: &Sandbox| sandbox.git(&["status", "--porcelain"]);
+        let before = status(&sandbox);
+        let _ = run(&sandbox, &["preview", "one"]).ok();
+        let _ = run(&sandbox, &["preview", "--back"]).ok();
+        assert_eq!(status(&sandbox), before);
+        assert_eq!(sandbox.git(&["diff", "--name-only"]), "d/e/three\nkeep.txt");
+    });
+}
+
+#[test]
+fn a_repository_in_a_folder_where_the_lane_has_a_file_keeps_its_own() {
+    both_ways(|run| {
+        for dirty in [DIRTY, "true"] {
+            let nested = "git init -q nest; echo x >nest/x; git -C nest add x; git -C nest commit -qm x; echo u >nest/u";
+            let lane = format!("{LANE}; mkdir nest; echo lane >nest/lane");
+            let sandbox = sandbox_with("", &lane, &format!("{dirty}; {nested}"));
+            sandbox.lane_of("two", "mkdir nest; echo two >nest/two");
+            let before = Image::of(&sandbox, &sandbox.repo);
+            let _ = run(&sandbox, &["preview", "one"]).ok();
+            assert_eq!((sandbox.read("nest/lane"), sandbox.read("nest/u")), ("lane\n".into(), "u\n".into()));
+            let _ = run(&sandbox, &["preview", "two"]).ok();
+            assert_eq!((sandbox.read("nest/two"), sandbox.read("nest/x")), ("two\n".into(), "x\n".into()));
+            sandbox.sh("echo more >>nest/u; echo edit >>nest/two");
+            let _ = run(&sandbox, &["preview", "--back"]).ok();
+            assert_eq!(sandbox.read("nest/u"), "u\nmore\n");
+            sandbox.sh("echo u >nest/u");
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    });
+}
