@@ -36,7 +36,7 @@ fn a_disk_that_is_full_while_files_are_written_leaves_nothing() {
     sandbox.git(&["commit", "-qm", "attributes"]);
     insta::assert_snapshot!(spawn(&sandbox, "before").shown(), @r"
     --- stderr
-    error: `git read-tree -m -u HEAD` failed: could not write file: No space left on device
+    error: `git read-tree -v -m -u HEAD` failed: could not write file: No space left on device
     hint: make room on the disk, then run the command again
     --- code 1
     ");

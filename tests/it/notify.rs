@@ -266,7 +266,7 @@ fn addresses_are_never_shown_and_come_from_the_user_only() {
     insta::assert_snapshot!(sandbox.output(command).shown(), @r"
     --- stderr
     error: notify.slack = '(hidden)' (from $PROQ_NOTIFY_SLACK) cannot be used; it takes an address that begins with https:// or http://
-    hint: correct it where it is set; without it '' counts
+    hint: correct it where it is set; without it there is none
     --- code 1
     ");
     sandbox.write("proq.toml", "[notify]\nslack = 'https://example.com/theirs'\n");
