@@ -49,6 +49,23 @@ impl Repo {
 
 /// Whether git says of a filter that it failed. It talks to some as it does to a remote, and no other is asked here.
 fn is_of_filter(stderr: &str) -> bool {
-    let says = |text| stderr.contains(text);
-    (says("filter") || says("the remote end hung up")) && !says("No space left on device")
+    let says = |text: &&str| stderr.contains(text);
+    // A file may be called like that too.
+    let words = ["external filter '", "smudge filter ", "clean filter ", "the remote end hung up"];
+    words.iter().any(says) && !stderr.contains("No space left on device")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_whose_name_speaks_of_filters_is_none() {
+        for said in
+            ["fatal: a: smudge filter lfs failed", "error: external filter 'git-lfs smudge %f' failed 1"]
+        {
+            assert!(is_of_filter(said), "{said}");
+        }
+        assert!(!is_of_filter("error: unable to create file src/filter.c: Permission denied"));
+    }
 }
