@@ -137,14 +137,14 @@ pub(crate) fn dollars(nanos: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// How many ports a lane has.
-const OF_A_LANE: u16 = 10;
+/// How many ports a lane has, as whoever gives them out sees to.
+pub(crate) const PORTS_OF_A_LANE: u16 = 10;
 
 /// The first and the last of some ports: enough for one lane, and none that needs more rights than a user has.
 pub(crate) fn ports(text: &str) -> Option<(u16, u16)> {
     let (from, to) = text.split_once('-')?;
     let (from, to): (u16, u16) = (from.parse().ok()?, to.parse().ok()?);
-    ((1024..=to).contains(&from) && to - from + 1 >= OF_A_LANE).then_some((from, to))
+    ((1024..=to).contains(&from) && to - from + 1 >= PORTS_OF_A_LANE).then_some((from, to))
 }
 
 /// Whether a value is a path that stays in the repository.

@@ -10,7 +10,7 @@ mod set_up;
 mod settings;
 
 pub(crate) use checkouts::{Checkouts, INSIDE, Submodules};
-pub(crate) use form::{Form, dollars, nano_dollars, time};
+pub(crate) use form::{Form, PORTS_OF_A_LANE, dollars, nano_dollars, time};
 pub(crate) use key::{KEYS, Key};
 pub(crate) use layers::{Error, Layers, Origin};
 pub(crate) use notices::{Desktop, Notify, Room, masked};

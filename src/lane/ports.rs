@@ -8,8 +8,12 @@ use std::time::Duration;
 
 use super::set_up::reserved_ports;
 use super::{Error, Project};
+use crate::config::PORTS_OF_A_LANE;
 use crate::store::records::{AnyLane, PORT_COUNT, Ports};
 use crate::store::{LockName, Record};
+
+// A range that a setting may have holds the ports of one lane, as a record has them.
+const _: () = assert!(PORTS_OF_A_LANE == PORT_COUNT);
 
 /// How long somebody who listens may take to answer a call from the same machine.
 const ANSWER: Duration = Duration::from_millis(200);
