@@ -10,8 +10,12 @@ const ALIKE: f64 = 0.85;
 impl Key {
     /// Finds a setting; `-`, `_` and case make no difference, since git's own keys know no `_`.
     pub(crate) fn find(name: &str) -> Option<&'static Key> {
-        let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
-        KEYS.iter().find(|k| plain(k.name) == plain(name))
+        // The program itself asks by the very name, some hundred times before any command begins.
+        KEYS.iter().find(|k| k.name == name).or_else(|| {
+            let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
+            let asked = plain(name);
+            KEYS.iter().find(|k| plain(k.name) == asked)
+        })
     }
 
     /// The setting that was probably meant by a name that is none.
