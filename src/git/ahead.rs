@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::exact::{self, Merger};
 use super::merge_rules::{Everywhere, Rules};
 use super::text_merge::{self, Edit, Hunk};
+use super::threads::threads;
 use super::trees::{Item, Reader};
 use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
@@ -71,7 +72,7 @@ pub(crate) fn look_ahead(
     let everywhere = Everywhere::read(repo);
     let next = AtomicUsize::new(0);
     let found = Mutex::new(vec![None; merges.len()]);
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let threads = threads();
     let at_once = merges.len().div_ceil(threads * ROUNDS).clamp(1, AT_ONCE);
     let threads = threads.min(merges.len().div_ceil(at_once.max(FEW)));
     let work = |store: gix::OdbHandle| {

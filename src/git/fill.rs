@@ -13,7 +13,7 @@ use gix::index::entry::Stat;
 
 use super::entries::Draft;
 use super::glance::Glance;
-use super::threads::{in_threads, while_in_threads};
+use super::threads::{in_threads, threads, while_in_threads};
 use super::{Error, Oid, Repo, RepoPath, Worktree, WorktreeList};
 
 mod by_folder;
@@ -33,8 +33,9 @@ use wanted::Wanted;
 pub(crate) use kept::{Kept, Left};
 pub(crate) use so_far::{SoFar, Tell};
 
-/// How many entries one thread takes at a time.
+/// How many entries one thread takes at a time, at most and at least: to begin a thread takes as long as to make a few files.
 const AT_ONCE: usize = 512;
+const AT_LEAST: usize = if cfg!(test) { 4 } else { 64 };
 /// More files than this are git's where no checkout has them: it keeps in memory what other files are packed against.
 const MANY: usize = 2000;
 
@@ -266,6 +267,12 @@ fn write_index(file: &Path, index: &File, made: &[Option<Vec<Stat>>], at: usize)
     Ok(())
 }
 
+/// What each thread takes at a time of so many entries: some for each of them, so that none is left with the last share alone.
+fn shares(entries: usize) -> Vec<Range<usize>> {
+    let share = entries.div_ceil(threads() * 2).clamp(AT_LEAST, AT_ONCE);
+    (0..entries).step_by(share).map(|from| from..entries.min(from + share)).collect()
+}
+
 /// Makes all files, in threads: what each is noted as in each of the new worktrees, or nothing where it is git's.
 fn make_all(
     repo: &Repo,
@@ -274,8 +281,7 @@ fn make_all(
     tell: Tell<'_>,
 ) -> Result<Vec<Option<Vec<Stat>>>, Error> {
     let entries = making.index.entries();
-    let ranges: Vec<Range<usize>> =
-        (0..entries.len()).step_by(AT_ONCE).map(|from| from..entries.len().min(from + AT_ONCE)).collect();
+    let ranges = shares(entries.len());
     let store = repo.gix.objects.store();
     let (teller, listener) = so_far::between(entries, &ranges);
     let part = |range: &Range<usize>| -> std::io::Result<Vec<Option<Vec<Stat>>>> {

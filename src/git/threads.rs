@@ -2,6 +2,11 @@
 
 use std::sync::{Mutex, mpsc};
 
+/// How many there are at most.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
 /// What `work` answers for each of `items`, in their order.
 pub(super) fn in_threads<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     if items.len() < 2 {
@@ -17,7 +22,7 @@ pub(super) fn while_in_threads<T: Send, R: Send, M>(
     work: impl Fn(T) -> R + Sync,
     meanwhile: impl FnOnce() -> M,
 ) -> (Vec<R>, M) {
-    let threads = std::thread::available_parallelism().map_or(2, usize::from).min(items.len());
+    let threads = threads().min(items.len());
     let found = Mutex::new(Vec::with_capacity(items.len()));
     let (send, next) = mpsc::channel();
     let next = Mutex::new(next);

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use super::ahead::store_of;
 use super::diff::{Change, changed_below};
+use super::threads::threads;
 use super::trees::Reader;
 use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
@@ -101,7 +102,7 @@ pub(crate) fn touched(
     until: Option<Instant>,
 ) -> Result<Vec<Option<Touched>>, Error> {
     let store = store_of(repo, objects)?;
-    let threads = std::thread::available_parallelism().map_or(2, usize::from);
+    let threads = threads();
     let each = sides.len().div_ceil(threads).max(FEW);
     let found = Mutex::new(vec![None; sides.len()]);
     let work = |store: gix::OdbHandle, from: usize| {

@@ -343,3 +343,14 @@ fn what_is_known_of_blobs_is_no_more_than_what_is_needed() {
     scene.fill(&["two"]);
     assert_eq!(scene.2.borrow().changed(), Some(&kept[..]));
 }
+
+#[test]
+fn every_entry_is_in_one_share() {
+    for entries in [0, 1, 3, 4, 5, 300, 5000, 40_000] {
+        let shares = shares(entries);
+        let all: Vec<usize> = shares.iter().cloned().flatten().collect();
+        assert_eq!(all, (0..entries).collect::<Vec<_>>());
+        assert!(shares.iter().all(|share| share.len() <= AT_ONCE));
+        assert!(entries < threads() * AT_LEAST || shares.len() >= threads(), "{entries}: {shares:?}");
+    }
+}
