@@ -41,9 +41,11 @@ const HEADING: Style = Style::new().bold();
 
 /// The grammar with its help in shape.
 pub(super) fn command() -> clap::Command {
-    let plain = Cli::command()
-        .styles(Styles::styled().header(HEADING).usage(HEADING).error(AnsiColor::Red.on_default().bold()))
-        .mut_subcommands(dress);
+    let mut plain = Cli::command()
+        .styles(Styles::styled().header(HEADING).usage(HEADING).error(AnsiColor::Red.on_default().bold()));
+    // A command has no text before it is made.
+    plain.build();
+    let plain = plain.mut_subcommands(dress);
     let (page, options) = (page(&plain), heading("Options"));
     plain
         .help_template(format!(
