@@ -22,7 +22,7 @@ use super::conversions::{Conversions, Wish, wish};
 use super::files::{Making, Part};
 use super::look::look;
 use super::wanted::{Wanted, has_exactly};
-use super::{AT_ONCE, GoOn, MANY, Sizes, Tell, write_index};
+use super::{GoOn, MANY, Sizes, Tell, shares, write_index};
 
 /// What git keeps in its folder for a worktree that is set up in a way of its own, or in the middle of something.
 const OF_ITS_OWN: &[&str] =
@@ -300,7 +300,7 @@ fn make_new(repo: &Repo, making: &Making<'_>, go_on: GoOn<'_>) -> Result<Vec<Opt
     let mut all: Vec<Option<Vec<Stat>>> = Vec::with_capacity(entries.len());
     all.extend(entries.iter().map(|e| (e.stat != Stat::default()).then(|| vec![e.stat])));
     let new: Vec<usize> = (0..all.len()).filter(|at| all[*at].is_none()).collect();
-    let parts: Vec<&[usize]> = new.chunks(AT_ONCE).collect();
+    let parts: Vec<&[usize]> = shares(new.len()).into_iter().map(|share| &new[share]).collect();
     let store = repo.gix.objects.store();
     let done = in_threads(&parts, |part| -> std::io::Result<Vec<Option<Vec<Stat>>>> {
         if !go_on() {
