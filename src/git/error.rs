@@ -54,7 +54,7 @@ pub enum Error {
     },
     /// A partial clone lacks files, and they could not be fetched.
     #[error(
-        "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was made"
+        "{count} files of this commit are not in this partial clone, and git could not fetch them from {remote}; nothing was changed"
     )]
     NotFetched {
         /// How many.
@@ -66,7 +66,7 @@ pub enum Error {
         source: Box<Error>,
     },
     /// A filter of the user's, which git sends files through, failed.
-    #[error("a filter that git sends files through failed: {}; nothing was made", filter_line(stderr))]
+    #[error("a filter that git sends files through failed: {}; nothing was changed", filter_line(stderr))]
     Filter {
         /// Everything that git and the filter wrote.
         stderr: String,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::support::Sandbox;
+use super::support::{Image, Sandbox};
 
 /// Takes the content of files aside and leaves pointers, by the same arguments as git-lfs. Each smudge is noted in `smudged`.
 const FILTER: &str = r#"
@@ -116,12 +116,12 @@ fn a_filter_that_fails_is_told_with_what_helps_and_no_lane_is_made() {
             insta::assert_snapshot!(
                 fails("#!/bin/sh\necho 'Downloading big.bin' >&2; echo 'Error downloading object: big.bin: EOF' >&2; exit 2"),
                 @"
-            a filter that git sends files through failed: Error downloading object: big.bin: EOF; nothing was made
+            a filter that git sends files through failed: Error downloading object: big.bin: EOF; nothing was changed
             hint: fetch what is missing, which says more: git lfs fetch
             hint: or have pointers in lanes: git config proq.lane.lfs pointer
             ");
             insta::assert_snapshot!(fails("#!/bin/sh\necho \"$0: 1: git-lfs: not found\" | sed 's|.*/||' >&2; exit 127"), @"
-            a filter that git sends files through failed: git-lfs: 1: git-lfs: not found; nothing was made
+            a filter that git sends files through failed: git-lfs: 1: git-lfs: not found; nothing was changed
             hint: git-lfs is not on PATH here; install it: https://git-lfs.com
             ");
         }
@@ -134,10 +134,25 @@ fn a_filter_that_fails_is_told_with_what_helps_and_no_lane_is_made() {
     sandbox.git(&["config", "filter.mine.smudge", "exit 3"]);
     insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
     --- stderr
-    error: a filter that git sends files through failed: external filter 'exit 3' failed 3; nothing was made
+    error: a filter that git sends files through failed: external filter 'exit 3' failed 3; nothing was changed
     hint: see which programs they are: git config --get-regexp '^filter'
     --- code 1
     ");
+}
+
+#[test]
+fn a_filter_that_fails_leaves_the_main_checkout_as_it_was() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitattributes", "*.bin filter=mine\n");
+    sandbox.write("big.bin", BIG);
+    sandbox.commit_all("big");
+    sandbox.lane_of("x", "echo other >big.bin");
+    sandbox
+        .sh("git config filter.mine.clean cat; git config filter.mine.required true; git config filter.mine.smudge 'exit 3'; echo mine >mine");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let text = sandbox.proq(&["preview", "x"]).fails(1);
+    assert!(text.contains("external filter 'exit 3' failed 3; nothing was changed"), "{text}");
+    assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
 }
 
 #[test]

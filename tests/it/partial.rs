@@ -74,7 +74,7 @@ fn without_the_remote_it_is_said_what_is_missing_and_nothing_is_made() {
     sandbox.sh("mv ../repo/.git ../away");
     let out = sandbox.proq_in(&part, &["spawn", "--empty", "-n", "x", "--base", "old"]);
     assert_eq!(out.code, 1, "{}", out.shown());
-    let told = "13 files of this commit are not in this partial clone, and git could not fetch them from origin; nothing was made";
+    let told = "13 files of this commit are not in this partial clone, and git could not fetch them from origin; nothing was changed";
     assert!(out.stderr.contains(told), "{}", out.shown());
     assert_eq!(sandbox.git_in(&part, &["branch", "--list", "proq/*"]), "");
     assert_eq!(sandbox.git_in(&part, &["worktree", "list"]).lines().count(), 1);
@@ -92,8 +92,7 @@ fn without_the_remote_a_preview_says_what_is_missing_and_all_is_as_it_was() {
     let before = Image::of(&sandbox, &part);
     sandbox.sh("mv ../repo/.git ../away");
     let text = sandbox.proq_in(&part, &["preview", "x"]).fails(1);
-    let told =
-        "13 files of this commit are not in this partial clone, and git could not fetch them from origin";
+    let told = "13 files of this commit are not in this partial clone, and git could not fetch them from origin; nothing was changed";
     assert!(text.contains(told), "{text}");
     assert_eq!(before, Image::of(&sandbox, &part));
     sandbox.sh_in(&sandbox.root(), "mv away repo/.git");
