@@ -108,7 +108,7 @@ fn what_a_filter_says_that_fails_is_told_without_how_far_it_was() {
     let mut said = String::new();
     let _ = spawn.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(
-        said.contains("failed: no such key; nothing was made\n") && !said.contains("Updating files"),
+        said.contains("failed: no such key; nothing was changed\n") && !said.contains("Updating files"),
         "{said}"
     );
     State::of(&sandbox).is(&before, "taken back");
