@@ -30,6 +30,13 @@ measure() {
   find "$repo" -path "$repo/.git" -prune -o -type f -exec touch -d '2026-01-01' {} +
   git -C "$repo" status >/dev/null
   sides git own
+  # First, before anything is removed. So many lanes of a large repository would not fit.
+  if [ "$(git -C "$repo" ls-files | wc -l)" -lt 5000 ]; then
+    in_turn 'one lane more, none is removed / worktree add' \
+      "git -C $repo worktree add -q -b wt-{n} $work/wt-{n}" \
+      "$proq -C $repo spawn -q --empty -n more-{n}"
+    for n in $(seq $((runs * 2))); do "$proq" -C "$repo" discard -q --force "more-$n" >/dev/null; done
+  fi
   clean=$(script clean "cd '$repo'
 for n in x x-1 x-2 x-3 x-4 x-5 x-6 x-7 x-8 x-9 x-10; do '$proq' discard -q --force \$n >/dev/null 2>&1 || true; done
 for w in '$work'/wt*; do [ ! -e \"\$w\" ] || rm -rf \"\$w\"; done

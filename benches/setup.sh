@@ -70,3 +70,27 @@ pair() {
     END { printf "%-46s %22s %22s %+7.1f ms %7.2f\n", name, shown(one), shown(other),
       (med[other] - med[one]) * 1000, med[other] / med[one] }' "$work/all.csv"
 }
+
+# in_turn NAME ONE OTHER: the same for what cannot be repeated, or is slowed down by clearing away what the run before has made:
+# ext4 avoids the numbers of files that were removed within some minutes, and looks at each of them for every new file. The sides
+# take turns, the first of both in turn too; {n} in a command is the number of the run.
+in_turn() {
+  : >"$work/all.txt"
+  local n order command
+  for n in $(seq $((runs * 2))); do
+    order="$one $other"
+    ((n % 2)) || order="$other $one"
+    for side in $order; do
+      if [ "$side" = "$one" ]; then command=$2; else command=$3; fi
+      hyperfine -N -r 1 --export-csv "$work/turn.csv" --style none "${command//\{n\}/$n}" >/dev/null 2>"$work/err" ||
+        { cat "$work/err" >&2; exit 1; }
+      tail -n 1 "$work/turn.csv" | cut -d, -f2 | sed "s/^/$side /" >>"$work/all.txt"
+    done
+  done
+  sort -k1,1 -k2,2g "$work/all.txt" | awk -v name="$1" -v one="$one" -v other="$other" '
+    { time[$1, ++count[$1]] = $2 * 1000 }
+    function median(side, n) { n = count[side]; return (time[side, int((n + 1) / 2)] + time[side, int(n / 2) + 1]) / 2 }
+    function shown(side) { return sprintf("%.1f (%.1f-%.1f)", median(side), time[side, 1], time[side, count[side]]) }
+    END { printf "%-46s %22s %22s %+7.1f ms %7.2f\n", name, shown(one), shown(other),
+      median(other) - median(one), median(other) / median(one) }'
+}
