@@ -13,7 +13,7 @@ use crate::event;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{InBatch, LaneRecord, Step, Tree};
-use crate::store::{Guard, LockName, make_private, remove_tree, write_atomically};
+use crate::store::{Guard, LockName, make_private, remove_tree, write_first};
 
 /// How often a name made from a prompt is numbered up before giving up.
 pub(super) const TRIES: u32 = 1000;
@@ -331,7 +331,8 @@ impl Steps<'_, '_> {
         }
         fault::point("worktree.added");
         let prompt = plan.asked.prompt.unwrap_or_default();
-        write_atomically(&project.store.layout().task(plan.name.as_str()), prompt.as_bytes())?;
+        // The lane's record follows, in the same folder.
+        write_first(&project.store.layout().task(plan.name.as_str()), prompt.as_bytes())?;
         Ok(())
     }
 

@@ -15,6 +15,18 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// The same where the folder has to be there already: one that is moved away meanwhile is not made anew.
 pub(crate) fn write_there(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace(path, bytes)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// The same for the first of several files of a folder: that it is there at all is durable with the last one only, and until
+/// then a power cut may leave the old one.
+pub(crate) fn write_first(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    layout::make_private(path.parent().unwrap_or(Path::new(".")))?;
+    replace(path, bytes)
+}
+
+fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let parent = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = parent.join(format!(".{name}.{}", layout::new_id()));
@@ -27,11 +39,10 @@ pub(crate) fn write_there(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         return Err(Error::io("write", path)(e));
     }
     fault::point("record.drafted");
-    if let Err(e) = std::fs::rename(&beside, path) {
+    std::fs::rename(&beside, path).map_err(|e| {
         drop(std::fs::remove_file(&beside));
-        return Err(Error::io("replace", path)(e));
-    }
-    sync_dir(parent)
+        Error::io("replace", path)(e)
+    })
 }
 
 /// The same for what can be made anew at any time: a power cut may leave anything in its place, which its readers notice.

@@ -49,17 +49,17 @@ pub(crate) fn require_approved(project: &Project, given: Given) -> Result<(), Er
     }
 }
 
-/// Runs the commands in a lane that was made without. Whoever says `stop` ends them.
+/// Runs the commands in a lane that was made without, whose file of names is as it should be then. Whoever says `stop` ends them.
 ///
 /// # Errors
 /// [`SetUpError::Failed`].
 pub(crate) fn run_later(project: &Project, lane: &LaneRecord, stop: &dyn Fn() -> bool) -> Result<(), Error> {
+    drop(env_file(project, &lane.clone().any()));
     if project.settings.set_up.commands.is_empty() {
         return Ok(());
     }
     require_approved(project, Given::Whole)?;
     end_left(project, &lane.name);
-    drop(env_file(project, &lane.clone().any()));
     let whose = Whose {
         name: &lane.name,
         branch: Some(&lane.place.branch),
@@ -108,9 +108,9 @@ impl Commands<'_> {
         let until = Instant::now() + project.settings.set_up.limit.unwrap_or(FOREVER);
         let mark = format!("set-up-{}", new_id());
         let record = project.store.layout().set_up(name);
-        let known = SetUpRecord::find(&record)?.unwrap_or_default();
+        let known = SetUpRecord::find(&record).ok().flatten().unwrap_or_default();
         let begun = SetUpRecord { mark: Some(mark.clone()), ..known };
-        begun.save(&record)?;
+        begun.note(&record)?;
         let run = |line: &String| self.one(line, &mut log, (&begun, &mark), until, stop);
         let done = project.settings.set_up.commands.iter().try_for_each(run);
         if done.is_err() {
@@ -155,7 +155,7 @@ impl Commands<'_> {
         let mut watched = start.spawn_limited(limit, project.settings.stop_grace)?;
         // Should this process be killed, whoever puts that right ends what it finds there.
         let at_work = SetUpRecord { pid: Some(watched.id()), birth: watched.birth(), ..begun.clone() };
-        at_work.save(&layout.set_up(name))?;
+        at_work.note(&layout.set_up(name))?;
         fault::point("set-up.command");
         let mut told = Instant::now();
         loop {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::git::{self, RepoPath};
 use crate::lane::{Error, Project, place};
 use crate::store::records::{AnyLane, Ports};
-use crate::store::{LockName, write_atomically, write_there};
+use crate::store::{LockName, write_cache, write_there};
 
 /// Whose it is.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +76,8 @@ fn quoted(value: &OsStr) -> Vec<u8> {
 pub(super) fn write_new(project: &Project, whose: &Whose<'_>) {
     let text = whose.text(project);
     let file = project.store.layout().lane_env(whose.name);
-    if let Err(e) = write_atomically(&file, &text) {
+    // Whoever hands it on makes it anew where it is not as it should be.
+    if let Err(e) = write_cache(&file, &text) {
         project.listener.warn(format!("the lane's names and ports were not written down: {e}"));
     }
     let wanted = project.settings.set_up.env.as_deref().zip(whose.dir);

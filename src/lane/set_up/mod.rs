@@ -114,7 +114,7 @@ impl SetUp<'_> {
             ));
         }
         let record = SetUpRecord { port, ..SetUpRecord::default() };
-        record.save(&self.project.store.layout().set_up(self.name))?;
+        record.note(&self.project.store.layout().set_up(self.name))?;
         Ok(port)
     }
 }
