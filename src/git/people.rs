@@ -31,6 +31,12 @@ impl Repo {
         self.stamp(author.as_ref(), committer.as_ref())
     }
 
+    /// The committer alone, as git would write it now. None in the same cases.
+    pub(super) fn committer(&self) -> Option<Signature> {
+        let committer = self.person("committer")?;
+        self.stamp(committer.as_ref(), committer.as_ref()).map(|(_, committer)| committer)
+    }
+
     /// The user, as an author is written: `Name <address>`. None when nobody is configured.
     pub(crate) fn user(&self) -> Option<String> {
         let author = self.person("author")?;

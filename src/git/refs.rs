@@ -79,6 +79,9 @@ impl Repo {
 
     /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message.
     pub(crate) fn swap_ref(&self, name: &str, new: Oid, old: Oid, why: &str) -> Result<(), Error> {
+        if old.is_null() && self.make_branch(name, new, why).is_some() {
+            return Ok(());
+        }
         let call = self.git().args(["update-ref", "--no-deref", "-m", why]);
         let call = if new.is_null() {
             call.args(["-d", name, &old.to_string()])

@@ -179,7 +179,10 @@ fn parse(bytes: &[u8]) -> Vec<Worktree> {
 impl Repo {
     /// Makes a worktree without files in a folder that is empty or not there: of an existing branch, or on none.
     pub(crate) fn add_worktree(&self, path: &Path, head: &Head) -> Result<(), Error> {
-        add(self.git(), path, head)
+        match head {
+            Head::Branch(name) if self.register(path, name)? => Ok(()),
+            _ => add(self.git(), path, head),
+        }
     }
 
     /// Writes the files of a commit to an empty folder that is no worktree, all of them, with an index for that alone.

@@ -66,6 +66,8 @@ fn a_file_that_cannot_be_written_whole_leaves_nothing() {
 #[test]
 fn a_disk_that_is_full_while_the_worktree_is_made_leaves_nothing() {
     let sandbox = full_disk_at("worktree add");
+    // What says so makes it git's to add the worktree.
+    sandbox.git(&["config", "core.sharedRepository", "umask"]);
     insta::assert_snapshot!(spawn(&sandbox, "before").shown(), @r"
     --- stderr
     error: `git worktree add --quiet --no-checkout -- [ROOT]/repo/.proq-worktrees/x proq/x` failed: could not write file: No space left on device
@@ -76,6 +78,22 @@ fn a_disk_that_is_full_while_the_worktree_is_made_leaves_nothing() {
     let _ = spawn(&sandbox, "after").fails(1);
     assert_eq!(sandbox.traces(), [""; 0]);
     let _ = spawn(&sandbox, "").ok();
+}
+
+#[test]
+fn a_place_for_worktrees_that_cannot_be_made_leaves_nothing() {
+    let sandbox = Sandbox::new();
+    let place = sandbox.repo.join(".git/worktrees");
+    std::fs::write(&place, "in the way").unwrap();
+    insta::assert_snapshot!(sandbox.proq(&["spawn", "--empty", "-n", "x"]).shown(), @r"
+    --- stderr
+    error: could not create [ROOT]/repo/.git/worktrees/x
+      caused by: Not a directory (os error 20)
+    --- code 1
+    ");
+    assert_eq!(sandbox.traces(), [""; 0]);
+    std::fs::remove_file(&place).unwrap();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
 }
 
 #[test]

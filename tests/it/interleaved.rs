@@ -25,6 +25,40 @@ fn with_patience() -> Sandbox {
 }
 
 #[test]
+fn what_somebody_makes_before_a_new_lane_gets_it_stays_theirs() {
+    let theirs = "git branch proq/x $(git commit-tree -p HEAD -m theirs HEAD^{tree})";
+    let folder = "mkdir -p .proq-worktrees/x; echo theirs > .proq-worktrees/x/file";
+    for (at, act, code) in [
+        ("step.before", theirs, 1),
+        // It has the lock of the branch by then.
+        ("branch.locked", &*format!("! {theirs} 2>/dev/null"), 0),
+        ("step.before:2", folder, 1),
+        ("worktree.headless", "! git worktree add -q .proq-worktrees/x proq/x 2>/dev/null", 0),
+    ] {
+        let sandbox = Sandbox::new();
+        let (mut spawns, _) = beside(&sandbox, at, &["spawn", "--empty", "-n", "x"]);
+        let standing = sandbox.standing(spawns.0.id());
+        let _ = sandbox.sh(act);
+        drop(standing);
+        assert_eq!(spawns.code(), Some(code), "{at}");
+        match act {
+            _ if act == theirs => {
+                assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "theirs");
+                assert!(!sandbox.lane("x").exists());
+            }
+            _ if act == folder => {
+                assert_eq!(std::fs::read_to_string(sandbox.lane("x").join("file")).unwrap(), "theirs\n");
+                assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
+            }
+            _ => {
+                assert_eq!(sandbox.git(&["-C", ".proq-worktrees/x", "status", "-sb"]), "## proq/x");
+                sandbox.assert_healthy();
+            }
+        }
+    }
+}
+
+#[test]
 fn a_run_that_begins_while_the_end_of_the_last_one_is_looked_at_is_no_death() {
     let sandbox = with_patience();
     let _ = sandbox.proq(&["spawn", "-n", "x", "claude", "do it"]).ok();

@@ -13,6 +13,10 @@ use super::support::{Image, Output, Sandbox};
 pub fn with_race(sandbox: &Sandbox, moment: &str, act: &str, args: &[&str]) -> Output {
     let bin = sandbox.root().join("racing");
     std::fs::create_dir_all(&bin).unwrap();
+    if moment.contains("refs/heads/") || moment == "update-ref" {
+        // What this setting means for the files that it makes only git knows: branches are its to make.
+        sandbox.git(&["config", "core.sharedRepository", "umask"]);
+    }
     let path = std::env::var("PATH").unwrap();
     let real = which(&path);
     let done = bin.join("done");

@@ -59,7 +59,7 @@ fn an_interrupted_command_takes_everything_back_before_it_ends() {
         (scenes::edited, &["preview", "two"], "checkout-index"),
         (scenes::edited, &["preview", "--back"], "read-tree -m -u"),
         (scenes::unfinished, &["discard", "--force", "one"], "update-ref"),
-        (scenes::clean, &["spawn", "--empty", "-n", "new"], "worktree add"),
+        (scenes::shared, &["spawn", "--empty", "-n", "new"], "worktree add"),
     ];
     for (scene, args, moment) in cases {
         for signal in ["INT", "TERM"] {

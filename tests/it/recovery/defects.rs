@@ -11,7 +11,14 @@ fn proq(sandbox: &Sandbox, folder: &str) -> Vec<String> {
 
 #[test]
 fn a_killed_spawn_leaves_nothing() {
-    for at in ["worktree.added", "step.after:2", "record.drafted:2", "record.written"] {
+    for at in [
+        "worktree.nameless",
+        "worktree.headless",
+        "worktree.added",
+        "step.after:2",
+        "record.drafted:2",
+        "record.written",
+    ] {
         let sandbox = Sandbox::new();
         dies(&sandbox, at, &["spawn", "--empty", "-n", "new"]);
         insta::allow_duplicates! {
@@ -61,11 +68,24 @@ fn what_a_killed_spawn_was_to_ask_is_kept() {
 
 #[test]
 fn a_registration_that_git_had_not_named_yet_goes() {
-    let sandbox = Sandbox::new();
+    let sandbox = scenes::shared();
     let act = "mkdir -p .git/worktrees/new";
     dies_in_git(&sandbox, "worktree add", act, &["spawn", "--empty", "-n", "new"]);
     recovers(&sandbox);
     assert_eq!(sandbox.traces(), [""; 0]);
+}
+
+#[test]
+fn the_lock_and_the_log_of_a_branch_that_was_not_made_yet_are_in_nobodys_way() {
+    for at in ["branch.locked", "branch.logged"] {
+        let sandbox = Sandbox::new();
+        dies(&sandbox, at, &["spawn", "--empty", "-n", "new"]);
+        assert!(sandbox.repo.join(".git/refs/heads/proq/new.lock").exists());
+        recovers(&sandbox);
+        assert_eq!(sandbox.traces(), [""; 0], "{at}");
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+        sandbox.assert_healthy();
+    }
 }
 
 #[test]

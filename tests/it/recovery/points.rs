@@ -76,6 +76,10 @@ killed! {
     spawn_planned: clean, ["spawn", "--empty", "-n", "new"], "journal.planned", Before;
     spawn_before_its_branch: clean, ["spawn", "--empty", "-n", "new"], "step.before", Before;
     spawn_with_its_branch: clean, ["spawn", "--empty", "-n", "new"], "step.after", Before;
+    spawn_with_a_locked_branch: clean, ["spawn", "--empty", "-n", "new"], "branch.locked", Before;
+    spawn_with_a_branch_in_its_log_alone: clean, ["spawn", "--empty", "-n", "new"], "branch.logged", Before;
+    spawn_with_a_worktree_that_has_no_name: clean, ["spawn", "--empty", "-n", "new"], "worktree.nameless", Before;
+    spawn_with_a_worktree_that_has_no_head: clean, ["spawn", "--empty", "-n", "new"], "worktree.headless", Before;
     spawn_with_an_empty_folder: clean, ["spawn", "--empty", "-n", "new"], "worktree.added", Before;
     spawn_with_a_filled_folder: clean, ["spawn", "--empty", "-n", "new"], "step.after:2", Before;
     spawn_with_a_draft_of_its_record: clean, ["spawn", "--empty", "-n", "new"], "record.drafted:2", Before;

@@ -30,6 +30,13 @@ pub fn clean() -> Sandbox {
     base()
 }
 
+/// The same with a setting of which only git knows what it means for the files it makes for itself.
+pub fn shared() -> Sandbox {
+    let sandbox = base();
+    sandbox.git(&["config", "core.sharedRepository", "umask"]);
+    sandbox
+}
+
 /// A clean checkout and two lanes with commits.
 pub fn two_lanes() -> Sandbox {
     let sandbox = base();
