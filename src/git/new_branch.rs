@@ -1,16 +1,14 @@
 //! Owns making a branch without starting git, by its own protocol of lock, log and rename, wherever no setting, hook or name asks
 //! for more than that.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::File;
+use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 
+use super::refs::HEADS;
 use super::register::is_ordinary;
 use super::{Oid, Repo};
 use crate::fault;
-
-/// Where branches are.
-const HEADS: &str = "refs/heads/";
 
 /// The lock of a ref, given back if it does not become the ref.
 struct Lock {
@@ -21,11 +19,11 @@ struct Lock {
 
 impl Lock {
     fn take(path: PathBuf) -> Option<Lock> {
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).ok()?;
+        let file = File::create_new(&path).ok()?;
         Some(Lock { file, path, held: true })
     }
 
-    fn becomes(mut self, place: &Path) -> std::io::Result<()> {
+    fn becomes(mut self, place: &Path) -> Result<()> {
         std::fs::rename(&self.path, place)?;
         self.held = false;
         Ok(())
@@ -38,6 +36,15 @@ impl Drop for Lock {
             drop(std::fs::remove_file(&self.path));
         }
     }
+}
+
+/// Adds a line to a log and does what it is about. If that fails the log is as it was: what was not made has none, nor the
+/// beginning of a line that git's own would be joined to.
+fn logged(log: &Path, line: &[u8], work: impl FnOnce() -> Result<()>) -> Result<()> {
+    std::fs::create_dir_all(log.parent().unwrap_or(log))?;
+    let mut log = File::options().append(true).create(true).open(log)?;
+    let before = log.metadata()?.len();
+    log.write_all(line).and_then(|()| work()).or_else(|e| log.set_len(before).and(Err(e)))
 }
 
 impl Repo {
@@ -72,16 +79,17 @@ impl Repo {
         }
         lock.file.write_all(format!("{new}\n").as_bytes()).and_then(|()| lock.file.sync_all()).ok()?;
         fault::point("branch.locked");
-        std::fs::create_dir_all(log.parent()?).ok()?;
-        let mut log = OpenOptions::new().append(true).create(true).open(log).ok()?;
-        log.write_all(&line).ok()?;
-        fault::point("branch.logged");
-        lock.becomes(&place).ok()
+        let place = || {
+            fault::point("branch.logged");
+            lock.becomes(&place)
+        };
+        logged(&log, &line, place).ok()
     }
 
     /// Whether a packed ref has this name, or one that makes it impossible; none when that cannot be read.
     fn is_packed(&self, name: &str) -> Option<bool> {
-        let Some(all) = self.gix.refs.cached_packed_buffer().ok()? else { return Some(false) };
+        // Read anew: what was read before counts as good for as long as the file's time is the same, be it by a tick.
+        let Some(all) = self.gix.refs.open_packed_buffer().ok()? else { return Some(false) };
         let above =
             name.match_indices('/').map(|(at, _)| &name[..at]).filter(|above| above.len() > HEADS.len());
         for above in above {
@@ -103,46 +111,40 @@ impl Repo {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::Program;
+    use crate::git::place::Place;
 
-    struct Scene {
-        _dir: tempfile::TempDir,
-        repo: Repo,
-    }
+    struct Scene(Place);
 
     impl Scene {
         fn new() -> Scene {
-            let dir = tempfile::tempdir().unwrap();
-            let top = dir.path().canonicalize().unwrap();
-            let first = Program::find().unwrap().in_dir(&top).args(["init", "-q", "-b", "main", "."]);
-            first.changes().run().unwrap();
-            let scene = Scene { _dir: dir, repo: Repo::discover(&top).unwrap() };
-            for (key, value) in [("user.name", "Who Ever"), ("user.email", "a@b")] {
-                scene.git(&["config", key, value]);
-            }
-            scene.git(&["commit", "-q", "--allow-empty", "-m", "x"]);
+            let scene = Scene(Place::new());
+            scene.git("config user.name a");
+            scene.git("config user.email a@b");
+            scene.git("commit -q --allow-empty -m x");
             scene
         }
 
-        fn git(&self, args: &[&str]) -> String {
-            let out = self.repo.git().args(args).changes().run().unwrap();
-            String::from_utf8(out.stdout).unwrap()
+        fn git(&self, words: &str) -> String {
+            self.0.sh("repo", &format!("git {words}"))
         }
 
         /// The repository as a new process sees it.
         fn fresh(&self) -> Repo {
-            Repo::discover(self.repo.home()).unwrap()
+            Repo::discover(&self.0.top.join("repo")).unwrap()
         }
 
         fn tip(&self) -> Oid {
-            self.repo.ref_tip("refs/heads/main").unwrap().unwrap()
+            self.fresh().ref_tip("refs/heads/main").unwrap().unwrap()
+        }
+
+        fn in_git_dir(&self, path: &str) -> PathBuf {
+            self.0.top.join("repo/.git").join(path)
         }
 
         fn makes(&self, branch: &str) -> bool {
             let name = format!("{HEADS}{branch}");
             let done = self.fresh().make_branch(&name, self.tip(), "git-proq: spawn").is_some();
-            let lock = self.repo.common_dir().join(format!("{name}.lock"));
-            assert!(!lock.exists(), "{branch}");
+            assert!(!self.in_git_dir(&format!("{name}.lock")).exists(), "{branch}");
             done
         }
     }
@@ -151,8 +153,8 @@ mod tests {
     fn a_branch_is_what_git_would_have_made() {
         let scene = Scene::new();
         assert!(scene.makes("lanes/one"));
-        scene.git(&["update-ref", "-m", "git-proq: spawn", "refs/heads/lanes/two", "HEAD", &"0".repeat(40)]);
-        let read = |path: &str| std::fs::read_to_string(scene.repo.common_dir().join(path)).unwrap();
+        scene.git(&format!("update-ref -m 'git-proq: spawn' refs/heads/lanes/two HEAD {}", "0".repeat(40)));
+        let read = |path: &str| std::fs::read_to_string(scene.in_git_dir(path)).unwrap();
         assert_eq!(read("refs/heads/lanes/one"), read("refs/heads/lanes/two"));
         let log = |name: &str| {
             let text = read(&format!("logs/refs/heads/lanes/{name}"));
@@ -162,29 +164,29 @@ mod tests {
             format!("{who}> {rest}")
         };
         assert_eq!(log("one"), log("two"));
-        assert_eq!(scene.git(&["reflog", "lanes/one", "--format=%gs"]), "git-proq: spawn\n");
-        scene.git(&["fsck"]);
-        scene.git(&["branch", "-d", "lanes/one"]);
+        assert_eq!(scene.git("reflog lanes/one --format=%gs"), "git-proq: spawn");
+        scene.git("fsck");
+        scene.git("branch -d lanes/one");
     }
 
     #[test]
     fn a_name_that_is_taken_is_left_to_git() {
         let scene = Scene::new();
         assert!(!scene.makes("main"));
-        scene.git(&["branch", "packed"]);
-        scene.git(&["branch", "deep/er/packed"]);
-        scene.git(&["pack-refs", "--all"]);
+        scene.git("branch packed");
+        scene.git("branch deep/er/packed");
+        scene.git("pack-refs --all");
         for taken in
             ["packed", "packed/x", "packed/x/y", "deep", "deep/er", "deep/er/packed", "deep/er/packed/x"]
         {
             assert!(!scene.makes(taken), "{taken}");
         }
-        scene.git(&["branch", "loose"]);
-        scene.git(&["branch", "fold/er"]);
+        scene.git("branch loose");
+        scene.git("branch fold/er");
         for taken in ["loose", "loose/x", "fold"] {
             assert!(!scene.makes(taken), "{taken}");
         }
-        let lock = scene.repo.common_dir().join("refs/heads/held.lock");
+        let lock = scene.in_git_dir("refs/heads/held.lock");
         std::fs::write(&lock, "").unwrap();
         let made = scene.fresh().make_branch("refs/heads/held", scene.tip(), "x");
         assert!(made.is_none() && lock.exists());
@@ -192,7 +194,34 @@ mod tests {
         for free in ["pack", "packed-too", "deep/e", "deep/er/packe", "held"] {
             assert!(scene.makes(free), "{free}");
         }
-        scene.git(&["fsck"]);
+        scene.git("fsck");
+    }
+
+    #[test]
+    fn what_was_packed_since_is_seen() {
+        let scene = Scene::new();
+        scene.git("branch first");
+        scene.git("pack-refs --all");
+        let (repo, packed) = (scene.fresh(), scene.in_git_dir("packed-refs"));
+        assert_eq!(repo.ref_tip("refs/heads/first").unwrap(), Some(scene.tip()));
+        let time = packed.metadata().unwrap().modified().unwrap();
+        scene.git("branch second");
+        scene.git("pack-refs --all");
+        // As when both are of one tick of the clock.
+        File::options().write(true).open(&packed).unwrap().set_modified(time).unwrap();
+        assert!(repo.make_branch("refs/heads/second", scene.tip(), "x").is_none());
+    }
+
+    #[test]
+    fn what_could_not_be_made_has_no_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("deep/log");
+        let fails = || Err(std::io::ErrorKind::StorageFull.into());
+        assert!(logged(&log, b"never\n", fails).is_err());
+        logged(&log, b"one\n", || Ok(())).unwrap();
+        assert!(logged(&log, b"never\n", fails).is_err());
+        logged(&log, b"two\n", || Ok(())).unwrap();
+        assert_eq!(std::fs::read(&log).unwrap(), b"one\ntwo\n");
     }
 
     #[test]
@@ -204,7 +233,7 @@ mod tests {
         {
             assert!(scene.fresh().make_branch(name, tip, "x").is_none(), "{name}");
         }
-        let tree = scene.repo.tree_of(tip).unwrap();
+        let tree = scene.fresh().tree_of(tip).unwrap();
         assert!(scene.fresh().make_branch("refs/heads/x", tree, "x").is_none());
         assert!(scene.fresh().make_branch("refs/heads/x", tip.null(), "x").is_none());
         assert!(scene.fresh().make_branch("refs/heads/x", tip, "two\nlines").is_none());
@@ -214,15 +243,12 @@ mod tests {
             ("extensions.worktreeConfig", "true"),
             ("user.name", "."),
         ] {
-            let was = if key == "user.name" { Some("Who Ever") } else { None };
-            scene.git(&["config", key, value]);
+            scene.git(&format!("config {key} {value}"));
             assert!(!scene.makes("x"), "{key}");
-            match was {
-                Some(was) => scene.git(&["config", key, was]),
-                None => scene.git(&["config", "--unset", key]),
-            };
+            scene.git(&format!("config --unset {key}"));
         }
-        scene.git(&["symbolic-ref", "HEAD", "refs/heads/unborn"]);
+        scene.git("config user.name a");
+        scene.git("symbolic-ref HEAD refs/heads/unborn");
         assert!(!scene.makes("unborn"));
         assert!(scene.makes("x"));
     }

@@ -7,7 +7,7 @@ use gix::refs::TargetRef;
 use super::{Error, Head, Oid, Repo};
 
 /// Where branches are.
-const HEADS: &str = "refs/heads/";
+pub(super) const HEADS: &str = "refs/heads/";
 
 impl Repo {
     /// The commit a fully named ref points to; none when it does not exist.

@@ -1,7 +1,7 @@
 //! Owns adding a worktree of a new branch without starting git: the few files that `git worktree add --no-checkout` writes, in
 //! its order, wherever no setting or hook asks for more than them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Result, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -123,8 +123,7 @@ fn write(admin: &Path, path: &Path, branch: &str, log: &[u8]) -> Result<()> {
 }
 
 fn new_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create_new(true).open(path)?;
-    file.write_all(bytes)
+    File::create_new(path)?.write_all(bytes)
 }
 
 #[cfg(test)]
@@ -133,44 +132,30 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::git::{Head, Program, worktree};
+    use crate::git::place::Place;
+    use crate::git::{Head, worktree};
 
-    struct Scene {
-        _dir: tempfile::TempDir,
-        top: PathBuf,
-    }
+    struct Scene(Place);
 
     impl Scene {
         fn new() -> Scene {
-            let dir = tempfile::tempdir().unwrap();
-            let top = dir.path().canonicalize().unwrap();
-            let scene = Scene { _dir: dir, top };
-            scene.git(&["init", "-q", "-b", "main", "repo"]);
-            scene.within(&["commit", "-q", "--allow-empty", "-m", "x"]);
+            let scene = Scene(Place::new());
+            scene.git("commit -q --allow-empty -m x");
             scene
         }
 
-        fn git(&self, args: &[&str]) -> String {
-            let call = Program::find().unwrap().in_dir(&self.top).args(args);
-            let call = call.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
-            let call = call.env("GIT_AUTHOR_NAME", "a").env("GIT_AUTHOR_EMAIL", "a@b");
-            let call = call.env("GIT_COMMITTER_NAME", "Who Ever").env("GIT_COMMITTER_EMAIL", "a@b");
-            let out = call.env("GIT_COMMITTER_DATE", "1700000000 +0200").changes().run().unwrap();
-            String::from_utf8(out.stdout).unwrap()
-        }
-
-        fn within(&self, args: &[&str]) -> String {
-            self.git(&[&["-C", "repo"], args].concat())
+        fn git(&self, words: &str) -> String {
+            self.0.sh("repo", &format!("GIT_COMMITTER_DATE='1700000000 +0200' git {words}"))
         }
 
         fn repo(&self) -> Repo {
-            Repo::discover(&self.top.join("repo")).unwrap()
+            Repo::discover(&self.0.top.join("repo")).unwrap()
         }
 
         /// A branch and an empty folder of its name.
         fn ready(&self, name: &str) -> PathBuf {
-            self.within(&["update-ref", "--create-reflog", &format!("refs/heads/b/{name}"), "HEAD"]);
-            let path = self.top.join(name);
+            self.git(&format!("update-ref --create-reflog refs/heads/b/{name} HEAD"));
+            let path = self.0.top.join(name);
             std::fs::create_dir(&path).unwrap();
             path
         }
@@ -186,7 +171,7 @@ mod tests {
         /// All files and folders of a worktree and of git's folder for it, with one name in place of its own.
         fn files(&self, name: &str) -> BTreeMap<String, Option<String>> {
             let mut all = BTreeMap::new();
-            let mut open = vec![self.top.join("repo/.git/worktrees").join(name), self.top.join(name)];
+            let mut open = vec![self.0.top.join("repo/.git/worktrees").join(name), self.0.top.join(name)];
             while let Some(path) = open.pop() {
                 let text =
                     std::fs::read(&path).map(|bytes| String::from_utf8(bytes).unwrap().replace(name, "NAME"));
@@ -211,11 +196,7 @@ mod tests {
         let our_log = log(&ours).unwrap();
         assert_eq!(
             ours[&our_log],
-            Some(format!(
-                "{} {} Who Ever <a@b> 1700000000 +0200\n",
-                "0".repeat(40),
-                scene.within(&["rev-parse", "HEAD"]).trim()
-            ))
+            Some(format!("{} {} a <a@b> 1700000000 +0200\n", "0".repeat(40), scene.git("rev-parse HEAD")))
         );
         // The call above has another date and perhaps another name; not every git makes a folder for refs.
         for (path, text) in
@@ -224,11 +205,11 @@ mod tests {
             gits.insert(path.clone(), text.clone());
         }
         assert_eq!(ours, gits);
-        assert_eq!(scene.git(&["-C", "lane-one", "status", "--porcelain", "--branch"]), "## b/lane-one\n");
-        assert_eq!(scene.git(&["-C", "lane-one", "reflog", "--format=%gd"]), "HEAD@{0}\n");
-        scene.within(&["worktree", "prune", "--expire=now"]);
-        scene.within(&["worktree", "remove", "../lane-one"]);
-        scene.within(&["fsck"]);
+        assert_eq!(scene.git("-C ../lane-one status --porcelain --branch"), "## b/lane-one");
+        assert_eq!(scene.git("-C ../lane-one reflog --format=%gd"), "HEAD@{0}");
+        scene.git("worktree prune --expire=now");
+        scene.git("worktree remove ../lane-one");
+        scene.git("fsck");
     }
 
     #[test]
@@ -236,7 +217,7 @@ mod tests {
         let scene = Scene::new();
         scene.ready("odd");
         for name in [".hidden", "a.lock", "a b", "\u{fc}", "a..b"] {
-            let path = scene.top.join(name);
+            let path = scene.0.top.join(name);
             std::fs::create_dir(&path).unwrap();
             assert!(!scene.repo().register(&path, "b/odd").unwrap(), "{name}");
         }
@@ -249,11 +230,11 @@ mod tests {
         .iter()
         .enumerate()
         {
-            scene.within(&["config", setting.0, setting.1]);
+            scene.git(&format!("config {} {}", setting.0, setting.1));
             assert!(!scene.registers(&format!("set-{at}")), "{}", setting.0);
-            scene.within(&["config", "--unset", setting.0]);
+            scene.git(&format!("config --unset {}", setting.0));
         }
-        let hook = scene.top.join("repo/.git/hooks/reference-transaction");
+        let hook = scene.0.top.join("repo/.git/hooks/reference-transaction");
         std::fs::create_dir_all(hook.parent().unwrap()).unwrap();
         std::fs::write(&hook, "").unwrap();
         assert!(!scene.registers("hooked"));
@@ -263,7 +244,7 @@ mod tests {
         std::fs::write(path.join("file"), "").unwrap();
         assert!(!repo.register(&path, "b/full").unwrap());
         let path = scene.ready("there");
-        std::fs::create_dir_all(scene.top.join("repo/.git/worktrees/there")).unwrap();
+        std::fs::create_dir_all(scene.0.top.join("repo/.git/worktrees/there")).unwrap();
         assert!(!repo.register(&path, "b/there").unwrap());
         let path = scene.ready("twice");
         assert!(!repo.register(&path, "main").unwrap());

@@ -111,6 +111,9 @@ mod tests {
         assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"2");
         assert!(write_there(&dir.path().join("gone/a"), b"3").is_err());
         write_there(&dir.path().join("a"), b"2").unwrap();
+        write_first(&dir.path().join("a"), b"3").unwrap();
+        assert_eq!(std::fs::read(dir.path().join("a")).unwrap(), b"3");
+        assert!(write_first(&path, b"x").is_err());
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     }
 }

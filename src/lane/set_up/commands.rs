@@ -108,7 +108,12 @@ impl Commands<'_> {
         let until = Instant::now() + project.settings.set_up.limit.unwrap_or(FOREVER);
         let mark = format!("set-up-{}", new_id());
         let record = project.store.layout().set_up(name);
-        let known = SetUpRecord::find(&record).ok().flatten().unwrap_or_default();
+        let known = match SetUpRecord::find(&record) {
+            // A power cut may have left anything in its place.
+            Err(store::Error::Broken { .. }) => None,
+            found => found?,
+        };
+        let known = known.unwrap_or_default();
         let begun = SetUpRecord { mark: Some(mark.clone()), ..known };
         begun.note(&record)?;
         let run = |line: &String| self.one(line, &mut log, (&begun, &mark), until, stop);
