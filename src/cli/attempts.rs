@@ -100,9 +100,8 @@ impl Attempts {
         }
         let exe = resolve::this_program()?;
         approve::before_set_up(session, project, wanted.given)?;
-        let uncommitted = uncommitted.look_early();
         let created = lane::create_attempts(project, wanted, &agents, plans)?;
-        uncommitted.warn(session, created.first().and_then(|first| first.unchanged.as_deref()));
+        let unchanged = created.first().and_then(|first| first.unchanged.clone());
         let mut started = Vec::new();
         for (Created { lane, lock, .. }, job) in created.into_iter().zip(&jobs) {
             let begun = job.as_ref().map(|job| {
@@ -111,6 +110,7 @@ impl Attempts {
             });
             started.push(Started::new(project, lane, job.as_ref(), begun.transpose().err()));
         }
+        uncommitted.warn(session, unchanged.as_deref());
         tell(session, project, self.first().wait, started)
     }
 }

@@ -16,9 +16,9 @@ use super::wishes::{Wishes, warn_of};
 use super::{Done, Failure, Mistake, Session, approve, follow, looking, resolve, task_folder, terms};
 use crate::agent::{self, Job};
 use crate::explain::Exit;
-use crate::lane::{self, Given, NewLane, Plan, Project};
-use crate::store::records::{LaneRecord, LaneState, Purpose};
-use crate::store::{Repositories, path_form};
+use crate::lane::{self, Created, Given, NewLane, Plan, Project};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, Purpose};
+use crate::store::{Guard, Repositories, path_form};
 
 /// Make a lane and start an agent in it
 ///
@@ -260,21 +260,48 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         return Ok(Exit::Done);
     }
     approve::before_set_up(session, &project, args.given())?;
-    let uncommitted = uncommitted.look_early();
-    let mut created = lane::create(&project, &plan)?;
-    uncommitted.warn(session, created.unchanged.as_deref());
+    let Created { lane, lock, unchanged } = lane::create(&project, &plan)?;
     remember(&project);
-    if let Some(job) = &asked.job {
-        let exe = resolve::this_program()?;
-        lane::attach(&project, &created.lane.name, &asked.attached)?;
-        let lane = agent::launch(&project, &created.lane.clone().any(), created.lock, job, &exe)?;
-        if args.wait {
-            return follow::follow(session, &project, &lane, Some(job));
-        }
-        created.lane.state = lane.state;
+    let begun = asked.job.as_ref().map(|job| begin(&project, &lane, lock, job, &asked.attached)).transpose();
+    let warn = || uncommitted.warn(session, unchanged.as_deref());
+    tell(session, &project, (lane, asked.job.as_ref()), begun, args.wait, warn)
+}
+
+/// Says what was made and what runs there, or follows that. `warn` looks at each file of the main checkout, perhaps: only when
+/// the lane is in use and said, or nothing could be started in it.
+pub(super) fn tell(
+    session: &Session,
+    project: &Project,
+    (mut lane, job): (LaneRecord, Option<&Job>),
+    begun: Result<Option<AnyLane>, Failure>,
+    wait: bool,
+    warn: impl FnOnce(),
+) -> Done {
+    let followed = begun.as_ref().is_ok_and(|begun| wait && begun.is_some());
+    if let (Ok(begun), false) = (&begun, followed) {
+        lane.state = begun.as_ref().map_or(lane.state, |begun| begun.state);
+        say_made(session, &lane, job);
     }
-    say_made(session, &created.lane, asked.job.as_ref());
+    warn();
+    if let (Some(begun), true) = (begun?, followed) {
+        return follow::follow(session, project, &begun, job);
+    }
+    let next = job.map_or_else(|| format!("cd {}", lane.path.display()), |job| hint(job, &lane.name));
+    session.ui.hint(next);
     Ok(Exit::Done)
+}
+
+/// Starts what is to run in a new lane.
+fn begin(
+    project: &Project,
+    lane: &LaneRecord,
+    lock: Guard,
+    job: &Job,
+    attached: &[PathBuf],
+) -> Result<AnyLane, Failure> {
+    let exe = resolve::this_program()?;
+    lane::attach(project, &lane.name, attached)?;
+    Ok(agent::launch(project, &lane.clone().any(), lock, job, &exe)?)
 }
 
 /// Puts the repository on the user's list, for `list --everywhere`. The lane is made, whatever becomes of that.
@@ -425,20 +452,16 @@ pub(super) fn say_plan(session: &Session, plan: &Plan<'_>, job: Option<&Job>, at
     }
 }
 
-pub(super) fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
+fn say_made(session: &Session, lane: &LaneRecord, job: Option<&Job>) {
     if session.ui.json {
         say_json(session, lane, job, lane.state);
         return;
     }
     session.ui.answer(format!("lane '{}' on branch {}, from {}", lane.name, lane.place.branch, lane.base));
     session.ui.answer(format!("  {}", lane.path.display()));
-    match job {
-        Some(job) => {
-            let then = if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
-            session.ui.say(format!("{} there{then}", job.begun()));
-            session.ui.hint(hint(job, &lane.name));
-        }
-        None => session.ui.hint(format!("cd {}", lane.path.display())),
+    if let Some(job) = job {
+        let then = if lane.auto_merge { "; when it is done, the lane lands by itself" } else { "" };
+        session.ui.say(format!("{} there{then}", job.begun()));
     }
 }
 

@@ -3,10 +3,10 @@
 use super::spawn::{self, Spawn};
 use super::uncommitted::Uncommitted;
 use super::wishes::warn_of;
-use super::{Done, Failure, Mistake, Session, approve, follow, resolve, terms};
+use super::{Done, Failure, Mistake, Session, approve, resolve, terms};
 use crate::agent::{self, Job, Packet};
 use crate::explain::Exit;
-use crate::lane::{self, Name, NewLane, Plan, Project};
+use crate::lane::{self, Created, Name, NewLane, Plan, Project};
 use crate::swarm::{self, Home, Single};
 
 /// How many numbers are tried for a name that is taken.
@@ -56,18 +56,14 @@ pub(super) fn run(session: &Session, args: &Spawn, source: &str) -> Done {
     }
     approve::before_set_up(session, &project, args.given())?;
     let exe = resolve::this_program()?;
-    let uncommitted = uncommitted.look_early();
-    let mut created = lane::create(&project, &plan)?;
-    uncommitted.warn(session, created.unchanged.as_deref());
+    let Created { lane, lock, unchanged } = lane::create(&project, &plan)?;
     spawn::remember(&project);
-    let lane = created.lane.clone().any();
-    let lane = agent::launch_packet(&project, &lane, created.lock, &asked.job, &exe, &asked.packet)?;
-    if args.wait && lane.state.is_busy() {
-        return follow::follow(session, &project, &lane, Some(&asked.job));
-    }
-    created.lane.state = lane.state;
-    spawn::say_made(session, &created.lane, Some(&asked.job));
-    Ok(Exit::Done)
+    let any = lane.clone().any();
+    let begun = agent::launch_packet(&project, &any, lock, &asked.job, &exe, &asked.packet);
+    let wait = args.wait && begun.as_ref().is_ok_and(|begun| begun.state.is_busy());
+    let warn = || uncommitted.warn(session, unchanged.as_deref());
+    let begun = begun.map(Some).map_err(Failure::from);
+    spawn::tell(session, &project, (lane, Some(&asked.job)), begun, wait, warn)
 }
 
 impl Asked {

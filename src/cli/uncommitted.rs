@@ -4,36 +4,25 @@ use std::path::Path;
 
 use super::Session;
 use super::spawn::Spawn;
-use crate::git::{self, EarlyLook};
-use crate::lane::{self, Project};
+use crate::git;
+use crate::lane::Project;
 
 /// What may have changes of tracked files that are in no commit.
 pub(super) struct Uncommitted<'a> {
     project: &'a Project,
     /// Where; none where the lane has them too.
     here: Option<&'a Path>,
-    early: Option<EarlyLook>,
 }
 
 impl<'a> Uncommitted<'a> {
     /// What may be at `here` when a lane is spawned from there.
     pub(super) fn of(project: &'a Project, args: &Spawn, here: Option<&'a Path>) -> Uncommitted<'a> {
-        Uncommitted { project, here: here.filter(|_| !args.carry), early: None }
+        Uncommitted { project, here: here.filter(|_| !args.carry) }
     }
 
-    /// Begins to look while the lane is made, where its files come from elsewhere. Else that looks at each file here anyway.
-    pub(super) fn look_early(mut self) -> Uncommitted<'a> {
-        let here = self.here.filter(|_| lane::may_reuse(self.project));
-        self.early = here.and_then(|here| EarlyLook::begin(&self.project.repo, here));
-        self
-    }
-
-    /// Warns of them by name. `unchanged` was seen to have none.
+    /// Warns of them by name. `unchanged` was seen to have none. It looks at each file here; so it comes when the lane is in use.
     pub(super) fn warn(self, session: &Session, unchanged: Option<&Path>) {
         let Some(here) = self.here.filter(|here| unchanged != Some(here)) else { return };
-        if self.early.is_some_and(EarlyLook::found_nothing) {
-            return;
-        }
         // The lane is there, whatever git says of this place.
         match names(self.project, here) {
             Ok(None) => {}

@@ -1,7 +1,6 @@
 //! Owns what has to be known of a worktree before it is looked at, and what the look is for.
 
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use super::clean::{BesideTracked, FOLDER, Walk};
@@ -96,21 +95,5 @@ impl Glance {
         let walk = Walk::new(&self.dir, &index, false);
         let mut all = paths.filter_map(|path| index.find(path.as_bytes()));
         all.all(|entry| walk.finds_as_it_was(entry))
-    }
-}
-
-/// A look at a worktree that goes on in a thread of its own, while something else is done.
-pub(crate) struct EarlyLook(JoinHandle<bool>);
-
-impl EarlyLook {
-    /// Begins it. None when only git can read what there is.
-    pub(crate) fn begin(repo: &Repo, dir: &Path) -> Option<EarlyLook> {
-        let glance = Glance::at(repo, dir)?;
-        Some(EarlyLook(std::thread::spawn(move || glance.finds_nothing(false, false))))
-    }
-
-    /// Waits for it: whether every tracked file is surely as HEAD has it, and the index too.
-    pub(crate) fn found_nothing(self) -> bool {
-        self.0.join().unwrap_or(false)
     }
 }

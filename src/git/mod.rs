@@ -94,7 +94,6 @@ pub(crate) use diff::{Change, FileLines, Side, files_of, tree_changes, tree_file
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
 pub(crate) use flags::hidden_edits;
-pub(crate) use glance::EarlyLook;
 pub(crate) use graft::Graft;
 pub(crate) use graph::Distance;
 pub(crate) use hook::run_hook;

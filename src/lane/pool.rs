@@ -70,11 +70,6 @@ impl Taken {
     }
 }
 
-/// Whether a new lane may be given the folder of a landed one.
-pub(crate) fn may_reuse(project: &Project) -> bool {
-    project.settings.pool.size > 0 && entries(project, 1).is_ok_and(|all| !all.is_empty())
-}
-
 /// Puts the folder of a landed lane in the place of a new lane's; none where none is fit for that.
 ///
 /// # Errors

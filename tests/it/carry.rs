@@ -1,6 +1,9 @@
 //! Owns the tests of uncommitted changes when a lane is made: the warning, and `--carry`.
 
+use std::process::Stdio;
+
 use super::support::Sandbox;
+use super::support::patience::{Beside, Lines};
 
 #[test]
 fn changes_that_the_lane_will_not_have_are_named() {
@@ -37,6 +40,30 @@ fn the_warning_is_given_too_where_a_lane_gets_the_folder_of_a_landed_one() {
         assert!(out.stderr.contains("kept from the folder of lane 'old'"), "{}", out.shown());
         assert_eq!(out.stderr.contains("without your uncommitted changes (a.txt)"), warns, "{}", out.shown());
     }
+}
+
+#[test]
+fn the_lane_is_there_and_said_before_the_files_here_are_looked_at() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("old", "echo old >> b.txt");
+    let _ = sandbox.proq(&["merge", "old"]).ok();
+    sandbox.pipe("asked");
+    sandbox.pipe("go");
+    // Waits when git asks for the first time what a changed file is like.
+    let filter = "[ -e $ROOT/once ] || { echo > $ROOT/once; echo > $ROOT/asked; read go < $ROOT/go; }; cat";
+    sandbox.git(&["config", "filter.slow.clean", filter]);
+    sandbox.write(".git/info/attributes", "a.txt filter=slow\n");
+    sandbox.write("a.txt", "b\n");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "--empty", "-n", "x"]);
+    let mut spawn = Beside(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let said = Lines::of(spawn.0.stdout.take().unwrap());
+    assert_eq!(said.next(), "lane 'x' on branch proq/x, from main");
+    sandbox.hear("asked");
+    assert!(sandbox.lane("x").join("b.txt").exists());
+    sandbox.tell("go");
+    let warned = Lines::of(spawn.0.stderr.take().unwrap());
+    assert!(warned.next().contains("without your uncommitted changes (a.txt)"));
+    assert_eq!(spawn.code(), Some(0));
 }
 
 #[test]
