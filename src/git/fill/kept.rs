@@ -2,8 +2,7 @@
 //! made as in any new worktree.
 
 use std::collections::{BTreeSet, HashSet};
-use std::fs::OpenOptions;
-use std::io::Write;
+use std::fs::File as OpenFile;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -88,14 +87,19 @@ impl Repo {
         new: &Path,
         commit: Oid,
     ) -> Result<Result<Kept, &'static str>, Error> {
-        let (wish, old) = match self.index_of_left(left, new) {
+        let hash = self.gix.object_hash();
+        let (found, made) = std::thread::scope(|scope| {
+            let made = scope.spawn(|| made_before(left.admin, hash));
+            (self.index_of_left(left, new), made.join().ok().flatten())
+        });
+        let (wish, old) = match found {
             Ok(found) => found,
             Err(why) => return Ok(Err(why)),
         };
         if !has_exactly(self.reader(), &old, self.tree_of(left.tip)?)? {
             return Ok(Err(OTHER_INDEX));
         }
-        let seen = match look(self, left.dir, &old, made_before(self, left.admin).as_ref()) {
+        let seen = match look(self, left.dir, &old, made.as_ref()) {
             Ok(seen) => seen,
             Err(why) => return Ok(Err(why)),
         };
@@ -330,17 +334,17 @@ pub(super) fn note_made(index: &Path) {
 }
 
 /// What was noted so, if it was.
-fn made_before(repo: &Repo, admin: &Path) -> Option<File> {
+fn made_before(admin: &Path, hash: gix::hash::Kind) -> Option<File> {
     let options = gix::index::decode::Options::default();
-    File::at(admin.join(MADE), repo.gix.object_hash(), true, options).ok().filter(|f| f.link().is_none())
+    File::at(admin.join(MADE), hash, true, options).ok().filter(|f| f.link().is_none())
 }
 
 /// Gives a worktree an index that is there already.
 fn install(index: &Path, git_dir: &Path) -> Result<(), Error> {
     let (file, lock) = (git_dir.join("index"), git_dir.join("index.lock"));
-    let bytes = std::fs::read(index).map_err(Error::io("read", index))?;
-    let open = OpenOptions::new().write(true).create_new(true).open(&lock);
-    open.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;
+    let mut from = OpenFile::open(index).map_err(Error::io("read", index))?;
+    let to = OpenFile::create_new(&lock);
+    to.and_then(|mut to| std::io::copy(&mut from, &mut to)).map_err(Error::io("write", &lock))?;
     std::fs::rename(&lock, &file).map_err(Error::io("write", &file))?;
     note_made(&file);
     Ok(())
