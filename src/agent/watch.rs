@@ -179,6 +179,8 @@ impl Watch<'_> {
                     Err(e) => hearing.lost = Some(e.to_string()),
                 },
                 () = until(due) => {
+                    // Reading lines takes as much code as writing does, and neither needs the other's.
+                    process::let_go_of_code();
                     hearing.live.write(hearing.reader.progress());
                     self.take_note(hearing);
                     process::let_go_of_code();
@@ -255,6 +257,8 @@ impl Watch<'_> {
         if hearing.session.is_none() && hearing.told == 0 {
             return;
         }
+        // Reading and writing a record takes more code than all the rest of a run.
+        process::let_go_of_code();
         let path = self.project.store.layout().run_record(&self.lane.name, self.attempt);
         let noted = RunRecord::load(&path).and_then(|mut run| {
             let known = run.clone();
@@ -269,7 +273,6 @@ impl Watch<'_> {
             Ok(()) => (hearing.session, hearing.told) = (None, 0),
             Err(_) => hearing.live.changed(),
         }
-        // Reading and writing a record takes more code than all the rest of a run.
         process::let_go_of_code();
     }
 
