@@ -57,6 +57,15 @@ cd '$repo'; '$proq' merge -q old >/dev/null; git reset -q --hard $at")
   pair 'one lane from the folder of a landed one / worktree add' \
     "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
     "$land" "$proq -C $repo spawn -q --empty -n x"
+  # As an agent would be started in it by then. The rest is the look for uncommitted changes, which the next run waits for.
+  said=$(script said "'$proq' -C '$repo' spawn -q --empty -n x >'$work/line' & echo \$! >'$work/at-work'
+exec 3<'$work/line'; read -r line <&3; cat <&3 >/dev/null &")
+  land_after=$(script land-after "[ ! -e '$work/at-work' ] || while kill -0 \$(cat '$work/at-work') 2>/dev/null; do :; done
+'$land'; rm -f '$work/line'; mkfifo '$work/line'")
+  pair 'the same, until the lane is said / worktree add' \
+    "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
+    "$land_after" "$said"
+  "$land_after"
   pair 'the same, with 100 files changed since / worktree add' \
     "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
     "$land $every" "$proq -C $repo spawn -q --empty -n x"
