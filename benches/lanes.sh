@@ -70,6 +70,8 @@ exec 3<'$work/line'; read -r line <&3; cat <&3 >/dev/null &")
     "$clean" "git -C $repo worktree add -q -b wt $work/wt" \
     "$land $every" "$proq -C $repo spawn -q --empty -n x"
   git -C "$repo" reset -q --hard "$at"
+  # The files that this wrote are as young as the index again.
+  eval "$(age "$repo")"
   git_ten=$(script git-ten "cd '$repo'; for i in 1 2 3 4 5 6 7 8 9 10; do git worktree add -q -b wt\$i '$work/wt'\$i; done")
   pair 'ten lanes / worktree add, ten times' "$clean" "$git_ten" \
     "$clean" "$proq -C $repo spawn -q --empty --count 10 -n x"
