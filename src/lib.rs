@@ -33,6 +33,7 @@ mod preview;
 #[doc(hidden)]
 pub mod probe;
 mod process;
+mod regular_file;
 mod store;
 mod swarm;
 

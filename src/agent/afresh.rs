@@ -74,7 +74,7 @@ fn later(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<Str
     for run in runs_of(project, lane, first)? {
         if run.said && run.resumed {
             let said = layout.run_said(&lane.name, run.attempt);
-            out.push(std::fs::read_to_string(&said).map_err(lane::Error::io("read", &said))?);
+            out.push(crate::regular_file::record_text(&said).map_err(lane::Error::io("read", &said))?);
         }
         out.extend(told_at_work(&layout.lane(&lane.name), run.attempt)?);
     }
@@ -85,7 +85,7 @@ fn later(project: &Project, lane: &AnyLane, first: &RunRecord) -> Result<Vec<Str
 pub(super) fn text(project: &Project, lane: &AnyLane, first: &RunRecord, why: &str) -> Result<String, Error> {
     let layout = project.store.layout();
     let read = |path: std::path::PathBuf| {
-        std::fs::read_to_string(&path).map_err(|e| lane::Error::io("read", &path)(e))
+        crate::regular_file::record_text(&path).map_err(|e| lane::Error::io("read", &path)(e))
     };
     let mut out = read(layout.task(&lane.name))?.trim_end().to_owned();
     out.push_str(&attachments(project, &lane.name)?);
@@ -131,7 +131,7 @@ fn what_was_answered(project: &Project, look: &AnyLane, first: &RunRecord) -> Re
     let mut out = String::new();
     for run in runs_of(project, look, first)? {
         let file = project.store.layout().run_answer(&look.name, run.attempt);
-        match std::fs::read_to_string(&file) {
+        match crate::regular_file::record_text(&file) {
             Ok(answer) => out.push_str(&format!("\nYou said:\n\n{}\n", answer.trim_end())),
             // It was ended before it said anything.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

@@ -47,7 +47,7 @@ impl Feed {
         let failed = |source| process::Error::Start { program: "the agent".into(), source };
         let mut outbox = Outbox::default();
         if let Some(file) = &order.stdin {
-            let text = std::fs::read_to_string(file).map_err(lane::Error::io("read", file))?;
+            let text = crate::regular_file::record_text(file).map_err(lane::Error::io("read", file))?;
             outbox.put(&prompt(&text));
         }
         let pipe = Sender::from_owned_fd(OwnedFd::from(pipe)).map_err(failed)?;

@@ -106,7 +106,7 @@ pub(super) fn begin<P>(
 /// The end of what a command wrote.
 fn end_of(log: &Path) -> Result<String, Error> {
     let failed = || lane::Error::io("read", log);
-    let mut file = File::open(log).map_err(failed())?;
+    let mut file = crate::regular_file::open_record(log).map_err(failed())?;
     let length = file.metadata().map_err(failed())?.len();
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(length.saturating_sub(SHOWN)))

@@ -146,7 +146,7 @@ pub(super) fn order_again(
         true => project.store.layout().run_said(&lane.name, run.attempt),
         false => project.store.layout().task(&lane.name),
     };
-    let text = std::fs::read_to_string(&file).map_err(lane::Error::io("read", &file))?;
+    let text = crate::regular_file::record_text(&file).map_err(lane::Error::io("read", &file))?;
     // One that went on in a conversation does so again; else it begins another one.
     let job = job_like(project, lane.purpose(), run, &text, run.session.clone().filter(|_| run.resumed))?;
     let job = job.after_spending(spent);

@@ -58,6 +58,7 @@ impl Live {
 
 /// What a run that lasts has said of itself, as far as its file tells.
 pub(crate) fn shown(path: &Path) -> Account {
-    let read = std::fs::read(path).ok().and_then(|bytes| serde_json::from_slice::<Shown>(&bytes).ok());
+    let read =
+        crate::regular_file::record(path).ok().and_then(|bytes| serde_json::from_slice::<Shown>(&bytes).ok());
     read.unwrap_or_default().account
 }

@@ -29,7 +29,7 @@ pub(super) fn tell(
         text.to_owned()
     } else {
         let path = project.store.layout().task(&lane.name);
-        let task = std::fs::read_to_string(&path).map_err(lane::Error::io("read", &path))?;
+        let task = crate::regular_file::record_text(&path).map_err(lane::Error::io("read", &path))?;
         task + &attachments(project, &lane.name)?
     };
     if job.profile().bare {

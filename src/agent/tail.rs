@@ -21,7 +21,7 @@ impl Tail {
     pub(super) fn open(path: &Path) -> std::io::Result<Tail> {
         // Watched before anything is read, so that nothing falls between.
         let growth = Growth::of(path);
-        Ok(Tail { file: File::open(path)?, buffer: vec![0; PART], growth })
+        Ok(Tail { file: crate::regular_file::open_record(path)?, buffer: vec![0; PART], growth })
     }
 
     /// What is there and was not read yet, at most a part of it; empty when there is nothing.

@@ -119,7 +119,7 @@ impl Watch<'_> {
         let strays = self.end_all(group);
         while self.hear(&mut hearing) {}
         let usage = self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
-        if let Ok(bytes) = std::fs::read(usage) {
+        if let Ok(bytes) = crate::regular_file::record(usage) {
             hearing.reader.read_usage_file(&bytes, &mut hearing.events);
         }
         let exit = Exit { code: status.code(), signal: status.signal() };

@@ -157,6 +157,18 @@ fn forget(session: &Session, args: &Deps) -> Done {
     Ok(Exit::Done)
 }
 
+/// In the place of a task: what is left out below another.
+const MORE: usize = usize::MAX;
+
+/// How many tasks below one are shown again that were shown above.
+const AGAIN: usize = 3;
+
+/// How many others a task comes after are named in its line.
+const OTHERS: usize = 8;
+
+/// How far a line is moved in, in bytes; what is deeper is not moved in further.
+const DEEPEST: usize = 120;
+
 impl<'f> Web<'f> {
     fn of(found: &'f Found, approved: bool) -> Web<'f> {
         let spots: Vec<Spot<'f>> = found.plan.spots().collect();
@@ -216,15 +228,36 @@ impl<'f> Web<'f> {
         self.found.proposed.iter().find(|edge| (edge.task, edge.need) == (task, need))
     }
 
+    /// The task below which each is shown first, in the order of the tree.
+    fn first_above(&self) -> Vec<Option<usize>> {
+        let mut first = vec![None; self.spots.len()];
+        let mut seen = vec![false; self.spots.len()];
+        let roots = (0..self.spots.len()).filter(|task| self.up[*task].is_empty());
+        let mut left: Vec<(usize, Option<usize>)> = roots.map(|root| (root, None)).collect();
+        left.reverse();
+        while let Some((task, above)) = left.pop() {
+            if !std::mem::replace(&mut seen[task], true) {
+                first[task] = above;
+                left.extend(self.down[task].iter().rev().map(|next| (*next, Some(task))));
+            }
+        }
+        first
+    }
+
     /// Without recursion: a chain may be as long as the plan.
     fn tree(&self) -> String {
         let mut out = String::new();
         let mut told = vec![false; self.spots.len()];
+        let first = self.first_above();
         let roots = (0..self.spots.len()).filter(|task| self.up[*task].is_empty());
         let mut left: Vec<(usize, Option<usize>, String, bool)> = Vec::new();
         left.extend(roots.map(|root| (root, None, String::new(), true)));
         left.reverse();
         while let Some((task, above, indent, is_last)) = left.pop() {
+            if task == MORE {
+                let _ = writeln!(out, "{indent}└─ … and more that are shown above");
+                continue;
+            }
             let (branch, more) = match (above, is_last) {
                 (None, _) => ("", ""),
                 (Some(_), true) => ("└─ ", "   "),
@@ -234,10 +267,19 @@ impl<'f> Web<'f> {
             if std::mem::replace(&mut told[task], true) {
                 continue;
             }
-            let below = &self.down[task];
-            let indent = format!("{indent}{more}");
+            // Those that are shown elsewhere with all below them are a line each, as long as they are few.
+            let mut again = 0;
+            let mut few = |next: &usize| {
+                let is_first = first[*next] == Some(task);
+                again += usize::from(!is_first);
+                is_first || again <= AGAIN
+            };
+            let below: Vec<usize> = self.down[task].iter().copied().filter(|next| few(next)).collect();
+            let is_cut = below.len() < self.down[task].len();
+            let indent = if indent.len() < DEEPEST { format!("{indent}{more}") } else { indent };
+            left.extend(is_cut.then(|| (MORE, Some(task), indent.clone(), true)));
             for (n, next) in below.iter().enumerate().rev() {
-                left.push((*next, Some(task), indent.clone(), n + 1 == below.len()));
+                left.push((*next, Some(task), indent.clone(), !is_cut && n + 1 == below.len()));
             }
         }
         out.trim_end().to_owned()
@@ -263,7 +305,9 @@ impl<'f> Web<'f> {
             notes.push(format!("* says {}{used}", harmless::line(&edge.agent)));
         }
         if !others.is_empty() {
-            notes.push(format!("also after {}", others.join(", ")));
+            let more = others.len().saturating_sub(OTHERS);
+            let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+            notes.push(format!("also after {}{more}", others[..others.len().min(OTHERS)].join(", ")));
         }
         if is_told && !self.down[task].is_empty() {
             notes.push(format!("{} below it, see above", ui::count(self.down[task].len(), "task")));

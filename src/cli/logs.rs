@@ -267,7 +267,7 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
 /// Prints a file as `view` has it, however long it is.
 fn print_parts(session: &Session, path: &Path, view: &mut View) -> Result<(), Failure> {
     let unreadable = |source| Mistake::Unreadable { path: path.to_owned(), source };
-    let mut file = File::open(path).map_err(unreadable)?;
+    let mut file = crate::regular_file::open_record(path).map_err(unreadable)?;
     read_on(&mut file, &mut |part| session.ui.raw(&view.shown(part))).map_err(unreadable)?;
     Ok(())
 }
@@ -294,7 +294,7 @@ fn pour(
 ) -> Result<(AnyLane, LaneState), Failure> {
     let unreadable = |source| Mistake::Unreadable { path: log.to_owned(), source };
     // A lane that lands by itself may be gone right after its run, and the file be elsewhere.
-    let mut file = File::open(log).map_err(unreadable)?;
+    let mut file = crate::regular_file::open_record(log).map_err(unreadable)?;
     let mut run = lane.attempt;
     loop {
         // The state first: what was written before the end is then read below.
@@ -303,7 +303,7 @@ fn pour(
         read_on(&mut file, take).map_err(unreadable)?;
         let next = dir.join(format!("runs/{}.log", run + 1));
         if lane.attempt > run && next.exists() {
-            (file, run) = (File::open(&next).map_err(unreadable)?, run + 1);
+            (file, run) = (crate::regular_file::open_record(&next).map_err(unreadable)?, run + 1);
             continue;
         }
         if !state.is_busy() {

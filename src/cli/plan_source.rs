@@ -61,9 +61,7 @@ impl PlanSource {
             return Err(Mistake::Missing { what: "no plan was named", example }.into());
         }
         let found = self.read_without_a_word(session, project)?;
-        for remark in &found.plan.remarks {
-            session.ui.warn(remark.to_string());
-        }
+        session.ui.warn_of(&found.plan.remarks);
         Ok(found)
     }
 

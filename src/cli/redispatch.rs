@@ -180,7 +180,7 @@ fn same_task(
 ) -> Result<(String, Job), Failure> {
     let name = || lane.name.clone();
     project.require_idle(lane)?;
-    let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
+    let task = crate::regular_file::record_text(project.store.layout().task(&lane.name)).unwrap_or_default();
     if task.trim().is_empty() {
         return Err(Unfit::NoTask { lane: name() }.into());
     }

@@ -88,7 +88,8 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     if prompt.is_none() && (args.agent.is_none() || project.store.layout().packet(&lane.name).exists()) {
         return go_on(session, args, &project, &lane);
     }
-    let task = || std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
+    let task =
+        || crate::regular_file::record_text(project.store.layout().task(&lane.name)).unwrap_or_default();
     let asked = prompt.clone().unwrap_or_else(task);
     let wishes =
         Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };

@@ -92,7 +92,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
     let past = args.lane.contains('@');
     let view = if past { None } else { lane::views(&project, vec![lane.clone()])?.pop() };
     let about = About {
-        task: std::fs::read_to_string(dir.join("task.md")).unwrap_or_default(),
+        task: crate::regular_file::record_text(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
         packet: agent::shown_packet(&dir, &lane)?,
         waiting: lane::waiting_in(&dir)?.into_iter().map(|letter| letter.message).collect(),

@@ -54,7 +54,7 @@ pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
 }
 
 fn read(path: &Path) -> Result<Option<String>, Failure> {
-    match std::fs::read(path) {
+    match crate::regular_file::record(path) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Mistake::Unreadable { path: path.to_owned(), source }.into()),

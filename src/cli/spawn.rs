@@ -17,6 +17,7 @@ use super::{Done, Failure, Mistake, Session, approve, follow, looking, resolve, 
 use crate::agent::{self, Job};
 use crate::explain::Exit;
 use crate::lane::{self, Created, Given, NewLane, Plan, Project};
+use crate::regular_file::{self, Links, RECORD};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, Purpose};
 use crate::store::{Guard, Repositories, path_form};
 
@@ -388,10 +389,7 @@ pub(super) fn attached(session: &Session, files: &[PathBuf]) -> Result<Vec<PathB
     for file in files {
         let path = session.dir.join(file);
         let unreadable = |source| Mistake::Unreadable { path: file.clone(), source };
-        let found = std::fs::File::open(&path).and_then(|open| open.metadata()).map_err(unreadable)?;
-        if !found.is_file() {
-            return Err(unreadable(std::io::ErrorKind::IsADirectory.into()).into());
-        }
+        regular_file::open(&path, Links::Follow).map_err(unreadable)?;
         if out.iter().any(|other| other.file_name() == path.file_name()) {
             return Err(unreadable(std::io::Error::other("another file of this name is given along")).into());
         }
@@ -406,9 +404,9 @@ pub(super) fn read_prompt(file: &Path) -> Result<String, Failure> {
     let unreadable = |source| Mistake::Unreadable { path: named.to_owned(), source };
     let mut bytes = Vec::new();
     if piped {
-        std::io::stdin().read_to_end(&mut bytes).map_err(unreadable)?;
+        std::io::stdin().take(RECORD).read_to_end(&mut bytes).map_err(unreadable)?;
     } else {
-        bytes = std::fs::read(file).map_err(unreadable)?;
+        bytes = regular_file::given(file, RECORD).map_err(unreadable)?;
     }
     String::from_utf8(bytes)
         .map_err(|e| unreadable(std::io::Error::new(std::io::ErrorKind::InvalidData, e.utf8_error())).into())

@@ -146,7 +146,7 @@ fn look(project: &Project, own: Own) -> Result<Shown, Failure> {
     };
     Ok(Shown {
         errand: if resolves { "conflict" } else { "task" },
-        prompt: std::fs::read_to_string(told).unwrap_or_default(),
+        prompt: crate::regular_file::record_text(told).unwrap_or_default(),
         worktree: project.repo.here().unwrap_or(&lane.path).to_owned(),
         report: ReportRecord::find(&layout.report(&lane.name))?,
         files: lane::attachments(project, &lane.name)?.iter().map(|file| path_form::text(file)).collect(),

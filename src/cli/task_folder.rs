@@ -94,9 +94,7 @@ fn read(session: &Session, project: &Project, source: &str) -> Result<Single, Fa
     let settings = &project.settings;
     let home = Home { top: &top, tasks: &settings.swarm.tasks, areas: &settings.swarm.areas };
     let single = swarm::single(&session.dir, source, &home)?;
-    for remark in &single.remarks {
-        session.ui.warn(remark.to_string());
-    }
+    session.ui.warn_of(&single.remarks);
     if single.task.done {
         session.ui.warn(format!("task {} is marked as done", single.task.name()));
     }

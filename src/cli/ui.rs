@@ -14,6 +14,9 @@ use crate::store::records::{Activity, LaneState};
 /// Whether the last line on stderr is one that the next remark takes the place of.
 static SHOWN: AtomicBool = AtomicBool::new(false);
 
+/// How many remarks on one input are printed.
+const WARNED: usize = 20;
+
 /// How one command talks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ui {
@@ -93,6 +96,14 @@ impl Ui {
     /// A warning, always said.
     pub(crate) fn warn(self, line: impl AsRef<str>) {
         warn(line.as_ref());
+    }
+
+    /// Warns of the first of these, and of how many more there are.
+    pub(crate) fn warn_of(self, remarks: &[impl ToString]) {
+        remarks.iter().take(WARNED).for_each(|remark| self.warn(remark.to_string()));
+        if remarks.len() > WARNED {
+            self.warn(format!("and {} more like these", remarks.len() - WARNED));
+        }
     }
 
     /// Has the terminal tell of an event, if this process has one and the settings want it.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::form::Form;
 use super::{KEYS, Key};
 use crate::explain::{Exit, Explain};
+use crate::regular_file::{self, Links};
 
 /// Where a value comes from, weakest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,7 +127,12 @@ pub(crate) struct Layers {
     /// Command lines, by the event that they are to run at.
     hooks: BTreeMap<String, (String, Origin)>,
     unknown: Vec<String>,
+    /// How many keys nobody knows, apart from those.
+    more_unknown: usize,
 }
+
+/// How many keys that nobody knows are named one by one.
+const NAMED: usize = 5;
 
 impl Layers {
     /// Reads all layers. `top` is the main checkout, `user` the user's configuration folder, `git` the `proq.*` keys of
@@ -179,13 +185,22 @@ impl Layers {
         self.hooks.keys().map(String::as_str)
     }
 
-    /// Keys that were set and that nobody knows, with their origins.
+    /// The first keys that were set and that nobody knows, with their origins.
     pub(crate) fn unknown(&self) -> &[String] {
         &self.unknown
     }
 
+    /// How many more there are than [`Layers::unknown`] names.
+    pub(crate) fn more_unknown(&self) -> usize {
+        self.more_unknown
+    }
+
     fn add_file(&mut self, path: &Path, origin: &Origin) -> Result<(), Error> {
-        let text = match std::fs::read_to_string(path) {
+        let links = match (origin, path.parent()) {
+            (Origin::Repository(_), Some(top)) => Links::Below(top),
+            _ => Links::Follow,
+        };
+        let text = match regular_file::read_text(path, regular_file::SETTINGS, links) {
             Ok(text) => text,
             Err(e)
                 if matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) =>
@@ -225,6 +240,10 @@ impl Layers {
         let Some(key) = Key::find(name) else {
             if let Some(event) = event_of(name) {
                 return self.add_hook(event, name, value, origin);
+            }
+            if self.unknown.len() == NAMED {
+                self.more_unknown += 1;
+                return Ok(());
             }
             let meant = Key::meant(name).map(|key| match &origin {
                 Origin::Git => key.in_git(),

@@ -266,7 +266,7 @@ struct Tail {
 }
 
 fn tail(path: &Path) -> Result<Tail, Error> {
-    let mut file = match File::open(path) {
+    let mut file = match crate::regular_file::open_record(path) {
         Ok(file) => file,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Tail::default()),
         Err(e) => return Err(Error::io("read", path)(e)),
@@ -299,7 +299,7 @@ fn last_in(path: &Path) -> Result<Option<u64>, Error> {
 }
 
 fn first_number(path: &Path) -> std::io::Result<Option<u64>> {
-    let mut lines = BufReader::new(File::open(path)?);
+    let mut lines = BufReader::new(crate::regular_file::open_record(path)?);
     let mut line = Vec::new();
     loop {
         line.clear();

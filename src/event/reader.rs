@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
 }
 
 fn open(path: &Path) -> Result<Option<File>, Error> {
-    match File::open(path) {
+    match crate::regular_file::open_record(path) {
         Ok(file) => Ok(Some(file)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", path)(e)),

@@ -48,8 +48,9 @@ impl Patterns {
         Patterns { search, places, takes_out, lines, named: RefCell::default() }
     }
 
-    /// The lines that name nothing, each with its number from zero: not by themselves either, without the lines below them.
-    fn unused(&self, names: impl Fn(&Patterns) -> bool) -> Vec<(usize, String)> {
+    /// The first `most` lines that name nothing, each with its number from zero: not by themselves either, without the lines below
+    /// them.
+    fn unused(&self, most: usize, names: impl Fn(&Patterns) -> bool) -> Vec<(usize, String)> {
         let all = self.search.patterns.iter().flat_map(|list| &list.patterns);
         let numbers = all.filter(|one| !one.pattern.is_negative()).map(|one| one.sequence_number);
         let named = self.named.borrow();
@@ -58,6 +59,7 @@ impl Patterns {
             Some((number - 1, line))
         });
         left.filter(|(_, line)| !names(&Patterns::read(line)))
+            .take(most)
             .map(|(at, line)| (at, String::from_utf8_lossy(line.trim()).into_owned()))
             .collect()
     }
@@ -182,8 +184,8 @@ impl<'a> Giver<'a> {
     }
 
     /// The lines of patterns, counted from zero, that name nothing here. They have been looked for by [`Giver::find`] before.
-    pub(crate) fn unused(&self, patterns: &Patterns, as_links: bool) -> Vec<(usize, String)> {
-        patterns.unused(|one| {
+    pub(crate) fn unused(&self, patterns: &Patterns, as_links: bool, most: usize) -> Vec<(usize, String)> {
+        patterns.unused(most, |one| {
             // What it finds does not count, only whether it finds any, committed or not.
             drop(self.find(one, as_links));
             !one.named.borrow().is_empty()

@@ -16,6 +16,7 @@ use super::{
 use crate::git::{self, Repo};
 use crate::lane::{Error, Project};
 use crate::note::{Listener, Note};
+use crate::store::Store;
 
 /// How long is looked again while nobody is at work and what is found changes.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -134,6 +135,10 @@ fn open(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Option<Projec
             None
         }
     };
+    if let Some(Err(e)) = repo.as_ref().map(|repo| Store::refuse_links(repo.common_dir())) {
+        out.push(Finding::of_error("store", dir.display().to_string(), &e));
+        return None;
+    }
     let layers = Project::layers_of(repo.as_ref()).unwrap_or_else(|e| {
         out.push(Finding::of_error("setting", "settings", &e).left("the file is yours"));
         crate::config::Layers::default()

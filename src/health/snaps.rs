@@ -71,7 +71,7 @@ fn refs(scene: &Scene<'_>, id: &str, snap: &SnapRecord) -> Option<Finding> {
 
 fn raw_index(scene: &Scene<'_>, id: &str, snap: &SnapRecord) -> Option<Finding> {
     let file = scene.project.store.layout().snapshot(id).join("index");
-    let bytes = std::fs::read(&file).unwrap_or_default();
+    let bytes = crate::regular_file::record(&file).unwrap_or_default();
     if bytes.starts_with(INDEX) {
         return None;
     }

@@ -51,7 +51,8 @@ pub(super) fn copy_into(dir: &Path, files: &[PathBuf]) -> Result<(), Error> {
 fn copy(file: &Path, dir: &Path) -> Result<(), Error> {
     let name =
         file.file_name().ok_or_else(|| Error::io("copy", file)(std::io::ErrorKind::InvalidInput.into()))?;
-    let mut from = std::fs::File::open(file).map_err(Error::io("read", file))?;
+    let (mut from, _) = crate::regular_file::open(file, crate::regular_file::Links::Follow)
+        .map_err(Error::io("read", file))?;
     let to = dir.join(name);
     let mut made = std::fs::File::create_new(&to).map_err(Error::io("write", &to))?;
     std::io::copy(&mut from, &mut made).map_err(Error::io("copy", file))?;

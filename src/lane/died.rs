@@ -1,5 +1,6 @@
 //! Owns what there is to say of a run that nobody has written the end of.
 
+use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::Project;
@@ -11,6 +12,9 @@ const DIED: &str = "its supervisor ended without a word";
 
 /// So much of what a supervisor wrote is shown.
 const WORDS: usize = 300;
+
+/// So many bytes of its end are read.
+const TAIL: u64 = 16 * 1024;
 
 /// What Rust adds to where a program gave up.
 const ADVICE: &str = "note: run with `RUST_BACKTRACE";
@@ -53,7 +57,11 @@ fn what_is_there(project: &Project, lane: &AnyLane) -> String {
 
 /// The end of what a supervisor wrote, in a line; none when it wrote nothing, or nothing that can be read.
 pub(crate) fn last_words(log: &Path) -> Option<String> {
-    let bytes = std::fs::read(log).ok()?;
+    let mut file = crate::regular_file::open_record(log).ok()?;
+    let length = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(ADVICE)).collect();

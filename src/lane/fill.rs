@@ -12,7 +12,7 @@ use crate::store::write_cache;
 /// When a file cannot be written, or the user does not wait for it any more. What is there by then is the caller's to remove.
 pub(super) fn fill(project: &Project, dirs: &[&Path], commit: Oid) -> Result<Filled, Error> {
     let file = project.store.layout().sizes();
-    let mut sizes = Sizes::read(&std::fs::read(&file).unwrap_or_default());
+    let mut sizes = Sizes::read(&crate::regular_file::record(&file).unwrap_or_default());
     let whose = match dirs {
         [dir] => dir.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         dirs => format!("{} lanes", dirs.len()),

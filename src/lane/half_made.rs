@@ -68,11 +68,11 @@ pub(super) fn settle(
     start: Oid,
     scratch: &Path,
 ) -> Result<(), Error> {
-    if let Ok(beside) = std::fs::read(scratch.join(BESIDE)) {
+    if let Ok(beside) = crate::regular_file::record(scratch.join(BESIDE)) {
         // Empty, if it is there: what is put into a lane comes after it has its own name.
         drop(std::fs::remove_dir(OsStr::from_bytes(&beside)));
     }
-    let made = std::fs::read_to_string(scratch.join(MADE)).ok().filter(|text| !text.is_empty());
+    let made = crate::regular_file::record_text(scratch.join(MADE)).ok().filter(|text| !text.is_empty());
     let there = identity(dir);
     // Another folder than the one that was made is somebody else's, and so is git's record of it.
     if made.is_none() || (there.is_some() && there != made) {
@@ -121,7 +121,7 @@ fn keep_task(project: &Project, lane: &str) -> Result<(), Error> {
 /// Git makes its folder for a worktree before it writes there whose it is.
 fn nameless_admin(project: &Project, dir: &Path) -> Option<PathBuf> {
     let admin = project.repo.common_dir().join("worktrees").join(dir.file_name()?);
-    let text = std::fs::read(admin.join("gitdir")).unwrap_or_default();
+    let text = crate::regular_file::record(admin.join("gitdir")).unwrap_or_default();
     (admin.is_dir() && text.is_empty()).then_some(admin)
 }
 

@@ -16,7 +16,7 @@ use crate::store::{Record, new_id, now, write_atomically};
 /// When that cannot be found out.
 pub(crate) fn at_work_in_place(project: &Project, but: Option<&str>) -> Result<Option<String>, Error> {
     let note = project.store.layout().in_place();
-    let name = match std::fs::read_to_string(&note) {
+    let name = match crate::regular_file::record_text(&note) {
         Ok(name) => name.trim().to_owned(),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io("read", &note)(e)),

@@ -150,7 +150,7 @@ impl<'a> End<'a> {
     fn keep_left_behind(&mut self) -> Result<(), Error> {
         let (repo, layout) = (&self.project.repo, self.project.store.layout());
         let note = layout.left_behind(&self.lane.name);
-        let text = match std::fs::read_to_string(&note) {
+        let text = match crate::regular_file::record_text(&note) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(e) => return Err(Error::io("read", &note)(e)),

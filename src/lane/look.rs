@@ -244,7 +244,7 @@ pub(crate) fn last_answer(dir: &Path, lane: &AnyLane) -> Result<Option<(u32, Str
 /// As [`last_answer`].
 pub(crate) fn answer_of(dir: &Path, run: u32) -> Result<Option<String>, Error> {
     let file = dir.join(crate::store::Layout::run_answer_in_lane(run));
-    match std::fs::read(&file) {
+    match crate::regular_file::record(&file) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", &file)(e)),

@@ -30,7 +30,7 @@ impl Looks {
 
     /// What there is of the lane that has this number among them.
     pub(super) fn read(&self, at: usize) -> Option<Vec<u8>> {
-        std::fs::read(self.layout.look(self.names.get(at)?)).ok()
+        crate::regular_file::record(self.layout.look(self.names.get(at)?)).ok()
     }
 
     /// Keeps what a look left, and lets go of what belongs to no lane any more. Where nothing can be written the next look has

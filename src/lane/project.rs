@@ -14,6 +14,9 @@ use crate::note::Listener;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunClass, RunRecord};
 use crate::store::{Guard, Limit, LockName, Record, Store, now};
 
+/// How many settings that count for nothing are named one by one.
+const NAMED: usize = 5;
+
 /// Everything a command works with.
 pub(crate) struct Project {
     /// Git.
@@ -34,12 +37,21 @@ impl Project {
     /// Opens the repository that `dir` lies in.
     pub(crate) fn open(dir: &Path, listener: Listener) -> Result<Project, Error> {
         let repo = Repo::discover(dir)?;
+        Store::refuse_links(repo.common_dir())?;
         let layers = Project::layers_of(Some(&repo))?;
         for key in layers.unknown() {
             listener.warn(format!("unknown setting {key}"));
         }
-        for event in layers.hooks().filter(|event| !event::has_hooks(event)) {
+        if layers.more_unknown() > 0 {
+            listener.warn(format!("and {} more unknown settings", layers.more_unknown()));
+        }
+        let mut in_vain = layers.hooks().filter(|event| !event::has_hooks(event));
+        for event in in_vain.by_ref().take(NAMED) {
             listener.warn(format!("there is no event '{event}', so hook.{event} never runs"));
+        }
+        match in_vain.count() {
+            0 => {}
+            more => listener.warn(format!("and {more} more hooks of events that do not exist")),
         }
         let project = Project::with(repo, layers, listener);
         project.check_git()?;

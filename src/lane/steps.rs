@@ -250,7 +250,7 @@ fn settle_record(op: &Operation<'_>, path: &Path, new: Option<&str>) -> Result<b
 
 /// The text of a record; none when it does not exist.
 pub(super) fn read_record(path: &Path) -> Result<Option<String>, Error> {
-    match std::fs::read_to_string(path) {
+    match crate::regular_file::record_text(path) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(e) => Err(Error::io("read", path)(e)),

@@ -115,7 +115,7 @@ pub(super) fn message(ground: Ground<'_>, text: &str, kind: &str) -> Result<Resu
         if let Err(e) = run_hook(repo, repo.home(), name, args) {
             return Ok(Err(Refusal::of(name, &format!("refused it: {e}"))));
         }
-        text = std::fs::read_to_string(&file).map_err(|e| io("read", e))?;
+        text = crate::regular_file::record_text(&file).map_err(|e| io("read", e))?;
         if text.trim().is_empty() {
             return Ok(Err(Refusal::of(name, "left its message empty")));
         }

@@ -97,7 +97,7 @@ struct KnownPair {
 
 impl Known {
     fn read(project: &Project) -> Known {
-        let text = std::fs::read(project.store.layout().overlaps()).unwrap_or_default();
+        let text = crate::regular_file::record(project.store.layout().overlaps()).unwrap_or_default();
         serde_json::from_slice(&text).unwrap_or_default()
     }
 

@@ -173,7 +173,7 @@ fn begin(
     if !why.is_empty() {
         return Err(ResolveError::NeedsPerson { lane: lane.name.clone(), why }.into());
     }
-    let task = std::fs::read_to_string(project.store.layout().task(&lane.name)).unwrap_or_default();
+    let task = crate::regular_file::record_text(project.store.layout().task(&lane.name)).unwrap_or_default();
     let checks = agent::checks_of(project, &lane.clone().any())?;
     let prompt = prompt::write(repo, open, &reference, &task, &checks, resolver.leave)?;
     Ok((Job::agent(project, resolver.agent, &prompt, resolver.dir, resolver.asked)?, prompt))

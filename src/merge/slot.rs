@@ -117,7 +117,7 @@ fn home(project: &Project) -> Result<PathBuf, Error> {
         "Signature: 8a477f597d28d172789f06886806bc55\n# git-proq checks what lands in {} here. It may be deleted.\n",
         repo.display()
     );
-    match std::fs::read_to_string(&mark) {
+    match crate::regular_file::record_text(&mark) {
         Ok(found) if found == text => Ok(dir),
         Err(_) if is_empty(&dir) => {
             store::write_atomically(&mark, text.as_bytes())?;

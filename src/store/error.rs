@@ -20,6 +20,12 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// A link stands in the place of a folder or file that git-proq keeps.
+    #[error("cannot use {}: it is a symbolic link; nothing was read or written through it", path.display())]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
     /// A record is not what git-proq writes.
     #[error("the record {} cannot be read; it was left as it is", path.display())]
     Broken {
@@ -88,6 +94,7 @@ impl Explain for Error {
                 }
                 _ => Vec::new(),
             },
+            Error::Link { path } => vec![format!("see where it leads: ls -l '{}'", path.display()).into()],
             Error::Broken { path, .. } if is_open_journal(path) => vec![journal_hint(path).into()],
             Error::Broken { path, .. } => vec![
                 format!("look at it, and set it aside if it is lost: mv '{0}' '{0}.broken'", path.display())

@@ -146,7 +146,9 @@ impl Entry {
     /// [`Error::Newer`] for one that a newer program wrote.
     pub(crate) fn read(path: &Path) -> Result<Option<Entry>, Error> {
         let mut text = Vec::new();
-        match File::open(path).and_then(|mut f| f.read_to_end(&mut text)) {
+        match crate::regular_file::open_record(path)
+            .and_then(|f| f.take(crate::regular_file::RECORD).read_to_end(&mut text))
+        {
             Ok(_) => {}
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", path)(e)),

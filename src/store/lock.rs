@@ -165,7 +165,7 @@ impl Locks {
     /// Whether somebody holds a lock. Asks with a shared lock, so that askers do not see each other.
     pub(crate) fn is_held(&self, name: &LockName) -> Result<bool, Error> {
         let path = self.dir.join(name.file());
-        let file = match File::open(&path) {
+        let file = match crate::regular_file::open_record(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
             Err(e) => return Err(Error::io("open", &path)(e)),
@@ -180,7 +180,7 @@ impl Locks {
     /// Waits until nobody holds a lock, without end and without polling.
     pub(crate) fn wait_until_free(&self, name: &LockName) -> Result<(), Error> {
         let path = self.dir.join(name.file());
-        match File::open(&path) {
+        match crate::regular_file::open_record(&path) {
             Ok(file) => file.lock_shared().map_err(Error::io("lock", &path)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(Error::io("open", &path)(e)),
@@ -198,7 +198,7 @@ impl Locks {
         tell: impl FnOnce(Result<(), Error>) + Send + 'static,
     ) -> Result<(), Error> {
         let path = self.path(name);
-        let file = match File::open(&path) {
+        let file = match crate::regular_file::open_record(&path) {
             Ok(file) => file,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 tell(Ok(()));

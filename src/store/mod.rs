@@ -40,7 +40,7 @@ pub(crate) use several::Several;
 pub(crate) use survey::{free_space, made_at, maker_of, try_out};
 pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The store of one repository.
 #[derive(Debug, Clone)]
@@ -55,6 +55,25 @@ impl Store {
         let layout = Layout::new(common_dir);
         let locks = Locks::new(layout.locks(), listener);
         Store { layout, locks }
+    }
+
+    /// Refuses a store that leads elsewhere: nothing is read or written through a link in the place of it, or of one of its
+    /// folders. One that does not exist leads nowhere.
+    ///
+    /// # Errors
+    /// [`Error::Link`].
+    pub(crate) fn refuse_links(common_dir: &Path) -> Result<(), Error> {
+        let root = Layout::new(common_dir).root().to_owned();
+        let refuse = |path: PathBuf| Err(Error::Link { path });
+        if root.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
+            return refuse(root);
+        }
+        let Ok(entries) = std::fs::read_dir(&root) else { return Ok(()) };
+        let mut entries = entries.flatten();
+        match entries.find(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink())) {
+            Some(link) => refuse(link.path()),
+            None => Ok(()),
+        }
     }
 
     /// Sets how long locks are waited for.

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, atomic};
+use crate::regular_file::{self, Links};
 
 /// Something kept in a TOML file of its own.
 pub(crate) trait Record: Serialize + DeserializeOwned {
@@ -19,7 +20,7 @@ pub(crate) trait Record: Serialize + DeserializeOwned {
 
     /// Reads a record that may not exist.
     fn find(path: &Path) -> Result<Option<Self>, Error> {
-        let text = match std::fs::read_to_string(path) {
+        let text = match regular_file::read_text(path, regular_file::TOML, Links::Refuse) {
             Ok(text) => text,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("read", path)(e)),

@@ -54,7 +54,7 @@ impl Layout {
 
     /// The files that a lane was given a copy of.
     pub(crate) fn copies_of(&self, name: &str) -> Vec<(RepoPath, Stamp)> {
-        let text = std::fs::read(self.copies(name)).unwrap_or_default();
+        let text = crate::regular_file::record(self.copies(name)).unwrap_or_default();
         text.split(|b| *b == 0).filter_map(read_copy).collect()
     }
 }

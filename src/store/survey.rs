@@ -155,7 +155,8 @@ impl Locks {
 }
 
 fn is_locked(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    crate::regular_file::open_record(path)
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
 /// Tries out what the file system of `dir` can do, in a folder that is gone afterwards.

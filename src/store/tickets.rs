@@ -226,7 +226,7 @@ fn living(locks: &Locks) -> Result<Vec<(u64, Option<Place>)>, Error> {
 
 /// The file, if somebody holds the lock on it.
 fn held(path: &Path) -> Result<Option<File>, Error> {
-    let file = match File::open(path) {
+    let file = match crate::regular_file::open_record(path) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::io("open", path)(e)),

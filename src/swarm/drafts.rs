@@ -78,7 +78,7 @@ pub(crate) fn read(project: &Project, name: &str) -> Result<Draft, DraftError> {
         None => None,
         Some(number) => {
             let path = Layout::draft_plan(&folder, number);
-            let text = std::fs::read_to_string(&path).map_err(lane::Error::io("read", &path))?;
+            let text = crate::regular_file::record_text(&path).map_err(lane::Error::io("read", &path))?;
             Some(Drafted { found: found_in(name, &text)?, text })
         }
     };

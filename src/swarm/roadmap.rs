@@ -1,6 +1,6 @@
 //! Owns plans that are roadmaps in Markdown: a milestone's heading, and items with boxes below it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::node::Places;
@@ -71,24 +71,23 @@ pub(super) fn read(file: &Arc<str>, text: &str, which: Which<'_>) -> Result<Plan
 
 /// Gives milestones that are written alike a title each.
 fn tell_apart(milestones: &mut [Milestone]) {
-    let is_like = |all: &[Milestone], at: usize, title: &dyn Fn(&Milestone) -> String| {
-        let mine = title(&all[at]).to_lowercase();
-        all.iter().enumerate().any(|(other, it)| other != at && title(it).to_lowercase() == mine)
-    };
-    for at in 0..milestones.len() {
-        let it = &milestones[at];
-        let long = match it.above.as_str() {
-            "" => it.written.clone(),
-            above => format!("{above}: {}", it.written),
-        };
-        let is_repeated = is_like(milestones, at, &|it| it.written.clone());
-        milestones[at].title = if is_repeated { long } else { it.written.clone() };
+    let mut written: HashMap<String, usize> = HashMap::new();
+    for it in &*milestones {
+        *written.entry(it.written.to_lowercase()).or_default() += 1;
     }
-    let titles: Vec<String> = milestones.iter().map(|it| it.title.to_lowercase()).collect();
-    for at in 0..milestones.len() {
-        let before = titles[..at].iter().filter(|title| **title == titles[at]).count();
-        if before > 0 {
-            milestones[at].title = format!("{} ({})", milestones[at].title, before + 1);
+    for it in &mut *milestones {
+        let is_repeated = written.get(&it.written.to_lowercase()).is_some_and(|count| *count > 1);
+        it.title = match it.above.as_str() {
+            above if is_repeated && !above.is_empty() => format!("{above}: {}", it.written),
+            _ => it.written.clone(),
+        };
+    }
+    let mut before: HashMap<String, usize> = HashMap::new();
+    for it in milestones {
+        let count = before.entry(it.title.to_lowercase()).or_default();
+        *count += 1;
+        if *count > 1 {
+            it.title = format!("{} ({count})", it.title);
         }
     }
 }
@@ -152,6 +151,8 @@ struct Reader<'t> {
     open: Option<Open<'t>>,
     /// IDs of this milestone.
     ids: BTreeSet<String>,
+    /// The number from which on an ID made of a name may be free.
+    numbers: HashMap<String, u32>,
     remarks: Vec<Remark>,
 }
 
@@ -174,6 +175,7 @@ impl<'t> Reader<'t> {
             preface: String::new(),
             open: None,
             ids: BTreeSet::new(),
+            numbers: HashMap::new(),
             remarks: Vec::new(),
         }
     }
@@ -207,6 +209,7 @@ impl<'t> Reader<'t> {
     fn heading(&mut self, heading: Heading<'t>) {
         if heading.level <= MILESTONE {
             self.ids.clear();
+            self.numbers.clear();
             self.preface.clear();
             let written = line(heading.text);
             if heading.level < MILESTONE {
@@ -216,8 +219,7 @@ impl<'t> Reader<'t> {
             let groups = vec![Group::default()];
             self.milestones.push(Milestone { title: String::new(), written, above, groups });
         } else if let Some(milestone) = self.milestones.last_mut() {
-            let prompt = self.preface.trim().to_owned();
-            milestone.groups.push(Group { theme: line(heading.text), prompt, ..Group::default() });
+            milestone.groups.push(Group { theme: line(heading.text), ..Group::default() });
         }
     }
 
@@ -233,10 +235,10 @@ impl<'t> Reader<'t> {
         if is_first {
             self.preface.push_str(text);
             self.preface.push('\n');
-            self.preface.trim().clone_into(&mut group.prompt);
         } else if !text.is_empty() {
             let gap = if group.prompt.is_empty() { "" } else { "\n" };
-            group.prompt = format!("{}{gap}{text}", group.prompt);
+            group.prompt.push_str(gap);
+            group.prompt.push_str(text);
         }
     }
 
@@ -257,6 +259,12 @@ impl<'t> Reader<'t> {
         task.done = open.item.ticked == Some(true);
         task.progress = Some(open.boxes).filter(|boxes| boxes.of > 0);
         if let Some(group) = self.milestones.last_mut().and_then(|milestone| milestone.groups.last_mut()) {
+            if group.tasks.is_empty() {
+                // Groups without a task are dropped, so only now it is of use.
+                let own = std::mem::take(&mut group.prompt);
+                let all = [self.preface.trim(), &own].join("\n");
+                all.trim_matches('\n').clone_into(&mut group.prompt);
+            }
             group.tasks.push(task);
         }
     }
@@ -270,13 +278,15 @@ impl<'t> Reader<'t> {
         let name = Name::from_prompt(title);
         // No letter in it that a name can have.
         let name = if name.as_str() == "lane-1" { Name::from_prompt("item 1") } else { name };
-        let mut numbers = (1..).map(|n| match name.as_str() {
+        let numbered = |n| match name.as_str() {
             "item-1" => format!("item-{n}"),
             _ => name.numbered(n).to_string(),
-        });
-        let id = numbers.find(|id| !self.ids.contains(id)).unwrap_or_default();
-        self.ids.insert(id.clone());
-        id
+        };
+        let next = self.numbers.entry(name.to_string()).or_insert(1);
+        let free = (*next..=u32::MAX).find(|n| !self.ids.contains(&numbered(*n))).unwrap_or_default();
+        *next = free.saturating_add(1);
+        self.ids.insert(numbered(free));
+        numbered(free)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Owns finding out what a source is, and reading it within bounds.
 
 use std::fmt;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -174,19 +173,14 @@ impl Source {
 /// The text of a file that is not too large.
 pub(super) fn read_text(path: &Path) -> Result<String, Error> {
     let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(|source| match source.kind() {
+    let most = LARGEST * 1024 * 1024;
+    let bytes = crate::regular_file::given(path, most).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => {
             Error::NoSource { name: path.display().to_string(), else_: String::new() }
         }
+        std::io::ErrorKind::FileTooLarge => Error::TooLarge { path: path.to_owned(), limit: LARGEST },
         _ => unreadable(source),
     })?;
-    // Neither a device nor a file that grows meanwhile takes more than this.
-    let most = LARGEST * 1024 * 1024;
-    file.take(most + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > most {
-        return Err(Error::TooLarge { path: path.to_owned(), limit: LARGEST });
-    }
     let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
     let text = text.ok_or_else(|| Error::NoText { path: path.to_owned() })?;
     Ok(text.strip_prefix('\u{feff}').map(ToOwned::to_owned).unwrap_or(text))

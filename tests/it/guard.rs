@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What each part may name. `copy`, `explain`, `note`, `fault`, `harmless` and `markdown` are for everybody; `store` may use git's plain types in its records, and
+/// What each part may name. `copy`, `explain`, `note`, `fault`, `harmless`, `markdown` and `regular_file` are for everybody; `store` may use git's plain types in its records, and
 /// `interrupt` and `store` know each other's errors.
 const MAY_NAME: &[(&str, &[&str])] = &[
     (
@@ -48,6 +48,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
     ("fault", &[]),
     ("harmless", &[]),
     ("markdown", &[]),
+    ("regular_file", &[]),
     ("interrupt", &[]),
 ];
 
@@ -207,7 +208,8 @@ fn every_part_names_only_what_lies_below_it() {
         for path in named(source.production()) {
             let first = path.split("::").next().unwrap();
             let own = first == part
-                || ["copy", "explain", "note", "fault", "harmless", "markdown"].contains(&first);
+                || ["copy", "explain", "note", "fault", "harmless", "markdown", "regular_file"]
+                    .contains(&first);
             let fits = below.iter().any(|b| path == *b || path.starts_with(&format!("{b}::")));
             if !own && !fits {
                 wrong.push(format!("{} names {path}", source.shown()));

@@ -254,5 +254,13 @@ fn names_that_a_terminal_would_obey_are_shown_harmlessly() {
 fn a_file_without_end_is_not_read_to_its_end() {
     let sandbox = Sandbox::new();
     let said = sandbox.proq(&["plan", "--format", "toml", "/dev/zero"]).fails(1);
-    assert!(said.contains("/dev/zero is larger than 4 MiB"), "{said}");
+    assert!(said.contains("it is a device, not a regular file"), "{said}");
+    sandbox.sh("truncate -s 1T large.toml");
+    let said = sandbox.proq(&["plan", "large.toml"]).fails(1);
+    assert!(said.contains("large.toml is larger than 4 MiB"), "{said}");
+    // What a shell opens for a command is no file of anybody's.
+    let mut command = sandbox.command("sh", &sandbox.repo);
+    command.args(["-c", "yes | git-proq plan --format toml /dev/stdin"]);
+    let said = sandbox.output(command).fails(1);
+    assert!(said.contains("/dev/stdin is larger than 4 MiB"), "{said}");
 }

@@ -375,7 +375,7 @@ impl<'a> Driver<'a> {
 fn brief(project: &Project, lane: &AnyLane, run: &RunRecord, exe: &Path) -> Result<Brief, Error> {
     let layout = project.store.layout();
     let (dir, file) = desk(project, lane, run.attempt, run.resolves);
-    let read = |path: &Path| std::fs::read_to_string(path).map_err(lane::Error::io("read", path));
+    let read = |path: &Path| crate::regular_file::record_text(path).map_err(lane::Error::io("read", path));
     let prompt = read(&file)?;
     let anew = layout.run_anew(&lane.name, run.attempt);
     Ok(Brief {

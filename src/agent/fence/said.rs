@@ -1,6 +1,5 @@
 //! Owns reading through what a run wrote, for what is found out at its end.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
@@ -8,7 +7,7 @@ use crate::agent::stream::{Line, Lines};
 
 /// Hands over the lines of a run's log, until `each` has had enough and says so. One that is too long to be held is left out.
 pub(super) fn each_line(log: &Path, mut each: impl FnMut(&[u8]) -> bool) {
-    let Ok(file) = File::open(log) else { return };
+    let Ok(file) = crate::regular_file::open_record(log) else { return };
     let mut reader = BufReader::with_capacity(64 * 1024, file);
     let mut lines = Lines::default();
     let mut more = true;

@@ -115,7 +115,7 @@ impl<'a> AtWork<'a> {
 
     fn status_before(&self, attempt: u32) -> String {
         let path = self.project.store.layout().run_status(&self.lane.name, attempt);
-        std::fs::read_to_string(path).unwrap_or_default()
+        crate::regular_file::record_text(path).unwrap_or_default()
     }
 
     /// Brings STATUS.md back to what it said before a run whose work is taken back too; what it says now is kept beside the run.
@@ -270,7 +270,7 @@ impl<'a> AtWork<'a> {
         };
         let last = self.record.last_review.as_ref().filter(|last| last.step == number && last.part == of)?;
         let path = self.project.store.layout().run_review(&self.lane.name, last.run);
-        (state == Review::Revise).then(|| std::fs::read_to_string(path).ok()).flatten()
+        (state == Review::Revise).then(|| crate::regular_file::record_text(path).ok()).flatten()
     }
 }
 

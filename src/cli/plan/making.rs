@@ -1,6 +1,5 @@
 //! Owns having an agent make a plan, or change one, and showing what it came to.
 
-use std::io::Read;
 use std::path::Path;
 
 use serde::Serialize;
@@ -96,10 +95,7 @@ pub(super) fn change(session: &Session, args: &PlanArgs, text: &str, target: Opt
 /// The file that a plan is made from.
 fn read_from(session: &Session, file: &Path) -> Result<FromFile, Failure> {
     let unreadable = |source| Mistake::Unreadable { path: file.to_owned(), source };
-    let open = std::fs::File::open(session.dir.join(file)).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    // Neither a device nor a file that grows meanwhile takes more than this.
-    open.take(LARGEST).read_to_end(&mut bytes).map_err(unreadable)?;
+    let bytes = crate::regular_file::given(&session.dir.join(file), LARGEST).map_err(unreadable)?;
     let is_text = |text: &String| !text.contains('\0');
     let text = String::from_utf8(bytes).ok().filter(is_text);
     let text = text.ok_or_else(|| unreadable(std::io::Error::other("it is no text in UTF-8")))?;

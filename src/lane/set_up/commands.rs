@@ -213,7 +213,7 @@ impl Commands<'_> {
 
 /// The last line that a command has written, as far as it can be shown; empty where it has written none.
 fn last_line(log: &Path, command: &str) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
+    let text = crate::regular_file::record(log).unwrap_or_default();
     let text = String::from_utf8_lossy(text.get(text.len().saturating_sub(LAST)..).unwrap_or_default());
     let line = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
     if line == format!("$ {command}") {

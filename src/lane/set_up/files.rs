@@ -9,6 +9,7 @@ use super::env::keep_out;
 use crate::git::{self, Giver, Included, Patterns, RepoPath, WorktreeList};
 use crate::harmless;
 use crate::lane::{Error, Project};
+use crate::regular_file::{self, Links, SETTINGS};
 
 /// The file at the top of the main checkout that names what is copied; other tools read it too.
 const LIST: &str = ".worktreeinclude";
@@ -31,7 +32,9 @@ impl Wanted {
     pub(super) fn read(project: &Project, main: &Path) -> Result<Wanted, Error> {
         let list = main.join(LIST);
         let mut text = match list.symlink_metadata() {
-            Ok(meta) if meta.is_file() => std::fs::read(&list).map_err(Error::io("read", &list))?,
+            Ok(meta) if meta.is_file() => {
+                regular_file::read(&list, SETTINGS, Links::Refuse).map_err(Error::io("read", &list))?
+            }
             Ok(_) => {
                 project.listener.warn(format!("{LIST} is no file, so it is not read"));
                 Vec::new()
@@ -49,13 +52,21 @@ impl Wanted {
     /// Which patterns name nothing, in words, once all of them were looked for.
     pub(super) fn unused(&self, giver: &Giver<'_>) -> Vec<String> {
         let of_copies = |at: usize| if at < self.listed { LIST } else { "lane.copy" };
-        let copies = giver.unused(&self.copies, false).into_iter().map(|(at, line)| (of_copies(at), line));
-        let links = giver.unused(&self.links, true).into_iter().map(|(_, line)| ("lane.link", line));
+        let copies =
+            giver.unused(&self.copies, false, NAMED + 1).into_iter().map(|(at, line)| (of_copies(at), line));
+        let links =
+            giver.unused(&self.links, true, NAMED + 1).into_iter().map(|(_, line)| ("lane.link", line));
         let in_words = |(whose, line): (&str, String)| {
             let line = harmless::line(&line);
             format!("{whose}: '{line}' names nothing that the main checkout has uncommitted")
         };
-        copies.chain(links).map(in_words).collect()
+        // Each is looked for by itself, so those that are not named are not counted either.
+        let mut all: Vec<String> = copies.chain(links).map(in_words).collect();
+        if all.len() > NAMED {
+            all.truncate(NAMED);
+            all.push("more lines of these name nothing either".to_owned());
+        }
+        all
     }
 
     /// Whether nothing is.

@@ -34,7 +34,7 @@ impl Cache {
     /// Reads what is known under these circumstances.
     pub(super) fn read(layout: &Layout, circumstances: Oid) -> Cache {
         let head = format!("{FORMAT} {circumstances}");
-        let text = std::fs::read_to_string(layout.forecasts()).unwrap_or_default();
+        let text = crate::regular_file::record_text(layout.forecasts()).unwrap_or_default();
         Cache { known: parse(&text, &head).unwrap_or_default(), head, added: 0 }
     }
 

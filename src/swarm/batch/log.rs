@@ -174,7 +174,7 @@ impl Log {
         let lines = read_log(path)?;
         let open = File::options().append(true).create(true).open(path);
         let file = open.map_err(Error::io("open", path))?;
-        let text = std::fs::read(path).map_err(Error::io("read", path))?;
+        let text = crate::regular_file::record(path).map_err(Error::io("read", path))?;
         let length = (text.len() - unfinished_end(&text)) as u64;
         if length < text.len() as u64 {
             file.set_len(length).map_err(Error::io("write", path))?;
@@ -228,7 +228,7 @@ fn unfinished_end(text: &[u8]) -> usize {
 /// # Errors
 /// When it cannot be read, or a whole line of it is none of this form.
 pub(crate) fn read_log(path: &Path) -> Result<Vec<Line>, Error> {
-    let text = match std::fs::read(path) {
+    let text = match crate::regular_file::record(path) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(Error::io("read", path)(e)),

@@ -86,7 +86,7 @@ impl BatchTask {
 /// # Errors
 /// When the file cannot be read, or is none of this form.
 pub(crate) fn read_tasks(path: &Path) -> Result<Vec<BatchTask>, store::Error> {
-    let text = std::fs::read(path).map_err(store::Error::io("read", path))?;
+    let text = crate::regular_file::record(path).map_err(store::Error::io("read", path))?;
     serde_json::from_slice(&text)
         .map_err(|e| store::Error::Broken { path: path.to_owned(), source: Box::new(e) })
 }

@@ -196,7 +196,7 @@ impl<'a> Making<'a> {
     /// What it was asked for with at first.
     fn whole(&self) -> Result<String, DraftError> {
         let file = self.prompt_file();
-        Ok(std::fs::read_to_string(&file).map_err(lane::Error::io("read", &file))?)
+        Ok(crate::regular_file::record_text(&file).map_err(lane::Error::io("read", &file))?)
     }
 
     /// The same with all that there is by now, and `text`.

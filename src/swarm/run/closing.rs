@@ -74,7 +74,7 @@ pub(crate) fn note_landed(
 
 /// What was noted last of a batch, if anything was.
 pub(super) fn noted_before(project: &Project, id: &str) -> Option<Noting> {
-    let text = std::fs::read(project.store.layout().batch_noting(id)).ok()?;
+    let text = crate::regular_file::record(project.store.layout().batch_noting(id)).ok()?;
     serde_json::from_slice(&text).ok()
 }
 

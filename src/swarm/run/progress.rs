@@ -295,7 +295,7 @@ fn lanes_at_work(project: &Project, batch: &Batch) -> Vec<Lane> {
 
 /// The last line of a log, of which only the end is read.
 fn last_line(log: &Path) -> Option<String> {
-    let mut file = std::fs::File::open(log).ok()?;
+    let mut file = crate::regular_file::open_record(log).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL))).ok()?;
     let mut bytes = Vec::new();
