@@ -266,7 +266,7 @@ fn ask(session: &Session) -> Result<(), Failure> {
     if nobody_to_ask(session) {
         return Err(Mistake::Unapproved.into());
     }
-    super::undo::eprint_question("let them run from now on? [y/N] ");
+    super::ui::part("let them run from now on? [y/N] ");
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     if matches!(answer.trim(), "y" | "Y" | "yes") {

@@ -43,7 +43,7 @@ pub(super) fn answer_shell() {
 }
 
 pub(super) fn run(session: &Session, args: &Completions) -> Done {
-    session.ui.raw(script(&args.shell).as_bytes());
+    session.ui.text(&script(&args.shell));
     Ok(Exit::Done)
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use clap::Args;
 use console::style;
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session, man};
+use super::{Done, Failure, Mistake, Session, man, ui};
 use crate::config::KEYS;
 use crate::explain::Exit;
 use crate::process::Start;
@@ -193,7 +193,7 @@ impl<'a> Stage<'a> {
     /// Shows a line. Nobody reading any more ends other commands at once; here something has to be removed first.
     fn show(&self, line: &str) {
         if !self.session.ui.json {
-            drop(writeln!(std::io::stdout(), "{line}"));
+            ui::show(line);
         }
     }
 

@@ -8,6 +8,7 @@ use super::auto_merge::{self, Landing};
 use super::{Done, Failure, Session, logs, looking, send, spawn, ui, wait};
 use crate::agent::Job;
 use crate::explain::Exit;
+use crate::harmless;
 use crate::lane::Project;
 use crate::store::records::{AnyLane, LaneState};
 
@@ -17,7 +18,8 @@ fn say_landing(session: &Session, lane: &AnyLane, job: Option<&Job>, landing: &L
         say_json(session, &landing.lane, job, landing.lane.state);
     } else {
         session.ui.answer(wait::line(lane, LaneState::Done));
-        session.ui.raw(&std::fs::read(&landing.log).unwrap_or_default());
+        let text = crate::regular_file::record(&landing.log).unwrap_or_default();
+        session.ui.text(&String::from_utf8_lossy(&text));
     }
     if landing.unsaid {
         session.ui.warn("its landing ended without a word; it is tried again after the next landing");
@@ -44,7 +46,7 @@ fn watch(project: &Project, lane: &AnyLane, bar: &ProgressBar) -> Result<(AnyLan
     // From here on Ctrl-C leaves; the agent goes on under its supervisor.
     crate::interrupt::disarm();
     let log = project.store.layout().run_log(&lane.name, lane.attempt);
-    let ended = logs::watch(project, lane, &log, &mut |line| bar.set_message(line.to_owned()))?;
+    let ended = logs::watch(project, lane, &log, &mut |line| bar.set_message(harmless::line(line)))?;
     wait::settle(project, lane)?;
     Ok(ended)
 }

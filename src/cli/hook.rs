@@ -23,12 +23,12 @@ pub(super) fn answer_git() -> Option<ExitCode> {
     match answer {
         Ok(Ok(answer)) => {
             for line in answer.words {
-                eprintln!("{line}");
+                super::ui::part(&format!("{line}\n"));
             }
             Some(ExitCode::from(answer.code))
         }
         Ok(Err(e)) => {
-            eprintln!("git-proq: the repository's own hook could not be run: {e}");
+            super::ui::part(&format!("git-proq: the repository's own hook could not be run: {e}\n"));
             Some(ExitCode::FAILURE)
         }
         // Git has no folder either.

@@ -57,7 +57,7 @@ pub(super) fn run(session: &Session, args: &Man) -> Done {
         .into_iter()
         .find(|(n, _)| *n == name)
         .ok_or(Mistake::Missing { what: "there is no such command", example: "git proq man spawn" })?;
-    session.ui.raw(text.as_bytes());
+    session.ui.text(&text);
     Ok(Exit::Done)
 }
 

@@ -193,7 +193,7 @@ fn sessions_to_end(session: &Session, project: &Project, args: &Merge) -> Result
     for lane in lanes {
         if lane::rests(project, &lane)? {
             let name = lane.name;
-            super::undo::eprint_question(&format!(
+            super::ui::part(&format!(
                 "lane '{name}' is done, and {}: end its session and land it? [y/N] ",
                 lane::RESTS
             ));

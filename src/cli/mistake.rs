@@ -169,7 +169,7 @@ pub(super) fn print_usage(answer: &clap::Error) {
         Some((before, after)) => format!("{before}For more information{}", after.replace("--help", "-h")),
         None => text,
     };
-    drop(std::io::Write::write_all(&mut std::io::stderr().lock(), text.as_bytes()));
+    super::ui::part(&text);
 }
 
 /// Names as a sentence gives a choice of them.

@@ -62,7 +62,26 @@ impl PlainLog {
 fn colour(text: &[u8]) -> Option<usize> {
     let inner = text.strip_prefix(b"\x1b[")?;
     let length = inner.iter().position(|b| !is_of_colour(*b))?;
-    (inner[length] == b'm' && length <= LONGEST).then_some(length + 3)
+    (inner[length] == b'm' && length <= LONGEST && !hides(&inner[..length])).then_some(length + 3)
+}
+
+/// Whether one of these attributes makes what follows invisible. The numbers of a colour are none.
+fn hides(attributes: &[u8]) -> bool {
+    let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u32>().ok();
+    let mut all = attributes.split(|b| *b == b';').map(|one| number(one.split(|b| *b == b':').next()?));
+    while let Some(attribute) = all.next() {
+        match attribute {
+            Some(8) => return true,
+            // A colour of a palette, or of its three parts.
+            Some(38 | 48 | 58) => match all.next().flatten() {
+                Some(5) => drop(all.next()),
+                Some(2) => drop(all.nth(2)),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    false
 }
 
 fn is_of_colour(byte: u8) -> bool {
@@ -124,6 +143,13 @@ mod tests {
             "\u{1b}[1;31mred\u{1b}[0m grün\t👍\n\\u{1b}]52;c;ZXZpbA==\\u{7}\\u{1b}]2;title\\u{7}\\u{1b}[2J\\u{9b}31m10%\n20%\n\\u{202e}end\\u{8}\u{1b}[0m"
         );
         assert_eq!(whole(&[b"a\xff\xc3", b"b\x1b"]), "a\u{fffd}\u{fffd}b\\u{1b}");
+        for seen in ["38;5;8", "48;2;8;8;8", "58;5;8", "38:5:8", "18", "4:3"] {
+            assert!(whole(&[format!("\u{1b}[{seen}mx").as_bytes()]).starts_with("\u{1b}["), "{seen}");
+        }
+        for hidden in ["8", "08", "1;8", "38;5;1;8", "38;2;1;2;3;8", "8:1"] {
+            let shown = whole(&[format!("\u{1b}[{hidden}mx").as_bytes()]);
+            assert!(shown.starts_with("\\u{1b}["), "{hidden}: {shown}");
+        }
         let long = format!("\u{1b}[{}m", "1;".repeat(99));
         assert!(!whole(&[long.as_bytes()]).contains('\u{1b}'));
     }

@@ -108,7 +108,7 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
     let project = session.project()?;
     let found = args.source.read_or_draft(session, &project, "git proq plan plan.toml")?;
     if args.toml {
-        session.ui.raw(swarm::written(&found.plan).as_bytes());
+        session.ui.text(&swarm::written(&found.plan));
         return Ok(Exit::Done);
     }
     if let (Format::Draft, [name]) = (found.format, args.source.names()) {
@@ -165,7 +165,7 @@ fn files(project: &Project) -> Result<Vec<RepoPath>, swarm::Error> {
 /// Writes a plan to begin with, where nothing is yet.
 fn init(session: &Session, file: &str) -> Done {
     if file == "-" {
-        session.ui.raw(swarm::TEMPLATE.as_bytes());
+        session.ui.text(swarm::TEMPLATE);
         return Ok(Exit::Done);
     }
     let path = session.dir.join(file);

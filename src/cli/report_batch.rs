@@ -40,7 +40,7 @@ pub(super) fn run(session: &Session, args: &Report) -> Done {
     if session.ui.json {
         session.ui.long_object(&history);
     } else if args.html {
-        session.ui.raw(report_page::page(&history).as_bytes());
+        session.ui.text(&report_page::page(&history));
     } else {
         for line in lines(&history) {
             session.ui.answer(line);

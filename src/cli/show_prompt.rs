@@ -1,5 +1,6 @@
 //! Owns `git proq show --prompt`: what the last run of a lane was told.
 
+use std::io::IsTerminal;
 use std::path::Path;
 
 use serde::Serialize;
@@ -36,7 +37,7 @@ pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
     }
     if let Some(rules) = rules {
         session.ui.say("apart from the prompt:");
-        session.ui.raw(rules.as_bytes());
+        session.ui.text(&rules);
         session.ui.answer("");
         session.ui.say("the prompt:");
     }
@@ -45,8 +46,8 @@ pub(super) fn print(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
             session.ui.answer("");
             session.ui.say("then, while it was at work:");
         }
-        session.ui.raw(text.as_bytes());
-        if !text.ends_with('\n') {
+        session.ui.text(text);
+        if !std::io::stdout().is_terminal() && !text.ends_with('\n') {
             session.ui.answer("");
         }
     }

@@ -215,7 +215,7 @@ fn say_begun(session: &Session, batch: &BatchRecord) {
 
 /// Yes is the answer that was meant by whoever typed the command.
 fn asked(question: &str) -> bool {
-    super::undo::eprint_question(question);
+    super::ui::part(question);
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     matches!(answer.trim(), "" | "y" | "Y" | "yes")

@@ -2,6 +2,8 @@
 
 use comfy_table::{ContentArrangement, Table, presets};
 
+use crate::harmless::Printable;
+
 /// A table whose last column is cut so that every row fits the terminal.
 pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
     lines(head, rows).join("\n")
@@ -10,6 +12,10 @@ pub(super) fn render(head: &[&str], rows: Vec<Vec<String>>) -> String {
 /// Its lines.
 pub(super) fn lines(head: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
     let mut rows = rows;
+    for cell in rows.iter_mut().flatten() {
+        // What is written out is wider, and the columns have to know that.
+        Printable::of(cell, console::colors_enabled()).as_str().clone_into(cell);
+    }
     if let Some(width) = terminal_width() {
         cut_last(head, &mut rows, width);
     }

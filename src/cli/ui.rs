@@ -7,6 +7,7 @@ use console::{Style, style};
 use serde::Serialize;
 
 use crate::event::{self, Event};
+use crate::harmless::{self, Printable};
 use crate::lane::Project;
 use crate::note::{Listener, Note};
 use crate::store::records::{Activity, LaneState};
@@ -48,10 +49,18 @@ pub(crate) fn stderr_is_terminal() -> bool {
 impl Ui {
     /// One line of the answer.
     pub(crate) fn answer(self, line: impl AsRef<str>) {
-        put(&mut std::io::stdout().lock(), line.as_ref().as_bytes());
+        put(&mut std::io::stdout().lock(), &Printable::of(line.as_ref(), console::colors_enabled()));
     }
 
-    /// Bytes of the answer, as they are.
+    /// Text of the answer: to a terminal line by line and printable, to a file or a pipe as it is.
+    pub(crate) fn text(self, text: &str) {
+        match std::io::stdout().is_terminal() {
+            true => harmless::lines(text).for_each(|line| self.answer(line)),
+            false => self.raw(text.as_bytes()),
+        }
+    }
+
+    /// Bytes of the answer, as they are. Whoever calls it sees to what a terminal would obey.
     pub(crate) fn raw(self, bytes: &[u8]) {
         let mut out = std::io::stdout().lock();
         end_on_closed_pipe(out.write_all(bytes).and_then(|()| out.flush()));
@@ -63,7 +72,7 @@ impl Ui {
         if let Some(map) = value.as_object_mut() {
             map.insert("schema".to_owned(), 1.into());
         }
-        self.answer(serde_json::to_string_pretty(&value).unwrap_or_default());
+        put_json(&serde_json::to_string_pretty(&value).unwrap_or_default());
     }
 
     /// The same for an answer that may be long: its fields come in their own order, and `schema` last.
@@ -74,7 +83,7 @@ impl Ui {
             body: T,
             schema: u32,
         }
-        self.answer(serde_json::to_string_pretty(&Whole { body, schema: 1 }).unwrap_or_default());
+        put_json(&serde_json::to_string_pretty(&Whole { body, schema: 1 }).unwrap_or_default());
     }
 
     /// One JSON object on one line, for streams.
@@ -83,13 +92,13 @@ impl Ui {
         if let Some(map) = value.as_object_mut() {
             map.insert("schema".to_owned(), 1.into());
         }
-        self.answer(value.to_string());
+        put_json(&value.to_string());
     }
 
     /// A line of talk.
     pub(crate) fn say(self, line: impl AsRef<str>) {
         if !self.quiet {
-            put(&mut std::io::stderr().lock(), line.as_ref().as_bytes());
+            put(&mut std::io::stderr().lock(), &to_stderr(line.as_ref()));
         }
     }
 
@@ -144,7 +153,8 @@ impl Ui {
             return;
         }
         let width = usize::from(console::Term::stderr().size().1).saturating_sub(1);
-        let line = console::truncate_str(text, width, "…");
+        let text = harmless::line(text);
+        let line = console::truncate_str(&text, width, "…");
         let mut out = std::io::stderr().lock();
         drop(write!(out, "{}", style(line).dim().for_stderr()).and_then(|()| out.flush()));
         SHOWN.store(true, Ordering::Relaxed);
@@ -161,7 +171,7 @@ fn clear_progress() {
 /// A warning on stderr.
 pub(crate) fn warn(text: &str) {
     let line = format!("{} {text}", style("warning:").yellow().for_stderr());
-    put(&mut std::io::stderr().lock(), line.as_bytes());
+    put(&mut std::io::stderr().lock(), &to_stderr(&line));
 }
 
 /// An error line on stderr.
@@ -169,12 +179,34 @@ pub(crate) fn error_line(head: &str, text: &str, colour: bool) {
     // Whoever showed it may have ended with this very error.
     clear_progress();
     let head = if colour { style(head).red().bold().for_stderr().to_string() } else { head.to_owned() };
-    put(&mut std::io::stderr().lock(), format!("{head} {text}").as_bytes());
+    put(&mut std::io::stderr().lock(), &to_stderr(&format!("{head} {text}")));
 }
 
-fn put(out: &mut impl Write, line: &[u8]) {
+/// Text on stderr that has its own line ends, or none where the cursor is to stay behind it.
+pub(crate) fn part(text: &str) {
+    let mut out = std::io::stderr().lock();
+    drop(out.write_all(to_stderr(text).as_str().as_bytes()).and_then(|()| out.flush()));
+}
+
+/// A line of the answer, where nobody reading any more must not end the program.
+pub(crate) fn show(line: &str) {
+    let line = Printable::of(line, console::colors_enabled());
+    drop(writeln!(std::io::stdout(), "{}", line.as_str()));
+}
+
+/// Makes a text printable on stderr, with its colors where stderr shows colors.
+fn to_stderr(text: &str) -> Printable {
+    Printable::of(text, console::colors_enabled_stderr())
+}
+
+fn put(out: &mut impl Write, line: &Printable) {
+    let line = line.as_str().as_bytes();
     let written = out.write_all(line).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush());
     end_on_closed_pipe(written);
+}
+
+fn put_json(text: &str) {
+    put(&mut std::io::stdout().lock(), &Printable::json(text));
 }
 
 /// `git proq list | head -1` must be quiet about the pipe that `head` closed: what was asked for is done.

@@ -1,6 +1,6 @@
 //! Owns `git proq undo` and the way every undo talks.
 
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal};
 
 use clap::Args;
 use serde::Serialize;
@@ -88,17 +88,11 @@ fn ask(session: &Session, plan: &Plan) -> Result<(), Failure> {
     if alone {
         return Err(Mistake::Unsure { what, number: plan.numbers[0] }.into());
     }
-    eprint_question(&format!("{what}\nundo it? [y/N] "));
+    ui::part(&format!("{what}\nundo it? [y/N] "));
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
     Err(Mistake::Declined.into())
-}
-
-/// Asks, and leaves the cursor behind the question.
-pub(super) fn eprint_question(text: &str) {
-    let mut out = std::io::stderr().lock();
-    drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
 }

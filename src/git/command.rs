@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::{Error, Oid, injected};
 
 /// Whether what is waited for is unwanted by now.
@@ -257,11 +258,22 @@ impl Command {
         Oid::from_hex(line.as_bytes()).ok_or(Error::Answer { args: shown, what: line })
     }
 
-    /// Runs it with its errors going to this process's own (where git sends all that a hook says), and waits for it alone: what it leaves running in
-    /// the background may keep that open.
+    /// Runs a hook by git: its output, which git sends to standard error, goes to this process's own, made printable for a
+    /// terminal. Waits for git alone: a background process of the hook may keep the stream open.
     pub(crate) fn run_beside(mut self) -> Result<(), Error> {
-        self.inner.stdout(Stdio::null()).stderr(Stdio::inherit());
-        let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
+        let failed = |command: &Self, e: &std::io::Error| command.not_started(e);
+        self.inner.stdout(Stdio::null());
+        let status = if stderr_is_terminal() {
+            let (output, stderr) = std::io::pipe().map_err(|e| failed(&self, &e))?;
+            self.inner.stderr(stderr);
+            let mut child = self.start()?;
+            // Closes this process's copy of the writing end.
+            self.inner.stderr(Stdio::null());
+            wait_and_forward(&mut child, output).map_err(|e| failed(&self, &e))?
+        } else {
+            self.inner.stderr(Stdio::inherit());
+            self.start().and_then(|mut c| c.wait().map_err(|e| failed(&self, &e)))?
+        };
         if status.success() {
             return Ok(());
         }

@@ -22,6 +22,7 @@ mod glance;
 mod graft;
 mod graph;
 mod hook;
+mod hook_output;
 mod hook_place;
 mod ignored;
 mod include;

@@ -4,6 +4,7 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::Project;
+use crate::harmless;
 use crate::store::Record;
 use crate::store::records::{AnyLane, BeforeRecord, RunRecord};
 
@@ -55,7 +56,7 @@ fn what_is_there(project: &Project, lane: &AnyLane) -> String {
     out
 }
 
-/// The end of what a supervisor wrote, in a line; none when it wrote nothing, or nothing that can be read.
+/// The end of what a program wrote, in a line that a terminal can be shown; none when it wrote nothing, or nothing that can be read.
 pub(crate) fn last_words(log: &Path) -> Option<String> {
     let mut file = crate::regular_file::open_record(log).ok()?;
     let length = file.metadata().ok()?.len();
@@ -63,9 +64,10 @@ pub(crate) fn last_words(log: &Path) -> Option<String> {
     let mut bytes = Vec::new();
     file.take(TAIL).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
+    let text = console::strip_ansi_codes(&text);
     let lines: Vec<&str> =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(ADVICE)).collect();
-    let all = lines.join(" ");
+    let all = harmless::line(&lines.join(" "));
     let skip = all.chars().count().saturating_sub(WORDS);
     let end: String = all.chars().skip(skip).collect();
     match (end.is_empty(), skip) {

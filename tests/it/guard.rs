@@ -243,10 +243,12 @@ fn only_process_and_git_start_programs() {
 
 #[test]
 fn only_the_command_line_prints_reads_arguments_and_exits() {
+    // The output of hooks is forwarded while they run, made printable there.
+    let hooks = |path: &str| path == "src/git/hook_output.rs";
     // The supervisor answers the process that started it on its standard output.
-    let loud = |path: &str| path.starts_with("src/cli/") || path == "src/agent/begin.rs";
+    let loud = |path: &str| path.starts_with("src/cli/") || path == "src/agent/begin.rs" || hooks(path);
     assert_eq!(places(loud, &["println!", "print!", "io::stdout", "io::stderr"]), [""; 0]);
-    let cli = |path: &str| path.starts_with("src/cli/");
+    let cli = |path: &str| path.starts_with("src/cli/") || hooks(path);
     assert_eq!(
         places(cli, &["println!", "print!", "io::stderr", "process::exit", "process::abort"]),
         [""; 0]
@@ -254,6 +256,31 @@ fn only_the_command_line_prints_reads_arguments_and_exits() {
     // A lock's side file says what its holder was started as.
     let args = |path: &str| path.starts_with("src/cli/") || path == "src/store/holder.rs";
     assert_eq!(places(args, &["env::args"]), [""; 0]);
+}
+
+#[test]
+fn only_a_few_places_give_a_terminal_text_as_it_is() {
+    // Everything else goes through `ui`, which prints nothing but `Printable`.
+    let ui = |path: &str| path == "src/cli/ui.rs" || path == "src/agent/begin.rs";
+    assert_eq!(places(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
+    // Logs, which have a view of their own and `--raw`; and answers to programs that are no people.
+    let raw = ["cli/ui.rs", "cli/logs.rs", "cli/acp.rs", "cli/agent_event.rs"];
+    assert_eq!(places(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
+    // Programs that have the terminal: git with its pager, a shell or an agent of the user's, tmux.
+    let terminal = [
+        "process/child.rs",
+        "git/command.rs",
+        "git/diff.rs",
+        "git/resolve.rs",
+        "agent/window.rs",
+        "cli/resolve.rs",
+        "cli/oversee/command.rs",
+    ];
+    let terminal = |path: &str| terminal.iter().any(|file| path.ends_with(file));
+    assert_eq!(places(terminal, &["run_on_terminal(", "Stdio::inherit()"]), [""; 0]);
+    // Hooks of the repository, whose words git passes on as well.
+    let hooks = |path: &str| ["src/git/command.rs", "src/git/hook.rs"].contains(&path);
+    assert_eq!(places(hooks, &["run_beside("]), [""; 0]);
 }
 
 #[test]

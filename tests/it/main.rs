@@ -53,6 +53,8 @@ mod hook_managers;
 mod hook_scripts;
 mod hooks;
 mod hooks_by_hand;
+mod hostile;
+mod hostile_words;
 mod in_place;
 mod in_place_beside;
 #[cfg(target_os = "linux")]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use console::Term;
 
 use super::super::ui::Ui;
+use crate::harmless::Printable;
 
 /// A list that takes less is printed once.
 const LONG: Duration = Duration::from_millis(80);
@@ -77,7 +78,8 @@ impl Paint {
         let mut out = self.back(width);
         self.painted.clear();
         for line in lines[..shown].iter().chain(more.as_ref()) {
-            let line = console::truncate_str(line, columns, "…");
+            let line = Printable::of(line, true);
+            let line = console::truncate_str(line.as_str(), columns, "…");
             self.painted.push(console::measure_text_width(&line));
             // The rest of a line goes, and no line is empty for a moment.
             out.push_str(&format!("{line}\x1b[K\n"));

@@ -8,7 +8,7 @@ use clap_complete::engine::ArgValueCompleter;
 
 use super::super::approve::nobody_to_ask;
 use super::super::complete::agent_names;
-use super::super::{Done, Failure, Mistake, Session, identity, undo};
+use super::super::{Done, Failure, Mistake, Session, identity};
 use super::save::{self, Target};
 use super::{PlanArgs, listing, making};
 use crate::explain::Exit;
@@ -201,7 +201,7 @@ fn ask(session: &Session, name: &str) -> Result<(), Failure> {
 /// # Errors
 /// [`Mistake::Declined`].
 pub(crate) fn agreed(question: &str) -> Result<(), Failure> {
-    undo::eprint_question(question);
+    super::super::ui::part(question);
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));
     if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(Mistake::Declined.into()) }

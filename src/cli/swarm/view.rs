@@ -10,9 +10,9 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use super::super::{Failure, Session, ui};
 use super::follow::{Follow, GLANCE, Going};
 use super::wish;
-use crate::interrupt;
 use crate::lane::Project;
 use crate::swarm::{LaneAt, Picture, WishKind};
+use crate::{harmless, interrupt};
 
 /// How often lanes are looked at.
 const LANES: u32 = 5;
@@ -89,7 +89,7 @@ enum Answer {
 
 /// Asks what the first Ctrl-C means. Another one is an answer, too.
 fn ask(id: &str) -> Answer {
-    super::super::undo::eprint_question(&format!(
+    super::super::ui::part(&format!(
         "\nbatch {id}: [p]ause it, [l]eave it to itself, or go on looking? Ctrl-C aborts it. [p/l/N] "
     ));
     let (tell, hear) = mpsc::channel();
@@ -139,7 +139,7 @@ impl Screen {
         let parts: Vec<String> =
             parts.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}")).collect();
         let more = if parts.is_empty() { String::new() } else { format!(", {}", parts.join(", ")) };
-        self.head.set_message(format!("batch {id} {}{more}{cost}", picture.state));
+        self.head.set_message(harmless::line(&format!("batch {id} {}{more}{cost}", picture.state)));
         let mut lanes = self.lanes.borrow_mut();
         lanes.retain(|name, bar| {
             let there = picture.lanes.iter().any(|lane| lane.name == *name);
@@ -151,7 +151,7 @@ impl Screen {
         });
         for lane in &picture.lanes {
             let bar = lanes.entry(lane.name.clone()).or_insert_with(|| self.line());
-            bar.set_message(line(lane));
+            bar.set_message(harmless::line(&line(lane)));
         }
     }
 
