@@ -34,6 +34,7 @@ const KEPT: &[&str] = &[
     "GIT_PROXY_COMMAND",
     "GIT_SSL_CAINFO",
     "GIT_TEMPLATE_DIR",
+    "GIT_TEST_ASSUME_DIFFERENT_OWNER",
 ];
 
 /// Prefixes of variables that are kept for the same reason.

@@ -39,6 +39,20 @@ pub enum Error {
         /// The repository.
         git_dir: PathBuf,
     },
+    /// Another user owns the repository, and git makes no exception for it.
+    #[error("cannot use the repository at {}: git detected dubious ownership; nothing of it was read or run", dir.display())]
+    Untrusted {
+        /// Its worktree, or its git directory.
+        dir: PathBuf,
+        /// The command that makes an exception.
+        advice: String,
+    },
+    /// A bare repository that nobody named, where git wants that.
+    #[error("cannot use the bare repository at {}: safe.bareRepository is 'explicit'; nothing of it was read or run", dir.display())]
+    BareUnnamed {
+        /// Its git directory.
+        dir: PathBuf,
+    },
     /// The command needs a main checkout and the repository is bare.
     #[error("this is a bare repository; it has no main checkout")]
     Bare,
@@ -307,6 +321,17 @@ fn unreached(remote: &str) -> String {
 }
 
 impl Error {
+    /// What helps where a repository, or what git answers, cannot be relied on.
+    fn hints_on_trust(&self) -> Vec<Cow<'static, str>> {
+        vec![match self {
+            Error::Untrusted { advice, .. } => format!("if you trust who owns it: {advice}").into(),
+            Error::BareUnnamed { dir } => {
+                format!("name it, if you trust it: git --git-dir='{}' proq", dir.display()).into()
+            }
+            _ => return Vec::new(),
+        }]
+    }
+
     /// What helps with files that cannot be kept or changed.
     fn hints_on_files(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -344,6 +369,7 @@ impl Explain for Error {
             Error::Mixture { .. } => {
                 vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }
+            Error::Untrusted { .. } | Error::BareUnnamed { .. } => self.hints_on_trust(),
             Error::NotFetched { remote, .. } => vec![unreached(remote).into()],
             Error::Filter { stderr, is_lfs } => of_filter(stderr, *is_lfs),
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],

@@ -37,6 +37,7 @@ mod new_branch;
 mod objects;
 mod oid;
 mod open_op;
+mod ownership;
 mod patch_id;
 mod path;
 mod people;

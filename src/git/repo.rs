@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::trees::Reader;
 use super::version::Version;
-use super::{Command, Error, Oid, Program, settings};
+use super::{Command, Error, Oid, Program, ownership, settings};
 
 /// How many bytes of objects are kept in memory, unpacked. A landing reads the same commits of its base again and again.
 const OBJECTS: usize = 4 * 1024 * 1024;
@@ -25,6 +25,8 @@ pub(crate) struct Repo {
     main: Option<PathBuf>,
     here: Option<PathBuf>,
     reftable: bool,
+    /// Git finds it only where it is named: it is bare, and `safe.bareRepository` is `explicit`.
+    named: bool,
     carried: RefCell<Option<Rc<File>>>,
 }
 
@@ -41,10 +43,16 @@ impl Repo {
     /// Finds the repository from `dir`, honouring `GIT_DIR` and its kin as git does.
     ///
     /// # Errors
-    /// [`Error::NoRepository`] when there is none, [`Error::NoGit`] without a git program.
+    /// [`Error::NoRepository`] when there is none, [`Error::NoGit`] without a git program, [`Error::Untrusted`] where git
+    /// does not trust who owns it: that is known before a setting of it is read.
     pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
         let program = Program::find()?;
-        let found = gix::ThreadSafeRepository::discover_with_environment_overrides(dir);
+        let trust = ownership::judge(&program, dir)?;
+        let found = gix::ThreadSafeRepository::discover_with_environment_overrides_opts(
+            dir,
+            gix::discover::upwards::Options::default(),
+            ownership::options(trust),
+        );
         let mut gix = match found {
             Ok(found) => found.to_thread_local(),
             Err(_) => return Err(no_repository(&program, dir)),
@@ -65,16 +73,17 @@ impl Repo {
             .string("extensions.refStorage")
             .is_some_and(|v| v.eq_ignore_ascii_case(b"reftable"));
         Ok(Repo {
-            gix,
             program,
             version: OnceCell::new(),
             lore: Lore::default(),
             reader: OnceCell::new(),
             common_dir,
+            named: main.is_none() && is_explicit(&gix),
             main,
             here,
             reftable,
             carried: RefCell::default(),
+            gix,
         })
     }
 
@@ -120,7 +129,11 @@ impl Repo {
 
     /// A call of the git program in the repository's home.
     pub(crate) fn git(&self) -> Command {
-        self.git_in(self.home())
+        let command = self.git_in(self.home());
+        match self.named {
+            true => command.env("GIT_DIR", &self.common_dir),
+            false => command,
+        }
     }
 
     /// A call of the git program in one worktree.
@@ -175,6 +188,11 @@ fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
+/// Whether git uses bare repositories only where they are named.
+fn is_explicit(gix: &gix::Repository) -> bool {
+    gix.config_snapshot().string("safe.bareRepository").is_some_and(|v| v.as_slice() == b"explicit")
+}
+
 /// `GIT_DIR` and `GIT_WORK_TREE` may bring a worktree and somebody else's repository together. Every call of git here
 /// finds the repository by its folder, so that has to be the same one.
 fn refuse_mixture(program: &Program, worktree: Option<&Path>, common_dir: &Path) -> Result<(), Error> {
@@ -186,9 +204,14 @@ fn refuse_mixture(program: &Program, worktree: Option<&Path>, common_dir: &Path)
         out.stdout.pop_if(|last| *last == b'\n');
         real(&super::RepoPath::new(out.stdout).under(dir))
     });
+    let mixed = || Err(Error::Mixture { dir: dir.to_owned(), git_dir: common_dir.to_owned() });
     match found {
         Ok(found) if found == common_dir => Ok(()),
-        _ => Err(Error::Mixture { dir: dir.to_owned(), git_dir: common_dir.to_owned() }),
+        Err(e) => match ownership::refusal(e, dir) {
+            e @ Error::Untrusted { .. } => Err(e),
+            _ => mixed(),
+        },
+        Ok(_) => mixed(),
     }
 }
 
@@ -196,7 +219,9 @@ fn refuse_mixture(program: &Program, worktree: Option<&Path>, common_dir: &Path)
 fn no_repository(program: &Program, dir: &Path) -> Error {
     let by_git = program.in_dir(dir).args(["rev-parse", "--git-common-dir"]).run();
     match by_git {
-        Err(e @ Error::Command { .. }) if !e.to_string().contains("not a git repository") => e,
+        Err(e @ Error::Command { .. }) if !e.to_string().contains("not a git repository") => {
+            ownership::refusal(e, dir)
+        }
         _ => {
             let named = std::env::var_os("GIT_DIR").map(PathBuf::from);
             let by_variable = named.is_some();

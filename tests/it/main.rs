@@ -88,6 +88,7 @@ mod notify;
 mod noting;
 mod order;
 mod overlap;
+mod ownership;
 mod partial;
 mod pick;
 mod plan;
