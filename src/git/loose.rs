@@ -47,14 +47,35 @@ pub(super) fn read(objects: &Path, id: Oid, out: &mut Vec<u8>) -> Option<Kind> {
 /// or not.
 const BLOCK: usize = 4096 - 11;
 
+/// How often an object is written anew when the folder that it goes to is removed meanwhile.
+const TRIES: u32 = 20;
+
 /// Writes an object of this kind and id to the folder `objects`; it is on disk when this returns. False for one that is not
-/// small: then nothing was done.
+/// small, or whose folder is removed again and again: then nothing was done.
+///
+/// `git gc`, `git repack -d` and `git prune-packed` remove every folder of objects that is empty, at any moment, also between
+/// the making of a folder and of the first file in it; and they remove a file once its object is in a pack.
 pub(super) fn write(objects: &Path, id: Oid, kind: Kind, bytes: &[u8]) -> std::io::Result<bool> {
     let mut object = loose_header_of(kind, bytes.len());
     object.extend_from_slice(bytes);
     if object.len() > BLOCK {
         return Ok(false);
     }
+    let stored = stored(&object);
+    for _ in 0..TRIES {
+        match write_once(objects, id, &stored) {
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            done => return done.map(|()| true),
+        }
+    }
+    Ok(false)
+}
+
+/// Writes the packed bytes of an object once.
+///
+/// # Errors
+/// `NotFound` when the folder was removed on the way.
+fn write_once(objects: &Path, id: Oid, stored: &[u8]) -> std::io::Result<()> {
     let hex = id.to_string();
     let (folder, name) = hex.split_at(2);
     let folder = objects.join(folder);
@@ -68,7 +89,7 @@ pub(super) fn write(objects: &Path, id: Oid, kind: Kind, bytes: &[u8]) -> std::i
     drop(std::fs::remove_file(&beside));
     let written = (|| {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&beside)?;
-        file.write_all(&stored(&object))?;
+        file.write_all(stored)?;
         file.sync_all()?;
         std::fs::rename(&beside, folder.join(name))
     })();
@@ -76,8 +97,7 @@ pub(super) fn write(objects: &Path, id: Oid, kind: Kind, bytes: &[u8]) -> std::i
         drop(std::fs::remove_file(&beside));
         return Err(e);
     }
-    File::open(&folder)?.sync_all()?;
-    Ok(true)
+    File::open(&folder)?.sync_all()
 }
 
 fn loose_header_of(kind: Kind, length: usize) -> Vec<u8> {
@@ -167,6 +187,38 @@ mod tests {
         let mut names = walk(empty.path());
         names.retain(|name| name.contains("tmp"));
         assert_eq!(names, [""; 0]);
+    }
+
+    /// As beside `git gc`: in a folder of objects nothing is in, and somebody removes it whenever that is so.
+    #[test]
+    fn a_folder_that_is_removed_meanwhile_is_made_again() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let dir = tempfile::tempdir().unwrap();
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let remover = scope.spawn(|| {
+                let mut removed = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    for n in 0..256 {
+                        removed +=
+                            u32::from(std::fs::remove_dir(dir.path().join(format!("{n:02x}"))).is_ok());
+                    }
+                }
+                removed
+            });
+            let mut left = 0;
+            for n in 0..2000 {
+                let bytes = format!("{n}").into_bytes();
+                let hash = gix::objs::compute_hash(gix::hash::Kind::Sha1, Kind::Blob, &bytes).unwrap();
+                left += u32::from(!write(dir.path(), Oid(hash), Kind::Blob, &bytes).unwrap());
+                let hex = hash.to_string();
+                drop(std::fs::remove_file(dir.path().join(&hex[..2]).join(&hex[2..])));
+            }
+            ended.store(true, Ordering::Relaxed);
+            assert!(remover.join().unwrap() > 0);
+            // What is left to the library is left to it without an error.
+            assert!(left < 20, "{left}");
+        });
     }
 
     fn walk(folder: &Path) -> Vec<String> {

@@ -45,14 +45,38 @@ impl Repo {
         {
             return Ok(id);
         }
-        let written = gix::objs::Write::write_buf(&self.gix.objects, object.kind(), &bytes);
-        let id = Oid(written.map_err(Error::object(NEW))?);
+        self.write_by_library(id, object.kind(), &bytes)
+    }
+
+    /// Writes an object by the library's hand, and makes it durable.
+    ///
+    /// # Errors
+    /// When the folder that it goes to is removed again and again, as by `git gc` when it is empty, and for any other reason.
+    fn write_by_library(&self, id: Oid, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
+        const TRIES: u32 = 5;
         let file = self.loose_file(id);
         let folder = file.parent().unwrap_or(&file);
-        for path in [&file, folder] {
-            File::open(path).and_then(|f| f.sync_all()).map_err(Error::io("write", path))?;
+        for _ in 1..TRIES {
+            let written = gix::objs::Write::write_buf(&self.gix.objects, kind, bytes);
+            let synced = || [&*file, folder].iter().try_for_each(|path| File::open(path)?.sync_all());
+            match written {
+                Ok(_) => match synced() {
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                    done => return done.map(|()| id).map_err(Error::io("write", &file)),
+                },
+                Err(_) if !folder.is_dir() => {}
+                Err(e) => return Err(Error::object(NEW)(e)),
+            }
         }
-        Ok(id)
+        // Git tries again by itself, and has the words for what is wrong.
+        self.write_by_git(kind, bytes)
+    }
+
+    fn write_by_git(&self, kind: gix::objs::Kind, bytes: &[u8]) -> Result<Oid, Error> {
+        let call = self.git().args(["hash-object", "-w", "--stdin", "--literally", "-t"]);
+        let call = call.arg(kind.to_string()).input(bytes).changes().durable();
+        let line = call.run()?.line();
+        Oid::from_hex(line.as_bytes()).ok_or_else(|| Error::Answer { args: "hash-object".into(), what: line })
     }
 
     /// Whether an object is in a file of its own.

@@ -98,3 +98,37 @@ fn events_of_many_processes_are_numbered_without_a_gap() {
         all["events"].as_array().unwrap().iter().map(|e| e["n"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=30).collect::<Vec<u64>>());
 }
+
+/// As beside `git gc`, which removes folders of objects whenever they are empty.
+#[test]
+fn lanes_land_while_empty_folders_of_objects_are_removed() {
+    let sandbox = Sandbox::new();
+    let objects = sandbox.repo.join(".git/objects");
+    let ended = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                for n in 0..256 {
+                    drop(std::fs::remove_dir(objects.join(format!("{n:02x}"))));
+                }
+            }
+        });
+        let mut refused = Vec::new();
+        for n in 0..10 {
+            let name = format!("x{n}");
+            let spawned = sandbox.proq(&["spawn", "--empty", "-n", &name]);
+            // Git's own commands lose that race now and then; this is about the landings.
+            let work = format!(
+                "for t in 1 2 3 4 5 6 7 8 9; do echo {n} > f{n} && git add f{n} && git commit -qm {n} && exit; done; exit 1"
+            );
+            let mut commit = sandbox.command("sh", &sandbox.lane(&name));
+            commit.args(["-c", &work]);
+            let _ = sandbox.output(commit).ok();
+            let landed = sandbox.proq(&["merge", &name]);
+            refused.extend([spawned, landed].into_iter().filter(|out| out.code != 0).map(|out| out.shown()));
+        }
+        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(refused, [""; 0]);
+    });
+    assert_eq!(sandbox.git(&["fsck", "--no-dangling"]), "");
+}
