@@ -228,6 +228,14 @@ pub enum Error {
         #[source]
         source: Box<Error>,
     },
+    /// Another git command holds a lock that a ref's move needs.
+    #[error("'{name}' could not be moved: another git command holds {}; nothing was changed", lock.display())]
+    RefLocked {
+        /// The ref.
+        name: String,
+        /// The lock file.
+        lock: PathBuf,
+    },
     /// A ref was not where it was expected, or could not be locked.
     #[error("'{name}' could not be moved: {why}; nothing was changed")]
     RefMoved {
@@ -388,7 +396,7 @@ impl Explain for Error {
                 vec!["commit them, or set them aside first: git commit -am WIP, or git stash push".into()]
             }
             Error::Obstructed { .. } => vec!["move these files away, then try again".into()],
-            Error::IndexLocked { lock, .. } => vec![
+            Error::IndexLocked { lock, .. } | Error::RefLocked { lock, .. } => vec![
                 "wait for it to end, then try again".into(),
                 format!("if no git runs there any more: rm '{}'", lock.display()).into(),
             ],
@@ -419,7 +427,7 @@ impl Explain for Error {
         match self {
             Error::Answer { .. } => Exit::Bug,
             Error::Glob { .. } => Exit::Usage,
-            Error::IndexLocked { .. } => Exit::Locked,
+            Error::IndexLocked { .. } | Error::RefLocked { .. } => Exit::Locked,
             _ => Exit::Refused,
         }
     }

@@ -21,6 +21,7 @@ mod folders;
 mod glance;
 mod graft;
 mod graph;
+mod half_added;
 mod hook;
 mod hook_output;
 mod hook_place;
@@ -112,7 +113,8 @@ pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
 pub(crate) use refusal::require_free;
 pub(crate) use repair::{
-    is_beginning_of, settle_clear, settle_own_ref, settle_ref, settle_restore, settle_transition,
+    is_beginning_of, settle_clear, settle_own_ref, settle_packed_refs, settle_ref, settle_restore,
+    settle_transition,
 };
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};

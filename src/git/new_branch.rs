@@ -42,9 +42,12 @@ impl Drop for Lock {
 /// beginning of a line that git's own would be joined to.
 fn logged(log: &Path, line: &[u8], work: impl FnOnce() -> Result<()>) -> Result<()> {
     std::fs::create_dir_all(log.parent().unwrap_or(log))?;
-    let mut log = File::options().append(true).create(true).open(log)?;
-    let before = log.metadata()?.len();
-    log.write_all(line).and_then(|()| work()).or_else(|e| log.set_len(before).and(Err(e)))
+    let mut file = File::options().append(true).create(true).open(log)?;
+    let before = file.metadata()?.len();
+    file.write_all(line).and_then(|()| work()).or_else(|e| {
+        // An empty one would be in the way of branches below this name. Whoever wrote to it held the ref's lock, which is held here.
+        if before == 0 { std::fs::remove_file(log) } else { file.set_len(before) }.and(Err(e))
+    })
 }
 
 impl Repo {
@@ -218,6 +221,7 @@ mod tests {
         let log = dir.path().join("deep/log");
         let fails = || Err(std::io::ErrorKind::StorageFull.into());
         assert!(logged(&log, b"never\n", fails).is_err());
+        assert!(!log.exists());
         logged(&log, b"one\n", || Ok(())).unwrap();
         assert!(logged(&log, b"never\n", fails).is_err());
         logged(&log, b"two\n", || Ok(())).unwrap();

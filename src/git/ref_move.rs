@@ -1,13 +1,14 @@
 //! Owns moving a branch or HEAD of one worktree as a prepared transaction: locked first, committed last.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
 use serde::{Deserialize, Serialize};
 
 use super::index::{is_same_file, lock_file};
+use super::refs::not_moved;
 use super::transition::Tree;
 use super::{Error, Oid, Repo};
 
@@ -204,10 +205,8 @@ impl Conversation {
         }
         drop(self.child.wait());
         self.done = true;
-        Error::RefMoved {
-            name: self.name.clone(),
-            why: why.lines().next().unwrap_or("git ended early").trim_start_matches("fatal: ").to_owned(),
-        }
+        let why = why.lines().next().unwrap_or("git ended early").trim_start_matches("fatal: ");
+        not_moved(self.name.clone(), why.to_owned())
     }
 }
 
@@ -255,8 +254,10 @@ impl HeadFile {
         }
         let refused = |why: String| Error::RefMoved { name: "HEAD".into(), why };
         let (head, lock) = (git_dir.join("HEAD"), git_dir.join("HEAD.lock"));
-        let mut file = lock_file(&lock, &tree.scratch.join(HEAD_MARK))
-            .map_err(|e| refused(format!("{} cannot be made: {e}", lock.display())))?;
+        let mut file = lock_file(&lock, &tree.scratch.join(HEAD_MARK)).map_err(|e| match e.kind() {
+            ErrorKind::AlreadyExists => Error::RefLocked { name: "HEAD".into(), lock: lock.clone() },
+            _ => refused(format!("{} cannot be made: {e}", lock.display())),
+        })?;
         let held =
             HeadFile { head, lock, reflog: reflog_line(repo, dir, git_dir, (from, to), why)?, done: false };
         let now = std::fs::read_to_string(&held.head).map_err(Error::io("read", &held.head))?;

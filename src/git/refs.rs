@@ -9,6 +9,16 @@ use super::{Error, Head, Oid, Repo};
 /// Where branches are.
 pub(super) const HEADS: &str = "refs/heads/";
 
+/// The error of a ref that git did not move, by what it said: whether somebody holds a lock, which may be free soon, or the ref is
+/// not where it was expected.
+pub(super) fn not_moved(name: String, why: String) -> Error {
+    let lock = why.split_once("Unable to create '").and_then(|(_, rest)| rest.split_once("': File exists"));
+    match lock {
+        Some((lock, _)) => Error::RefLocked { name, lock: lock.into() },
+        None => Error::RefMoved { name, why },
+    }
+}
+
 impl Repo {
     /// The commit a fully named ref points to; none when it does not exist.
     pub(crate) fn ref_tip(&self, name: &str) -> Result<Option<Oid>, Error> {
@@ -90,12 +100,13 @@ impl Repo {
         };
         match call.changes().durable().run() {
             Ok(_) => Ok(()),
-            Err(Error::Command { stderr, status, .. }) => Err(Error::RefMoved {
-                name: name.to_owned(),
-                why: stderr.lines().find(|l| !l.trim().is_empty()).map_or(status, |l| {
+            Err(Error::Command { stderr, status, .. }) => {
+                let line = stderr.lines().find(|l| !l.trim().is_empty());
+                let why = line.map_or(status, |l| {
                     l.trim_start_matches("error: ").trim_start_matches("fatal: ").to_owned()
-                }),
-            }),
+                });
+                Err(not_moved(name.to_owned(), why))
+            }
             Err(e) => Err(e),
         }
     }

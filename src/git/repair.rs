@@ -142,6 +142,11 @@ pub(crate) fn settle_ref(repo: &Repo, name: &str, new: Option<Oid>, scratch: &Pa
     Stale::since(repo, scratch)?.and_ref(name, new).clear()
 }
 
+/// Takes away the locks that a killed git left which deleted refs of nobody's operation. `scratch` was made before it began.
+pub(crate) fn settle_packed_refs(repo: &Repo, scratch: &Path) -> Result<(), Error> {
+    Stale::since(repo, scratch)?.and_shared().clear()
+}
+
 /// The same for a ref that only the dead process knew of.
 pub(crate) fn settle_own_ref(repo: &Repo, name: &str, scratch: &Path) -> Result<(), Error> {
     Stale::since(repo, scratch)?.and_own_ref(name).clear()
@@ -159,7 +164,8 @@ pub(crate) fn is_beginning_of(repo: &Repo, file: &Path, side: Side) -> Result<bo
     Ok(std::fs::read(file).is_ok_and(|there| whole.starts_with(&there)))
 }
 
-fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
+/// Takes away the locks on refs that a dead git of a transition has left.
+pub(super) fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), Error> {
     ref_move::release_head(&tree.git_dir, tree.scratch)?;
     let stale = Stale::since(tree.repo, tree.scratch)?;
     let stale = match mv {

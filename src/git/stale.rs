@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::index::FileId;
+use super::refs::HEADS;
 use super::{Error, Oid, Repo};
 
 /// How long a lock must stay unchanged. git holds a ref's lock for the time of a rename.
@@ -38,6 +39,10 @@ impl<'a> Stale<'a> {
     pub(super) fn and_ref(mut self, name: &str, new: Option<Oid>) -> Self {
         let text = new.map_or_else(Vec::new, |id| format!("{id}\n").into_bytes());
         self.files.push((self.repo.common_dir().join(format!("{name}.lock")), Some(text)));
+        if name.starts_with(HEADS) {
+            // For its log alone git locks a HEAD that names the branch, and writes nothing to that lock.
+            self.files.push((self.repo.common_dir().join("HEAD.lock"), Some(Vec::new())));
+        }
         self.and_shared()
     }
 
@@ -56,7 +61,8 @@ impl<'a> Stale<'a> {
         self.and_shared()
     }
 
-    fn and_shared(mut self) -> Self {
+    /// Adds the lock of what all refs are in together.
+    pub(super) fn and_shared(mut self) -> Self {
         let common = self.repo.common_dir();
         let shared = match self.repo.is_reftable() {
             true => vec![common.join("reftable/tables.list.lock")],

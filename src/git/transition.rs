@@ -17,7 +17,7 @@ use super::path::nul_separated;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle};
 use super::ref_move::{self, RefMove};
 use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
-use super::repair::{has_moved, is_from_git, note_untouched};
+use super::repair::{clear_locks, has_moved, is_from_git, note_untouched};
 use super::status::is_surely_at;
 use super::submodule::tell_left_behind;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
@@ -79,13 +79,11 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         }
     };
     fault::point("transition.staged");
-    if let Err(e) = prepared.commit() {
-        // git may fail over its log after the ref has moved; then there is no way back.
-        if !has_moved(tree, from, to, mv).unwrap_or(false) {
-            moved.undo(tree)?;
-            return Err(e);
-        }
-        (tree.warn)(e.to_string());
+    if let Err(e) = prepared.commit()
+        && !has_moved_in_spite(tree, (from, to), mv, &e)
+    {
+        moved.undo(tree)?;
+        return Err(e);
     }
     fault::point("transition.moved");
     let installed = staged.install_whatever().map_err(|source| Error::Stuck {
@@ -104,6 +102,19 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         ));
     }
     Ok(())
+}
+
+/// Whether a ref has moved though `e` says that it could not be: git may fail over its log after that, and then there is no way
+/// back. A git that was killed there has left locks, which go.
+fn has_moved_in_spite(tree: &Tree<'_>, (from, to): (Oid, Oid), mv: &RefMove, e: &Error) -> bool {
+    if !has_moved(tree, from, to, mv).unwrap_or(false) {
+        return false;
+    }
+    (tree.warn)(e.to_string());
+    if let Err(e) = clear_locks(tree, to, mv) {
+        (tree.warn)(e.to_string());
+    }
+    true
 }
 
 /// Files that were brought over and can still be taken back.

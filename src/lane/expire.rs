@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::{Error, Project, checks, drafts, op_log, saved, snaps, trash};
 use crate::explain::Explain;
-use crate::git::Oid;
+use crate::git::{self, Oid};
 use crate::store::{Moment, size_on_disk};
 
 /// A kind of thing that is kept for a time.
@@ -125,6 +125,16 @@ impl Spare {
 
     /// Lets it go, after another look. False when it is not there any more or not old any more.
     pub(crate) fn free(&self, project: &Project) -> Result<bool, Error> {
+        // By this folder the locks of a git that is killed with this process are known as its own.
+        let work = project.store.layout().scratch()?;
+        let freed = self.free_now(project);
+        if freed.is_err() {
+            git::settle_packed_refs(&project.repo, work.path())?;
+        }
+        freed
+    }
+
+    fn free_now(&self, project: &Project) -> Result<bool, Error> {
         match &self.what {
             What::Trash { dir, beside } => trash::free(project, dir, beside.as_deref()),
             What::Snapshot => snaps::free(project, &self.name),

@@ -10,6 +10,7 @@ mod auto_merge;
 mod base;
 mod checkout;
 mod checks;
+mod checks_dir;
 mod create;
 mod create_many;
 mod died;

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use super::operation::{Operation, no_way_back};
-use super::{Error, Project, apart, history, steps};
+use super::{Error, Project, apart, checks_dir, history, steps};
+use crate::git;
 use crate::store::records::Step;
 use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
@@ -20,10 +21,16 @@ pub(crate) fn recover(project: &Project) -> Result<(), Error> {
 /// What dead processes left open, held by this process. What they only had in hand is removed.
 pub(super) fn dead(project: &Project) -> Result<Vec<Scratch>, Error> {
     let mut orphans = project.store.layout().orphans()?;
+    if !orphans.is_empty() {
+        checks_dir::sweep(project);
+    }
     for orphan in &mut orphans {
         if Journal::file_in(orphan.path()).exists() {
             // Until its journal is read, nothing may remove it.
             orphan.keep();
+        } else {
+            // What it only had in hand goes with its folder; a git that was killed with it may have left a lock.
+            git::settle_packed_refs(&project.repo, orphan.path())?;
         }
     }
     orphans.retain(|orphan| Journal::file_in(orphan.path()).exists());

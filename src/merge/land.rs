@@ -98,6 +98,9 @@ pub(super) fn advance(op: &Operation<'_>, mv: Move<'_>, rest: Vec<Step>, way: Wa
         Err(lane::Error::Git(git::Error::RefMoved { why, .. })) if !on_base.is_empty() => {
             return Ok(Landing::Moved(Some(why)));
         }
+        Err(lane::Error::Git(git::Error::RefLocked { lock, .. })) if !on_base.is_empty() => {
+            return Ok(Landing::Moved(Some(format!("another git command holds {}", lock.display()))));
+        }
         other => other?,
     }
     if let Err(e) = follow(op, mv, &on_base) {

@@ -96,21 +96,25 @@ impl Place {
             remove_tree(&self.dir)?;
         }
         project.repo.forget_worktree(&self.dir)?;
-        Ok(project.repo.add_warm(&self.dir, commit)?)
+        let added = project.repo.add_warm(&self.dir, commit);
+        if added.is_err() {
+            // A git that was killed over it.
+            drop(project.repo.forget_half_added(&self.dir));
+        }
+        Ok(added?)
     }
 }
 
 /// The folder of this repository's worktrees for checks, made when it is missing.
 fn home(project: &Project) -> Result<PathBuf, Error> {
-    let location = project.settings.verify_location.clone().ok_or(Error::NoHome)?;
+    let dir = project.checks_dir().ok_or(Error::NoHome)?;
     let repo = project.repo.common_dir();
-    let dir = location.join(name(project));
     make_private(&dir)?;
     let dir = dir.canonicalize().map_err(store::Error::io("look at", &dir))?;
     // Inside, a check would find the modules and settings of the checkout around it, and be green for the wrong reason.
     if dir.starts_with(repo) || project.repo.main_worktree().is_some_and(|main| dir.starts_with(main)) {
         drop(std::fs::remove_dir(&dir));
-        return Err(Error::Inside { dir: location });
+        return Err(Error::Inside { dir: dir.parent().unwrap_or(&dir).to_owned() });
     }
     let mark = dir.join(MARK);
     let text = format!(
@@ -133,14 +137,4 @@ fn is_empty(dir: &Path) -> bool {
         e.is_ok_and(|e| !e.file_name().to_string_lossy().starts_with(&format!(".{MARK}")))
     };
     std::fs::read_dir(dir).is_ok_and(|mut entries| !entries.any(visible))
-}
-
-/// The repository's name for a person, and what tells it from others of that name: where it lies.
-fn name(project: &Project) -> String {
-    let home = project.repo.main_worktree().unwrap_or(project.repo.common_dir());
-    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_".contains(c) { c } else { '-' };
-    let short: String = home.file_stem().unwrap_or_default().to_string_lossy().chars().map(plain).collect();
-    let path = project.repo.common_dir().as_os_str().as_encoded_bytes();
-    let id = project.repo.blob_id(path).map(|id| id.to_string()).unwrap_or_default();
-    format!("{short}-{}", id.get(..12).unwrap_or("x"))
 }

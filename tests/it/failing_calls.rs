@@ -114,6 +114,21 @@ fn a_move_that_git_calls_failed_and_that_has_happened_stands() {
 }
 
 #[test]
+fn a_lock_that_a_git_left_which_was_killed_after_it_had_moved_the_branch_goes() {
+    // The last that git does is to lock a HEAD that names the branch, for its log.
+    let script = "$REAL \"$@\" | while read -r line; do \
+         case $line in commit*) : > .git/HEAD.lock; echo killed;; *) echo \"$line\";; esac; done; exit 137";
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    let out = at(&sandbox, "update-ref --stdin", script, &["merge", "one"]);
+    assert!(out.stderr.contains("warning: "), "{}", out.shown());
+    let _ = out.ok();
+    assert_eq!(sandbox.read("lane.txt"), "lane\n");
+    assert!(!sandbox.repo.join(".git/HEAD.lock").exists());
+    sandbox.sh("echo more > a.txt; git commit -qam more");
+}
+
+#[test]
 fn a_ref_that_git_made_before_it_failed_is_taken_back() {
     let script = "$REAL \"$@\"; echo 'fatal: input/output error' >&2; exit 128";
     let sandbox = Sandbox::new();

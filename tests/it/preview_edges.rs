@@ -111,7 +111,7 @@ fn held_locks_of_git_refuse_it() {
     nothing_is_left(&sandbox);
     let lock = sandbox.repo.join(".git/HEAD.lock");
     drop(File::create(&lock).unwrap());
-    let _ = refused(&sandbox, &["preview", "one"], 1);
+    let _ = refused(&sandbox, &["preview", "one"], 5);
     std::fs::remove_file(&lock).unwrap();
     nothing_is_left(&sandbox);
     let _ = sandbox.proq(&["preview", "one"]).ok();
@@ -126,7 +126,7 @@ fn the_way_back_is_refused_whole_while_head_is_locked() {
     sandbox.sh("echo edit > keep.txt; echo n > new.txt; git add new.txt");
     let lock = sandbox.repo.join(".git/HEAD.lock");
     drop(File::create(&lock).unwrap());
-    let _ = refused(&sandbox, &["preview", "--back"], 1);
+    let _ = refused(&sandbox, &["preview", "--back"], 5);
     std::fs::remove_file(&lock).unwrap();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     same(&home, &Image::of(&sandbox, &sandbox.repo));

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::kit::{dies, recovers};
+use super::kit::{dies, recovers, with_git};
+use crate::support::patience::wait_until;
 use crate::support::{Sandbox, State, scenes};
 
 /// A landing that was killed while its refs were locked, with the commit that it was bringing.
@@ -104,4 +105,104 @@ fn an_index_goes_in_also_where_somebody_took_its_lock_away() {
         assert_eq!(sandbox.git(&["diff", "--cached"]), staged, "by git: {by_git}");
         assert_eq!(sandbox.git(&["diff"]), changed, "by git: {by_git}");
     }
+}
+
+/// What is freed is nobody's operation; the folder of the process is what tells its git's locks by.
+#[test]
+fn locks_of_a_git_that_was_killed_while_it_freed_refs_go() {
+    for alone in [true, false] {
+        let sandbox = scenes::dirty();
+        sandbox.git(&["update-ref", "refs/proq/op/20200101-000000-1-1-0", "HEAD"]);
+        sandbox.sh("git pack-refs --all");
+        let git = sandbox.repo.join(".git").display().to_string();
+        let act = format!(": >'{git}/packed-refs.lock'; cp '{git}/packed-refs' '{git}/packed-refs.new'");
+        let act = if alone { format!("{act}; kill -9 $$") } else { format!("{act}; kill -9 $PPID; exit 0") };
+        let out = sandbox.output(with_git(&sandbox, " -d refs/proq/op/", &act, &["gc"]));
+        assert_eq!(out.code, if alone { 1 } else { 137 }, "{}", out.shown());
+        recovers(&sandbox);
+        let _ = sandbox.proq(&["gc"]).ok();
+        assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/op/"]), "");
+    }
+}
+
+#[test]
+fn the_lock_of_a_head_whose_branch_was_being_moved_goes() {
+    let sandbox = scenes::shown();
+    let git = sandbox.repo.join(".git").display().to_string();
+    let act = format!(": >'{git}/HEAD.lock'; kill -9 $$");
+    let out = sandbox.output(with_git(&sandbox, " -d refs/heads/", &act, &["preview", "--back"]));
+    assert_ne!(out.code, 0, "{}", out.shown());
+    recovers(&sandbox);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+}
+
+/// What git has not come to give a commit is an error to `git fsck`, whoever was killed over it.
+#[test]
+fn a_worktree_for_checks_that_git_had_only_begun_to_add_goes() {
+    let none = "rm \"$admin/HEAD\"";
+    let zeros = "echo 0000000000000000000000000000000000000000 >\"$admin/HEAD\"";
+    for (head, end) in [(none, "$PPID; exit 0"), (zeros, "$PPID; exit 0"), (none, "$$")] {
+        let sandbox = scenes::dirty();
+        let before = State::of(&sandbox);
+        let admin = sandbox.repo.join(".git/worktrees/slot-0");
+        let act = format!(
+            "\"$REAL\" \"$@\"; admin='{}'; {head}; echo initializing >\"$admin/locked\"; kill -9 {end}",
+            admin.display()
+        );
+        let args = ["merge", "one", "--verify", "true"];
+        let out = sandbox.output(with_git(&sandbox, "worktree add", &act, &args));
+        assert_eq!(out.code, if end == "$$" { 1 } else { 137 }, "{}", out.shown());
+        recovers(&sandbox);
+        assert!(!admin.exists());
+        State::of(&sandbox).is(&before, "after recovery");
+        let _ = sandbox.proq(&args).ok();
+    }
+}
+
+/// Nothing is given up because another git is at work: what was cut short stays open over as many commands as that takes.
+#[test]
+fn what_a_living_gits_lock_keeps_open_ends_when_that_is_gone() {
+    for at in ["transition.staged", "transition.moved"] {
+        for lock in ["HEAD.lock", "packed-refs.lock", "refs/heads/proq/one-preview.lock"] {
+            for last in [&["list"][..], &["doctor", "--fix"]] {
+                let sandbox = scenes::dirty();
+                let before = State::of(&sandbox);
+                dies(&sandbox, at, &["preview", "one"]);
+                let lock = sandbox.repo.join(".git").join(lock);
+                // A git that was asked for it ends with its asker, and takes its lock along. An older one is not asked for HEAD's,
+                // and the lock of that stays: somebody has removed it, and has one of their own now.
+                if sandbox.git_version() < (2, 46) && lock.ends_with("HEAD.lock") {
+                    drop(std::fs::remove_file(&lock));
+                }
+                wait_until("the end of its git", || !lock.exists());
+                std::fs::write(&lock, "theirs").unwrap();
+                let old = SystemTime::now() - Duration::from_hours(1);
+                std::fs::File::options().write(true).open(&lock).unwrap().set_modified(old).unwrap();
+                for _ in 0..2 {
+                    let _ = sandbox.proq(&["list"]).ok();
+                    assert_eq!(std::fs::read_to_string(&lock).unwrap(), "theirs");
+                }
+                std::fs::remove_file(&lock).unwrap();
+                let _ = sandbox.proq(last).ok();
+                recovers(&sandbox);
+                State::of(&sandbox).is(&before, &format!("{at} {}", lock.display()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_another_git_holds_is_named() {
+    let sandbox = scenes::dirty();
+    let before = State::of(&sandbox);
+    let lock = sandbox.repo.join(".git/HEAD.lock");
+    std::fs::write(&lock, "theirs").unwrap();
+    let said = sandbox.proq(&["preview", "one"]).fails(5);
+    assert!(
+        said.contains("another git command holds ") && said.contains("if no git runs there any more: rm "),
+        "{said}"
+    );
+    std::fs::remove_file(&lock).unwrap();
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "after it was refused");
 }
