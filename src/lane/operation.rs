@@ -366,10 +366,7 @@ impl<'p> Operation<'p> {
                 Err(_) => return done,
             },
         };
-        // Without a note its folder is what tells how it stands.
-        if self.note(if happened { Line::Done(n) } else { Line::Back(n) }) {
-            drop(std::fs::remove_dir_all(&scratch));
-        }
+        let _ = self.note(if happened { Line::Done(n) } else { Line::Back(n) });
         done
     }
 

@@ -218,6 +218,12 @@ pub(crate) struct Journal {
     path: PathBuf,
     scratch: Scratch,
     entry: Entry,
+    /// Notes that could not be written; they go before whatever is written next.
+    unwritten: Vec<Line>,
+    /// How much of the file is whole lines, in bytes.
+    length: u64,
+    /// The steps whose end is noted and not yet known to be on disk.
+    ended: Vec<usize>,
 }
 
 impl Journal {
@@ -233,13 +239,16 @@ impl Journal {
         let file = file.map_err(Error::io("create", &path))?;
         file.lock().map_err(Error::io("lock", &path))?;
         let entry = Entry { header: header.clone(), steps: Vec::new(), end: None };
-        let mut journal = Journal { file, path, scratch, entry };
+        let mut journal =
+            Journal { file, path, scratch, entry, unwritten: Vec::new(), length: 0, ended: Vec::new() };
         journal.write(&[Line::Open(header), first])?;
         journal.file.sync_data().map_err(Error::io("sync", &journal.path))?;
         atomic::sync_dir(journal.scratch.path())?;
         if let Some(work) = journal.scratch.path().parent() {
             atomic::sync_dir(work)?;
         }
+        // From here on it goes when its operation has ended, and not before: a process that panics drops what it holds, too.
+        journal.scratch.keep();
         fault::point("journal.planned");
         Ok(journal)
     }
@@ -264,7 +273,8 @@ impl Journal {
             drop(std::fs::remove_dir_all(scratch.path()));
             return Ok(None);
         };
-        Ok(Some(Journal { file, path, scratch, entry }))
+        let length = file.metadata().map_err(Error::io("look at", &path))?.len();
+        Ok(Some(Journal { file, path, scratch, entry, unwritten: Vec::new(), length, ended: Vec::new() }))
     }
 
     /// What it says so far.
@@ -288,15 +298,24 @@ impl Journal {
         self.write(&[line])?;
         self.file.sync_data().map_err(Error::io("sync", &self.path))?;
         fault::point("journal.planned");
+        for n in std::mem::take(&mut self.ended) {
+            drop(std::fs::remove_dir_all(self.scratch.path().join(n.to_string())));
+        }
         Ok(first)
     }
 
     /// Notes how far it has come. Returns whether that is written down; when it cannot be, it can be seen later from what
-    /// is there, so it is no failure.
+    /// is there, so it is no failure, and it is written before whatever comes next. The folder of a step that has ended goes once that is
+    /// on disk, with the next plan: without the note it is what tells how the step stands.
     pub(crate) fn note(&mut self, line: Line) -> bool {
         let written = self.write(std::slice::from_ref(&line)).is_ok();
-        if !written {
-            self.entry.take(line);
+        match line {
+            line if !written => {
+                self.entry.take(line.clone());
+                self.unwritten.push(line);
+            }
+            Line::Done(n) | Line::Back(n) => self.ended.push(n),
+            _ => {}
         }
         written
     }
@@ -309,18 +328,18 @@ impl Journal {
         }
         fault::point("journal.ended");
         let number = self.file_away()?;
-        drop(std::fs::remove_dir_all(self.scratch.path()));
+        drop(super::remove_tree(self.scratch.path()));
         Ok(number)
     }
 
     /// Forgets an operation that has changed nothing.
     pub(crate) fn forget(self) {
-        drop(std::fs::remove_dir_all(self.scratch.path()));
+        drop(super::remove_tree(self.scratch.path()));
     }
 
     /// Leaves everything for the next command.
-    pub(crate) fn leave(mut self) {
-        self.scratch.keep();
+    pub(crate) fn leave(self) {
+        drop(self);
     }
 
     fn file_away(&self) -> Result<u64, Error> {
@@ -341,17 +360,21 @@ impl Journal {
 
     fn write(&mut self, lines: &[Line]) -> Result<(), Error> {
         let mut bytes = Vec::new();
-        for line in lines {
+        for line in self.unwritten.iter().chain(lines) {
             serde_json::to_writer(&mut bytes, line)
                 .map_err(|e| Error::Broken { path: self.path.clone(), source: Box::new(e) })?;
             bytes.push(b'\n');
         }
-        let length = self.file.metadata().map_err(Error::io("look at", &self.path))?.len();
+        // Half a line would be read as none, and hide the next one. Where it could not be taken away, it is now.
+        if self.file.metadata().map_err(Error::io("look at", &self.path))?.len() != self.length {
+            self.file.set_len(self.length).map_err(Error::io("write", &self.path))?;
+        }
         if let Err(e) = self.file.write_all(&bytes) {
-            // Half a line would be read as none, and hide the next one.
-            drop(self.file.set_len(length));
+            drop(self.file.set_len(self.length));
             return Err(Error::io("write", &self.path)(e));
         }
+        self.length += bytes.len() as u64;
+        self.unwritten.clear();
         for line in lines {
             self.entry.take(line.clone());
         }
@@ -412,60 +435,4 @@ fn numbers(dir: &Path) -> Vec<u64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::store::{Layout, now};
-
-    fn file_step(n: usize) -> Step {
-        Step::File { path: format!("{n}").into(), old: None, new: Some("x".into()) }
-    }
-
-    fn plan(n: usize) -> Line {
-        Line::Plan { steps: vec![file_step(n)], forward: false, of: None }
-    }
-
-    #[test]
-    fn a_journal_tells_how_far_it_came_and_ends_in_the_log() {
-        let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
-        let scratch = layout.scratch().unwrap();
-        let mut journal = Journal::begin(scratch, Header::new("test"), plan(0)).unwrap();
-        assert!(journal.note(Line::Done(0)));
-        assert_eq!(journal.plan(plan(1)).unwrap(), 1);
-        let read = Entry::read(&journal.path).unwrap().unwrap();
-        assert_eq!(read, *journal.entry());
-        assert_eq!(read.standing().count(), 1);
-        assert_eq!(journal.end(now(), false).unwrap(), 1);
-        assert_eq!(numbers(&layout.operations()), [1]);
-        assert!(std::fs::read_dir(layout.work()).unwrap().next().is_none());
-    }
-
-    #[test]
-    fn a_line_that_was_cut_short_never_was_and_hides_no_other() {
-        let root = tempfile::tempdir().unwrap();
-        let layout = Layout::new(root.path());
-        let journal = Journal::begin(layout.scratch().unwrap(), Header::new("test"), plan(0)).unwrap();
-        let path = journal.path.clone();
-        journal.leave();
-        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-        file.write_all(b"{\"done\":").unwrap();
-        drop(file);
-        let mut journal = Journal::adopt(layout.orphans().unwrap().remove(0)).unwrap().unwrap();
-        assert_eq!(journal.entry().steps[0].status, Status::Open);
-        assert!(journal.note(Line::Back(0)));
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.ends_with("}}\n{\"back\":0}\n"), "{text}");
-        journal.forget();
-        assert!(layout.orphans().unwrap().is_empty());
-    }
-
-    #[test]
-    fn one_of_a_newer_program_is_left_alone() {
-        let root = tempfile::tempdir().unwrap();
-        let path = root.path().join("journal");
-        std::fs::write(&path, "{\"open\":{\"format\":9,\"whatever\":1}}\n").unwrap();
-        assert!(matches!(Entry::read(&path), Err(Error::Newer { found: 9, .. })));
-        std::fs::write(&path, "{\"open\"").unwrap();
-        assert_eq!(Entry::read(&path).unwrap(), None);
-    }
-}
+mod tests;
