@@ -1,6 +1,6 @@
 //! Owns moving a branch or HEAD of one worktree as a prepared transaction: locked first, committed last.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -91,7 +91,8 @@ pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &s
             format!("option no-deref\0symref-update HEAD\0refs/heads/{name}\0{old}\0")
         }
     };
-    Conversation::open(repo, dir, &line, why).map(Prepared::Git).map(Asked)
+    let head_of = matches!(mv, RefMove::Switch { .. }).then(|| tree.git_dir.clone());
+    Conversation::open(repo, dir, &line, why, head_of).map(Prepared::Git).map(Asked)
 }
 
 /// HEAD becomes a plain commit id. `update-ref` compares the commit, not what HEAD names, so that is checked too.
@@ -101,7 +102,7 @@ fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<
         return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why).map(Asked);
     }
     let line = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
-    Conversation::open(repo, dir, &line, why).map(Prepared::Git).map(Asked)
+    Conversation::open(repo, dir, &line, why, None).map(Prepared::Git).map(Asked)
 }
 
 impl RefMove {
@@ -138,11 +139,19 @@ impl Prepared {
 pub(super) struct Conversation {
     child: Child,
     name: String,
+    /// The git directory whose HEAD it replaces by a file of its own, which git does not make durable.
+    head_of: Option<PathBuf>,
     done: bool,
 }
 
 impl Conversation {
-    fn open(repo: &Repo, dir: &Path, line: &str, why: &str) -> Result<Conversation, Error> {
+    fn open(
+        repo: &Repo,
+        dir: &Path,
+        line: &str,
+        why: &str,
+        head_of: Option<PathBuf>,
+    ) -> Result<Conversation, Error> {
         let name = line
             .split(['\0', ' '])
             .find(|w| w.starts_with("refs/heads/"))
@@ -155,15 +164,24 @@ impl Conversation {
             .changes()
             .durable()
             .converse()?;
-        let mut talk = Conversation { child, name, done: false };
+        let head_of = head_of.filter(|_| !repo.is_reftable());
+        let mut talk = Conversation { child, name, head_of, done: false };
         talk.tell(&format!("start\0{line}prepare\0"))?;
         Ok(talk)
     }
 
     fn commit(mut self) -> Result<(), Error> {
+        if let Some(git_dir) = &self.head_of {
+            // `core.fsync=reference` does not cover it: git renames what may be on no disk yet.
+            let lock = git_dir.join("HEAD.lock");
+            File::open(&lock).and_then(|file| file.sync_all()).map_err(Error::io("write", &lock))?;
+        }
         self.tell("commit\0")?;
         self.hear(&["commit: ok"])?;
         self.done = true;
+        if let Some(git_dir) = &self.head_of {
+            sync_moved(git_dir);
+        }
         drop(self.child.stdin.take());
         drop(self.child.wait());
         Ok(())
@@ -218,6 +236,12 @@ impl Drop for Conversation {
             drop(self.child.wait());
         }
     }
+}
+
+/// Makes durable that HEAD was replaced. It has been, so what fails here is no failure of the move: a disk that cannot be written
+/// to fails the journal's next line, too.
+fn sync_moved(git_dir: &Path) {
+    drop(File::open(git_dir).and_then(|folder| folder.sync_all()));
 }
 
 /// The name in a step's folder of the file that `HEAD.lock` is a second name of.
@@ -283,6 +307,9 @@ impl HeadFile {
         }
         std::fs::rename(&self.lock, &self.head).map_err(Error::io("replace", &self.head))?;
         self.done = true;
+        if let Some(git_dir) = self.head.parent() {
+            sync_moved(git_dir);
+        }
         Ok(())
     }
 }

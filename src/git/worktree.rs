@@ -1,9 +1,12 @@
 //! Owns git's list of worktrees, and adding one.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::threads::in_threads;
 use super::{Command, Error, Head, Oid, Repo, RepoPath};
 
 /// One line of `git worktree list`.
@@ -180,9 +183,27 @@ impl Repo {
     /// Makes a worktree without files in a folder that is empty or not there: of an existing branch, or on none.
     pub(crate) fn add_worktree(&self, path: &Path, head: &Head) -> Result<(), Error> {
         match head {
-            Head::Branch(name) if self.register(path, name)? => Ok(()),
-            _ => add(self.git(), path, head),
+            Head::Branch(name) if self.register(path, name)? => {}
+            _ => add(self.git(), path, head)?,
         }
+        self.sync_worktree(path)
+    }
+
+    /// Makes durable what makes the folder at `path` a worktree: its `.git`, and git's `gitdir`, `commondir` and `HEAD` for it. Git
+    /// writes them without that, and after a power cut any of them may be empty.
+    fn sync_worktree(&self, path: &Path) -> Result<(), Error> {
+        let admin = self.git_dir_of(path)?;
+        let mut all = vec![path.join(".git")];
+        all.extend(["gitdir", "commondir", "HEAD"].map(|name| admin.join(name)));
+        let folders = [Some(path), path.parent(), Some(admin.as_path()), admin.parent()];
+        all.extend(folders.into_iter().flatten().map(Path::to_owned));
+        let sync = |path: &PathBuf| match File::open(path).and_then(|file| file.sync_all()) {
+            // A folder above it may be closed to reading, and a git of another kind may do without one of the files.
+            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
+            done => done.map_err(Error::io("write", path)),
+        };
+        // A disk does several at once in the time of one.
+        in_threads(&all, sync).into_iter().collect()
     }
 
     /// Writes the files of a commit to an empty folder that is no worktree, all of them, with an index for that alone.

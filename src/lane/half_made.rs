@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -39,10 +41,10 @@ pub(super) fn make_folder(dir: &Path, scratch: &Path) -> Result<(), Error> {
 fn make_there(dir: &Path, scratch: &Path) -> std::io::Result<()> {
     let name = dir.file_name().unwrap_or_default().to_string_lossy();
     let new = dir.with_file_name(format!(".{name}.{}", new_id()));
-    std::fs::write(scratch.join(BESIDE), new.as_os_str().as_bytes())?;
+    note(&scratch.join(BESIDE), new.as_os_str().as_bytes())?;
     std::fs::create_dir(&new)?;
     fault::point("folder.beside");
-    let placed = std::fs::write(scratch.join(MADE), identity(&new).unwrap_or_default())
+    let placed = note(&scratch.join(MADE), identity(&new).unwrap_or_default().as_bytes())
         .and_then(|()| rename_new(&new, dir));
     if placed.is_err() {
         drop(std::fs::remove_dir(&new));
@@ -51,9 +53,17 @@ fn make_there(dir: &Path, scratch: &Path) -> std::io::Result<()> {
 }
 
 fn note_made(dir: &Path, scratch: &Path) -> Result<(), Error> {
-    let note = scratch.join(MADE);
+    let path = scratch.join(MADE);
     let text = identity(dir).unwrap_or_default();
-    std::fs::write(&note, text).map_err(Error::io("write", &note))
+    note(&path, text.as_bytes()).map_err(Error::io("write", &path))
+}
+
+/// Writes a note that is on disk when this returns: after a power cut the folder may have its name, and an empty note would make it
+/// somebody else's.
+fn note(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(text)?;
+    file.sync_all()
 }
 
 fn identity(dir: &Path) -> Option<String> {

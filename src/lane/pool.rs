@@ -284,7 +284,7 @@ fn give(entry: &Path, dir: &Path, record: &GivenRecord, goes: &[RepoPath]) -> Re
     rename_new(&link, &old).map_err(Error::io("move aside", &link))?;
     fault::point("pool.unlinked");
     let new = dir.join(".git");
-    std::fs::copy(&new, &link).map_err(Error::io("write", &link))?;
+    copy_link(&new, &link)?;
     sync_dir(&folder)?;
     sync_dir(entry)?;
     fault::point("pool.linked");
@@ -298,6 +298,12 @@ fn give(entry: &Path, dir: &Path, record: &GivenRecord, goes: &[RepoPath]) -> Re
         drop(sync_dir(folder));
     }
     Ok(())
+}
+
+/// Copies the file by which a folder is a worktree; it is on disk when this returns.
+fn copy_link(from: &Path, to: &Path) -> Result<(), Error> {
+    let copied = std::fs::copy(from, to).and_then(|_| std::fs::File::open(to)?.sync_all());
+    copied.map_err(Error::io("write", to))
 }
 
 fn is_there(e: std::io::Error) -> std::io::Result<()> {
@@ -396,7 +402,7 @@ pub(super) fn regrow(project: &Project, entry: &Path, tip: Oid, scratch: &Path) 
     std::fs::create_dir(&new).map_err(Error::io("create", &new))?;
     project.repo.lay_out(&new, tip, &scratch.join("index"))?;
     let (link, old) = (new.join(".git"), entry.join(LINK));
-    std::fs::copy(&old, &link).map_err(Error::io("write", &link))?;
+    copy_link(&old, &link)?;
     fault::point("regrow.built");
     let folder = entry.join(FOLDER);
     rename_new(&new, &folder).map_err(Error::io("move", &new))?;

@@ -100,6 +100,7 @@ mod plan_stories;
 mod plan_to_report;
 mod pool;
 mod ports;
+mod power;
 mod preview;
 mod preview_by_hand;
 mod preview_edges;

@@ -1,0 +1,77 @@
+//! Owns the tests of what is on disk before something relies on it: a power cut keeps what was synced, and perhaps a rename or an
+//! empty file of what was not.
+
+use super::support::Sandbox;
+
+/// The calls of a command that matter here, in their order.
+#[track_caller]
+fn calls(sandbox: &Sandbox, args: &[&str]) -> Vec<String> {
+    let log = sandbox.root().join("calls");
+    let mut command = sandbox.command("strace", &sandbox.repo);
+    command.args(["-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", "-o"]).arg(&log);
+    command.arg("git-proq").args(args);
+    let traced = command.output().is_ok_and(|out| out.status.success());
+    assert!(traced, "this test needs strace, and a system that lets a process be traced");
+    let text = String::from_utf8_lossy(&std::fs::read(log).unwrap()).into_owned();
+    text.lines().map(|line| line.split_once(' ').unwrap().1.trim().to_owned()).collect()
+}
+
+/// Where the first call stands after `from` that has all of these in it.
+#[track_caller]
+fn find(calls: &[String], from: usize, parts: &[&str]) -> usize {
+    let is_it = |call: &String| parts.iter().all(|part| call.contains(part));
+    let at = calls.iter().skip(from).position(is_it);
+    from + at.unwrap_or_else(|| panic!("{parts:?} is not in {calls:#?}"))
+}
+
+/// A new HEAD is on disk before it gets its name, and its name before the journal goes on.
+#[track_caller]
+fn head_is_durable(calls: &[String]) {
+    let moved = find(calls, 0, &["rename", "/.git/HEAD.lock\"", "/.git/HEAD\""]);
+    // Where git has no verbs for it, git-proq writes the lock, by the name that the file has in the step's folder.
+    let is_lock = |call: &String| ["/HEAD.lock>", "/mark-head>"].iter().any(|name| call.contains(name));
+    let written = calls[..moved].iter().rposition(|call| call.starts_with("fsync") && is_lock(call));
+    assert!(written.is_some(), "HEAD was renamed before it was synced: {calls:#?}");
+    let folder = find(calls, moved, &["fsync", "/.git>"]);
+    let journal = find(calls, moved, &["fdatasync", "/journal>"]);
+    assert!(folder < journal, "the journal went on before HEAD's folder was synced: {calls:#?}");
+}
+
+#[test]
+#[ignore = "needs strace"]
+fn head_is_on_disk_before_the_journal_goes_on() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo x > x.txt");
+    head_is_durable(&calls(&sandbox, &["preview", "x"]));
+    head_is_durable(&calls(&sandbox, &["preview", "--back"]));
+}
+
+#[test]
+#[ignore = "needs strace"]
+fn a_new_worktree_is_on_disk_before_its_record_is_planned() {
+    for by_git in [false, true] {
+        let sandbox = Sandbox::new();
+        if by_git {
+            sandbox.git(&["config", "worktree.useRelativePaths", "false"]);
+        }
+        let calls = calls(&sandbox, &["spawn", "--empty", "-n", "x"]);
+        let noted = find(&calls, 0, &["fsync", "/made>"]);
+        let named = find(&calls, 0, &["rename", "/folder\"", "/.proq-worktrees/x\""]);
+        assert!(noted < named, "the folder got its name before it was synced which one it is: {calls:#?}");
+        let record = find(&calls, 0, &["rename", "/lanes/x/lane.toml\""]);
+        let planned = calls[..record].iter().rposition(|call| call.contains("/journal>")).unwrap();
+        let admin = "/.git/worktrees/x";
+        for file in [
+            "/.proq-worktrees/x/.git>",
+            &format!("{admin}/gitdir>"),
+            &format!("{admin}/commondir>"),
+            &format!("{admin}/HEAD>"),
+            &format!("{admin}>"),
+            "/.proq-worktrees/x>",
+            "/.proq-worktrees>",
+        ] {
+            let at = find(&calls, 0, &["fsync", file]);
+            assert!(at < planned, "{file} was synced too late: {calls:#?}");
+        }
+    }
+}
