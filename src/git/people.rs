@@ -80,7 +80,11 @@ impl Repo {
 /// Now, or what the variable says.
 fn time(variable: &str) -> Option<gix::date::Time> {
     match std::env::var_os(variable) {
-        None => Some(here_and_now().unwrap_or_else(gix::date::Time::now_local_or_utc)),
+        None => {
+            let now = here_and_now().unwrap_or_else(gix::date::Time::now_local_or_utc);
+            // Git has no time before 1970: `git fsck` calls a commit of then broken.
+            Some(gix::date::Time { seconds: now.seconds.max(0), ..now })
+        }
         Some(text) => gix::date::parse(text.to_str()?, None).ok(),
     }
 }

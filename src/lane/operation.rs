@@ -338,6 +338,8 @@ impl<'p> Operation<'p> {
             return Ok(journal.plan(line)?);
         }
         let scratch = self.project.store.layout().scratch()?;
+        // A new repository has its store by now.
+        self.project.store.note_clock();
         let begun = Journal::begin(scratch, self.header.borrow().clone(), line)?;
         self.project.repo.carry(Some(begun.file()));
         *journal = Some(begun);

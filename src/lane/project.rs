@@ -74,6 +74,7 @@ impl Project {
         let settings = Settings::from_layers(&layers);
         let mut store = Store::at(repo.common_dir(), listener.clone());
         store.set_lock_limit(Limit::For(settings.lock_timeout));
+        store.read_clock();
         Project { repo, store, settings, layers, listener, lasting: false }
     }
 

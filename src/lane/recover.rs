@@ -10,6 +10,7 @@ use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs a look into two folders when there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
+    project.store.note_clock();
     // A dead process's place in the landing queue holds nobody up; whoever cannot remove it leaves it to the next.
     drop(store::sweep_queue(project.store.locks()));
     // So does one that was killed while it handed out events.

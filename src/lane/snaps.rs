@@ -8,7 +8,7 @@ use super::{Error, Project};
 use crate::fault;
 use crate::git::{self, Snapshot};
 use crate::store::records::SnapRecord;
-use crate::store::{LockName, Record, make_private, now, sync_dir};
+use crate::store::{LockName, Record, made_at, make_private, sync_dir};
 
 /// Keeps a snapshot, new or anew under the same id.
 pub(super) fn put(project: &Project, record: &SnapRecord, raw: &Path) -> Result<(), Error> {
@@ -95,9 +95,10 @@ impl Project {
 /// not go by itself.
 pub(super) fn old(project: &Project) -> Result<Old, Error> {
     // An id begins with its time, so that of many snapshots only the old ones are read.
-    let oldest = now().before(project.settings.op_keep).compact();
+    let keep = project.settings.op_keep;
     let mut old = Old::default();
-    for id in project.snap_ids()?.into_iter().filter(|id| *id < oldest) {
+    let is_old = |id: &String| made_at(id).is_none_or(|at| at.is_older_than(keep));
+    for id in project.snap_ids()?.into_iter().filter(is_old) {
         match SnapRecord::find(&project.store.layout().snapshot(&id).join("snap.toml")) {
             Err(e) => old.stays.push(Stays::unreadable(id, &e)),
             Ok(Some(SnapRecord { restored: Some(at), .. }))

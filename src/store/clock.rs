@@ -1,12 +1,14 @@
 //! Owns the time of day, and the one way a test can set it.
 
 use std::fmt;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
+
+use super::Record;
 
 /// Names the variable that stands in for the clock under test.
 const CLOCK: &str = "PROQ_TEST_NOW";
@@ -16,10 +18,109 @@ const CLOCK: &str = "PROQ_TEST_NOW";
 #[serde(transparent)]
 pub struct Moment(Timestamp);
 
-/// The present moment.
+/// The present moment: what the clock shows, but no moment before the newest that this repository's store knows. A clock may lie, as
+/// one that begins in 1970 with each start of its machine; what is put on record then is no older for that.
 pub(crate) fn now() -> Moment {
+    let shown = shown();
+    known().and_then(|known| known.newest).map_or(shown, |newest| shown.max(newest))
+}
+
+/// What the clock shows.
+fn shown() -> Moment {
     let set = std::env::var(CLOCK).ok().and_then(|text| text.parse().ok());
     Moment(set.unwrap_or_else(Timestamp::now))
+}
+
+/// A clock that goes ahead by more than this since the last command showed a wrong time before, or shows one now.
+const LEAP: Duration = Duration::from_hours(366 * 24);
+/// The newest time is written down this often. Nothing is kept for so short a time that it matters.
+const STEP: Duration = Duration::from_hours(1);
+/// So many leaps are remembered.
+const LEAPS: usize = 8;
+
+/// What is known of the time, from all commands that changed something in a repository.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Times {
+    /// The newest time that a command was run at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    newest: Option<Moment>,
+    /// Where the clock went far ahead, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    leaps: Vec<Leap>,
+}
+
+impl Record for Times {
+    const FORMAT: u32 = 1;
+}
+
+/// A clock that went ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Leap {
+    from: Moment,
+    to: Moment,
+}
+
+/// What the repository that this process works in knows.
+static KNOWN: RwLock<Option<Times>> = RwLock::new(None);
+
+fn known() -> Option<Times> {
+    KNOWN.read().ok()?.clone()
+}
+
+impl Times {
+    /// Takes up what the clock shows. None where nothing is to be written down.
+    fn seen(&self, shown: Moment) -> Option<Times> {
+        let Some(newest) = self.newest else {
+            return Some(Times { newest: Some(shown), leaps: self.leaps.clone() });
+        };
+        if shown < newest {
+            // A clock that is back where it was before it went ahead was wrong in between.
+            let back = self.leaps.iter().position(|leap| leap.from <= shown && shown < leap.to)?;
+            return Some(Times { newest: Some(shown), leaps: self.leaps[..back].to_vec() });
+        }
+        if shown.since(newest) < STEP {
+            return None;
+        }
+        let mut leaps = self.leaps.clone();
+        if shown.since(newest) > LEAP {
+            leaps.push(Leap { from: newest, to: shown });
+            leaps.drain(..leaps.len().saturating_sub(LEAPS));
+        }
+        Some(Times { newest: Some(shown), leaps })
+    }
+
+    /// From when on the age of something counts that was put on record at `at`: from where the clock was seen to be right, if it was
+    /// wrong then, or nobody can tell.
+    fn counts_from(&self, at: Moment) -> Moment {
+        let leap = self.leaps.iter().rev().find(|leap| at < leap.to && leap.to.since(leap.from) > LEAP);
+        leap.map_or(at, |leap| leap.to)
+    }
+}
+
+impl super::Store {
+    /// Reads what is known of the time here; from now on this process goes by it. A file that cannot be read says nothing.
+    pub(crate) fn read_clock(&self) {
+        let found = Times::find(&self.layout.clock()).ok().flatten();
+        if let Ok(mut known) = KNOWN.write() {
+            // What the clock shows just now counts for who only reads, too.
+            *known = found.map(|times| times.seen(shown()).unwrap_or(times));
+        }
+    }
+
+    /// Writes down what the clock shows, where that is new. Called before something is changed.
+    pub(crate) fn note_clock(&self) {
+        if !self.layout.root().exists() {
+            return;
+        }
+        let file = self.layout.clock();
+        let times = Times::find(&file).ok().flatten().unwrap_or_default();
+        let Some(times) = times.seen(shown()) else { return };
+        // In a repository that cannot be written to nothing is put on record.
+        drop(times.save(&file));
+        if let Ok(mut known) = KNOWN.write() {
+            *known = Some(times);
+        }
+    }
 }
 
 impl Moment {
@@ -70,10 +171,12 @@ impl Moment {
         days.into_iter().flatten().filter_map(at).find(|moment| *moment >= earliest)
     }
 
-    /// Whether it lies that far back. What lies ahead, as when a clock has jumped, does not.
+    /// Whether it lies that far back. What lies ahead, as when a clock has jumped, does not; nor does what was put on record while
+    /// the clock was wrong, until that time has passed since it is right.
     pub(crate) fn is_older_than(self, span: Duration) -> bool {
         let now = now();
-        self <= now && now.since(self) >= span
+        let from = known().map_or(self, |known| known.counts_from(self));
+        from <= now && now.since(from) >= span
     }
 
     /// Reads the form that [`Moment::compact`] writes.
@@ -139,6 +242,32 @@ mod tests {
         assert_eq!(now.next_at((1, 0), None, Some("No/Where")), None);
         assert_eq!(Moment::at_second(0), Some(moment("1970-01-01T00:00:00Z")));
         assert_eq!(now.after(Duration::from_secs(90)), moment("2026-12-31T14:31:30Z"));
+    }
+
+    #[test]
+    fn a_clock_that_was_wrong_makes_nothing_old() {
+        let moment = |text: &str| Moment(text.parse().unwrap());
+        let (past, first, later) =
+            (moment("1970-01-01T00:10:00Z"), moment("2026-11-01T00:00:00Z"), moment("2026-11-02T00:00:00Z"));
+        let times = Times::default().seen(first).unwrap();
+        // It falls back: what is newest stays, and so does whatever is put on record from then on.
+        assert_eq!(times.seen(past), None);
+        assert_eq!(times.counts_from(first), first);
+        // It was wrong from the beginning.
+        let times = Times::default().seen(past).unwrap().seen(first).unwrap();
+        assert_eq!((times.counts_from(past), times.counts_from(later)), (first, later));
+        let times = times.seen(later).unwrap();
+        assert_eq!((times.counts_from(past), times.counts_from(later)), (first, later));
+        // It goes far ahead, and comes back.
+        let ahead = times.seen(moment("2031-01-01T00:00:00Z")).unwrap();
+        assert_eq!(ahead.counts_from(later), moment("2031-01-01T00:00:00Z"));
+        let back = ahead.seen(moment("2026-11-03T00:00:00Z")).unwrap();
+        assert_eq!(back.newest, Some(moment("2026-11-03T00:00:00Z")));
+        assert_eq!(back.counts_from(later), later);
+        // A few weeks without a command are no leap.
+        let weeks = times.seen(moment("2026-12-24T00:00:00Z")).unwrap();
+        assert_eq!(weeks.counts_from(later), later);
+        assert_eq!(weeks.seen(moment("2026-12-24T00:59:00Z")), None);
     }
 
     #[test]

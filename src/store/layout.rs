@@ -378,6 +378,11 @@ impl Layout {
         self.lane(name).join("moved")
     }
 
+    /// What is known of the time.
+    pub(crate) fn clock(&self) -> PathBuf {
+        self.root.join("clock.toml")
+    }
+
     /// Which git program was found good.
     pub(crate) fn git_version(&self) -> PathBuf {
         self.root.join("cache/git.toml")
@@ -472,21 +477,4 @@ pub(crate) fn new_id() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_are_made_in_a_repository_that_is_there_only() {
-        let dir = tempfile::tempdir().unwrap();
-        let gone = Layout::new(&dir.path().join("gone/.git"));
-        assert!(make_private(&gone.lane("x")).is_err());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
-        let there = Layout::new(dir.path());
-        make_private(&there.lane("x")).unwrap();
-        make_private(&there.lane("x")).unwrap();
-        make_private(&dir.path().join("a/b/c")).unwrap();
-        assert!(there.lane("x").is_dir() && dir.path().join("a/b/c").is_dir());
-        std::fs::write(dir.path().join("file"), "").unwrap();
-        assert!(make_private(&dir.path().join("file")).is_err());
-    }
-}
+mod tests;

@@ -20,6 +20,7 @@ mod budget;
 mod by_hand;
 mod carry;
 mod cleanup;
+mod clock;
 mod compare;
 mod concurrency;
 mod config;
