@@ -1,16 +1,21 @@
 //! Owns making a worktree clean again once a snapshot holds what made it dirty. Nothing is deleted: files move aside.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::bring::write;
+use super::in_the_way::refuse_in_the_way;
 use super::index::{self, INDEX, IndexLock, NewIndex};
+use super::left_out::{Patterns, leave_out};
+use super::make_way::{Stranger, save, stranger};
 use super::open_op::refuse_open;
-use super::path::nul_separated;
+use super::path::{self, nul_separated};
 use super::plain::{is_ordinary, is_plain};
-use super::quarantine::{Quarantine, prune_below, prune_parents, stands};
+use super::quarantine::{Quarantine, is_blob, move_new, prune_below, prune_parents, stands};
 use super::renumber::Renumbered;
-use super::repair::{is_from_git, save};
+use super::repair::is_from_git;
 use super::shut::refuse_shut;
 use super::transition::{Tree, attributes_for};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, diff, flags, tree_changes};
@@ -38,6 +43,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         && snapshot.stages.is_none();
     let held = Held::of(tree, snapshot)?;
     refuse_shut(tree, &held.all())?;
+    refuse_in_the_way(tree, &held.tracked, &held.loose().map(|(path, _)| path).collect())?;
     let aside = Quarantine::at(aside)?;
     let done = held
         .move_aside(tree, &aside)
@@ -46,10 +52,9 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         .and_then(|()| held.fill(tree, snapshot.base, lock.index(), is_at_head));
     let done = done.inspect(|_| fault::point("clear.filled")).and_then(|next| lock.install(next));
     if let Err(e) = done {
-        if let Some(saved) = save(tree, &held.strange(tree, &aside)?)? {
+        if let Some(saved) = held.take_back(tree, &aside, &snapshot.empty_dirs)? {
             keep(saved)?;
         }
-        held.undo(tree, &aside, &snapshot.empty_dirs)?;
         return Err(e);
     }
     fault::point("clear.installed");
@@ -68,6 +73,8 @@ pub(super) struct Held {
     pub(super) tracked: Vec<Change>,
     /// The untracked files.
     pub(super) untracked: Vec<(RepoPath, Side)>,
+    /// The ignored files that stand where HEAD has something else. No object has their content.
+    pub(super) ignored: Vec<(RepoPath, Side)>,
 }
 
 impl Held {
@@ -80,23 +87,51 @@ impl Held {
             None => Vec::new(),
             Some(id) => diff::tree_files(tree.repo, id, &BTreeSet::new())?,
         };
-        Ok(Held { base: snapshot.base, tracked, untracked })
+        let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.side())).collect();
+        Ok(Held { base: snapshot.base, tracked, untracked, ignored })
     }
 
     /// Every path that it has otherwise than HEAD.
     pub(super) fn all(&self) -> Vec<Change> {
         let fresh =
             |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
-        self.tracked.iter().cloned().chain(self.untracked.iter().map(fresh)).collect()
+        self.tracked.iter().cloned().chain(self.loose().map(fresh)).collect()
+    }
+
+    /// The files that git does not track, ignored or not.
+    pub(super) fn loose(&self) -> impl Iterator<Item = &(RepoPath, Side)> {
+        self.untracked.iter().chain(&self.ignored)
+    }
+
+    /// No object has an ignored file: where it is not in our keeping any more, what stands in its place stays as it is.
+    pub(super) fn leave_lost(&mut self, holds: impl Fn(&RepoPath) -> bool) {
+        let all = std::mem::take(&mut self.ignored);
+        let (kept, lost): (Vec<_>, Vec<_>) = all.into_iter().partition(|(path, _)| holds(path));
+        self.ignored = kept;
+        self.tracked.retain(|c| c.new.is_some() || !lost.iter().any(|(path, _)| *path == c.path));
+    }
+
+    /// Changes of tracked files, and with them the arrival of the others. Where one was taken out of the index but kept, it is
+    /// HEAD's that leaves first.
+    pub(super) fn with_loose(&self, changes: &[Change]) -> Vec<Change> {
+        let leaves = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
+        let fresh = self.loose().filter(|(path, _)| !leaves(path));
+        let fresh = fresh.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) });
+        changes.iter().cloned().chain(fresh).collect()
     }
 
     /// Every file that exists in the snapshot's worktree and not in HEAD in this form.
     pub(super) fn files(&self) -> Vec<(RepoPath, Side)> {
-        self.tracked
-            .iter()
-            .filter_map(|c| Some((c.path.clone(), c.new?)))
-            .chain(self.untracked.iter().cloned())
-            .collect()
+        self.tracked_files().chain(self.loose().cloned()).collect()
+    }
+
+    /// Those of them whose content the snapshot's objects have.
+    pub(super) fn files_in_objects(&self) -> Vec<(RepoPath, Side)> {
+        self.tracked_files().chain(self.untracked.iter().cloned()).collect()
+    }
+
+    fn tracked_files(&self) -> impl Iterator<Item = (RepoPath, Side)> {
+        self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.new?)))
     }
 
     /// The `.gitattributes` files that were in force when the snapshot was taken.
@@ -125,7 +160,7 @@ impl Held {
 
     fn check(&self, tree: &Tree<'_>, snapshot: &Snapshot, aside: &Quarantine) -> Result<(), Error> {
         let attributes = || self.attributes(tree, snapshot);
-        let edited = aside.differing(tree.repo, &tree.git_dir, &self.files(), &attributes)?;
+        let edited = aside.differing(tree, &self.files(), &attributes)?;
         if edited.is_empty() { Ok(()) } else { Err(raced(tree, edited)) }
     }
 
@@ -139,8 +174,18 @@ impl Held {
             return Ok(made);
         }
         index::copy(index, &next)?;
-        let call = || tree.repo.git_in(tree.dir).index(&next);
+        let call = || tree.repo.git_in(tree.dir).args(flags::AS_MARKED).index(&next);
         if !is_at_head {
+            // With the content of an empty file such an entry would pass for that file's, and stay.
+            let announced = flags::announced_in(tree.repo, tree.dir, &next)?;
+            if !announced.is_empty() {
+                let list = nul_separated(&announced);
+                call()
+                    .args(["update-index", "--force-remove", "-z", "--stdin"])
+                    .input(list)
+                    .changes()
+                    .run()?;
+            }
             call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
         }
         let mut wanted: Vec<RepoPath> = wanted.into_iter().map(|(path, _)| path).collect();
@@ -149,16 +194,21 @@ impl Held {
             .filter(|f| f.skipped)
             .map(|f| f.path)
             .collect();
-        if flags::is_sparse(&tree.git_dir) {
-            wanted.retain(|p| !skipped.contains(p));
+        if let Some(patterns) = Patterns::of(tree)? {
+            // Where git would have them. What was there comes back with the snapshot.
+            let (out, rest): (Vec<_>, _) =
+                wanted.into_iter().partition(|p| skipped.contains(p) || patterns.leave_out(p));
+            // An empty folder in the place of one is a change to git; the snapshot has noted it.
+            for path in &out {
+                prune_below(&path.under(tree.dir));
+            }
+            leave_out(tree, &next, out.iter())?;
+            wanted = rest;
         } else {
             let shown: Vec<RepoPath> = wanted.iter().filter(|p| skipped.contains(p)).cloned().collect();
             flags::clear_flags(tree.repo, tree.dir, &next, &shown)?;
         }
-        for path in &wanted {
-            // The snapshot has noted the empty folders.
-            prune_below(&path.under(tree.dir));
-        }
+        begin_filling(tree, &wanted)?;
         let list = nul_separated(&wanted);
         if !list.is_empty() {
             call().args(["checkout-index", "--index", "-z", "--stdin"]).input(list).changes().run()?;
@@ -188,9 +238,8 @@ impl Held {
         let paths = wanted.iter().map(|(path, _)| path).collect();
         let plan = Renumbered::plan(tree, index, &paths);
         let Some(plan) = plan.filter(|plan| plan.writes_as_is(tree, wanted)) else { return Ok(None) };
+        begin_filling(tree, &wanted.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>())?;
         for (path, side) in wanted {
-            // The snapshot has noted the empty folders.
-            prune_below(&path.under(tree.dir));
             write(tree, path, *side)?;
         }
         if let Some(made) = plan.made(tree) {
@@ -201,73 +250,169 @@ impl Held {
         Ok(Some(NewIndex::At(next.to_owned())))
     }
 
-    /// Files that going back would replace or remove and that are not what HEAD has there.
-    pub(super) fn strange(&self, tree: &Tree<'_>, aside: &Quarantine) -> Result<Vec<RepoPath>, Error> {
-        let mut out = Vec::new();
-        for (path, _) in self.files().iter().filter(|(p, _)| aside.holds(p)) {
-            let head = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
-            if !self.is_heads(tree, path, head)? {
-                out.push(path.clone());
-            }
-        }
-        Ok(out)
-    }
-
-    fn is_heads(&self, tree: &Tree<'_>, path: &RepoPath, head: Option<Side>) -> Result<bool, Error> {
-        match head {
-            // What is behind a link lies elsewhere.
-            _ if !stands(tree.dir, path) => Ok(true),
-            Some(side) => is_from_git(tree, path, side, self.base),
-            None => Ok(false),
-        }
-    }
-
-    /// Puts everything back where it was. A file that somebody made where the user had deleted one stays.
-    pub(super) fn undo(
+    /// Puts everything back where it was. What was filled in goes; what somebody else has put in the place of a file that comes back
+    /// is kept: returns a commit with what one can hold, the rest has another name. A file that somebody made where the user
+    /// had deleted one stays.
+    pub(super) fn take_back(
         &self,
         tree: &Tree<'_>,
         aside: &Quarantine,
         empty_dirs: &[RepoPath],
-    ) -> Result<(), Error> {
-        let filled = Quarantine::at(&tree.scratch.join("filled"))?;
-        for change in self.tracked.iter().filter(|c| c.old.is_some() && c.new.is_none()) {
-            // On a full disk git cannot be asked; what cannot be told apart stays.
-            if !self.is_heads(tree, &change.path, change.old).unwrap_or(false) {
-                continue;
-            }
-            filled.take(tree.dir, &change.path)?;
+    ) -> Result<Option<Oid>, Error> {
+        let noted: BTreeSet<RepoPath> = path::noted(&tree.scratch.join(FILLED))?.into_iter().collect();
+        let filled = Quarantine::fresh(tree.scratch, "filled")?;
+        // Before anything was filled in, every file was set aside. One that is not there any more has come back already, by a
+        // recovery that was cut short, and may look like a beginning of HEAD's.
+        let files = self.files();
+        let own: BTreeSet<&RepoPath> = files.iter().map(|(path, _)| path).collect();
+        for path in noted.iter().filter(|path| !own.contains(path) && self.is_filled(tree, path)) {
+            filled.take(tree.dir, path)?;
             // A file may have to return to where this folder is.
-            prune_parents(tree.dir, &change.path);
+            prune_parents(tree.dir, path);
         }
-        for (path, _) in self.files().iter().filter(|(p, _)| aside.holds(p)) {
+        let saved = save(tree, self.strangers(tree, aside, &noted))?;
+        for (path, _) in files.iter().filter(|(p, _)| aside.holds(p)) {
             aside.give_over(tree.dir, path)?;
+            fault::point("clear.given");
         }
         for dir in empty_dirs {
-            let dir = dir.under(tree.dir);
-            std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+            // Where somebody has put a file meanwhile, that stays.
+            drop(std::fs::create_dir_all(dir.under(tree.dir)));
         }
-        Ok(())
+        Ok(saved)
+    }
+
+    /// What stands where files come back to, and is neither such a file nor what was filled in.
+    fn strangers(&self, tree: &Tree<'_>, aside: &Quarantine, noted: &BTreeSet<RepoPath>) -> Vec<Stranger> {
+        let is_known = |found: &Stranger, side: Side| {
+            found.is_replaced
+                && (is_blob(tree.repo, &found.path.under(tree.dir), side)
+                    || (noted.contains(&found.path) && self.is_filled(tree, &found.path)))
+        };
+        let coming = self.files().into_iter().filter(|(path, _)| aside.holds(path));
+        let found = coming.filter_map(|(path, side)| Some((stranger(tree.dir, &path)?, side)));
+        found.filter(|(found, side)| !is_known(found, *side)).map(|(found, _)| found).collect()
+    }
+
+    /// Whether what stands at a path that was noted before it was written is HEAD's file, or a beginning of it. Where git cannot
+    /// be asked, on a full disk, only what is byte for byte HEAD's is.
+    fn is_filled(&self, tree: &Tree<'_>, path: &RepoPath) -> bool {
+        let head = self.tracked.iter().find(|c| c.path == *path).and_then(|c| c.old);
+        let is_from = |side| is_from_git(tree, path, side, self.base).unwrap_or(false);
+        stands(tree.dir, path) && head.is_some_and(is_from)
     }
 }
 
+/// The name in a step's folder of the list of files that it writes where files were moved away.
+const FILLED: &str = "filled";
+
+/// Notes what will be written, before it is: only that is taken for this step's own when it is taken back. Nothing may stand
+/// there but empty folders, which the snapshot has noted.
+fn begin_filling(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<(), Error> {
+    let mut there: Vec<RepoPath> =
+        paths.iter().filter_map(|path| stranger(tree.dir, path)).map(|found| found.path).collect();
+    there.dedup();
+    if !there.is_empty() {
+        return Err(raced(tree, there));
+    }
+    path::note(&tree.scratch.join(FILLED), paths)
+}
+
 /// Takes up what was written into set-aside files since: through a descriptor that was open, by a logger or a server.
-/// Those bytes are the newest the user has. Returns the snapshot with them, or none when nothing was written.
+/// Those bytes are the newest the user has. Returns the snapshot with them, or none when nothing was written. A file that was
+/// only cut short has nothing that the snapshot lacks: it moves to a folder of its own, which a warning names, and the
+/// snapshot's objects count.
 pub(crate) fn renew(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<Option<Snapshot>, Error> {
     let held = Held::of(tree, snapshot)?;
-    let aside = Quarantine::at(aside)?;
-    let present: Vec<(RepoPath, Side)> = held.files().into_iter().filter(|(p, _)| aside.holds(p)).collect();
+    let quarantine = Quarantine::at(aside)?;
+    let present: Vec<(RepoPath, Side)> =
+        held.files_in_objects().into_iter().filter(|(p, _)| quarantine.holds(p)).collect();
     let attributes = || held.attributes(tree, snapshot);
-    let written = aside.differing(tree.repo, &tree.git_dir, &present, &attributes)?;
+    let mut written = quarantine.differing(tree, &present, &attributes)?;
+    let short: Vec<RepoPath> = present
+        .iter()
+        .filter(|(path, _)| written.contains(path))
+        .filter(|(path, side)| is_cut_short(tree, &quarantine.place(path), (path, *side), snapshot.work_tree))
+        .map(|(path, _)| path.clone())
+        .collect();
+    put_apart(tree, &quarantine, aside, &short)?;
+    written.retain(|path| !short.contains(path));
     if written.is_empty() {
         return Ok(None);
     }
     let loose = |p: &&RepoPath| held.untracked.iter().any(|(u, _)| u == *p);
     let (untracked, tracked): (Vec<_>, Vec<_>) = written.iter().partition(loose);
     let mut new =
-        Snapshot { work_tree: aside.retree(tree, snapshot.work_tree, &tracked)?, ..snapshot.clone() };
+        Snapshot { work_tree: quarantine.retree(tree, snapshot.work_tree, &tracked)?, ..snapshot.clone() };
     if let Some(old) = snapshot.untracked_tree {
-        new.untracked_tree = Some(aside.retree(tree, old, &untracked)?);
+        new.untracked_tree = Some(quarantine.retree(tree, old, &untracked)?);
     }
     new.recommit(tree.repo)?;
     Ok(Some(new))
+}
+
+/// Copies those files of a snapshot of this worktree to `aside` which its objects do not have byte for byte, because a filter
+/// or line ends come in between, or because git ignores them.
+pub(crate) fn copy_filtered(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+    let aside = Quarantine::at(aside)?;
+    let held = Held::of(tree, snapshot)?;
+    for (path, side) in held.files_in_objects() {
+        if !is_blob(tree.repo, &path.under(tree.dir), side) {
+            aside.copy(tree.dir, &path)?;
+        }
+    }
+    for (path, _) in &held.ignored {
+        aside.copy(tree.dir, path)?;
+    }
+    Ok(())
+}
+
+/// Moves damaged copies to a new folder beside the set-aside files, and names it.
+fn put_apart(tree: &Tree<'_>, from: &Quarantine, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let free = |n: &u32| !aside.join(format!("cut-short-{n}")).exists();
+    let dir = aside.join(format!("cut-short-{}", (1..u32::MAX).find(free).unwrap_or_default()));
+    for path in paths {
+        let to = path.under(&dir);
+        if let Some(parent) = to.parent() {
+            std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        move_new(&from.place(path), &to)?;
+        (tree.warn)(format!(
+            "{path} was cut short while it was set aside; it comes from git's objects, and the short copy is kept as {}",
+            to.display()
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a file is a beginning of what a snapshot has at a path, and not all of it: as git keeps it, with other line ends, or
+/// as its filters write it.
+fn is_cut_short(tree: &Tree<'_>, file: &Path, (path, side): (&RepoPath, Side), from: Oid) -> bool {
+    if side.mode == 0o120_000 || !file.symlink_metadata().is_ok_and(|meta| meta.is_file()) {
+        return false;
+    }
+    let Ok(there) = std::fs::read(file) else { return false };
+    let call = || tree.repo.git_in(tree.dir).env("GIT_ATTR_SOURCE", from.to_string());
+    let kept = call().args(["cat-file", "blob"]).arg(side.oid.to_string()).run();
+    let begins = |whole: &[u8], there: &[u8]| there.len() < whole.len() && whole.starts_with(there);
+    if kept.is_ok_and(|kept| begins(&kept.stdout, &there) || begins(&unix(&kept.stdout), &unix(&there))) {
+        return true;
+    }
+    let mut filtered = OsString::from("--path=").into_vec();
+    filtered.extend_from_slice(path.as_bytes());
+    let written = call()
+        .args(["cat-file", "--filters"])
+        .arg(OsString::from_vec(filtered))
+        .arg(side.oid.to_string())
+        .run();
+    written.is_ok_and(|written| begins(&written.stdout, &there))
+}
+
+/// A text with the line ends of Unix. One that was cut amid a line end ends before it.
+fn unix(text: &[u8]) -> Vec<u8> {
+    let ends = |at: usize| text[at] == b'\r' && text.get(at + 1).is_none_or(|next| *next == b'\n');
+    (0..text.len()).filter(|at| !ends(*at)).map(|at| text[at]).collect()
 }

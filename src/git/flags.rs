@@ -8,6 +8,10 @@ use gix::index::entry::Flags;
 use super::path::nul_separated;
 use super::{Error, Repo, RepoPath, index};
 
+/// Has git leave the flag of an entry as it is whose file is there though marked skip-worktree: in a sparse checkout it drops the
+/// flag each time that it reads the index.
+pub(super) const AS_MARKED: [&str; 2] = ["-c", "sparse.expectFilesOutsideOfPatterns=true"];
+
 /// Paths with local edits that `git status` does not show because of a flag on their entry.
 pub(crate) fn hidden_edits(
     repo: &Repo,
@@ -20,7 +24,7 @@ pub(crate) fn hidden_edits(
     differing(repo, dir, git_dir, scratch, all)
 }
 
-/// The same, and files that were removed after git was told to skip them. In a sparse checkout that is their place.
+/// Edits that are hidden, and files that were removed after git was told to skip them. In a sparse checkout that is their place.
 pub(super) fn hidden_changes(
     repo: &Repo,
     dir: &Path,
@@ -76,6 +80,7 @@ pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPa
     }
     for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
         repo.git_in(dir)
+            .args(AS_MARKED)
             .args(["update-index", flag, "-z", "--stdin"])
             .index(index)
             .input(nul_separated(paths))
@@ -94,6 +99,7 @@ pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagg
             continue;
         }
         repo.git_in(dir)
+            .args(AS_MARKED)
             .args(["update-index", "-q", flag, "-z", "--stdin"])
             .index(index)
             .input(list)
@@ -106,6 +112,7 @@ pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagg
 /// Compares every entry whose times differ with its file, and notes the ones that are the same.
 pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
     repo.git_in(dir)
+        .args(AS_MARKED)
         .args(["update-index", "-q", "--refresh"])
         .index(index)
         .changes()
@@ -114,7 +121,13 @@ pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error
         .map(drop)
 }
 
+/// Whether two index files have the same entries flagged.
+pub(crate) fn has_same_flags(repo: &Repo, dir: &Path, one: &Path, other: &Path) -> Result<bool, Error> {
+    Ok(flagged_in(repo, dir, one)? == flagged_in(repo, dir, other)?)
+}
+
 /// An entry with a flag.
+#[derive(PartialEq, Eq)]
 pub(super) struct Flagged {
     pub(super) path: RepoPath,
     /// Assume-unchanged.
@@ -149,6 +162,16 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
             skipped: e.flags.contains(Flags::SKIP_WORKTREE),
         })
         .collect())
+}
+
+/// Every entry that `git add --intent-to-add` made, whether its file is there or not. What the library cannot read, git lists, as
+/// far as the files are there.
+pub(super) fn announced_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<RepoPath>, Error> {
+    let read =
+        gix::index::File::at(file, repo.gix.object_hash(), true, gix::index::decode::Options::default());
+    let Ok(read) = read else { return repo.announced(dir, Some(file)) };
+    let announced = read.entries().iter().filter(|e| e.flags.contains(Flags::INTENT_TO_ADD));
+    Ok(announced.map(|e| RepoPath::new(e.path(&read).to_vec())).collect())
 }
 
 fn flagged_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Flagged>, Error> {

@@ -68,6 +68,20 @@ pub(super) fn nul_separated<'p>(paths: impl IntoIterator<Item = &'p RepoPath>) -
     out
 }
 
+/// Notes paths in a file, for whoever comes after a crash.
+pub(super) fn note(list: &Path, paths: &[RepoPath]) -> Result<(), super::Error> {
+    std::fs::write(list, nul_separated(paths)).map_err(super::Error::io("write", list))
+}
+
+/// The paths that were noted in a file; none when there is no such file.
+pub(super) fn noted(list: &Path) -> Result<Vec<RepoPath>, super::Error> {
+    match std::fs::read(list) {
+        Ok(text) => Ok(text.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect()),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(super::Error::io("read", list)(e)),
+    }
+}
+
 /// Control characters and bytes that are not UTF-8 are escaped, so that a name stays on one line.
 impl fmt::Display for RepoPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

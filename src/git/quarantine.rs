@@ -32,21 +32,33 @@ impl Quarantine {
         Ok(Quarantine { dir: dir.to_owned(), files })
     }
 
+    /// Uses a folder of this name in `scratch` that no earlier try has put anything in.
+    pub(super) fn fresh(scratch: &Path, name: &str) -> Result<Quarantine, Error> {
+        let free = (1..u32::MAX).map(|n| scratch.join(format!("{name}-{n}"))).find(|dir| !dir.exists());
+        Quarantine::at(&free.unwrap_or_else(|| scratch.join(name)))
+    }
+
     /// Where the file of `path` lies here.
     pub(super) fn place(&self, path: &RepoPath) -> PathBuf {
         path.under(&self.files)
     }
 
-    /// Whether a file of `path` lies here.
+    /// Whether a file of `path` lies here. A folder is there for files below `path`.
     pub(super) fn holds(&self, path: &RepoPath) -> bool {
-        self.place(path).symlink_metadata().is_ok()
+        self.place(path).symlink_metadata().is_ok_and(|meta| !meta.is_dir())
+    }
+
+    /// Removes the file of `path`, of which there is another copy.
+    pub(super) fn forget(&self, path: &RepoPath) -> Result<(), Error> {
+        let place = self.place(path);
+        std::fs::remove_file(&place).map_err(Error::io("remove", &place))
     }
 
     /// Gives the file a second name here, so that an edit made through the first one is not lost when git replaces
     /// it. On another file system it is a copy. Returns whether there was a file.
     pub(super) fn link(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         let (from, to) = (path.under(worktree), self.place(path));
-        if !is_file(worktree, path) {
+        if !stands_no_folder(worktree, path) {
             return Ok(false);
         }
         make_parent(&to)?;
@@ -57,10 +69,19 @@ impl Quarantine {
         }
     }
 
+    /// Copies the file here, if there is one.
+    pub(super) fn copy(&self, worktree: &Path, path: &RepoPath) -> Result<(), Error> {
+        if !stands_no_folder(worktree, path) {
+            return Ok(());
+        }
+        make_parents_like(worktree, &self.files, path)?;
+        copy_file(&path.under(worktree), &self.place(path))
+    }
+
     /// Moves the file here. Returns whether there was a file.
     pub(super) fn take(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
         let (from, to) = (path.under(worktree), self.place(path));
-        if !is_file(worktree, path) {
+        if !stands_no_folder(worktree, path) {
             return Ok(false);
         }
         make_parents_like(worktree, &self.files, path)?;
@@ -102,12 +123,13 @@ impl Quarantine {
     /// `attributes` finds the `.gitattributes` files that decide about filters; it is asked only when they matter.
     pub(super) fn differing(
         &self,
-        repo: &Repo,
-        git_dir: &Path,
+        tree: &Tree<'_>,
         expected: &[(RepoPath, Side)],
         attributes: &dyn Fn() -> Result<Vec<(RepoPath, Side)>, Error>,
     ) -> Result<Vec<RepoPath>, Error> {
-        differing(repo, git_dir, &self.files, &self.dir.join("check"), expected, attributes)
+        // Not in this folder, which may outlive the step: a git that is killed leaves its lock.
+        let index = tree.scratch.join("check-aside");
+        differing(tree.repo, &tree.git_dir, &self.files, &index, expected, attributes)
     }
 
     /// A tree with the files of `paths` as they are here, and otherwise as it was.
@@ -127,8 +149,12 @@ impl Quarantine {
         };
         call().args(["read-tree", "--no-sparse-checkout"]).arg(old.to_string()).run()?;
         let list = nul_separated(paths.iter().copied());
-        call().args(["-c", "core.safecrlf=false", "update-index", "-z", "--stdin"]).input(list).run()?;
-        call().arg("write-tree").run_for_id()
+        call()
+            .args(["-c", "core.safecrlf=false", "update-index", "-z", "--stdin"])
+            .input(list)
+            .durable()
+            .run()?;
+        call().arg("write-tree").durable().run_for_id()
     }
 
     /// Whether the file that is held for `path` is byte for byte what a blob says.
@@ -148,6 +174,18 @@ impl Quarantine {
     pub(super) fn discard(self) {
         drop(std::fs::remove_dir_all(&self.dir));
     }
+}
+
+/// Moves files that are set aside in `aside` to a worktree, where nothing stands in their places.
+pub(crate) fn give_back(worktree: &Path, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    let aside = Quarantine::at(aside)?;
+    let is_free = |path: &RepoPath| {
+        path.under(worktree).symlink_metadata().is_err() && is_below_folders(worktree, path)
+    };
+    paths
+        .iter()
+        .filter(|path| aside.holds(path) && is_free(path))
+        .try_for_each(|path| aside.give(worktree, path))
 }
 
 /// The paths below `root` whose content is not what `expected` says. Missing files count.
@@ -231,7 +269,7 @@ pub(super) fn settle<'p>(
 }
 
 /// Whether a regular file or a link stands there, its parents being real folders.
-fn is_file(root: &Path, path: &RepoPath) -> bool {
+pub(super) fn stands_no_folder(root: &Path, path: &RepoPath) -> bool {
     path.under(root).symlink_metadata().is_ok_and(|m| !m.is_dir()) && is_below_folders(root, path)
 }
 
@@ -349,6 +387,11 @@ pub(super) fn prune_below(dir: &Path) {
         prune_below(&entry.path());
     }
     drop(remove_empty(dir));
+}
+
+/// Removes a folder of set-aside files if none of them is left in it.
+pub(crate) fn prune_folders(dir: &Path) {
+    prune_below(dir);
 }
 
 /// Removes a folder if it is empty. What fails for once is worth a second try: nobody comes back to it.

@@ -4,9 +4,7 @@
 use std::path::Path;
 
 use super::clear::Held;
-use super::commit::NewCommit;
 use super::index::{self, LockFate, NewIndex};
-use super::path::nul_separated;
 use super::quarantine::{Quarantine, is_blob};
 use super::ref_move::{self, Head, RefMove};
 use super::restore::Work;
@@ -20,17 +18,17 @@ use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes};
 pub(crate) struct Settled {
     /// Whether it has happened.
     pub(crate) happened: bool,
-    /// A commit that holds files which somebody wrote after the crash and before this, where others went back.
-    pub(crate) saved: Option<Oid>,
+    /// Commits that hold files which somebody wrote after the crash and before this, where others went back.
+    pub(crate) saved: Vec<Oid>,
 }
 
 impl Settled {
     fn done() -> Settled {
-        Settled { happened: true, saved: None }
+        Settled { happened: true, saved: Vec::new() }
     }
 
-    fn taken_back(saved: Option<Oid>) -> Settled {
-        Settled { happened: false, saved }
+    fn taken_back(saved: impl IntoIterator<Item = Oid>) -> Settled {
+        Settled { happened: false, saved: saved.into_iter().collect() }
     }
 }
 
@@ -77,8 +75,7 @@ pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMov
     }
     let changes = tree_changes(tree.repo, from, to)?;
     let moved = Moved::found(tree, changes, to)?;
-    let saved = save(tree, &moved.strange(tree)?)?;
-    moved.undo_over_saved(tree)?;
+    let saved = moved.undo_and_save(tree)?;
     index::settle_lock(&tree.git_dir, tree.scratch)?;
     Ok(Settled::taken_back(saved))
 }
@@ -114,24 +111,24 @@ pub(crate) fn settle_clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -
     }
     let held = Held::of(tree, snapshot)?;
     let aside = Quarantine::at(aside)?;
-    let saved = save(tree, &held.strange(tree, &aside)?)?;
-    held.undo(tree, &aside, &snapshot.empty_dirs)?;
+    let saved = held.take_back(tree, &aside, &snapshot.empty_dirs)?;
     index::settle_lock(&tree.git_dir, tree.scratch)?;
     Ok(Settled::taken_back(saved))
 }
 
-/// Settles a restore onto a worktree that is at `now`.
+/// Settles a restore onto a worktree that is at `now`, with the snapshot's files in `aside` and its index.
 pub(crate) fn settle_restore(
     tree: &Tree<'_>,
     snapshot: &Snapshot,
     now: Oid,
     aside: &Path,
+    raw_index: &Path,
 ) -> Result<Settled, Error> {
     if matches!(index::lock_fate(&tree.git_dir, tree.scratch), LockFate::Ready | LockFate::Installed) {
         index::settle_lock(&tree.git_dir, tree.scratch)?;
         return Ok(Settled::done());
     }
-    let work = Work::of(tree, snapshot, aside)?;
+    let work = Work::of(tree, snapshot, aside, raw_index)?;
     let saved = work.take_back(now)?;
     index::settle_lock(&tree.git_dir, tree.scratch)?;
     Ok(Settled::taken_back(saved))
@@ -194,25 +191,6 @@ pub(super) fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Re
             Ok(tree.repo.head_in(tree.dir, &tree.git_dir)?.as_ref() == Some(head))
         }
     }
-}
-
-/// Keeps files that somebody wrote between a crash and its repair, before what was there goes back over them.
-pub(super) fn save(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Option<Oid>, Error> {
-    if paths.is_empty() {
-        return Ok(None);
-    }
-    let index = tree.scratch.join("strange");
-    index::forget(&index);
-    let call = || tree.repo.git_in(tree.dir).index(&index);
-    call()
-        .args(["update-index", "--add", "-z", "--stdin"])
-        .input(nul_separated(paths))
-        .changes()
-        .durable()
-        .run()?;
-    let id = call().arg("write-tree").changes().durable().run_for_id()?;
-    let message = "git-proq: files that were written before others went back\n";
-    NewCommit { tree: id, parents: &[], message }.write_as_keeper(tree.repo, None).map(Some)
 }
 
 /// Whether a file can be what git was about to write for `side`, or the beginning of it.

@@ -1,15 +1,18 @@
 //! Owns bringing a snapshot back: exactly where HEAD is what it was, by a three-way merge where it has moved.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use super::clear::Held;
 use super::index::{self, INDEX, IndexLock, NewIndex};
+use super::left_out::{Visible, leave_out};
+use super::make_way::{Stranger, move_beside, save, stranger};
 use super::open_op::refuse_open;
-use super::path::nul_separated;
-use super::quarantine::{Quarantine, is_blob, prune_parents, stands};
+use super::path::{self, nul_separated};
+use super::quarantine::{Quarantine, differing, is_blob, prune_parents, stands, stands_no_folder};
+use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
 use super::renumber::{Renumbered, resized};
-use super::repair::save;
 use super::status::{Entry, Kind, is_surely_at, status};
 use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
@@ -39,7 +42,8 @@ pub(crate) fn restore(
     aside: &Path,
     raw_index: &Path,
 ) -> Result<Restored, Error> {
-    let work = Work::of(tree, snapshot, aside)?;
+    let mut work = Work::of(tree, snapshot, aside, raw_index)?;
+    work.held.leave_lost(|path| work.aside.holds(path));
     let done = if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
         work.exactly(raw_index, now).map(|()| Restored::Exactly)
     } else {
@@ -49,8 +53,23 @@ pub(crate) fn restore(
     done
 }
 
-/// The name in a step's folder of the list of files that the step puts in place.
+/// The name in a step's folder of HEAD's own files that made way.
+const CURRENT: &str = "current";
+
+/// The name in a step's folder of the list of set-aside files that the step puts in place.
 const GIVEN: &str = "given";
+
+/// The name in a step's folder of the list of files that the step writes from the snapshot's objects.
+const WRITTEN: &str = "written";
+
+/// Files that a restore puts in place.
+#[derive(Default)]
+struct Given {
+    /// The files that were set aside, which are moved.
+    own: Vec<RepoPath>,
+    /// Files that are written from the snapshot's objects.
+    written: Vec<RepoPath>,
+}
 
 /// A snapshot that goes back to a worktree.
 pub(super) struct Work<'a> {
@@ -58,58 +77,118 @@ pub(super) struct Work<'a> {
     snapshot: &'a Snapshot,
     held: Held,
     aside: Quarantine,
+    /// What a sparse checkout has to show and to leave out besides.
+    visible: Visible,
 }
 
 impl<'a> Work<'a> {
-    /// The work of bringing `snapshot` back from `aside`.
-    pub(super) fn of(tree: &'a Tree<'a>, snapshot: &'a Snapshot, aside: &Path) -> Result<Work<'a>, Error> {
-        Ok(Work { tree, snapshot, held: Held::of(tree, snapshot)?, aside: Quarantine::at(aside)? })
+    /// The work of bringing `snapshot` with `raw_index` back from `aside`.
+    pub(super) fn of(
+        tree: &'a Tree<'a>,
+        snapshot: &'a Snapshot,
+        aside: &Path,
+        raw_index: &Path,
+    ) -> Result<Work<'a>, Error> {
+        let held = Held::of(tree, snapshot)?;
+        let own: HashSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
+        let current = tree.scratch.join(CURRENT).join("files");
+        let is_taken = |path: &RepoPath| path.under(&current).symlink_metadata().is_ok();
+        let visible = Visible::of(tree, raw_index, &snapshot.put_back, |path| own.contains(path), is_taken);
+        Ok(Work { tree, snapshot, held, aside: Quarantine::at(aside)?, visible })
     }
 
-    /// Takes back what a killed process had begun, found from its scratch folder. Returns a commit with files that
-    /// somebody wrote since and that had to make way.
-    pub(super) fn take_back(&self, now: Oid) -> Result<Option<Oid>, Error> {
+    /// Takes back what a killed process had begun, found from its scratch folder. Returns commits with files that somebody wrote
+    /// since and that had to make way.
+    pub(super) fn take_back(&self, now: Oid) -> Result<Vec<Oid>, Error> {
         let given = self.given()?;
+        let keep = |strangers| save(self.tree, strangers);
         if !self.tree.scratch.join(super::transition::REPLACED).exists() {
-            let leaving: Vec<Change> =
-                self.held.tracked.iter().filter(|c| c.old.is_some()).cloned().collect();
-            let current = Quarantine::at(&self.tree.scratch.join("current"))?;
-            self.undo(&leaving, &current, &given)?;
-            return Ok(None);
+            let leaving = self.held.tracked.iter().filter(|c| c.old.is_some());
+            let leaving: Vec<Change> = leaving.chain(&self.visible.leaving).cloned().collect();
+            let current = Quarantine::at(&self.tree.scratch.join(CURRENT))?;
+            let given = given.without(|path| is_untouched(path, &leaving, &current));
+            let written = keep(self.written_since(&given))?;
+            let in_place = self.undo(&leaving, &current, given, keep)?;
+            return Ok(written.into_iter().chain(in_place).collect());
         }
+        let moved = match self.merge(now, self.snapshot.work_tree)? {
+            Ok(work) => Some(Moved::found(self.tree, tree_changes(self.tree.repo, now, work)?, work)?),
+            Err(_) => None,
+        };
+        let written = keep(self.written_since(&given))?;
         self.take_again(&given)?;
-        let Ok(work) = self.merge(now, self.snapshot.work_tree)? else { return Ok(None) };
-        let moved = Moved::found(self.tree, tree_changes(self.tree.repo, now, work)?, work)?;
-        let saved = save(self.tree, &moved.strange(self.tree)?)?;
-        moved.undo_over_saved(self.tree)?;
-        Ok(saved)
+        let in_place = moved.map_or(Ok(None), |moved| moved.undo_and_save(self.tree))?;
+        Ok(written.into_iter().chain(in_place).collect())
+    }
+
+    /// Files that stand where this step put some and that are not the snapshot's: somebody wrote them since. An ignored one is set
+    /// aside again as it is.
+    fn written_since(&self, given: &Given) -> Vec<Stranger> {
+        let is_there = |path: &RepoPath| {
+            let brought =
+                !given.written.contains(path) || self.rebuilt(path).is_none_or(|r| r.has_brought(path));
+            brought && !self.aside.holds(path) && stands_no_folder(self.tree.dir, path)
+        };
+        let mut expected = self.held.files_in_objects();
+        expected
+            .retain(|(path, _)| (given.own.contains(path) || given.written.contains(path)) && is_there(path));
+        let attributes = || self.held.attributes(self.tree, self.snapshot);
+        let index = self.tree.scratch.join("check-given");
+        let Tree { repo, git_dir, dir, .. } = self.tree;
+        let differing = differing(repo, git_dir, dir, &index, &expected, &attributes);
+        let all = differing.unwrap_or_else(|_| {
+            let is_other = |(path, side): &&(RepoPath, Side)| !is_blob(repo, &path.under(dir), *side);
+            expected.iter().filter(is_other).map(|(path, _)| path.clone()).collect()
+        });
+        all.into_iter().map(|path| Stranger { path, is_replaced: true }).collect()
+    }
+
+    /// The files that HEAD does not have as they were taken away: somebody wrote into them since. Where git cannot be asked, all
+    /// that are not byte for byte HEAD's.
+    fn written_away(&self, leaving: &[&Change], current: &Quarantine) -> Vec<RepoPath> {
+        let expected: Vec<_> = leaving.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
+        let attributes =
+            || attributes_for(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
+        let differing = current.differing(self.tree, &expected, &attributes);
+        differing.unwrap_or_else(|_| {
+            let is_other = |(path, side): &&(RepoPath, Side)| !current.is_blob(self.tree.repo, path, *side);
+            expected.iter().filter(is_other).map(|(path, _)| path.clone()).collect()
+        })
     }
 
     /// Notes which of `files` will be put in place by this step, for whoever has to take it back: the others are there
     /// already.
-    fn note_given(&self, files: &[(RepoPath, Side)]) -> Result<Vec<RepoPath>, Error> {
+    fn note_given(&self, files: &[(RepoPath, Side)]) -> Result<Given, Error> {
         let fresh = files.iter().filter(|(path, side)| !self.is_back(path, Some(*side)));
-        let given: Vec<RepoPath> = fresh.map(|(path, _)| path.clone()).collect();
-        note_new_folders(self.tree, given.iter())?;
-        let list = self.tree.scratch.join(GIVEN);
-        std::fs::write(&list, nul_separated(&given)).map_err(Error::io("write", &list))?;
+        let (own, written) = fresh.map(|(path, _)| path.clone()).partition(|path| self.aside.holds(path));
+        let given = Given { own, written };
+        // A folder counts as one that something is put into.
+        let folders: Vec<RepoPath> = self.snapshot.empty_dirs.iter().map(|dir| dir.join(b"-")).collect();
+        note_new_folders(self.tree, given.own.iter().chain(&given.written).chain(&folders))?;
+        for (name, paths) in [(WRITTEN, &given.written), (GIVEN, &given.own)] {
+            path::note(&self.tree.scratch.join(name), paths)?;
+        }
         Ok(given)
     }
 
     /// What was noted; nothing when it did not come to that.
-    fn given(&self) -> Result<Vec<RepoPath>, Error> {
-        let list = self.tree.scratch.join(GIVEN);
-        match std::fs::read(&list) {
-            Ok(text) => Ok(text.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect()),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(e) => Err(Error::io("read", &list)(e)),
-        }
+    fn given(&self) -> Result<Given, Error> {
+        let noted = |name| path::noted(&self.tree.scratch.join(name));
+        Ok(Given { own: noted(GIVEN)?, written: noted(WRITTEN)? })
     }
 
-    /// Files that were put in place go back to our keeping.
-    fn take_again(&self, given: &[RepoPath]) -> Result<(), Error> {
-        for path in given.iter().filter(|p| !self.aside.holds(p)) {
+    /// Takes files that were put in place away again: those that had been set aside are set aside again, and those that were
+    /// written from the snapshot's objects go, since the objects still have them.
+    fn take_again(&self, given: &Given) -> Result<(), Error> {
+        for path in given.own.iter().filter(|p| !self.aside.holds(p)) {
             self.aside.take(self.tree.dir, path)?;
+            prune_parents(self.tree.dir, path);
+        }
+        let returned = Quarantine::at(&self.tree.scratch.join("returned"))?;
+        for path in given.written.iter().filter(|p| self.rebuilt(p).is_some_and(|r| r.has_brought(p))) {
+            if !returned.holds(path) {
+                returned.take(self.tree.dir, path)?;
+            }
             prune_parents(self.tree.dir, path);
         }
         remove_new_folders(self.tree);
@@ -128,19 +207,22 @@ impl<'a> Work<'a> {
             .held
             .tracked
             .iter()
-            .filter(|c| c.old.is_some() && !self.is_back(&c.path, c.new))
+            .filter(|c| c.old.is_some() && !self.is_back(&c.path, self.side_of(c)))
+            .chain(&self.visible.leaving)
             .cloned()
             .collect();
         self.refuse_in_the_way(&leaving, local)?;
-        let current = Quarantine::at(&self.tree.scratch.join("current"))?;
-        let given = self.note_given(&self.held.files())?;
+        let current = Quarantine::at(&self.tree.scratch.join(CURRENT))?;
+        let files = [self.held.files(), self.visible.arriving.clone()].concat();
+        let given = self.note_given(&files)?;
         let done = self.take_current(&leaving, &current);
         let done = done.inspect(|()| fault::point("restore.taken"));
-        let done = done.and_then(|()| self.give_back(&self.held.files()));
+        let done = done.and_then(|()| self.give_back(&files));
         let done = done.and_then(|()| self.refreshed(raw_index, lock.index()));
         let done = done.and_then(|next| lock.install(next));
         if let Err(e) = done {
-            self.undo(&leaving, &current, &given)?;
+            let beside = |strangers: Vec<_>| move_beside(self.tree, &strangers);
+            self.undo(&leaving, &current, given, beside)?;
             return Err(e);
         }
         Ok(())
@@ -159,6 +241,7 @@ impl<'a> Work<'a> {
         index::copy(raw_index, &next)?;
         forget_lengths(self.tree, &next, &resized(self.tree.repo, raw_index, current))?;
         flags::refresh(self.tree.repo, self.tree.dir, &next)?;
+        leave_out(self.tree, &next, self.snapshot.put_back.iter())?;
         Ok(NewIndex::At(next))
     }
 
@@ -179,11 +262,11 @@ impl<'a> Work<'a> {
     /// been cut off half-way.
     fn refuse_in_the_way(&self, leaving: &[Change], local: Local) -> Result<(), Error> {
         let mut all: Vec<Change> =
-            self.held.tracked.iter().filter(|c| !self.is_back(&c.path, c.new)).cloned().collect();
+            self.held.tracked.iter().filter(|c| !self.is_back(&c.path, self.side_of(c))).cloned().collect();
         // A file taken out of the index but kept stands in HEAD's place, which leaves first.
+        all.extend(self.visible.leaving.iter().cloned());
         let fresh = |path: &RepoPath| !leaving.iter().any(|c| c.path == *path);
-        let arriving =
-            self.held.untracked.iter().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
+        let arriving = self.held.loose().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
         match refuse_overlap(self.tree, &all, local) {
             Err(Error::Overlap { dir, mut paths }) => {
@@ -195,12 +278,22 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Whether a path is as the snapshot has it, and nothing of it is left in our keeping.
+    /// What the snapshot has at the path of a change: a file that was taken out of the index may be there still.
+    fn side_of(&self, change: &Change) -> Option<Side> {
+        let loose = || self.held.loose().find(|(path, _)| *path == change.path).map(|(_, side)| *side);
+        change.new.or_else(loose)
+    }
+
+    /// Whether a path is as the snapshot has it, and nothing else of it is left in our keeping. The same file may be: a way back
+    /// that was cut short brought what was there before, and git takes no file with a flag away.
     fn is_back(&self, path: &RepoPath, side: Option<Side>) -> bool {
         let stands = stands(self.tree.dir, path);
         let has = |side| is_blob(self.tree.repo, &path.under(self.tree.dir), side);
         match side {
-            Some(side) => !self.aside.holds(path) && stands && has(side),
+            Some(side) => {
+                let kept_alike = || self.aside.is_blob(self.tree.repo, path, side);
+                stands && has(side) && (!self.aside.holds(path) || kept_alike())
+            }
             None => !stands,
         }
     }
@@ -222,7 +315,7 @@ impl<'a> Work<'a> {
         }
         let attributes =
             || attributes_for(self.tree.repo, self.snapshot.base, expected.iter().map(|(p, _)| p));
-        let edited = current.differing(self.tree.repo, &self.tree.git_dir, &expected, &attributes)?;
+        let edited = current.differing(self.tree, &expected, &attributes)?;
         if edited.is_empty() {
             return Ok(());
         }
@@ -234,10 +327,11 @@ impl<'a> Work<'a> {
     fn give_back(&self, files: &[(RepoPath, Side)]) -> Result<(), Error> {
         let mut missing = Vec::new();
         for (path, side) in files {
-            if self.aside.holds(path) {
-                self.aside.give(self.tree.dir, path)?;
-            } else if !self.is_back(path, Some(*side)) {
-                missing.push(path.clone());
+            match (self.is_back(path, Some(*side)), self.aside.holds(path)) {
+                (true, true) => self.aside.forget(path)?,
+                (true, false) => {}
+                (false, true) => self.aside.give(self.tree.dir, path)?,
+                (false, false) => missing.push(path.clone()),
             }
         }
         self.rebuild(&missing)?;
@@ -251,45 +345,58 @@ impl<'a> Work<'a> {
 
     /// Writes files from the snapshot's trees.
     fn rebuild(&self, paths: &[RepoPath]) -> Result<(), Error> {
-        let untracked: Vec<&RepoPath> = self.held.untracked.iter().map(|(p, _)| p).collect();
-        let (loose, tracked): (Vec<_>, Vec<_>) = paths.iter().partition(|p| untracked.contains(p));
-        self.check_out(self.snapshot.work_tree, &tracked)?;
+        let (loose, tracked): (Vec<_>, Vec<_>) = paths.iter().partition(|p| self.is_loose(p));
+        Rebuilt::of(self.tree, self.snapshot.work_tree).bring(&tracked)?;
         match self.snapshot.untracked_tree {
-            Some(id) => self.check_out(id, &loose),
+            Some(id) => Rebuilt::of(self.tree, id).bring(&loose),
             None => Ok(()),
         }
     }
 
-    fn check_out(&self, from: Oid, paths: &[&RepoPath]) -> Result<(), Error> {
-        if paths.is_empty() {
-            return Ok(());
-        }
-        let index = self.tree.scratch.join(format!("from-{from}"));
-        index::forget(&index);
-        let call = || self.tree.repo.git_in(self.tree.dir).index(&index);
-        call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).changes().run()?;
-        call()
-            .args(["checkout-index", "-z", "--stdin"])
-            .input(nul_separated(paths.iter().copied()))
-            .changes()
-            .run()
-            .map(drop)
+    fn is_loose(&self, path: &RepoPath) -> bool {
+        self.held.untracked.iter().any(|(p, _)| p == path)
     }
 
-    fn undo(&self, leaving: &[Change], current: &Quarantine, given: &[RepoPath]) -> Result<(), Error> {
-        // Where HEAD's own file was not taken away yet, it is that one which stands there.
-        let untouched = |path: &&RepoPath| leaving.iter().any(|c| c.path == **path) && !current.holds(path);
-        let given: Vec<RepoPath> = given.iter().filter(|p| !untouched(p)).cloned().collect();
+    /// Where a path is written from; none for one that no tree of the snapshot has.
+    fn rebuilt(&self, path: &RepoPath) -> Option<Rebuilt<'_>> {
+        let from =
+            if self.is_loose(path) { self.snapshot.untracked_tree } else { Some(self.snapshot.work_tree) };
+        from.map(|id| Rebuilt::of(self.tree, id))
+    }
+
+    /// Takes back what was put in place and brings back what was there. `keep` keeps what others have put in its place.
+    fn undo<T>(
+        &self,
+        leaving: &[Change],
+        current: &Quarantine,
+        given: Given,
+        keep: impl FnOnce(Vec<Stranger>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let given = given.without(|path| is_untouched(path, leaving, current));
         self.take_again(&given)?;
-        for Change { path, old, .. } in leaving.iter().filter(|c| current.holds(&c.path)) {
-            if !stands(self.tree.dir, path) {
-                current.give(self.tree.dir, path)?;
-            } else if !old.is_some_and(|side| current.is_blob(self.tree.repo, path, side)) {
-                // Somebody wrote to what was there, and then put another file in its place: both are kept.
-                return Err(Error::Raced { dir: self.tree.dir.to_owned(), paths: vec![path.clone()] });
+        let away: Vec<&Change> = leaving.iter().filter(|c| current.holds(&c.path)).collect();
+        let (mut strangers, mut coming, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
+        for change in away {
+            match stranger(self.tree.dir, &change.path) {
+                Some(there) if there.is_replaced => replaced.push((change, there)),
+                there => {
+                    strangers.extend(there);
+                    coming.push(&change.path);
+                }
             }
         }
-        Ok(())
+        let changes: Vec<&Change> = replaced.iter().map(|(change, _)| *change).collect();
+        let written = self.written_away(&changes, current);
+        // A file that somebody made where HEAD's own was is the newer one, and stays, unless somebody wrote into that as well.
+        for (change, there) in replaced.into_iter().filter(|(change, _)| written.contains(&change.path)) {
+            strangers.push(there);
+            coming.push(&change.path);
+        }
+        let kept = keep(strangers)?;
+        for path in coming {
+            current.give_over(self.tree.dir, path)?;
+        }
+        Ok(kept)
     }
 
     fn merged(&self, now: Oid, raw_index: &Path) -> Result<Restored, Error> {
@@ -299,24 +406,19 @@ impl<'a> Work<'a> {
             (Ok(work), Ok(staged)) => (work, staged),
             (Err(paths), _) | (_, Err(paths)) => return Ok(Restored::Conflict(paths)),
         };
-        let mut changes = tree_changes(self.tree.repo, now, work)?;
-        changes.extend(self.held.untracked.iter().map(|(path, side)| Change {
-            path: path.clone(),
-            old: None,
-            new: Some(*side),
-        }));
+        let changes = tree_changes(self.tree.repo, now, work)?;
         let lock = self.lock()?;
         self.refuse_staged(now)?;
-        match refuse_overlap(self.tree, &changes, Local::FromHead) {
+        match refuse_overlap(self.tree, &self.held.with_loose(&changes), Local::FromHead) {
             Err(Error::Obstructed { paths, .. }) => return Ok(Restored::Conflict(paths)),
             other => other?,
         }
-        changes.truncate(changes.len() - self.held.untracked.len());
-        let given = self.note_given(&self.held.untracked)?;
+        let loose: Vec<(RepoPath, Side)> = self.held.loose().cloned().collect();
+        let given = self.note_given(&loose)?;
         let moved = bring_files(self.tree, lock.index(), now, work, changes, Local::FromHead)?;
         let next = self.tree.scratch.join(INDEX);
         let done = self
-            .give_back(&self.held.untracked)
+            .give_back(&loose)
             .and_then(|()| self.stage(&next, staged, raw_index))
             .and_then(|()| lock.install(NewIndex::At(next)));
         if let Err(e) = done {
@@ -363,6 +465,19 @@ impl<'a> Work<'a> {
         }
         flags::refresh(repo, self.tree.dir, next)
     }
+}
+
+impl Given {
+    fn without(mut self, leave: impl Fn(&RepoPath) -> bool) -> Given {
+        self.own.retain(|path| !leave(path));
+        self.written.retain(|path| !leave(path));
+        self
+    }
+}
+
+/// Whether HEAD's own file of a path was not taken away yet, so that it is that one which stands there.
+fn is_untouched(path: &RepoPath, leaving: &[Change], current: &Quarantine) -> bool {
+    leaving.iter().any(|c| c.path == *path) && !current.holds(path)
 }
 
 /// Has git forget what an index notes of files, so that it reads them.

@@ -22,8 +22,9 @@ pub(crate) fn foresee(
     raw_index: &Path,
 ) -> Result<Restored, Error> {
     refuse_open(tree.dir, &tree.git_dir)?;
-    let held = Held::of(tree, snapshot)?;
-    let loose = held.untracked.iter().map(|(path, side)| (path.clone(), None, Some(*side)));
+    let mut held = Held::of(tree, snapshot)?;
+    held.leave_lost(|path| path.under(&aside.join("files")).symlink_metadata().is_ok());
+    let loose = held.loose().map(|(path, side)| (path.clone(), None, Some(*side)));
     let loose = loose.map(|(path, old, new)| Change { path, old, new });
     if tree.repo.tree_of(now)? == tree.repo.tree_of(snapshot.base)? && raw_index.exists() {
         refuse_staged(tree, now, snapshot)?;
@@ -55,8 +56,7 @@ pub(crate) fn foresee(
         }
     }
     refuse_staged(tree, now, snapshot)?;
-    let mut changes = tree_changes(tree.repo, now, work.tree)?;
-    changes.extend(loose);
+    let changes = held.with_loose(&tree_changes(tree.repo, now, work.tree)?);
     match refuse_overlap(tree, &changes, Local::FromHead) {
         Err(Error::Obstructed { paths, .. }) => Ok(Restored::Conflict(paths)),
         Err(e) => Err(e),

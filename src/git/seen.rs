@@ -1,5 +1,6 @@
 //! Owns all that lies in a worktree and is not as HEAD has it, found by one look for whoever needs more than a part of it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::clean::BesideTracked;
@@ -97,12 +98,31 @@ impl All {
     }
 }
 
-fn ignored_by_git(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
-    let out = repo
-        .git_in(dir)
-        .args(["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"])
-        .run()?;
-    Ok(out.fields().map(|f| RepoPath::new(f.strip_suffix(b"/").unwrap_or(f))).collect())
+/// Asks git for the files and folders of the worktree at `dir` that are ignored; a folder stands for all that is in it.
+pub(super) fn ignored_by_git(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+    let list = ["ls-files", "-z", "--others", "--ignored", "--exclude-standard"];
+    let out = repo.git_in(dir).args(list).arg("--directory").run()?;
+    let mut all: Vec<RepoPath> =
+        out.fields().map(|f| RepoPath::new(f.strip_suffix(b"/").unwrap_or(f))).collect();
+    // With `--directory`, git leaves out a folder that stands in the place of a file of the index.
+    let left_out = folders_for_files(repo, dir)?;
+    if !left_out.is_empty() {
+        let each = repo.git_in(dir).args(list).run()?;
+        let inside = each.fields().map(RepoPath::new);
+        all.extend(inside.filter(|path| path.parents().any(|up| left_out.contains(&up))));
+        all.sort();
+        all.dedup();
+    }
+    Ok(all)
+}
+
+/// Files of the index of the worktree at `dir` in whose places folders are.
+fn folders_for_files(repo: &Repo, dir: &Path) -> Result<BTreeSet<RepoPath>, Error> {
+    let out = repo.git_in(dir).args(["ls-files", "-z", "--stage"]).run()?;
+    // A submodule is a folder.
+    let files = out.fields().filter(|field| !field.starts_with(b"160000 "));
+    let paths = files.filter_map(|field| Some(RepoPath::new(field.splitn(2, |b| *b == b'\t').nth(1)?)));
+    Ok(paths.filter(|path| path.under(dir).symlink_metadata().is_ok_and(|meta| meta.is_dir())).collect())
 }
 
 #[cfg(test)]
@@ -146,6 +166,7 @@ mod tests {
         ("git update-index --split-index; echo more >>a", true),
         ("chmod +x a", false),
         ("rm a; mkdir a", false),
+        ("rm a; mkdir -p a/out; echo x >a/x.o; echo x >a/out/f; echo x >a/f", false),
         ("rm -r d; echo x >d", false),
         ("git checkout -q --detach; echo more >>a", true),
         ("git checkout -q --orphan none", false),
@@ -173,6 +194,13 @@ mod tests {
             assert_eq!(seen.0.is_some(), *is_certain, "{deed}");
             let by_git = sorted(ignored_by_git(&repo, &dir).unwrap());
             assert_eq!(sorted(seen.ignored(&repo, &dir).unwrap()), by_git, "{deed}");
+            let files = place.sh("repo", "git ls-files --others --ignored --exclude-standard");
+            for file in files.lines().map(RepoPath::new) {
+                assert!(
+                    file.parents().chain([file.clone()]).any(|up| by_git.contains(&up)),
+                    "{deed}: {file:?}"
+                );
+            }
             let Some(all) = &seen.0 else { continue };
             assert_eq!(all.dirt(), status::ask(repo.program(), &dir, true).unwrap(), "{deed}");
             let Some(folders) = all.folders() else { continue };

@@ -1,22 +1,23 @@
 //! Owns keeping everything that differs from HEAD in a worktree: one commit in the shape of a stash, and the raw index.
 
-use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
+use super::in_the_way::ignored_in_the_way;
 use super::index::{self, Version};
 use super::index_facts::Facts;
 use super::kept_files::tree_with;
+use super::left_out::{put_back, staged_without_file};
+use super::loose_folders::{empty_folders, loose_folders};
 use super::path::nul_separated;
-use super::quarantine::stands;
+use super::quarantine::stands_no_folder;
 use super::seen::{All, Seen};
 use super::special::{self, LeftOut};
 use super::status::{Dirt, Entry, Kind, ask, status};
 use super::transition::Tree;
-use super::{Error, Oid, Repo, RepoPath, flags};
+use super::{Error, IgnoredFile, Oid, Repo, RepoPath, flags};
 
 /// What was kept of one worktree. Its commit has a stash's shape, so plain `git stash apply <commit>` reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,12 +41,18 @@ pub(crate) struct Snapshot {
     /// Empty folders, which git forgets.
     #[serde(default)]
     pub(crate) empty_dirs: Vec<RepoPath>,
+    /// Ignored files that stand where HEAD has something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ignored: Vec<IgnoredFile>,
     /// How many files differed from HEAD.
     #[serde(default)]
     pub(crate) files: usize,
     /// What no snapshot can hold; it stays where it is.
     #[serde(default)]
     pub(crate) left: Vec<LeftOut>,
+    /// Files of a sparse checkout that were there, though marked skip-worktree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) put_back: Vec<RepoPath>,
     /// Which index this was taken from; only known to the process that took it.
     #[serde(skip)]
     pub(super) index_version: Option<Version>,
@@ -75,22 +82,20 @@ pub(crate) fn take(
     if !unmerged.is_empty() {
         return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
     }
-    let hidden = match known {
-        Some(_) => Vec::new(),
-        None => flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?,
-    };
+    let mut hidden = hidden(tree, known)?;
+    let files = hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count();
+    hidden.extend(staged_without_file(tree, &git_index, &dirt)?);
     let loose = dirt.untracked().any(|e| !e.nested);
     if hidden.is_empty() && !loose && dirt.tracked().all(Entry::is_inside_submodule) {
         return Ok(None);
     }
     let raw = tree.scratch.join("raw-index");
     index::copy(&git_index, &raw)?;
-    let staged = |e: &Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
     // Nothing is staged, if what was looked at is what was copied, beside that commit.
     let same = Version::of(&git_index)? == index_version && tree.repo.head_of(tree.dir)? == Some(base);
     let keeper = Keeper { tree, raw: &raw, known: known.filter(|_| same) };
     keeper.unsplit()?;
-    let index_tree = match same && !dirt.tracked().any(staged) {
+    let index_tree = match same && dirt.staged().next().is_none() {
         true => tree.repo.tree_of(base)?,
         false => keeper.index_tree()?,
     };
@@ -99,7 +104,7 @@ pub(crate) fn take(
     if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
         return Ok(None);
     }
-    let (empty_dirs, left) = keeper.rest(&dirt, &hidden, unread)?;
+    let (empty_dirs, left) = keeper.rest(&dirt, &hidden, seen, unread)?;
     let mut snapshot = Snapshot {
         commit: base,
         base,
@@ -108,13 +113,55 @@ pub(crate) fn take(
         untracked_tree,
         intent_to_add: keeper.announced()?,
         empty_dirs,
-        files: hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count(),
+        ignored: ignored_in_the_way(tree, &dirt, &hidden, (base, work_tree))?,
+        put_back: put_back(tree, &raw)?,
+        files,
         left,
         index_version,
         stages: keeper.stages()?,
     };
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
+}
+
+/// Changes that git does not show, since it was told not to look. Where all is known there are none.
+fn hidden(tree: &Tree<'_>, known: Option<&All>) -> Result<Vec<RepoPath>, Error> {
+    match known {
+        Some(_) => Ok(Vec::new()),
+        None => flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch),
+    }
+}
+
+/// Makes the snapshot of a worktree in which nothing differs from HEAD, which is at `base`: for files that are kept beside it,
+/// for empty folders, and for what a sparse checkout shows. The raw index is left as by [`take`].
+///
+/// # Errors
+/// When the index cannot be copied, or an object not be written.
+pub(crate) fn take_unchanged(
+    tree: &Tree<'_>,
+    base: Oid,
+    message: &str,
+    seen: &Seen,
+) -> Result<Snapshot, Error> {
+    index::copy(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
+    let at_base = tree.repo.tree_of(base)?;
+    let mut snapshot = Snapshot {
+        commit: base,
+        base,
+        index_tree: at_base,
+        work_tree: at_base,
+        untracked_tree: None,
+        stages: None,
+        intent_to_add: Vec::new(),
+        empty_dirs: empty_folders(tree, seen)?,
+        ignored: Vec::new(),
+        put_back: put_back(tree, &tree.scratch.join("raw-index"))?,
+        files: 0,
+        left: Vec::new(),
+        index_version: None,
+    };
+    snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
+    Ok(snapshot)
 }
 
 impl Snapshot {
@@ -168,11 +215,6 @@ pub(crate) fn keep_index(tree: &Tree<'_>, message: &str) -> Result<Option<Oid>, 
     let kept = Keeper { tree, raw: &raw, known: None }.by_stage(&["--stage", "--resolve-undo"])?;
     kept.map(|tree_id| NewCommit { tree: tree_id, parents: &[], message }.write_as_keeper(tree.repo, None))
         .transpose()
-}
-
-/// Removes a folder of set-aside files if none of them is left in it.
-pub(crate) fn prune_folders(dir: &Path) {
-    super::quarantine::prune_below(dir);
 }
 
 /// Writes trees from copies of one raw index.
@@ -301,7 +343,8 @@ impl Keeper<'_> {
     /// The tree of the tracked files. `staged` is that of the index, if nobody told git to look away from any of its files.
     fn work_tree(&self, dirt: &Dirt, hidden: &[RepoPath], staged: Option<Oid>) -> Result<Oid, Error> {
         let (mut changed, mut gone): (Vec<RepoPath>, Vec<RepoPath>) =
-            hidden.iter().cloned().partition(|p| stands(self.tree.dir, p));
+            // To git a folder in place of a file is as good as nothing.
+            hidden.iter().cloned().partition(|p| stands_no_folder(self.tree.dir, p));
         for entry in dirt.tracked() {
             match entry.kind {
                 Kind::Tracked { deleted: true, .. } => gone.push(entry.path.clone()),
@@ -374,9 +417,10 @@ impl Keeper<'_> {
         &self,
         dirt: &Dirt,
         hidden: &[RepoPath],
+        seen: &Seen,
         unread: Vec<RepoPath>,
     ) -> Result<(Vec<RepoPath>, Vec<LeftOut>), Error> {
-        let loose = loose_folders(self.tree, dirt, hidden, self.known.and_then(All::folders))?;
+        let loose = loose_folders(self.tree, dirt, hidden, seen, self.known.and_then(All::folders))?;
         let mut left = match self.known {
             // There is nothing that would have been in doubt.
             Some(_) => Vec::new(),
@@ -390,84 +434,5 @@ impl Keeper<'_> {
             (self.tree.warn)(format!("{path} is {what}: left as it is, and not in the snapshot"));
         }
         Ok((loose.empty, left))
-    }
-}
-
-/// Empty folders of a clean worktree that are not ignored.
-pub(crate) fn empty_folders(tree: &Tree<'_>, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
-    Ok(loose_folders(tree, &Dirt::default(), &[], seen.folders())?.empty)
-}
-
-/// What is in folders that git has no file in.
-#[derive(Default)]
-struct Loose {
-    /// Folders with nothing in them.
-    empty: Vec<RepoPath>,
-    /// What is no file.
-    left: Vec<LeftOut>,
-}
-
-/// Looks through the folders of a worktree that are not ignored and that git knows nothing of; which they are may be known.
-fn loose_folders(
-    tree: &Tree<'_>,
-    dirt: &Dirt,
-    hidden: &[RepoPath],
-    known: Option<&[RepoPath]>,
-) -> Result<Loose, Error> {
-    let dir = tree.dir;
-    let mut found = Loose::default();
-    // A folder whose files are all deleted is not empty in git's eyes while the index still has them, nor one that
-    // stands where a file was.
-    for path in dirt.tracked().map(|e| &e.path).chain(hidden) {
-        let chain = path.parents().chain([path.clone()]);
-        let there = chain.filter(|up| up.under(dir).symlink_metadata().is_ok_and(|m| m.is_dir()));
-        if let Some(folder) = there.last() {
-            found.look_into(dir, &folder);
-        }
-    }
-    match known {
-        Some(folders) => folders.iter().for_each(|folder| found.look_into(dir, folder)),
-        None => untracked_folders(tree)?.iter().for_each(|folder| found.look_into(dir, folder)),
-    }
-    found.empty.sort();
-    found.empty.dedup();
-    Ok(found)
-}
-
-fn untracked_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
-    let call = tree.repo.git_in(tree.dir);
-    let out = call.args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
-    Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
-}
-
-impl Loose {
-    fn look_into(&mut self, root: &Path, folder: &RepoPath) {
-        let path = folder.under(root);
-        // An embedded repository is a world of its own.
-        if path.join(".git").exists() {
-            return;
-        }
-        let entries = match std::fs::read_dir(&path) {
-            Ok(entries) => entries,
-            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
-                self.left.push(LeftOut::unreadable(folder.clone()));
-                return;
-            }
-            Err(_) => return,
-        };
-        let mut empty = true;
-        for entry in entries.flatten() {
-            empty = false;
-            let Ok(kind) = entry.file_type() else { continue };
-            let inside = folder.join(entry.file_name().as_bytes());
-            if kind.is_dir() {
-                self.look_into(root, &inside);
-            } else if let Some(what) = special::special(kind) {
-                self.left.push(LeftOut::new(inside, what));
-            }
-        }
-        if empty {
-            self.empty.push(folder.clone());
-        }
     }
 }

@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 
 use super::bring::bring;
 use super::index::{self, INDEX, IndexLock, NewIndex};
+use super::left_out::bring_left_out;
+use super::make_way::{Stranger, save, stranger};
 use super::open_op::refuse_open;
-use super::path::nul_separated;
-use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle};
+use super::path::{self, nul_separated};
+use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
 use super::ref_move::{self, RefMove};
 use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
 use super::repair::{clear_locks, has_moved, is_from_git, note_untouched};
@@ -183,7 +185,8 @@ pub(super) fn note_new_folders<'p>(
     arriving: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<(), Error> {
     let mut missing: BTreeSet<RepoPath> = arriving.flat_map(|p| p.parents().collect::<Vec<_>>()).collect();
-    missing.retain(|folder| folder.under(tree.dir).symlink_metadata().is_err());
+    // A file in its place goes before.
+    missing.retain(|folder| !folder.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
     let list = tree.scratch.join(NEW_FOLDERS);
     let mut all = std::fs::read(&list).unwrap_or_default();
     all.extend(nul_separated(&missing));
@@ -192,9 +195,7 @@ pub(super) fn note_new_folders<'p>(
 
 /// Removes the folders that had to be made, as far as they are empty.
 pub(super) fn remove_new_folders(tree: &Tree<'_>) {
-    let list = std::fs::read(tree.scratch.join(NEW_FOLDERS)).unwrap_or_default();
-    let mut folders: Vec<RepoPath> =
-        list.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect();
+    let mut folders = path::noted(&tree.scratch.join(NEW_FOLDERS)).unwrap_or_default();
     // The deepest first.
     folders.sort_by(|a, b| b.cmp(a));
     for folder in folders {
@@ -229,8 +230,19 @@ impl<'a> Moved<'a> {
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
-        let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(["read-tree", "-m", "-u"]);
-        let done = call.args([from.to_string(), self.to.to_string()]).index(&self.next).changes().run();
+        let is_sparse = bring_left_out(tree, &self.next, &self.changes)?;
+        let patterns = is_sparse.then_some("--no-sparse-checkout");
+        let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(flags::AS_MARKED).args([
+            "read-tree",
+            "-m",
+            "-u",
+        ]);
+        let done = call
+            .args(patterns)
+            .args([from.to_string(), self.to.to_string()])
+            .index(&self.next)
+            .changes()
+            .run();
         done.map_err(|e| tree.repo.not_made(e, self.to))?;
         flags::flag_again(tree.repo, tree.dir, &self.next, &flagged)
     }
@@ -241,23 +253,17 @@ impl<'a> Moved<'a> {
         Ok(Moved { dir: tree.dir, changes, held, next: tree.scratch.join(INDEX), made: None, to })
     }
 
-    /// Files that going back would replace and that are neither what was there nor what git was bringing.
-    pub(super) fn strange(&self, tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
-        let mut out = Vec::new();
-        for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
-            let there = change.path.under(self.dir).symlink_metadata().is_ok();
-            if !there || self.held.is_same_file(self.dir, &change.path) {
-                continue;
-            }
-            let known = match change.new {
-                Some(side) => is_from_git(tree, &change.path, side, self.to)?,
-                None => false,
-            };
-            if !known {
-                out.push(change.path.clone());
-            }
-        }
-        Ok(out)
+    /// What stands where files come back to, and is neither the file that was there nor what git was bringing. Where git cannot be
+    /// asked, only what is byte for byte what was to come counts as that.
+    fn strangers(&self, tree: &Tree<'_>) -> Vec<Stranger> {
+        let is_known = |found: &Stranger, change: &Change| {
+            let is_from = |side| is_from_git(tree, &found.path, side, self.to).unwrap_or(false);
+            found.is_replaced
+                && (self.held.is_same_file(self.dir, &found.path) || change.new.is_some_and(is_from))
+        };
+        let coming = self.changes.iter().filter(|c| self.held.holds(&c.path));
+        let found = coming.filter_map(|change| Some((stranger(self.dir, &change.path)?, change)));
+        found.filter(|(found, change)| !is_known(found, change)).map(|(found, _)| found).collect()
     }
 
     /// Files that were written to between being checked and being replaced: their old name was gone by then, the
@@ -273,7 +279,7 @@ impl<'a> Moved<'a> {
             return Ok(Vec::new());
         }
         let attributes = || attributes_for(tree.repo, from, expected.iter().map(|(p, _)| p));
-        self.held.differing(tree.repo, &tree.git_dir, &expected, &attributes)
+        self.held.differing(tree, &expected, &attributes)
     }
 
     /// Takes everything back: what git put there is set aside, what was there returns, by renames. A file that is not
@@ -282,28 +288,31 @@ impl<'a> Moved<'a> {
     /// # Errors
     /// [`Error::Stuck`] when that failed too; it says where the files are, which are not deleted then.
     pub(super) fn undo(self, tree: &Tree<'_>) -> Result<(), Error> {
-        let strange = self.strange(tree).unwrap_or_else(|_| self.surely_not_from_git(tree));
-        self.take_back(tree, &strange).map_err(|source| self.stuck(tree, source))
+        let undone = self.take_arrived(tree).and_then(|()| self.give_back(tree, &self.strangers(tree)));
+        undone.map_err(|source| self.stuck(tree, source))
     }
 
-    /// The same where all that is somebody's own was saved before: what was there returns in its place.
+    /// The same where all that is somebody's own makes way for what was there. Returns a commit with it, as far as one can hold it.
     ///
     /// # Errors
     /// As above.
-    pub(super) fn undo_over_saved(self, tree: &Tree<'_>) -> Result<(), Error> {
-        self.take_back(tree, &[]).map_err(|source| self.stuck(tree, source))
+    pub(super) fn undo_and_save(self, tree: &Tree<'_>) -> Result<Option<Oid>, Error> {
+        let undone = self.take_arrived(tree).and_then(|()| save(tree, self.strangers(tree)));
+        let undone = undone.and_then(|saved| self.give_back(tree, &[]).map(|()| saved));
+        undone.map_err(|source| self.stuck(tree, source))
     }
 
     fn stuck(&self, tree: &Tree<'_>, source: Error) -> Error {
         Error::Stuck { dir: self.dir.to_owned(), kept: tree.scratch.to_owned(), source: Box::new(source) }
     }
 
-    fn take_back(&self, tree: &Tree<'_>, strange: &[RepoPath]) -> Result<(), Error> {
-        let arrived = Quarantine::at(&tree.scratch.join("arrived"))?;
+    /// Takes away the new files that git put there.
+    fn take_arrived(&self, tree: &Tree<'_>) -> Result<(), Error> {
+        let arrived = Quarantine::fresh(tree.scratch, "arrived")?;
         let expected: Vec<(RepoPath, Side)> = self
             .changes
             .iter()
-            .filter(|c| c.old.is_none() && c.path.under(self.dir).symlink_metadata().is_ok())
+            .filter(|c| c.old.is_none() && stands(self.dir, &c.path))
             .filter_map(|c| Some((c.path.clone(), c.new?)))
             .collect();
         // On a full disk git cannot be asked; then only what is byte for byte git's is taken for git's.
@@ -317,12 +326,20 @@ impl<'a> Moved<'a> {
             arrived.take(self.dir, path)?;
         }
         remove_new_folders(tree);
+        Ok(())
+    }
+
+    /// Brings back what was there, but for what would go over `strangers`.
+    fn give_back(&self, tree: &Tree<'_>, strangers: &[Stranger]) -> Result<(), Error> {
+        let is_in_the_way = |path: &RepoPath| {
+            strangers.iter().any(|s| s.path == *path || path.parents().any(|up| up == s.path))
+        };
         let mut edited = Vec::new();
         for change in self.changes.iter().filter(|c| self.held.holds(&c.path)) {
             if self.held.is_same_file(self.dir, &change.path) {
                 continue;
             }
-            if !strange.contains(&change.path) {
+            if !is_in_the_way(&change.path) {
                 self.held.give_over(self.dir, &change.path)?;
             } else if change.old.is_some_and(|side| !self.held.is_blob(tree.repo, &change.path, side)) {
                 // Somebody wrote to what was there, and then put another file in its place: both are kept.
@@ -333,18 +350,6 @@ impl<'a> Moved<'a> {
             true => Ok(()),
             false => Err(Error::Raced { dir: self.dir.to_owned(), paths: edited }),
         }
-    }
-
-    /// Where git cannot be asked: files that are neither what was there nor, byte for byte, what was to come.
-    fn surely_not_from_git(&self, tree: &Tree<'_>) -> Vec<RepoPath> {
-        let is_strange = |change: &&Change| {
-            let file = change.path.under(self.dir);
-            file.symlink_metadata().is_ok()
-                && !self.held.is_same_file(self.dir, &change.path)
-                && !change.new.is_some_and(|side| is_blob(tree.repo, &file, side))
-        };
-        let held = self.changes.iter().filter(|change| self.held.holds(&change.path));
-        held.filter(is_strange).map(|change| change.path.clone()).collect()
     }
 
     /// The paths without those that git was writing when it was killed: such a file ends somewhere.

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use super::operation::Operation;
-use super::steps::Applied;
+use super::steps::spared;
 use super::{Error, snaps};
+use crate::fault;
 use crate::git::{Oid, RepoPath, Restored, Seen, Snapshot, merge_trees};
-use crate::store::records::{SnapRecord, Step};
-use crate::store::{Record, new_id, now};
+use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
+use crate::store::{Record, Status, new_id, now};
 
 impl Operation<'_> {
     /// Moves what a snapshot holds out of a worktree.
@@ -37,59 +38,195 @@ impl Operation<'_> {
         spare: &[RepoPath],
         seen: &Seen,
     ) -> Result<Option<SnapRecord>, Error> {
-        let keep = |snapshot: Snapshot, raw: &Path| {
-            let (id, at) = (new_id(), now());
-            let record = SnapRecord { id, why: why.to_owned(), at, restored: None, copy: false, snapshot };
-            self.put_snap(record.clone(), raw, false)?;
-            Ok(record)
-        };
+        let keep = |snapshot: Snapshot, raw: &Path| self.put(why, snapshot, raw);
         self.checkout(dir)?.describe_seen(base, why, spare, seen, keep)
     }
 
-    /// Takes a snapshot anew, under its id, and clears the worktree: the inverse of bringing it back.
-    pub(super) fn set_aside_again(&self, dir: &Path, id: &str, spare: &[RepoPath]) -> Result<(), Error> {
+    /// Takes the snapshot of [`Operation::snapshot_of_seen`], or, where no file differs, one of the files that a sparse checkout shows
+    /// against its patterns. None where there are no such files either.
+    pub(crate) fn snapshot_of_all(
+        &self,
+        dir: &Path,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+        seen: &Seen,
+    ) -> Result<Option<SnapRecord>, Error> {
+        if let Some(snap) = self.snapshot_of_seen(dir, base, why, spare, seen)? {
+            return Ok(Some(snap));
+        }
+        let checkout = self.checkout(dir)?;
+        if !checkout.is_odd()? {
+            return Ok(None);
+        }
+        let keep = |snapshot: Snapshot, raw: &Path| self.put(why, snapshot, raw);
+        checkout.describe_always(base, why, spare, seen, keep).map(Some)
+    }
+
+    fn put(&self, why: &str, snapshot: Snapshot, raw: &Path) -> Result<SnapRecord, Error> {
+        let record = SnapRecord::new(why, snapshot);
+        self.put_snap(record.clone(), raw)?;
+        Ok(record)
+    }
+
+    /// Clears the worktree of what a restore brought and of what was made since: the inverse of bringing snapshot `id` back.
+    /// What the snapshot does not hold becomes another one, and whoever waits for `id` waits for that one then.
+    pub(super) fn set_aside_again(
+        &self,
+        dir: &Path,
+        id: &str,
+        before: Option<&Before>,
+        spare: &[RepoPath],
+    ) -> Result<Option<String>, Error> {
         let old = self.project.snap(id)?;
         let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
-        let taken = self.checkout(dir)?.describe(base, &old.why, spare, |snapshot, raw| {
+        let keep = |snapshot: Snapshot, raw: &Path| {
             if self.is_what_came_back(&old.snapshot, base, &snapshot)? {
                 // The snapshot is as good as before; what its merge had made is kept for a time.
-                let (id, at) = (new_id(), now());
-                let record = SnapRecord { id, at, restored: Some(at), snapshot, ..old.clone() };
-                return self.put_snap(record, raw, false);
+                let record =
+                    SnapRecord { id: new_id(), at: now(), restored: Some(now()), ..again(&old, snapshot) };
+                return self.put_snap(record, raw);
             }
-            self.make_room(&old)?;
-            // Whether it waits is its record's to say: some only keep for a time what a merge had made.
-            self.put_snap(SnapRecord { snapshot, ..old.clone() }, raw, true)
-        })?;
-        match taken {
-            Some(id) => self.clear(dir, &id),
-            // There is nothing to set aside any more.
-            None => Ok(()),
+            if let Some(same) = self.same_as(dir, &old, &snapshot, raw)? {
+                let snapshot = snapshot.named(&self.project.snap(&same)?.snapshot);
+                self.taken.borrow_mut().insert(same.clone(), snapshot);
+                return Ok(same);
+            }
+            self.put_other(&old, before, snapshot, raw)
+        };
+        let checkout = self.checkout(dir)?;
+        let seen = checkout.seen();
+        let taken = match checkout.describe_seen(base, &old.why, spare, &seen, keep)? {
+            // Without a change, too: the way back of this must show again what a sparse checkout showed.
+            None if checkout.is_odd()? => Some(checkout.describe_always(base, &old.why, spare, &seen, keep)?),
+            taken => taken,
+        };
+        // Without one there is nothing to set aside any more but empty folders.
+        if let Some(id) = &taken {
+            self.clear(dir, id)?;
+            fault::point("aside.cleared");
         }
+        before.map_or(Ok(()), |before| self.remove_restored_folders(dir, id, before))?;
+        Ok(taken)
     }
 
-    fn put_snap(&self, record: SnapRecord, raw: &Path, anew: bool) -> Result<String, Error> {
-        let step = Step::Snap { id: record.id.clone(), anew };
-        self.perform_by(step, |_| snaps::put(self.project, &record, raw))?;
+    /// Removes the empty folders that came with a snapshot and were not there `before`.
+    pub(super) fn remove_restored_folders(&self, dir: &Path, id: &str, before: &Before) -> Result<(), Error> {
+        let old = self.project.snap(id)?;
+        self.checkout(dir)?.remove_folders(&old.snapshot.empty_dirs, &before.empty_dirs);
+        Ok(())
+    }
+
+    /// The id of a snapshot that can take up what is there: `old`, or one that an earlier try to go back took.
+    fn same_as(
+        &self,
+        dir: &Path,
+        old: &SnapRecord,
+        there: &Snapshot,
+        raw: &Path,
+    ) -> Result<Option<String>, Error> {
+        let project = self.project;
+        let mut ids = vec![old.id.clone()];
+        if let Some(entry) = self.entry().filter(|_| self.is_going_back()) {
+            ids.extend(entry.steps.iter().filter(|p| p.of.is_some()).filter_map(|p| match &p.step {
+                Step::Snap { id, .. } if p.status == Status::Done => Some(id.clone()),
+                _ => None,
+            }));
+        }
+        for id in ids {
+            let Ok(snap) = project.snap(&id) else { continue };
+            snaps::prune(project, &id);
+            let index = project.store.layout().snapshot(&id).join("index");
+            if snap.snapshot.holds_what(there)
+                && !snaps::aside(project, &id)?.join("files").exists()
+                && self.checkout(dir)?.has_same_flags(&index, raw)?
+            {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Keeps what is there as a snapshot of its own. Where it has more than `old` and what was there before that came back,
+    /// it waits in the place of `old`.
+    fn put_other(
+        &self,
+        old: &SnapRecord,
+        before: Option<&Before>,
+        snapshot: Snapshot,
+        raw: &Path,
+    ) -> Result<String, Error> {
+        let mut known = vec![old.snapshot.clone()];
+        if let Some(before) = before.and_then(|before| before.snap.as_deref()) {
+            known.push(self.snapshot_of(before)?);
+        }
+        let is_new = !snapshot.adds_nothing_to(&self.project.repo, &known)?;
+        // No object has an ignored file, so no other snapshot may have it any more.
+        let is_needed = is_new || !snapshot.ignored.is_empty();
+        let restored = if is_needed { old.restored } else { Some(now()) };
+        let commit = snapshot.commit;
+        let record = SnapRecord { id: new_id(), at: now(), restored, ..again(old, snapshot) };
+        let id = self.put_snap(record, raw)?;
+        let waited = self.wait_for(&old.id, &id)?;
+        if is_new && !waited && before.is_some() {
+            self.project.listener.warn(format!(
+                "what was edited since is kept as snapshot {id}: git stash apply {}",
+                commit.short()
+            ));
+        }
+        Ok(id)
+    }
+
+    /// Has whoever waits for a snapshot wait for another one. Returns whether somebody does.
+    fn wait_for(&self, old: &str, new: &str) -> Result<bool, Error> {
+        let path = self.project.store.layout().preview();
+        let mut waited = false;
+        if let Some(mut open) = PreviewRecord::find(&path)?
+            && open.snapshot.as_deref() == Some(old)
+        {
+            open.snapshot = Some(new.to_owned());
+            self.save(&open, &path)?;
+            waited = true;
+        }
+        for lane in self.project.lanes()? {
+            if lane.preview_edits.iter().any(|edit| edit == old) {
+                self.update_lane(&lane.name, |lane| {
+                    lane.preview_edits
+                        .iter_mut()
+                        .filter(|edit| *edit == old)
+                        .for_each(|edit| new.clone_into(edit));
+                })?;
+                waited = true;
+            }
+        }
+        if waited {
+            self.retire(old)?;
+        }
+        Ok(waited)
+    }
+
+    fn put_snap(&self, record: SnapRecord, raw: &Path) -> Result<String, Error> {
+        self.put_snap_with(record, raw, |_| Ok(()))
+    }
+
+    /// The same, with files that `copy` puts into the snapshot's folder: what is there before the step began is nobody's.
+    fn put_snap_with(
+        &self,
+        record: SnapRecord,
+        raw: &Path,
+        copy: impl FnOnce(&SnapRecord) -> Result<(), Error>,
+    ) -> Result<String, Error> {
+        let step = Step::Snap { id: record.id.clone(), anew: false };
+        self.perform_by(step, |_| copy(&record).and_then(|()| snaps::put(self.project, &record, raw)))?;
         self.taken.borrow_mut().insert(record.id.clone(), record.snapshot);
         Ok(record.id)
-    }
-
-    /// Where a snapshot came back by a merge its own files stayed behind; what is set aside now has its own.
-    fn make_room(&self, old: &SnapRecord) -> Result<(), Error> {
-        let aside = self.project.store.layout().snapshot(&old.id);
-        snaps::prune(self.project, &old.id);
-        if aside.join("files").exists() {
-            self.rename(&aside.join("files"), &aside.join(format!("files-{}", new_id())))?;
-        }
-        self.keep(old.snapshot.commit)
     }
 
     /// Whether what is there now is what a snapshot became when it was merged onto `head`, and nothing was changed since.
     fn is_what_came_back(&self, old: &Snapshot, head: Oid, there: &Snapshot) -> Result<bool, Error> {
         let repo = &self.project.repo;
         let (before, now) = (repo.tree_of(old.base)?, repo.tree_of(head)?);
-        if before == now || there.untracked_tree != old.untracked_tree {
+        if before == now || there.untracked_tree != old.untracked_tree || there.ignored != old.ignored {
             return Ok(false);
         }
         let scratch = self.project.store.layout().scratch()?;
@@ -134,31 +271,63 @@ impl Operation<'_> {
     }
 
     /// Brings a snapshot back onto a worktree that is at `head`. What was written into its files while they were set aside
-    /// becomes a part of it first. With a conflict nothing has changed.
-    pub(crate) fn restore(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
-        self.renew(dir, id)?;
-        let step = Step::Restore { dir: dir.to_owned(), snap: id.to_owned(), head };
-        self.perform(step).map(Applied::how)
+    /// comes back too. With a conflict nothing has changed. `before` is how the worktree is now.
+    pub(crate) fn restore(
+        &self,
+        dir: &Path,
+        id: &str,
+        head: Oid,
+        before: Option<Before>,
+    ) -> Result<Restored, Error> {
+        let newest = self.renew(dir, id)?;
+        let step = Step::Restore { dir: dir.to_owned(), snap: newest.clone(), head, before };
+        let how = self.perform(step)?.how();
+        self.tell_ignored(&newest, &how);
+        if newest != id && !matches!(how, Restored::Conflict(_)) {
+            self.retire(&newest)?;
+        }
+        Ok(how)
     }
 
     /// The same, after which the snapshot has done its work and `rest` follows. Where HEAD has moved and the changes had to
-    /// be merged there is no way back from that: the worktree is not what it was before.
+    /// be merged there is no way back from that: the worktree is not what it was before. Returns also the commit that holds
+    /// what came back, or did not.
     pub(crate) fn restore_for_good(
         &self,
         dir: &Path,
         id: &str,
         head: Oid,
         rest: Vec<Step>,
-    ) -> Result<Restored, Error> {
+    ) -> Result<(Restored, Oid), Error> {
         let repo = &self.project.repo;
         let exact = repo.tree_of(head)? == repo.tree_of(self.snapshot_of(id)?.base)?;
-        self.renew(dir, id)?;
-        let mut all = vec![Step::Restore { dir: dir.to_owned(), snap: id.to_owned(), head }];
-        all.extend(self.retire_step(id)?);
+        let newest = self.renew(dir, id)?;
+        let mut all = vec![Step::Restore { dir: dir.to_owned(), snap: newest.clone(), head, before: None }];
+        all.extend(self.retire_step(&newest)?);
+        if newest != id {
+            all.extend(self.retire_step(id)?);
+        }
         all.extend(rest);
         let how = if exact { self.perform_all(all)? } else { self.forward(all)?.how() };
         snaps::prune(self.project, id);
-        Ok(how)
+        self.tell_ignored(&newest, &how);
+        Ok((how, self.snapshot_of(&newest)?.commit))
+    }
+
+    /// Says where ignored files are that could not come back: no commit has them.
+    fn tell_ignored(&self, id: &str, how: &Restored) {
+        if !matches!(how, Restored::Conflict(_)) {
+            return;
+        }
+        let Ok(SnapRecord { snapshot, .. }) = self.project.snap(id) else { return };
+        if let Ok(aside) = snaps::aside(self.project, id)
+            && !snapshot.ignored.is_empty()
+        {
+            let paths: Vec<RepoPath> = snapshot.ignored.into_iter().map(|file| file.path).collect();
+            let place = aside.join("files");
+            let names = crate::git::names(&paths);
+            self.project.listener.warn(format!("ignored files are kept in {}: {names}", place.display()));
+        }
     }
 
     /// Takes the steps, the first of which may find that it cannot be taken.
@@ -176,14 +345,44 @@ impl Operation<'_> {
         Ok(how)
     }
 
-    fn renew(&self, dir: &Path, id: &str) -> Result<(), Error> {
-        let mut snap = self.project.snap(id)?;
-        if let Some(new) = self.checkout(dir)?.renewed(&snap.snapshot, id)? {
-            self.perform_by(Step::Snap { id: id.to_owned(), anew: true }, |_| {
-                snaps::replace(self.project, &mut snap, new.clone())
-            })?;
-            self.taken.borrow_mut().insert(id.to_owned(), new);
-        }
-        Ok(())
+    /// The id of the snapshot to bring back in the place of `id`: a new one where something was written into the set-aside
+    /// files, else that one.
+    fn renew(&self, dir: &Path, id: &str) -> Result<String, Error> {
+        let old = self.project.snap(id)?;
+        let checkout = self.checkout(dir)?;
+        let Some(snapshot) = checkout.renewed(&old.snapshot, id)? else { return Ok(id.to_owned()) };
+        let files_in = Some(old.files_in.clone().unwrap_or_else(|| id.to_owned()));
+        let record = SnapRecord { id: new_id(), at: now(), files_in, ..again(&old, snapshot) };
+        checkout.copy_of(&self.project.store.layout().snapshot(id).join("index"), |raw| {
+            self.put_snap(record, raw)
+        })
     }
+
+    /// What differs from HEAD in a worktree, as a snapshot that only keeps it: nothing leaves its place. None when nothing
+    /// does.
+    pub(super) fn copy_of(&self, dir: &Path, base: Oid, why: &str) -> Result<Before, Error> {
+        let checkout = self.checkout(dir)?;
+        let seen = checkout.seen();
+        let spare = spared(self.project, dir)?;
+        let keep = |snapshot: Snapshot, raw: &Path| {
+            self.put_snap_with(SnapRecord::copy(why, snapshot), raw, |record| {
+                let folder = self.project.store.layout().snapshot(&record.id);
+                checkout.copy_files(&record.snapshot, &folder)?;
+                fault::point("snap.copied");
+                Ok(())
+            })
+        };
+        // What a sparse checkout shows is known by its index alone.
+        let snap = if self.project.repo.cut_of(dir).is_some() {
+            Some(checkout.describe_always(base, why, &spare, &seen, keep)?)
+        } else {
+            checkout.describe_seen(base, why, &spare, &seen, keep)?
+        };
+        Ok(Before { snap, empty_dirs: checkout.empty_folders(&seen)?, ignored: Vec::new() })
+    }
+}
+
+/// A record like `old` of another snapshot; its id and time are to be set.
+fn again(old: &SnapRecord, snapshot: Snapshot) -> SnapRecord {
+    SnapRecord { files_in: None, copy: false, snapshot, ..old.clone() }
 }

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Project, recover};
+use super::{Error, Project, recover, snaps};
 use crate::git::{self, Oid, RepoPath, Restored, Seen, Snapshot, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
@@ -72,6 +72,26 @@ impl<'a> Checkout<'a> {
         self.describe_seen(base, why, spare, &self.seen(), keep)
     }
 
+    /// As [`Checkout::describe_seen`], and where nothing differs from HEAD a snapshot that says so.
+    pub(super) fn describe_always<T>(
+        &self,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+        seen: &Seen,
+        keep: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let message = format!("git-proq: {why}");
+        self.look("snapshot", |tree| {
+            let found = git::take_snapshot(tree, base, &message, spare, seen)?;
+            let snapshot = match found {
+                Some(snapshot) => snapshot,
+                None => git::take_unchanged(tree, base, &message, seen)?,
+            };
+            keep(snapshot, &tree.scratch.join("raw-index"))
+        })
+    }
+
     /// The same by what was seen just now.
     pub(super) fn describe_seen<T>(
         &self,
@@ -89,20 +109,69 @@ impl<'a> Checkout<'a> {
 
     /// A snapshot with what was written into its files since they were set aside; none when nothing was.
     pub(super) fn renewed(&self, snapshot: &Snapshot, id: &str) -> Result<Option<Snapshot>, Error> {
-        let aside = self.project.store.layout().snapshot(id);
+        let aside = snaps::aside(self.project, id)?;
         self.look("renew", |tree| Ok(git::renew(tree, snapshot, &aside)?))
+    }
+
+    /// Hands a copy of an index file to `keep`.
+    pub(super) fn copy_of<T>(
+        &self,
+        index: &Path,
+        keep: impl FnOnce(&Path) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.look("copy", |tree| {
+            let copy = tree.scratch.join("raw-index");
+            std::fs::copy(index, &copy).map_err(Error::io("copy", index))?;
+            keep(&copy)
+        })
+    }
+
+    /// Copies those files of a snapshot of this worktree to `aside` which its objects do not have byte for byte.
+    pub(super) fn copy_files(&self, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+        self.look("copy", |tree| Ok(git::copy_filtered(tree, snapshot, aside)?))
+    }
+
+    /// Whether two index files of this worktree have the same entries flagged as assume-unchanged and skip-worktree.
+    pub(super) fn has_same_flags(&self, one: &Path, other: &Path) -> Result<bool, Error> {
+        Ok(git::has_same_flags(&self.project.repo, &self.dir, one, other)?)
+    }
+
+    /// Removes `folders` as far as they are empty and not among `keep`, with the empty ones above them.
+    pub(crate) fn remove_folders(&self, folders: &[RepoPath], keep: &[RepoPath]) {
+        let stays =
+            |folder: &RepoPath| keep.iter().any(|k| k == folder || k.parents().any(|up| up == *folder));
+        for folder in folders {
+            let chain =
+                std::iter::once(folder.clone()).chain(folder.parents().collect::<Vec<_>>().into_iter().rev());
+            for up in chain.filter(|up| !up.as_bytes().is_empty()).take_while(|up| !stays(up)) {
+                if std::fs::remove_dir(up.under(&self.dir)).is_err() {
+                    break;
+                }
+            }
+        }
     }
 
     /// How a snapshot would come back, without changing anything.
     pub(crate) fn foresee(&self, snap: &SnapRecord, now: Oid) -> Result<Restored, Error> {
-        let aside = self.project.store.layout().snapshot(&snap.id);
-        let raw = aside.join("index");
+        let raw = self.project.store.layout().snapshot(&snap.id).join("index");
+        let aside = snaps::aside(self.project, &snap.id)?;
         self.look("foresee", |tree| Ok(git::foresee(tree, &snap.snapshot, now, &aside, &raw)?))
     }
 
     /// Empty folders here, which git forgets. Nothing else differs from HEAD.
     pub(crate) fn empty_folders(&self, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
         self.look("empty", |tree| Ok(git::empty_folders(tree, seen)?))
+    }
+
+    /// Whether a sparse checkout shows or leaves out other files than its patterns say: git changes that as soon as it goes to
+    /// another commit, and only a snapshot brings it back.
+    pub(super) fn is_odd(&self) -> Result<bool, Error> {
+        self.look("odd", |tree| Ok(git::is_odd(tree)?))
+    }
+
+    /// Puts files that are set aside back in their places, where those are free.
+    pub(super) fn give_back(&self, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+        Ok(git::give_back(&self.dir, aside, paths)?)
     }
 
     /// Makes folders again that a file has stood in the place of.

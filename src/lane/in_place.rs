@@ -8,7 +8,7 @@ use super::{Checkout, Error, Name, Operation, Project, effective_state, snaps};
 use crate::fault;
 use crate::git::{self, WorktreeList};
 use crate::store::records::{AnyLane, BeforeRecord, PreviewRecord, SnapRecord, Step};
-use crate::store::{Record, new_id, now, write_atomically};
+use crate::store::{Record, new_id, write_atomically};
 
 /// The lane whose agent works in the main checkout now, if it is another one than `but`.
 ///
@@ -157,11 +157,9 @@ pub(crate) fn begin_in_place<'p>(
     let head = project.repo.head_of(&lane.path)?.ok_or_else(none)?;
     let why = format!("uncommitted when lane {} began to work in the main checkout", lane.name);
     let snap = checkout.describe(head, &why, &[], |snapshot, raw| {
-        let (id, at) = (new_id(), now());
-        let why = why.clone();
-        let record = SnapRecord { id: id.clone(), why, at, restored: Some(at), copy: true, snapshot };
+        let record = SnapRecord::copy(&why, snapshot);
         snaps::put(project, &record, raw)?;
-        Ok(id)
+        Ok(record.id)
     })?;
     // What nobody names any more, git throws away, and an agent may move the branch anywhere.
     let keeper = format!("refs/proq/saved/{}-{}", lane.name, new_id());

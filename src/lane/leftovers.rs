@@ -7,7 +7,6 @@ use super::{Checkout, Error, Project, head, snaps};
 use crate::git::{Entry, RepoPath, stage_and_commit, status};
 use crate::interrupt::Asked;
 use crate::store::records::{LaneRecord, SnapRecord};
-use crate::store::{new_id, now};
 
 /// Files longer than this are not searched for conflict markers.
 const SEARCHED: u64 = 512 * 1024 * 1024;
@@ -65,9 +64,7 @@ pub(crate) fn commit_leftovers(
 pub(crate) fn copy_leftovers(project: &Project, lane: &LaneRecord, why: &str) -> Result<bool, Error> {
     let Some(head) = project.repo.head_of(&lane.path)? else { return Ok(false) };
     let taken = Checkout::lock(project, &lane.path)?.describe(head, why, &[], |snapshot, raw| {
-        let (id, at) = (new_id(), now());
-        let record = SnapRecord { id, why: why.to_owned(), at, restored: Some(at), copy: true, snapshot };
-        snaps::put(project, &record, raw)
+        snaps::put(project, &SnapRecord::copy(why, snapshot), raw)
     })?;
     Ok(taken.is_some())
 }

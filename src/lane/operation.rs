@@ -242,7 +242,7 @@ impl<'p> Operation<'p> {
     }
 
     /// A record's path as the journal has it.
-    fn below_store(&self, path: &Path) -> PathBuf {
+    pub(super) fn below_store(&self, path: &Path) -> PathBuf {
         path.strip_prefix(self.project.store.layout().root()).unwrap_or(path).to_owned()
     }
 

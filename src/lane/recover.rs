@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::operation::{Operation, no_way_back};
 use super::{Error, Project, apart, checks_dir, history, steps};
 use crate::git;
-use crate::store::records::Step;
+use crate::store::records::{Before, Step};
 use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs a look into two folders when there is nothing.
@@ -98,7 +98,7 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
         let happened = steps::settle(op, &step, &scratch)?;
         let _ = op.note(if happened { Line::Done(n) } else { Line::Back(n) });
     }
-    mark_taken_back(op);
+    mark_taken_back(op)?;
     finish_forward(op);
     match op.take_back(0) {
         Err(e) if e.is_refusal() => {
@@ -113,21 +113,27 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
 }
 
 /// A step whose inverse has happened is taken back, also when that was not noted any more.
-fn mark_taken_back(op: &Operation<'_>) {
-    let Some(entry) = op.entry() else { return };
+fn mark_taken_back(op: &Operation<'_>) -> Result<(), Error> {
+    let Some(entry) = op.entry() else { return Ok(()) };
     for planned in entry.steps.iter().filter(|p| p.status == Status::Done) {
         if let Some(of) = planned.of
+            && entry.steps[of].status == Status::Done
             && completes(&planned.step, &entry.steps[of].step)
         {
+            steps::finish_inverse(op, &entry.steps[of].step)?;
             let _ = op.note(Line::Back(of));
         }
     }
+    Ok(())
 }
 
-/// Whether a step is the last one of those that take `target` back. Taking a restore back is to keep what is there, to make
-/// room, to take a snapshot, and only then to clear.
+/// Whether a step is the last one of those that take `target` back. Taking a restore back is to take a snapshot of what is
+/// there, to clear, and then to bring back what was there before.
 fn completes(step: &Step, target: &Step) -> bool {
     match (target, step) {
+        (Step::Restore { before: Some(Before { snap: Some(before), .. }), .. }, step) => {
+            matches!(step, Step::Restore { snap, .. } if snap == before)
+        }
         (Step::Restore { .. }, Step::Clear { .. }) => true,
         // What comes back is made whole first, where it has to be.
         (Step::Move { .. }, Step::Regrow { .. })

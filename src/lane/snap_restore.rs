@@ -61,8 +61,16 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
 fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: git::Oid) -> Result<Restored, Error> {
     let id = &view.record.id;
     let brought = op.attempt(|| {
+        let why = format!("what was there before snapshot {id} came back");
+        let mut before = op.copy_of(dir, now, &why)?;
+        // What git ignores it does not list.
+        let snapshot = &view.record.snapshot;
+        let is_there = |path: &&RepoPath| path.under(dir).symlink_metadata().is_ok();
+        let folders = snapshot.empty_dirs.iter().filter(|path| path.under(dir).is_dir());
+        before.empty_dirs.extend(folders.cloned());
+        before.ignored = snapshot.ignored.iter().map(|file| &file.path).filter(is_there).cloned().collect();
         op.wake(id)?;
-        let restored = op.restore(dir, id, now)?;
+        let restored = op.restore(dir, id, now, Some(before))?;
         if let Restored::Conflict(paths) = restored {
             // It is not on its way any more.
             let snapshot = view.record.snapshot.commit;

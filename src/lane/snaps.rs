@@ -1,16 +1,16 @@
 //! Owns snapshots as they are kept: objects under a ref, the raw index and the set-aside files in a folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::expire::{Old, Spare, Stays, What};
 use super::in_place::needs_snap;
 use super::{Error, Project};
 use crate::fault;
-use crate::git::{self, Snapshot};
+use crate::git;
 use crate::store::records::SnapRecord;
 use crate::store::{LockName, Record, made_at, make_private, sync_dir};
 
-/// Keeps a snapshot, new or anew under the same id.
+/// Keeps a snapshot under an id that no other has: what an id holds never changes.
 pub(super) fn put(project: &Project, record: &SnapRecord, raw: &Path) -> Result<(), Error> {
     let dir = project.store.layout().snapshot(&record.id);
     make_private(&dir)?;
@@ -21,25 +21,15 @@ pub(super) fn put(project: &Project, record: &SnapRecord, raw: &Path) -> Result<
     record.save(&dir.join("snap.toml"))?;
     fault::point("snap.put");
     // Last: a snapshot whose ref exists is whole.
-    point(project, record)
+    let (name, commit) = (SnapRecord::ref_name(&record.id), record.snapshot.commit);
+    Ok(project.repo.create_ref(&name, commit, &format!("git-proq: {}", record.why))?)
 }
 
-/// Replaces what a snapshot holds by something newer: first the ref, then the record that names the commit.
-pub(super) fn replace(project: &Project, snap: &mut SnapRecord, new: Snapshot) -> Result<(), Error> {
-    snap.snapshot = new;
-    point(project, snap)?;
-    snap.save(&project.store.layout().snapshot(&snap.id).join("snap.toml"))?;
-    Ok(())
-}
-
-/// Makes the ref of a snapshot keep what it holds now.
-fn point(project: &Project, record: &SnapRecord) -> Result<(), Error> {
-    let (name, new) = (SnapRecord::ref_name(&record.id), record.snapshot.commit);
-    let old = project.repo.ref_tip(&name)?.unwrap_or_else(|| new.null());
-    if old != new {
-        project.repo.swap_ref(&name, new, old, &format!("git-proq: {}", record.why))?;
-    }
-    Ok(())
+/// The folder with the files that were set aside with a snapshot, below `files`.
+pub(super) fn aside(project: &Project, id: &str) -> Result<PathBuf, Error> {
+    let layout = project.store.layout();
+    let record = SnapRecord::find(&layout.snapshot(id).join("snap.toml"))?;
+    Ok(layout.snapshot(record.and_then(|snap| snap.files_in).as_deref().unwrap_or(id)))
 }
 
 /// Judges a snapshot whose taking was cut short: one with its ref is whole; of another nothing is needed, since nothing
@@ -57,7 +47,9 @@ pub(super) fn settle(project: &Project, id: &str) -> Result<bool, Error> {
 
 /// Removes the empty folders that set-aside files have left.
 pub(super) fn prune(project: &Project, id: &str) {
-    git::prune_folders(&project.store.layout().snapshot(id).join("files"));
+    if let Ok(dir) = aside(project, id) {
+        git::prune_folders(&dir.join("files"));
+    }
 }
 
 impl Project {
@@ -120,6 +112,12 @@ pub(super) fn free(project: &Project, id: &str) -> Result<bool, Error> {
     if !snap.restored.is_some_and(|at| at.is_older_than(project.settings.op_keep)) || needs_snap(project, id)?
     {
         return Ok(false);
+    }
+    // A later one that has not come back may have its set-aside files in this folder.
+    for other in project.snap_ids()? {
+        if project.find_snap(&other).ok().flatten().is_some_and(|snap| snap.files_in.as_deref() == Some(id)) {
+            return Ok(false);
+        }
     }
     let name = SnapRecord::ref_name(id);
     if let Some(tip) = project.repo.ref_tip(&name)? {

@@ -6,7 +6,7 @@ use super::operation::Operation;
 use super::{Error, Project, half_made, pool, resolve_tree, snaps};
 use crate::fault;
 use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
-use crate::store::records::{PreviewRecord, SnapRecord, Step};
+use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
 use crate::store::{Record, new_id, remove_drafts, write_atomically};
 
 /// What a step did.
@@ -52,15 +52,15 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
-            let aside = project.store.layout().snapshot(snap);
+            let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
             let keep = |saved| keep(project, saved, "written meanwhile");
             checkout.with_tree(scratch, |tree| Ok(git::clear(tree, &snapshot, &aside, &keep)?))?;
         }
-        Step::Restore { dir, snap, head } => {
+        Step::Restore { dir, snap, head, .. } => {
             let snapshot = op.snapshot_of(snap)?;
-            let aside = project.store.layout().snapshot(snap);
-            let raw = aside.join("index");
+            let raw = project.store.layout().snapshot(snap).join("index");
+            let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
             let how = checkout
                 .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))?;
@@ -114,7 +114,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
             let head = op.project.repo.head_of(dir)?.unwrap_or(snapshot.base);
-            match op.restore(dir, snap, head)? {
+            match op.restore(dir, snap, head, None)? {
                 Restored::Exactly | Restored::Merged => {
                     // Older files may have had to make room, and come back to this place.
                     snaps::prune(op.project, snap);
@@ -125,10 +125,14 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
                 }
             }
         }
-        Step::Restore { dir, snap, .. } => op.set_aside_again(dir, snap, &spared(op.project, dir)?),
+        Step::Restore { dir, snap, before, .. } => {
+            let taken = op.set_aside_again(dir, snap, before.as_ref(), &spared(op.project, dir)?)?;
+            before.as_ref().map_or(Ok(()), |before| bring_before(op, dir, before, taken))
+        }
         Step::File { path, old, new } => {
             let back = Step::File { path: path.clone(), old: new.clone(), new: old.clone() };
-            op.perform(back).map(drop)
+            op.perform(back).map(drop)?;
+            put_back_empty_folders(op, step)
         }
         Step::Move { from, to } => pool::whole(op, to, || op.rename(to, from)),
         Step::Worktree { dir, lane, start } => half_made::take_back(op.project, dir, lane, *start),
@@ -138,6 +142,50 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         // Somebody may have worked in it since.
         Step::Resolve { dir, lane, start } => resolve_tree::unmake(op, lane, dir, *start),
     }
+}
+
+/// Brings a worktree, which is at HEAD, to how it was before a snapshot came back to it. `taken` is the snapshot that holds what was
+/// there since.
+fn bring_before(op: &Operation<'_>, dir: &Path, before: &Before, taken: Option<String>) -> Result<(), Error> {
+    if let Some(snap) = &before.snap {
+        let kept = op.snapshot_of(snap)?;
+        let head = op.project.repo.head_of(dir)?.unwrap_or(kept.base);
+        if let Restored::Conflict(paths) = op.restore(dir, snap, head, None)? {
+            return Err(Error::DoesNotFit { dir: dir.to_owned(), paths, snapshot: kept.commit });
+        }
+    }
+    let checkout = op.checkout(dir)?;
+    if let Some(taken) = taken.filter(|_| !before.ignored.is_empty()) {
+        checkout.give_back(&snaps::aside(op.project, &taken)?, &before.ignored)?;
+        snaps::prune(op.project, &taken);
+    }
+    checkout.make_folders(&before.empty_dirs);
+    Ok(())
+}
+
+/// Does what taking a step back comes to an end with, for one whose last inverse step has happened: empty folders are no
+/// step's.
+pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    put_back_empty_folders(op, step)?;
+    let Step::Restore { dir, snap, before: Some(before), .. } = step else { return Ok(()) };
+    op.remove_restored_folders(dir, snap, before)?;
+    op.checkout(dir)?.make_folders(&before.empty_dirs);
+    Ok(())
+}
+
+/// Makes those empty folders of the main checkout again that were there before a preview whose record is gone again: where nothing
+/// else had to be set aside, only the record names them.
+fn put_back_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    let Step::File { path, old: None, new: Some(text) } = step else { return Ok(()) };
+    if op.below_store(&op.project.store.layout().preview()) != *path {
+        return Ok(());
+    }
+    let Ok(record) = toml::from_str::<PreviewRecord>(text) else { return Ok(()) };
+    let Some(main) = op.project.repo.main_worktree().filter(|_| !record.empty_dirs.is_empty()) else {
+        return Ok(());
+    };
+    op.checkout(main)?.make_folders(&record.empty_dirs);
+    Ok(())
 }
 
 /// Files in the main checkout that were ignored where its preview was entered: under a lane's rules they may look like
@@ -205,21 +253,22 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
-            let aside = project.store.layout().snapshot(snap);
+            let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
             checkout.with_tree(scratch, |tree| Ok(git::settle_clear(tree, &snapshot, &aside)?))?
         }
-        Step::Restore { dir, snap, head } => {
+        Step::Restore { dir, snap, head, .. } => {
             let snapshot = op.snapshot_of(snap)?;
-            let aside = project.store.layout().snapshot(snap);
+            let raw = project.store.layout().snapshot(snap).join("index");
+            let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
             let settled = checkout
-                .with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside)?))?;
+                .with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside, &raw)?))?;
             snaps::prune(project, snap);
             settled
         }
     };
-    if let Some(saved) = settled.saved {
+    for saved in settled.saved {
         keep(project, saved, "written after the crash")?;
     }
     Ok(settled.happened)

@@ -8,7 +8,7 @@ use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate_as};
 use super::{Error, Project, UndoError, Why, remove, steps};
-use crate::git::{self, Head, Oid, RefMove, RepoPath, Snapshot, WorktreeList};
+use crate::git::{self, Head, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Guard, Header, LockName, Record, new_id};
 
@@ -220,13 +220,9 @@ impl TakeBack<'_, '_> {
     fn is_kept(&self, dir: &Path) -> Result<bool, Error> {
         let project = self.op.project;
         let Some(head) = project.repo.head_of(dir)? else { return Ok(false) };
-        let same = |a: &Snapshot, b: &Snapshot| {
-            let trees = |s: &Snapshot| (s.base, s.index_tree, s.work_tree, s.untracked_tree, s.stages);
-            trees(a) == trees(b) && a.intent_to_add == b.intent_to_add
-        };
         let kept = self.op.checkout(dir)?.describe(head, "uncommitted work", &[], |there, _| {
             let all = project.snap_ids()?;
-            Ok(all.iter().filter_map(|id| project.snap(id).ok()).any(|snap| same(&snap.snapshot, &there)))
+            Ok(all.iter().filter_map(|id| project.snap(id).ok()).any(|snap| snap.snapshot.holds_what(&there)))
         })?;
         Ok(kept.unwrap_or(true))
     }

@@ -83,7 +83,7 @@ impl Step<'_, '_> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
         let seen = self.checkout.seen();
         let ignored = self.checkout.bystanders(&seen)?;
-        let snap = self.op.snapshot_of_seen(self.main, desk.commit, &why, &[], &seen)?;
+        let snap = self.op.snapshot_of_all(self.main, desk.commit, &why, &[], &seen)?;
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         if snap.is_none() {
@@ -184,19 +184,22 @@ impl Step<'_, '_> {
                 continue;
             };
             match self.bring(id) {
-                Ok(Restored::Exactly | Restored::Merged) => back += 1,
-                Ok(Restored::Conflict(_)) | Err(_) => {
-                    self.op.project.listener.warn(format!(
-                        "edits of an earlier preview do not fit any more; they are kept: git stash apply {}",
-                        snap.snapshot.commit.short()
-                    ));
-                }
+                Ok((Restored::Exactly | Restored::Merged, _)) => back += 1,
+                Ok((Restored::Conflict(_), commit)) => self.tell_kept(commit),
+                Err(_) => self.tell_kept(snap.snapshot.commit),
             }
         }
         Ok(back)
     }
 
-    fn bring(&self, id: &String) -> Result<Restored, lane::Error> {
+    fn tell_kept(&self, commit: Oid) {
+        self.op.project.listener.warn(format!(
+            "edits of an earlier preview do not fit any more; they are kept: git stash apply {}",
+            commit.short()
+        ));
+    }
+
+    fn bring(&self, id: &String) -> Result<(Restored, Oid), lane::Error> {
         let forget = |lane: &mut AnyLane| lane.preview_edits.retain(|edit| edit != id);
         let rest = self.op.lane_step(&self.lane.name, forget)?.into_iter().collect();
         self.op.restore_for_good(self.main, id, self.tip, rest)

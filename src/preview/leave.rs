@@ -140,9 +140,10 @@ fn come_home(
     };
     if let Some(snap) = snap {
         let rest = vec![desk::close_step(op)?];
-        let restored = op.restore_for_good(checkout.dir(), &snap.id, home, rest).map_err(in_the_way)?;
+        let (restored, commit) =
+            op.restore_for_good(checkout.dir(), &snap.id, home, rest).map_err(in_the_way)?;
         if matches!(restored, Restored::Conflict(_)) {
-            back.snapshot = Some(snap.snapshot.commit);
+            back.snapshot = Some(commit);
         }
         back.restored = Some(restored);
     }
@@ -180,7 +181,14 @@ pub(super) fn set_edits_aside(
     }
     let main = op.project.repo.require_main()?;
     let why = format!("edits made in the preview of {}", open.lane);
-    let Some(snap) = op.snapshot(main, desk.commit, &why, &open.ignored)? else { return Ok(None) };
+    let known = folders_before(op.project, open)?;
+    let checkout = op.checkout(main)?;
+    let seen = checkout.seen();
+    let Some(snap) = op.snapshot_of_all(main, desk.commit, &why, &open.ignored, &seen)? else {
+        // Git knows no empty folders: one that the preview's edits left is no work that a lane would have to be kept for.
+        checkout.remove_folders(&checkout.empty_folders(&seen)?, &known);
+        return Ok(None);
+    };
     if op.project.lane(&open.lane).is_ok() {
         op.update_lane(&open.lane, |lane| lane.preview_edits.push(snap.id.clone()))?;
     } else {
@@ -191,7 +199,14 @@ pub(super) fn set_edits_aside(
         ));
     }
     op.clear(main, &snap.id)?;
+    checkout.remove_folders(&snap.snapshot.empty_dirs, &known);
     Ok(Some(snap))
+}
+
+/// The empty folders that the checkout had before a preview.
+fn folders_before(project: &Project, open: &PreviewRecord) -> Result<Vec<RepoPath>, Error> {
+    let snap = open.snapshot.as_ref().map(|id| project.find_snap(id)).transpose()?.flatten();
+    Ok([open.empty_dirs.clone(), snap.map(|snap| snap.snapshot.empty_dirs).unwrap_or_default()].concat())
 }
 
 /// Commits made on the preview go to the lane when nobody works in it and it has not moved; else they are kept.

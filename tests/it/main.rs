@@ -132,6 +132,7 @@ mod set_up_commands;
 mod show;
 mod sight;
 mod snap;
+mod snap_ids;
 mod snap_keep;
 mod snapshot_setups;
 mod snapshots;

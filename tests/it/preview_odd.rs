@@ -5,10 +5,11 @@ use std::os::unix::fs::FileTypeExt;
 use std::os::unix::process::CommandExt;
 
 use super::preview_identity::{nothing_is_left, same};
+use super::snap::ids;
 use super::support::{Image, Output, Sandbox};
 
 const BASE: &str =
-    "mkdir -p d/e; echo one >d/one; echo two >d/two; echo three >d/e/three; echo keep >keep.txt";
+    "mkdir -p d/e; echo one >d/one; echo two >d/two; echo three >d/e/three; echo keep >keep.txt; : >d/empty";
 const LANE: &str = "echo lane >a.txt; echo lane >d/one; git rm -q d/two; echo lane >lane.txt";
 const DIRTY: &str = "echo mine >keep.txt; echo u >untracked; mkdir -p n/m; echo f >n/m/f; rm d/e/three";
 /// Somebody whom rights mean something to.
@@ -196,6 +197,131 @@ fn a_repository_in_a_folder_where_the_lane_has_a_file_keeps_its_own() {
             assert_eq!(sandbox.read("nest/u"), "u\nmore\n");
             sandbox.sh("echo u >nest/u");
             same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    });
+}
+
+/// What may have become of a tracked file that git was told to forget or not to look at, or that something else has taken the place of.
+const FORGOTTEN: &[&str] = &[
+    "git rm -q --cached keep.txt",
+    "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude",
+    "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >>keep.txt",
+    "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; : >keep.txt; chmod 600 keep.txt",
+    "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; ln -sf nowhere keep.txt",
+    "git rm -q --cached keep.txt d/e/three; echo keep.txt >>.git/info/exclude",
+    "git rm -q --cached d/one d/two; echo d/one >>.git/info/exclude",
+    "git rm -qr --cached d; echo d/ >>.git/info/exclude; echo new >d/new",
+    "git mv keep.txt moved; echo new >keep.txt; echo keep.txt >>.git/info/exclude",
+    "rm keep.txt; mkdir -p keep.txt/in keep.txt/empty; echo i >keep.txt/in/f; echo keep.txt >>.git/info/exclude",
+    "rm keep.txt; mkdir -p keep.txt; echo i >keep.txt/a.o; echo s >keep.txt/s; echo '*.o' >>.git/info/exclude",
+    "rm -r d; echo file >d; echo d >>.git/info/exclude",
+    "rm -r d; ln -s nowhere d; echo d >>.git/info/exclude",
+    "rm -r d/e; echo file >d/e; echo d/e >>.git/info/exclude; rm keep.txt",
+    "git rm -q --cached keep.txt; git add -N keep.txt; echo more >>keep.txt",
+    "git rm -q --cached d/empty; git add -N d/empty",
+    "git rm -q --cached d/empty; git add -N d/empty; rm d/empty; mkdir d/empty; echo i >d/empty/i",
+    "git update-index --skip-worktree keep.txt; rm keep.txt; mkdir keep.txt; echo i >keep.txt/i",
+    "git update-index --assume-unchanged d/one; rm -r d; echo d >d",
+];
+
+#[test]
+fn a_file_that_git_was_told_to_forget_comes_back_as_it_was() {
+    both_ways(|run| {
+        for deed in FORGOTTEN {
+            let sandbox = sandbox_with("", "echo lane >lane.txt", deed);
+            sandbox.lane_of("two", "echo two >two.txt; echo two >d/two");
+            let before = Image::of(&sandbox, &sandbox.repo);
+            for lane in ["one", "two"] {
+                let _ = run(&sandbox, &["preview", lane]).ok();
+                assert_eq!(sandbox.git(&["status", "--porcelain"]), "", "{deed}");
+            }
+            let _ = run(&sandbox, &["preview", "--back"]).ok();
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+            nothing_is_left(&sandbox);
+            // What brings it back once more.
+            for args in [&["undo"][..], &["preview", "--back"], &["preview", "one"], &["undo"]] {
+                let _ = run(&sandbox, args).ok();
+            }
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    });
+}
+
+#[test]
+fn an_ignored_file_that_is_set_aside_gets_into_no_object() {
+    both_ways(|run| {
+        let deed = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
+        let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; {deed}"));
+        let _ = run(&sandbox, &["preview", "one"]).ok();
+        assert_eq!(sandbox.read("keep.txt"), "keep\n");
+        let has = "git cat-file -e $(echo secret | git hash-object --stdin) 2>/dev/null && echo it is there || true";
+        assert_eq!(sandbox.sh(has), "");
+        let _ = run(&sandbox, &["preview", "--back"]).ok();
+        assert_eq!((sandbox.read("keep.txt"), sandbox.sh(has)), ("secret\n".into(), String::new()));
+    });
+}
+
+#[test]
+fn an_ignored_file_that_is_set_aside_comes_back_onto_a_base_that_moved() {
+    let deed = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
+    let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; rm keep.txt; {deed}"));
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox
+        .sh("git worktree add -q ../wt main; cd ../wt; echo m >moved.txt; git add .; git commit -qm moved");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!((sandbox.read("keep.txt"), sandbox.read("moved.txt")), ("secret\n".into(), "m\n".into()));
+    assert_eq!(sandbox.git(&["ls-files", "keep.txt"]), "");
+}
+
+#[test]
+fn an_ignored_file_that_was_edited_since_survives_the_undo_of_a_restore() {
+    let deed = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
+    for change in ["", "echo newer >keep.txt", "echo newer >keep.txt; rm d/one"] {
+        let sandbox = sandbox_with("", LANE, &format!("echo mine >d/two; {deed}"));
+        for args in [&["preview", "one"][..], &["preview", "--back"]] {
+            let _ = sandbox.proq(args).ok();
+        }
+        let id = ids(&sandbox).pop().unwrap();
+        sandbox.sh(&format!("git checkout -q d/two; {change}"));
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+        assert_eq!(sandbox.read("d/two"), "mine\n");
+        let after = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        same(&after, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
+
+#[test]
+fn a_preview_that_stops_late_leaves_a_file_that_git_was_told_to_forget() {
+    both_ways(|run| {
+        for deed in FORGOTTEN {
+            let sandbox = sandbox_with("", "echo lane >lane.txt", deed);
+            sandbox.sh(": >.git/HEAD.lock");
+            let before = Image::of(&sandbox, &sandbox.repo);
+            let text = run(&sandbox, &["preview", "one"]).fails(5);
+            assert!(text.contains("HEAD.lock"), "{deed}: {text}");
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    });
+}
+
+#[test]
+fn what_no_snapshot_holds_refuses_it_where_git_was_told_to_forget_the_file() {
+    both_ways(|run| {
+        for (deed, says) in [
+            ("mkfifo keep.txt", "keep.txt is a named pipe; nothing was changed"),
+            ("mkdir keep.txt; mkfifo keep.txt/p", "keep.txt/p is a named pipe; nothing was changed"),
+            ("git init -q keep.txt", "keep.txt is a repository of its own; nothing was changed"),
+        ] {
+            let forget = "git rm -q --cached keep.txt; rm keep.txt; echo keep.txt >>.git/info/exclude";
+            let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; {forget}; {deed}"));
+            let text = run(&sandbox, &["preview", "one"]).fails(1);
+            assert!(text.contains(says), "{text}");
+            assert_eq!(sandbox.read("untracked"), "u\n");
+            nothing_is_left(&sandbox);
         }
     });
 }

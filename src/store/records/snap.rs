@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::git::Snapshot;
-use crate::store::{Moment, Record};
+use crate::store::{Moment, Record, new_id, now};
 
 /// A snapshot, as it is kept beside its raw index and the files that were set aside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,10 @@ pub(crate) struct SnapRecord {
     /// Whether it is only a copy: what it holds was never taken out of its worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) copy: bool,
+    /// The snapshot in whose folder its set-aside files lie, where this one is that one with what was written into them
+    /// since; none when they lie in its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) files_in: Option<String>,
     /// What it holds.
     pub(crate) snapshot: Snapshot,
 }
@@ -29,6 +33,25 @@ impl Record for SnapRecord {
 }
 
 impl SnapRecord {
+    /// A snapshot taken now that is to be the only place that has what it holds. It gets a new id.
+    pub(crate) fn new(why: &str, snapshot: Snapshot) -> SnapRecord {
+        SnapRecord {
+            id: new_id(),
+            why: why.to_owned(),
+            at: now(),
+            restored: None,
+            copy: false,
+            files_in: None,
+            snapshot,
+        }
+    }
+
+    /// A snapshot taken now of what stays in its worktree. It gets a new id.
+    pub(crate) fn copy(why: &str, snapshot: Snapshot) -> SnapRecord {
+        let new = SnapRecord::new(why, snapshot);
+        SnapRecord { restored: Some(new.at), copy: true, ..new }
+    }
+
     /// The ref that keeps its objects.
     pub(crate) fn ref_name(id: &str) -> String {
         format!("refs/proq/snap/{id}")

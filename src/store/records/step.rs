@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Oid, RefMove};
+use crate::git::{Oid, RefMove, RepoPath};
 
 /// One change. Each is small enough to be judged afterwards: it has happened, or it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ pub(crate) enum Step {
     Snap {
         /// Its id.
         id: String,
-        /// It existed and is taken anew: it goes on existing, also when this is taken back.
+        /// It existed before and was taken anew, as older versions did: it goes on existing when this is taken back.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         anew: bool,
     },
@@ -78,6 +78,9 @@ pub(crate) enum Step {
         snap: String,
         /// The commit that the worktree is at.
         head: Oid,
+        /// How the worktree was before, where it was not clean for certain.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<Before>,
     },
     /// A record is written; none stands for "does not exist".
     File {
@@ -137,6 +140,20 @@ pub(crate) enum Step {
         /// The commit that it is filled with.
         start: Oid,
     },
+}
+
+/// How a worktree was before a snapshot came back to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Before {
+    /// The snapshot with what differed from HEAD; none when nothing did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) snap: Option<String>,
+    /// Its empty folders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) empty_dirs: Vec<RepoPath>,
+    /// Ignored files that were there already and that the snapshot that came back names, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ignored: Vec<RepoPath>,
 }
 
 /// Below this are refs that hold what an operation works with, for as long as it is under way.

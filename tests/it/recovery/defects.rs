@@ -293,3 +293,104 @@ fn a_repair_that_is_killed_before_anything_is_in_the_trash_leaves_one_entry() {
     assert_eq!(trash.len(), 1, "{trash:?}");
     assert!(proq(&sandbox, &format!("trash/{}/worktree", trash[0])).contains(&".env".to_owned()));
 }
+
+#[test]
+fn a_users_file_is_not_taken_for_one_that_was_filled_in() {
+    for deed in [
+        "git rm -q --cached chosen.txt",
+        "git rm -q --cached chosen.txt; echo chosen.txt >>.git/info/exclude",
+    ] {
+        for at in ["snap.put", "clear.moved", "clear.filled", "clear.installed", "transition.brought"] {
+            let sandbox = scenes::two_lanes();
+            sandbox.sh("echo chosen >chosen.txt");
+            sandbox.commit_all("chosen");
+            sandbox.sh(&format!("{deed}; echo more >>b.txt"));
+            let before = State::of(&sandbox);
+            dies(&sandbox, at, &["preview", "one"]);
+            recovers(&sandbox);
+            State::of(&sandbox).is(&before, &format!("{deed}, {at}"));
+        }
+    }
+}
+
+/// Two folders, one of which has become a link; git has to make files, since what becomes of line ends is a matter of attributes.
+fn a_folder_that_became(what: &str) -> Sandbox {
+    let sandbox = scenes::two_lanes();
+    sandbox
+        .sh("mkdir d in; echo f >d/f; echo g >d/g; echo i >in/i; echo '*.txt text eol=crlf' >.gitattributes");
+    sandbox.commit_all("folders");
+    sandbox.sh(&format!("rm -r d; {what}; echo more >>b.txt"));
+    sandbox
+}
+
+#[test]
+fn a_half_filled_folder_makes_way_for_what_was_in_its_place() {
+    for what in ["ln -s in d", "echo file >d", "ln -s nowhere d"] {
+        for half in ["mkdir d", "mkdir d; printf f >d/f", "mkdir d; echo f >d/f; : >d/g"] {
+            let sandbox = a_folder_that_became(what);
+            let before = State::of(&sandbox);
+            dies_in_git(&sandbox, "checkout-index --index", half, &["preview", "one"]);
+            recovers(&sandbox);
+            State::of(&sandbox).is(&before, &format!("{what}, {half}"));
+        }
+    }
+}
+
+#[test]
+fn whatever_is_put_in_the_way_of_a_recovery_is_kept_under_another_name() {
+    for (put, there) in [
+        ("mkdir d; echo mine >d/mine", "d.proq-saved-1/mine"),
+        ("mkdir d; echo mine >d/f", "d.proq-saved-1/f"),
+        ("mkdir -p d; mkfifo d/mine", "d.proq-saved-1/mine"),
+        ("mkfifo d", "d.proq-saved-1"),
+        ("mkdir d; echo mine >d/mine; chmod 0 d/mine d", "d.proq-saved-1"),
+        ("echo d >>.git/info/exclude; echo mine >d", "d.proq-saved-1"),
+        (": >d.proq-saved-1; mkfifo d", "d.proq-saved-2"),
+    ] {
+        let sandbox = a_folder_that_became("ln -s in d");
+        dies_in_git(&sandbox, "checkout-index --index", "true", &["preview", "one"]);
+        sandbox.sh(put);
+        let text = recovers(&sandbox);
+        let name = there.split('/').next().unwrap();
+        assert!(
+            text.contains(&format!("d stood where something else goes back to: it is {name} now")),
+            "{text}"
+        );
+        sandbox.sh(&format!("test -d {name} && chmod 700 {name} || true"));
+        assert!(sandbox.repo.join(there).symlink_metadata().is_ok(), "{put}");
+        assert_eq!(sandbox.repo.join("d").read_link().unwrap().to_str(), Some("in"), "{put}");
+        let _ = sandbox.sh("rm -rf d.proq-saved-*");
+    }
+}
+
+#[test]
+fn a_file_where_a_folder_was_makes_way_for_what_was_below_it() {
+    let sandbox = scenes::two_lanes();
+    sandbox.sh("mkdir d; echo f >d/f");
+    sandbox.commit_all("folder");
+    sandbox.sh("echo more >>d/f; echo new >d/new");
+    let before = State::of(&sandbox);
+    dies(&sandbox, "clear.moved", &["preview", "one"]);
+    sandbox.sh("test ! -e d; echo mine >d");
+    recovers(&sandbox);
+    assert_eq!(sandbox.read("d.proq-saved-1"), "mine\n");
+    sandbox.sh("rm d.proq-saved-1");
+    State::of(&sandbox).is(&before, "without it");
+}
+
+#[test]
+fn an_empty_folder_does_not_stay_where_the_lanes_file_was() {
+    let sandbox = scenes::two_lanes();
+    sandbox.sh("echo f >place");
+    sandbox.commit_all("place");
+    sandbox.commit_in_lane("one", "git merge -q main");
+    sandbox.sh("rm place; mkdir place; echo mine >place/inner");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let before = State::of(&sandbox);
+    dies(&sandbox, "restore.taken", &["preview", "--back"]);
+    sandbox.sh("mkdir place");
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "the preview");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.read("place/inner"), "mine\n");
+}

@@ -1,0 +1,321 @@
+//! Owns files that a sparse checkout leaves out. Git applies the patterns anew each time that it goes to another commit: it
+//! removes what a user has put back by hand, and writes what a user has marked skip-worktree. Here an entry stays as it is,
+//! there or left out, and the patterns decide about files that are new.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
+
+use gix::bstr::ByteSlice;
+use gix::glob::Pattern;
+use gix::glob::pattern::Case;
+use gix::glob::wildmatch::Mode;
+use gix::index::entry::{Flags, Stage};
+
+use super::path::nul_separated;
+use super::quarantine::{is_below_folders, prune_below, stands};
+use super::status::Dirt;
+use super::transition::Tree;
+use super::{Change, Error, Oid, RepoPath, Side, flags};
+
+/// The patterns of a sparse checkout.
+pub(super) struct Patterns {
+    all: Vec<Pattern>,
+    case: Case,
+}
+
+impl Patterns {
+    /// The patterns that are in force in a worktree; none where all files are to be there.
+    pub(super) fn of(tree: &Tree<'_>) -> Result<Option<Patterns>, Error> {
+        if !flags::is_sparse(&tree.git_dir) {
+            return Ok(None);
+        }
+        let call = tree.repo.git_in(tree.dir).args(["config", "--type=bool", "core.sparseCheckout"]);
+        if call.accept(&[1]).run()?.line() != "true" {
+            return Ok(None);
+        }
+        let file = tree.git_dir.join("info/sparse-checkout");
+        let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
+        let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
+        Ok(Some(Patterns::parse(&bytes, if folds { Case::Fold } else { Case::Sensitive })))
+    }
+
+    fn parse(bytes: &[u8], case: Case) -> Patterns {
+        Patterns { all: gix::ignore::parse(bytes, false).map(|(pattern, ..)| pattern).collect(), case }
+    }
+
+    /// Whether a file is left out: the last pattern that matches decides, and where none does, that of the folder above it.
+    pub(super) fn leave_out(&self, path: &RepoPath) -> bool {
+        let (mut at, mut is_folder) = (path.as_bytes(), false);
+        loop {
+            let name = at.rfind_byte(b'/').map(|slash| slash + 1);
+            let matches = |pattern: &&Pattern| {
+                pattern.matches_repo_relative_path(
+                    at.as_bstr(),
+                    name,
+                    Some(is_folder),
+                    self.case,
+                    Mode::NO_MATCH_SLASH_LITERAL,
+                )
+            };
+            if let Some(pattern) = self.all.iter().rev().find(matches) {
+                return pattern.is_negative();
+            }
+            let Some(name) = name else { return true };
+            (at, is_folder) = (&at[..name - 1], true);
+        }
+    }
+}
+
+/// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the
+/// patterns leave out. Git leaves them as they are from then on. Empty folders in their places go. Returns whether the checkout is
+/// sparse.
+pub(super) fn bring_left_out(tree: &Tree<'_>, index: &Path, changes: &[Change]) -> Result<bool, Error> {
+    let Some(patterns) = Patterns::of(tree)? else { return Ok(false) };
+    let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
+    let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skipped).map(|f| &f.path).collect();
+    let is_skipped = |path: &RepoPath| skipped.contains(path) && !stands(tree.dir, path);
+    // What goes in the place of files that are there is there, too: so it can come back.
+    let there = changes.iter().filter(|c| c.old.is_some() && !is_skipped(&c.path)).map(|c| &c.path);
+    let there: HashSet<&RepoPath> = there.collect();
+    let above: HashSet<RepoPath> = there.iter().flat_map(|path| path.parents()).collect();
+    let replaces = |path: &RepoPath| above.contains(path) || path.parents().any(|up| there.contains(&up));
+    let is_left_out = |change: &&Change| match (change.old, change.new) {
+        (Some(old), _) if old.is_gitlink() => false,
+        (_, Some(new)) if new.is_gitlink() => false,
+        (Some(_), _) => is_skipped(&change.path),
+        (None, _) => patterns.leave_out(&change.path) && !replaces(&change.path),
+    };
+    let all: Vec<&Change> = changes.iter().filter(is_left_out).collect();
+    let set: Vec<(&RepoPath, Side)> = all.iter().filter_map(|c| Some((&c.path, c.new?))).collect();
+    let mut input = Vec::new();
+    // An entry may be in the place of a folder of others.
+    for change in all.iter().filter(|c| c.new.is_none()) {
+        let Some(old) = change.old else { continue };
+        line(&mut input, 0, &old.oid.null().to_string(), &change.path);
+    }
+    for (path, side) in &set {
+        line(&mut input, side.mode, &side.oid.to_string(), path);
+    }
+    let call = || tree.repo.git_in(tree.dir).args(flags::AS_MARKED).index(index).changes();
+    if !input.is_empty() {
+        call().args(["update-index", "-z", "--index-info"]).input(input).run()?;
+    }
+    leave_out(tree, index, set.iter().map(|(path, _)| *path))?;
+    // An empty folder in the place of one is a change to git. Git removes it, too, where it writes the file.
+    for (path, _) in set.iter().filter(|(path, _)| is_below_folders(tree.dir, path)) {
+        prune_below(&path.under(tree.dir));
+    }
+    Ok(true)
+}
+
+fn line(input: &mut Vec<u8>, mode: u32, id: &str, path: &RepoPath) {
+    input.extend_from_slice(format!("{mode:o} {id}\t").as_bytes());
+    input.extend_from_slice(path.as_bytes());
+    input.push(0);
+}
+
+/// Marks entries of an index skip-worktree.
+pub(super) fn leave_out<'p>(
+    tree: &Tree<'_>,
+    index: &Path,
+    paths: impl Iterator<Item = &'p RepoPath>,
+) -> Result<(), Error> {
+    let list = nul_separated(paths);
+    if list.is_empty() {
+        return Ok(());
+    }
+    let call = tree.repo.git_in(tree.dir).args(flags::AS_MARKED);
+    let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]);
+    call.index(index).input(list).changes().run().map(drop)
+}
+
+/// Entries of a sparse checkout's index that are marked skip-worktree and whose file is there all the same.
+pub(super) fn put_back(tree: &Tree<'_>, index: &Path) -> Result<Vec<RepoPath>, Error> {
+    if !flags::is_sparse(&tree.git_dir) {
+        return Ok(Vec::new());
+    }
+    let mut seen = Seen::new(tree.dir);
+    let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
+    Ok(flagged.into_iter().filter(|f| f.skipped && seen.has(&f.path)).map(|f| f.path).collect())
+}
+
+/// Folders of a sparse checkout that are there though a file which would be in them is left out, the deepest ones.
+pub(super) fn folders_above(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error> {
+    if !flags::is_sparse(&tree.git_dir) {
+        return Ok(BTreeSet::new());
+    }
+    let flagged = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
+    let is_folder = |up: &RepoPath| up.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    // In the order of the index, those of one folder come one after the other.
+    let (mut last, mut all) = (None, BTreeSet::new());
+    for file in flagged.iter().filter(|f| f.skipped) {
+        let up = file.path.parents().last();
+        if up != last {
+            all.extend(file.path.parents().take_while(is_folder).last());
+            last = up;
+        }
+    }
+    Ok(all)
+}
+
+/// Staged entries of a sparse checkout's index that are marked skip-worktree and whose file is not there.
+pub(super) fn staged_without_file(
+    tree: &Tree<'_>,
+    index: &Path,
+    dirt: &Dirt,
+) -> Result<Vec<RepoPath>, Error> {
+    if !flags::is_sparse(&tree.git_dir) || dirt.staged().next().is_none() {
+        return Ok(Vec::new());
+    }
+    let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
+    let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skipped).map(|f| &f.path).collect();
+    let staged = dirt.staged().map(|entry| &entry.path);
+    Ok(staged.filter(|path| skipped.contains(path) && !stands(tree.dir, path)).cloned().collect())
+}
+
+/// Whether entries of a sparse checkout's index are otherwise than git would make them: left out though the patterns name
+/// them, or there though they do not. Git changes that as soon as it goes to another commit.
+pub(crate) fn is_odd(tree: &Tree<'_>) -> Result<bool, Error> {
+    let Some(patterns) = Patterns::of(tree)? else { return Ok(false) };
+    let Some(index) = Entries::read(tree, &tree.git_dir.join("index")) else { return Ok(true) };
+    let mut seen = Seen::new(tree.dir);
+    let odd = |entry: &Entry| {
+        let is_left_out = entry.is_skipped && !seen.has(&entry.path);
+        is_left_out != patterns.leave_out(&entry.path)
+    };
+    Ok(index.0.iter().any(odd))
+}
+
+/// What has to change on disk in a sparse checkout, besides what a snapshot holds, for its index to be true again.
+#[derive(Default)]
+pub(super) struct Visible {
+    /// HEAD's own files that the snapshot's checkout left out.
+    pub(super) leaving: Vec<Change>,
+    /// Files that it had, and that are left out now.
+    pub(super) arriving: Vec<(RepoPath, Side)>,
+}
+
+impl Visible {
+    /// Compares the index of a snapshot with that of the worktree. `put_back` are those that the snapshot's checkout had though
+    /// their entry was marked skip-worktree. `is_held` says what the snapshot takes care of by itself, and `is_taken` what is
+    /// in a killed process's keeping.
+    pub(super) fn of(
+        tree: &Tree<'_>,
+        raw_index: &Path,
+        put_back: &[RepoPath],
+        is_held: impl Fn(&RepoPath) -> bool,
+        is_taken: impl Fn(&RepoPath) -> bool,
+    ) -> Visible {
+        let read = |file: &Path| Entries::read(tree, file);
+        let current = tree.git_dir.join("index");
+        if !flags::is_sparse(&tree.git_dir) {
+            return Visible::default();
+        }
+        let (Some(then), Some(now)) = (read(raw_index), read(&current)) else { return Visible::default() };
+        let put_back: HashSet<&RepoPath> = put_back.iter().collect();
+        let is_left_out = |entry: &Entry| entry.is_skipped && !put_back.contains(&entry.path);
+        let mut seen = Seen::new(tree.dir);
+        let leaving = then.0.iter().filter(|entry| is_left_out(entry) && !is_held(&entry.path));
+        let leaving = leaving.filter(|entry| seen.has(&entry.path) || is_taken(&entry.path));
+        let leaving =
+            leaving.map(|entry| Change { path: entry.path.clone(), old: Some(entry.side), new: None });
+        let leaving = leaving.collect();
+        let had: HashSet<&RepoPath> =
+            then.0.iter().filter(|entry| !is_left_out(entry)).map(|entry| &entry.path).collect();
+        let mut seen = Seen::new(tree.dir);
+        let arriving = now.0.into_iter().filter(|entry| entry.is_skipped && had.contains(&entry.path));
+        let arriving = arriving.filter(|entry| !is_held(&entry.path) && !seen.has(&entry.path));
+        Visible { leaving, arriving: arriving.map(|entry| (entry.path, entry.side)).collect() }
+    }
+}
+
+/// The files of an index, but for submodules and what a folder stands for.
+struct Entries(Vec<Entry>);
+
+struct Entry {
+    path: RepoPath,
+    side: Side,
+    is_skipped: bool,
+}
+
+impl Entries {
+    /// None where the library cannot read it.
+    fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
+        let options = gix::index::decode::Options::default();
+        let read = gix::index::File::at(file, tree.repo.gix.object_hash(), true, options).ok()?;
+        let files = read
+            .entries()
+            .iter()
+            .filter(|e| !e.mode.is_sparse() && !e.mode.is_submodule() && e.stage() == Stage::Unconflicted);
+        let entry = |e: &gix::index::Entry| Entry {
+            path: RepoPath::new(e.path(&read).to_vec()),
+            side: Side { mode: e.mode.bits(), oid: Oid(e.id) },
+            is_skipped: e.flags.contains(Flags::SKIP_WORKTREE),
+        };
+        Some(Entries(files.map(entry).collect()))
+    }
+}
+
+/// Which of many files are there, asked for in the order of the index: a missing folder is looked for once.
+struct Seen<'a> {
+    dir: &'a Path,
+    missing: Vec<u8>,
+}
+
+impl<'a> Seen<'a> {
+    fn new(dir: &'a Path) -> Seen<'a> {
+        Seen { dir, missing: Vec::new() }
+    }
+
+    fn has(&mut self, path: &RepoPath) -> bool {
+        if !self.missing.is_empty() && path.as_bytes().starts_with(&self.missing) {
+            return false;
+        }
+        if stands(self.dir, path) {
+            return true;
+        }
+        let is_folder = |up: &RepoPath| up.under(self.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        if let Some(up) = path.parents().find(|up| !is_folder(up)) {
+            self.missing = up.join(b"").as_bytes().to_vec();
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::place::Place;
+    use super::*;
+
+    const SETS: &[&str] = &[
+        "git sparse-checkout set --cone d/e",
+        "git sparse-checkout set --cone d k",
+        "git sparse-checkout set --no-cone '/*' '!*-s*'",
+        "git sparse-checkout set --no-cone '/*' '!/*/' '/d/' '!/d/e/' '/d/e/c'",
+        "git sparse-checkout set --no-cone '*.txt' '!k.txt' '# no' 'd/'",
+        "git sparse-checkout set --no-cone 'd/*' '!d/?'",
+        "git sparse-checkout set --no-cone '**/e/**' '!**/c'",
+    ];
+
+    #[test]
+    fn patterns_leave_out_what_git_leaves_out() {
+        for set in SETS {
+            let place = Place::new();
+            place.sh(
+                "repo",
+                "mkdir -p d/e/f d-s/e k; for f in a a-s k.txt d/b d/x-s d/e/c d/e/f/g d/e/t.txt d-s/e/h k/l; do echo $f >$f; done
+                git add -A; git commit -qm first",
+            );
+            place.sh("repo", set);
+            let patterns = Patterns::parse(
+                &std::fs::read(place.top.join("repo/.git/info/sparse-checkout")).unwrap(),
+                Case::Sensitive,
+            );
+            let listed = place.sh("repo", "git ls-files -t");
+            for line in listed.lines() {
+                let (tag, path) = line.split_once(' ').unwrap();
+                assert_eq!(patterns.leave_out(&RepoPath::new(path)), tag == "S", "{set}: {path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Owns the folders that git has no file in: empty ones, which it forgets, and what in them is no file.
+
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::left_out::folders_above;
+use super::seen::Seen;
+use super::special::{self, LeftOut};
+use super::status::Dirt;
+use super::transition::Tree;
+use super::{Error, RepoPath};
+
+/// Empty folders of a clean worktree.
+pub(crate) fn empty_folders(tree: &Tree<'_>, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
+    Ok(loose_folders(tree, &Dirt::default(), &[], seen, seen.folders())?.empty)
+}
+
+/// What is in folders that git has no file in.
+#[derive(Default)]
+pub(super) struct Loose {
+    /// Folders with nothing in them.
+    pub(super) empty: Vec<RepoPath>,
+    /// What is no file.
+    pub(super) left: Vec<LeftOut>,
+}
+
+/// Looks through the folders of a worktree that git knows nothing of; which they are may be known. Ignored ones are looked through
+/// for empty ones as far as there is no file in them: a commit may have one there.
+pub(super) fn loose_folders(
+    tree: &Tree<'_>,
+    dirt: &Dirt,
+    hidden: &[RepoPath],
+    seen: &Seen,
+    known: Option<&[RepoPath]>,
+) -> Result<Loose, Error> {
+    let dir = tree.dir;
+    let mut found = Loose::default();
+    // A folder whose files are all deleted is not empty in git's eyes while the index still has them, nor one that
+    // stands where a file was.
+    for path in dirt.tracked().map(|e| &e.path).chain(hidden) {
+        let chain = path.parents().chain([path.clone()]);
+        let there = chain.filter(|up| up.under(dir).symlink_metadata().is_ok_and(|m| m.is_dir()));
+        if let Some(folder) = there.last() {
+            found.look_into(dir, &folder);
+        }
+    }
+    if let Some(folders) = known {
+        for folder in folders {
+            found.look_into(dir, folder);
+        }
+    } else {
+        for folder in untracked_folders(tree)? {
+            found.look_into(dir, &folder);
+        }
+        let mut above = Loose::default();
+        for folder in folders_above(tree)? {
+            above.look_into(dir, &folder);
+        }
+        // What else is in them is found with the files beside it.
+        found.empty.append(&mut above.empty);
+    }
+    for folder in seen.ignored(tree.repo, dir)? {
+        if tree.off_limits.as_ref() != Some(&folder) && has_only_folders(&folder.under(dir)) {
+            found.look_into(dir, &folder);
+        }
+    }
+    found.empty.sort();
+    found.empty.dedup();
+    Ok(found)
+}
+
+/// Whether a folder is there and nothing in it but folders. The first file ends the look.
+fn has_only_folders(path: &Path) -> bool {
+    let is_folder = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+    let Some(entries) = is_folder.then(|| std::fs::read_dir(path).ok()).flatten() else { return false };
+    entries.flatten().all(|entry| has_only_folders(&entry.path()))
+}
+
+fn untracked_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
+    let call = tree.repo.git_in(tree.dir);
+    let out = call.args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
+    Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
+}
+
+impl Loose {
+    fn look_into(&mut self, root: &Path, folder: &RepoPath) {
+        let path = folder.under(root);
+        // An embedded repository is a world of its own.
+        if path.join(".git").exists() {
+            return;
+        }
+        let entries = match std::fs::read_dir(&path) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                self.left.push(LeftOut::unreadable(folder.clone()));
+                return;
+            }
+            Err(_) => return,
+        };
+        let mut empty = true;
+        for entry in entries.flatten() {
+            empty = false;
+            let Ok(kind) = entry.file_type() else { continue };
+            let inside = folder.join(entry.file_name().as_bytes());
+            if kind.is_dir() {
+                self.look_into(root, &inside);
+            } else if let Some(what) = special::special(kind) {
+                self.left.push(LeftOut::new(inside, what));
+            }
+        }
+        if empty {
+            self.empty.push(folder.clone());
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Owns files that are written from a snapshot's objects. git writes them below `proq/`, and only whole ones are moved to the
+//! worktree: a process that is killed leaves no half-written file there.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use super::index;
+use super::path::nul_separated;
+use super::quarantine::Quarantine;
+use super::transition::Tree;
+use super::{Error, Oid, RepoPath};
+
+/// Files of one tree on their way to a worktree.
+pub(super) struct Rebuilt<'a> {
+    tree: &'a Tree<'a>,
+    /// The tree that they are written from.
+    from: Oid,
+}
+
+impl<'a> Rebuilt<'a> {
+    /// Files of `from` that one step writes to a worktree, found from the step's scratch folder.
+    pub(super) fn of(tree: &'a Tree<'a>, from: Oid) -> Rebuilt<'a> {
+        Rebuilt { tree, from }
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.tree.scratch.join(format!("built-{}", self.from))
+    }
+
+    /// Exists as soon as every file is written, so before the first one is moved to the worktree.
+    fn mark(&self) -> PathBuf {
+        self.tree.scratch.join(format!("whole-{}", self.from))
+    }
+
+    /// Writes the files of `paths` and moves them to the worktree.
+    ///
+    /// # Errors
+    /// When git cannot write one of them, or when something stands in its place in the worktree.
+    pub(super) fn bring(&self, paths: &[&RepoPath]) -> Result<(), Error> {
+        if paths.is_empty() {
+            return Ok(());
+        }
+        let (dir, mark) = (self.dir(), self.mark());
+        // An earlier try of the same step may have left a part.
+        for (left, gone) in [(&mark, std::fs::remove_file(&mark)), (&dir, std::fs::remove_dir_all(&dir))] {
+            match gone {
+                Err(e) if e.kind() != ErrorKind::NotFound => return Err(Error::io("remove", left)(e)),
+                _ => {}
+            }
+        }
+        let built = Quarantine::at(&dir)?;
+        self.write(paths)?;
+        std::fs::write(&mark, "").map_err(Error::io("write", &mark))?;
+        crate::fault::point("restore.built");
+        paths.iter().try_for_each(|path| built.give(self.tree.dir, path))
+    }
+
+    fn write(&self, paths: &[&RepoPath]) -> Result<(), Error> {
+        let index = self.tree.scratch.join(format!("from-{}", self.from));
+        index::forget(&index);
+        let call = || self.tree.repo.git_in(self.tree.dir).index(&index);
+        call().args(["read-tree", "--no-sparse-checkout"]).arg(self.from.to_string()).changes().run()?;
+        let mut prefix = OsString::from("--prefix=").into_vec();
+        prefix.extend(self.dir().join("files").into_os_string().into_vec());
+        prefix.push(b'/');
+        call()
+            .args(["checkout-index", "-z", "--stdin"])
+            .arg(OsString::from_vec(prefix))
+            .input(nul_separated(paths.iter().copied()))
+            .changes()
+            .run()
+            .map(drop)
+    }
+
+    /// Whether the file of `path` was moved to the worktree.
+    pub(super) fn has_brought(&self, path: &RepoPath) -> bool {
+        let at = self.dir().join("files");
+        self.mark().exists() && path.under(&at).symlink_metadata().is_err()
+    }
+}

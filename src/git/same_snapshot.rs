@@ -1,0 +1,58 @@
+//! Owns comparing snapshots: whether two hold the same, and whether one holds anything that others do not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes, tree_files};
+
+/// Paths and what they are; none for a file that was deleted.
+type Files = BTreeMap<RepoPath, Option<Side>>;
+
+/// A way to read a part of what a snapshot holds.
+type Part<'a> = &'a dyn Fn(&Snapshot) -> Result<Files, Error>;
+
+impl Snapshot {
+    /// Whether it holds what another one does, empty folders aside.
+    pub(crate) fn holds_what(&self, other: &Snapshot) -> bool {
+        let trees = |s: &Snapshot| (s.base, s.index_tree, s.work_tree, s.untracked_tree, s.stages);
+        trees(self) == trees(other)
+            && self.intent_to_add == other.intent_to_add
+            && self.ignored == other.ignored
+    }
+
+    /// This one with the commit of another one that holds the same.
+    pub(crate) fn named(self, other: &Snapshot) -> Snapshot {
+        Snapshot { commit: other.commit, ..self }
+    }
+
+    /// Whether each file that it has otherwise than HEAD, staged or not, is so in one of `others` too.
+    pub(crate) fn adds_nothing_to(&self, repo: &Repo, others: &[Snapshot]) -> Result<bool, Error> {
+        let tracked = |s: &Snapshot| changed(repo, s, s.work_tree);
+        let staged = |s: &Snapshot| changed(repo, s, s.index_tree);
+        let untracked = |s: &Snapshot| match s.untracked_tree {
+            None => Ok(Files::new()),
+            Some(tree) => {
+                let files = tree_files(repo, tree, &BTreeSet::new())?;
+                Ok(files.into_iter().map(|(path, side)| (path, Some(side))).collect())
+            }
+        };
+        let ignored = |s: &Snapshot| {
+            Ok(s.ignored.iter().map(|file| (file.path.clone(), Some(file.side()))).collect::<Files>())
+        };
+        let parts: [Part<'_>; 4] = [&tracked, &staged, &untracked, &ignored];
+        for part in parts {
+            let mut own = part(self)?;
+            for other in others {
+                let known = part(other)?;
+                own.retain(|path, side| known.get(path) != Some(side));
+            }
+            if !own.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn changed(repo: &Repo, snapshot: &Snapshot, tree: Oid) -> Result<Files, Error> {
+    Ok(tree_changes(repo, snapshot.base, tree)?.into_iter().map(|c| (c.path, c.new)).collect())
+}
