@@ -14,6 +14,9 @@ pub(super) mod dice;
 #[path = "../../xtask/src/history/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "what a long run counts, a short one does not ask for")]
 mod history;
+#[path = "../../xtask/src/states/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "what the states' own command asks for, tests do not")]
+pub(super) mod states;
 
 /// How many histories one test plays.
 const COUNT: usize = 20;

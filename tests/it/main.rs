@@ -87,6 +87,7 @@ mod merge_push;
 mod merge_stop;
 mod notify;
 mod noting;
+mod odd_states;
 mod order;
 mod overlap;
 mod ownership;

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Makes `to`, which is not there yet, a copy of `from`. Names of one file become names of one copy. Git's objects, which
 /// nobody writes to twice once they have their names, are shared.
@@ -28,6 +29,9 @@ fn one(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result
         fs::set_permissions(to, meta.permissions())?;
         return File::open(to)?.set_modified(meta.modified()?);
     }
+    if meta.file_type().is_fifo() {
+        return pipe(to, meta.permissions().mode());
+    }
     let unnamed = from.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"tmp_"));
     if !unnamed && from.parent().and_then(Path::parent).is_some_and(|p| p.ends_with(".git/objects")) {
         return fs::hard_link(from, to);
@@ -45,6 +49,12 @@ fn one(from: &Path, to: &Path, linked: &mut HashMap<u64, PathBuf>) -> io::Result
         out.set_permissions(meta.permissions())?;
     }
     out.set_modified(meta.modified()?)
+}
+
+/// Makes a named pipe. macOS has no call for that in `rustix`.
+fn pipe(to: &Path, mode: u32) -> io::Result<()> {
+    let status = Command::new("mkfifo").args(["-m", &format!("{:o}", mode & 0o7777)]).arg(to).status()?;
+    if status.success() { Ok(()) } else { Err(io::Error::other("a named pipe could not be made")) }
 }
 
 /// Gives a link itself the time of another.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod checkout;
 mod copy;
 mod dice;
 mod histories;
@@ -12,6 +13,9 @@ mod history;
 mod merges;
 mod merging;
 mod place;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sequences;
+mod states;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod sweep;
 
@@ -33,6 +37,11 @@ enum Task {
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     CrashSweep,
     Histories(histories::Args),
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    States(sequences::args::Args),
+    /// Run sequences of commands on random states of a checkout (Linux on x86_64 only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    States,
     #[command(subcommand)]
     Merges(merges::Task),
 }
@@ -40,15 +49,15 @@ enum Task {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     match cli.task {
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Task::States(args) => sequences::main(&args),
         Task::Histories(args) => histories::main(&args),
         Task::Merges(task) => merges::main(&task),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-        Task::CrashSweep => {
-            eprintln!(
-                "error: the crash sweep stops programs at system calls, which works on Linux on x86_64 only"
-            );
+        Task::CrashSweep | Task::States => {
+            eprintln!("error: this task shares the sweep's tracer, which works on Linux on x86_64 only");
             ExitCode::FAILURE
         }
     }

@@ -93,7 +93,10 @@ impl Bench {
         }
         std::fs::write(self.repo().join(".gitignore"), "*.log\n")?;
         self.git_ok(MAIN, &["commit", "-q", "--allow-empty", "-m", "first"])?;
+        // One that is tracked and ignored.
+        std::fs::write(self.repo().join("k.log"), "k\n")?;
         self.git_ok(MAIN, &["add", "-A"])?;
+        self.git_ok(MAIN, &["add", "-f", "k.log"])?;
         self.git_ok(MAIN, &["commit", "-q", "-m", "second"])?;
         for lane in ["one", "two"] {
             let made = self.proq(&["spawn", "--empty", "-n", lane])?;
@@ -177,6 +180,11 @@ impl Bench {
     /// Runs git in a worktree.
     pub(super) fn git(&self, at: At, args: &[&str]) -> Outcome<Answer> {
         self.run(Path::new("git"), &self.dir(at), args)
+    }
+
+    /// Runs a shell script in a worktree.
+    pub(super) fn sh(&self, at: At, script: &str) -> Outcome<Answer> {
+        self.run(Path::new("sh"), &self.dir(at), &["-c", script])
     }
 
     /// Runs git and insists on success.

@@ -1,11 +1,15 @@
 //! Owns the making of histories: the same seed and number give the same one, everywhere.
 
 use super::super::dice::Dice;
+use super::super::states::{Attr, Combo, Disk, Head, Index};
+use super::parts::is_ignored;
 use super::step::{At, Change, Edit, MAIN, Step};
 
 /// Files that everybody writes to. Some are a file here and a folder there; the last ones are ignored.
-const PATHS: &[&str] =
-    &["a", "a", "b", "b", "d/one", "d/two", "t", "t/u", "new", "e/f", "e/f", "x.log", "d/y.log", "t/z.log"];
+const PATHS: &[&str] = &[
+    "a", "a", "b", "b", "d/one", "d/two", "t", "t/u", "new", "e/f", "e/f", "x.log", "d/y.log", "t/z.log",
+    "k.log",
+];
 
 /// Names of lanes. The first two are there from the start.
 const LANES: &[At] = &["one", "two", "three"];
@@ -21,6 +25,32 @@ const HAND: &[&[&str]] = &[
     &["checkout", "-q", "-B", "other"],
     &["checkout", "-q", "--detach"],
 ];
+
+/// Paths that get into odd states, with what HEAD has there at the start.
+const ODD: &[(&str, Head)] = &[
+    ("a", Head::File),
+    ("d", Head::Folder),
+    ("d/one", Head::File),
+    ("t", Head::File),
+    ("new", Head::Nothing),
+    ("k.log", Head::File),
+];
+
+/// Why the model cannot follow a state; None when it can. Such states are for `cargo xtask states`, which needs no model.
+fn beyond(combo: Combo) -> Option<&'static str> {
+    match (combo.index, combo.disk) {
+        (Index::Skip | Index::Assume, _) => {
+            Some("what a flag hides is a change or not by rules of git's that the model does not have")
+        }
+        (_, Disk::EmptyFolder) => Some("the model's folders are only the files in them"),
+        (_, Disk::Fifo) => Some("the model reads every file"),
+        _ if combo.attr != Attr::Plain => Some("the model knows no attributes"),
+        (Index::Same, _) => None,
+        // Its two entries have other names than the files of the folder that histories have.
+        _ if combo.head == Head::Folder => Some("the folder's files are called otherwise"),
+        _ => None,
+    }
+}
 
 /// What is known of a history while it is made: enough to choose steps that are likely to do something.
 struct Sketch {
@@ -102,7 +132,8 @@ impl Sketch {
             0..5 => MAIN,
             _ => self.lane(),
         };
-        match self.dice.below(10) {
+        match self.dice.below(12) {
+            10.. => self.odd(at),
             0..4 => Step::Edit { at, edits: self.edits() },
             4 => Step::Stage { at, path: self.path() },
             5 => Step::CommitStaged { at },
@@ -114,6 +145,14 @@ impl Sketch {
                 Step::Commit { at, edits: self.edits(), amend }
             }
         }
+    }
+
+    fn odd(&mut self, at: At) -> Step {
+        let (path, head) = ODD[self.dice.below(ODD.len())];
+        let ignored = is_ignored(path);
+        let fits = |combo: &Combo| combo.head == head && combo.ignored == ignored && beyond(*combo).is_none();
+        let all: Vec<Combo> = Combo::all().into_iter().filter(fits).collect();
+        Step::Odd { at, path, combo: all[self.dice.below(all.len())] }
     }
 
     fn lane(&mut self) -> At {

@@ -7,7 +7,7 @@ use std::path::Path;
 use super::bench::Bench;
 use super::model::{Lane, Model, Open};
 use super::objects::{Objects, hex};
-use super::parts::{File, Files, Snap, Tree};
+use super::parts::{File, Files, Kind, Snap, Tree};
 use super::step::MAIN;
 use super::{Outcome, fail};
 
@@ -126,9 +126,12 @@ fn files(dir: &Path, prefix: &str, out: &mut Files) -> Outcome<()> {
         let meta = path.symlink_metadata()?;
         if meta.is_dir() {
             files(&path, &format!("{key}/"), out)?;
+        } else if meta.is_symlink() {
+            let text = fs::read_link(&path)?.to_string_lossy().as_ref().into();
+            out.insert(key, File { kind: Kind::Link, text });
         } else {
             let text = String::from_utf8_lossy(&fs::read(&path)?).as_ref().into();
-            out.insert(key, File { exec: meta.permissions().mode() & 0o100 != 0, text });
+            out.insert(key, File { kind: Kind::of_mode(meta.permissions().mode() & 0o777), text });
         }
     }
     Ok(())
@@ -154,7 +157,11 @@ fn index(objects: &Objects, bytes: &[u8]) -> Outcome<Files> {
         if stage > 0 {
             path.push_str(&format!(" at stage {stage}"));
         }
-        out.insert(path, File { exec: number(at + 24, 4) & 0o100 != 0, text: objects.blob(&id)? });
+        let intended = flags & 0x4000 != 0 && number(at + 62, 2) & 0x2000 != 0;
+        let mode = u32::try_from(number(at + 24, 4))?;
+        let kind = if intended { Kind::Intent } else { Kind::of_mode(mode) };
+        let text = if intended { "".into() } else { objects.blob(&id)? };
+        out.insert(path, File { kind, text });
         at += (start - at + name.len() + 8) & !7;
     }
     Ok(out)

@@ -17,7 +17,7 @@ mod visit;
 
 pub(crate) use bench::{Bench, Tally};
 pub(crate) use choose::choose;
-pub(crate) use play::play;
+pub(crate) use play::{RAW, play};
 pub(crate) use shrink::shrink;
 
 /// What can go wrong in the harness itself ends it; what it looks for is not an error of this kind.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::parts::{Files, Snap, Tree};
+use super::parts::{Files, Kind, Snap, Tree};
 use super::step::MAIN;
 
 /// A lane.
@@ -174,8 +174,13 @@ fn collect(files: &Files, out: &mut BTreeSet<String>) {
 
 fn tell(out: &mut Image, what: &str, files: &Files) {
     for (path, file) in files {
-        let exec = if file.exec { "x " } else { "" };
-        out.insert(format!("{what} {path}"), format!("{exec}{}", file.text.replace('\n', "/")));
+        let kind = match file.kind {
+            Kind::Plain => "",
+            Kind::Program => "x ",
+            Kind::Link => "link ",
+            Kind::Intent => "intended ",
+        };
+        out.insert(format!("{what} {path}"), format!("{kind}{}", file.text.replace('\n', "/")));
     }
 }
 

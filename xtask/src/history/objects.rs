@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use super::parts::{File, Files};
+use super::parts::{File, Files, Kind};
 use super::{Outcome, fail};
 
 /// A commit.
@@ -118,7 +118,10 @@ impl Objects {
                 let below = self.tree(&child)?;
                 files.extend(below.iter().map(|(p, f)| (format!("{name}/{p}"), f.clone())));
             } else {
-                files.insert(name.to_owned(), File { exec: mode == "100755", text: self.blob(&child)? });
+                files.insert(
+                    name.to_owned(),
+                    File { kind: Kind::of_mode(u32::from_str_radix(mode, 8)?), text: self.blob(&child)? },
+                );
             }
         }
         let files = Rc::new(files);
@@ -217,7 +220,11 @@ impl Objects {
             text.push_str(from);
             text.push_str("deleteall\n");
             for (path, file) in *files {
-                let mode = if file.exec { "100755" } else { "100644" };
+                let mode = match file.kind {
+                    Kind::Program => "100755",
+                    Kind::Link => "120000",
+                    Kind::Plain | Kind::Intent => "100644",
+                };
                 text.push_str(&format!("M {mode} inline {path}\ndata {}\n{}\n", file.text.len(), file.text));
             }
         }

@@ -4,11 +4,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::rc::Rc;
 
-/// A file's content and whether it is a program.
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A file.
+    Plain,
+    /// A file that its owner may execute.
+    Program,
+    /// A symbolic link.
+    Link,
+    /// An entry of `git add -N`, which only an index has.
+    Intent,
+}
+
+impl Kind {
+    /// The kind that git writes as these bits of a mode.
+    pub(super) fn of_mode(mode: u32) -> Kind {
+        match mode {
+            0o120_000.. => Kind::Link,
+            _ if mode & 0o100 != 0 => Kind::Program,
+            _ => Kind::Plain,
+        }
+    }
+}
+
+/// A file's content, or a link's target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
-    /// Whether its owner may execute it.
-    pub(super) exec: bool,
+    /// What it is.
+    pub(super) kind: Kind,
     /// Its content.
     pub(super) text: Rc<str>,
 }
@@ -60,9 +84,9 @@ impl Snap {
     }
 }
 
-/// Whether `.gitignore` names a path.
+/// Whether `.gitignore` names a path or a folder above it.
 pub(super) fn is_ignored(path: &str) -> bool {
-    Path::new(path).extension().is_some_and(|e| e == "log")
+    path.split('/').any(|part| Path::new(part).extension().is_some_and(|e| e == "log"))
 }
 
 /// Whether a path lies below another.

@@ -10,8 +10,22 @@ use super::expect::{Ending, Forecast, Oracle};
 use super::look::{Seen, look, names};
 use super::model::{Model, difference, tokens_in};
 use super::parts::{Files, Snap};
-use super::step::{At, Change, Edit, MAIN, Step, token};
+use super::step::{At, Change, Edit, MAIN, Step, odd_script, token};
 use super::undo::Log;
+
+/// What no output may contain: words of git's own, and of work that was left half-done.
+pub(crate) const RAW: &[&str] = &[
+    "fatal:",
+    "` failed:",
+    "error: git ",
+    "already exists, no checkout",
+    "could not be put right",
+    "could not all be taken back",
+    "not everything could be",
+    "(os error ",
+    "panicked",
+    "a mistake in git-proq",
+];
 
 /// Where a history went another way than the model.
 #[derive(Debug, Clone)]
@@ -67,6 +81,12 @@ impl Stage<'_> {
         };
         match step {
             Step::Edit { at, edits } => self.edit(at, edits)?,
+            Step::Odd { at, path, combo } => {
+                if self.bench.dir(at).is_dir() {
+                    // What it starts from may not be there; that is as random as the rest.
+                    self.bench.sh(at, &odd_script(path, *combo))?;
+                }
+            }
             Step::Stage { at, path } => self.git(at, &["add", "-A", "--", path])?,
             Step::Commit { at, edits, amend } => {
                 self.edit(at, edits)?;
@@ -161,7 +181,7 @@ impl Stage<'_> {
         if let Some(left) = seen.leftovers.first() {
             return Ok(Some(format!("left behind: {left}")));
         }
-        if !matches!(answer.code, Some(0..=5)) || answer.stderr.contains("not everything could be") {
+        if !matches!(answer.code, Some(0..=5)) || RAW.iter().any(|words| answer.stderr.contains(words)) {
             return Ok(Some("it broke".to_owned()));
         }
         let none = BTreeSet::new();
@@ -251,7 +271,7 @@ fn read_below(dir: &Path, out: &mut BTreeSet<String>) {
         if name == ".git" {
             continue;
         }
-        if path.is_dir() {
+        if path.is_dir() && !path.is_symlink() {
             read_below(&path, out);
         } else if let Ok(bytes) = fs::read(&path) {
             tokens_in(&String::from_utf8_lossy(&bytes), out);
@@ -265,7 +285,10 @@ const LINES: usize = 8;
 fn change(dir: &Path, edit: &Edit) -> Outcome<()> {
     use std::os::unix::fs::PermissionsExt;
     let path = dir.join(edit.path);
-    let old = fs::read_to_string(&path).ok();
+    if links(dir, &path) && matches!(edit.change, Change::Delete | Change::Chmod) {
+        return Ok(());
+    }
+    let old = if links(dir, &path) { None } else { fs::read_to_string(&path).ok() };
     let text = match edit.change {
         Change::Delete => {
             // It may not be there.
@@ -297,13 +320,20 @@ fn change(dir: &Path, edit: &Edit) -> Outcome<()> {
     Ok(fs::write(&path, text)?)
 }
 
+/// Whether a path is a link, or below one.
+fn links(dir: &Path, path: &Path) -> bool {
+    path.ancestors().take_while(|up| *up != dir).any(Path::is_symlink)
+}
+
 /// Takes away what stands where a file or the folders above it should be.
 fn make_room(dir: &Path, path: &Path) -> Outcome<()> {
     let above = path.ancestors().skip(1).take_while(|up| *up != dir);
-    for up in above.filter(|up| up.is_file()) {
+    for up in above.filter(|up| up.is_file() || up.is_symlink()) {
         fs::remove_file(up)?;
     }
-    if path.is_dir() {
+    if path.is_symlink() {
+        fs::remove_file(path)?;
+    } else if path.is_dir() {
         fs::remove_dir_all(path)?;
     }
     Ok(fs::create_dir_all(path.parent().unwrap_or(dir))?)

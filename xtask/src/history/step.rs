@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::super::states::{Combo, Spot};
+
 /// A worktree: the main checkout, or a lane's.
 pub(crate) type At = &'static str;
 
@@ -35,6 +37,8 @@ pub(crate) struct Edit {
 pub(crate) enum Step {
     /// Files change.
     Edit { at: At, edits: Vec<Edit> },
+    /// One path gets into a state of HEAD, index and disk that plain edits seldom come to.
+    Odd { at: At, path: &'static str, combo: Combo },
     /// One path is staged.
     Stage { at: At, path: &'static str },
     /// Files change, and everything is committed.
@@ -50,6 +54,12 @@ pub(crate) enum Step {
 /// The line that a token stands for: nobody else writes it.
 pub(super) fn token(n: usize) -> String {
     format!("w{n}w")
+}
+
+/// The shell script of an odd state.
+pub(super) fn odd_script(path: &str, combo: Combo) -> String {
+    // Its name says already whether it is ignored.
+    Spot::new(path, Combo { ignored: false, ..combo }).whole()
 }
 
 fn told(at: At) -> &'static str {
@@ -72,6 +82,11 @@ impl fmt::Display for Step {
         let list = |edits: &[Edit]| edits.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match self {
             Step::Edit { at, edits } => write!(f, "[{}] {}", told(at), list(edits)),
+            Step::Odd { at, path, combo } => {
+                let script = odd_script(path, *combo);
+                let commands: Vec<&str> = script.lines().filter(|line| !line.is_empty()).collect();
+                write!(f, "[{}] {}", told(at), commands.join("; "))
+            }
             Step::Stage { at, path } => write!(f, "[{}] git add -A -- {path}", told(at)),
             Step::Commit { at, edits, amend } => {
                 let amend = if *amend { " --amend" } else { "" };

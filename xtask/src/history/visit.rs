@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::expect::{Forecast, Fork, Oracle};
 use super::model::{Model, Open, branch, preview_branch};
-use super::parts::{Files, Snap, Tree, obstructed};
+use super::parts::{Files, Kind, Snap, Tree, obstructed};
 use super::step::MAIN;
 
 /// Where the main checkout is while a preview is open.
@@ -216,12 +216,18 @@ impl Oracle<'_> {
         if main.is_clean(&files) {
             return Ok(None);
         }
-        let snap =
+        let ignored = main.ignored();
+        let mut snap =
             Snap { base: base.to_owned(), files: main.changes(), index: main.index.clone(), unsure: false };
-        if obstructed(&main.ignored(), &Files::new(), &files) {
+        if obstructed(&ignored, &Files::new(), &files) {
             then.may_refuse = true;
         }
-        main.files = main.ignored();
+        // An ignored file where the commit has one, or a folder: if that is not refused, it comes back with the changes.
+        let (way, stay): (Files, Files) = ignored.into_iter().partition(|(path, file)| {
+            obstructed(&Files::from([(path.clone(), file.clone())]), &Files::new(), &files)
+        });
+        snap.files.extend(way);
+        main.files = stay;
         main.files.extend(files.iter().map(|(p, f)| (p.clone(), f.clone())));
         main.index = Files::clone(&files);
         then.model.trees.insert(MAIN.to_owned(), main);
@@ -303,8 +309,9 @@ impl Oracle<'_> {
         mut main: Tree,
     ) -> Outcome<Return> {
         let untracked = snap.untracked();
-        if untracked.keys().any(|p| base.contains_key(p)) {
-            // A file that is staged as deleted and there all the same: a merge of trees cannot say both.
+        let intended = snap.index.values().any(|file| file.kind == Kind::Intent);
+        if intended || untracked.keys().any(|p| base.contains_key(p)) {
+            // A file that is staged as deleted and there all the same, or intended to be added: a merge of trees cannot say both.
             then.blind.insert(MAIN.to_owned());
             then.may_refuse = true;
             return Ok(Return::Done);

@@ -1,6 +1,5 @@
 //! Owns what a repository looks like at one moment, in a form that two moments can be compared by.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -10,10 +9,7 @@ use serde_json::Value;
 
 use super::Outcome;
 use super::place::{Place, without_ids};
-
-/// Bits of an index entry's flags that say something about the entry, not about this moment: stage,
-/// assume-unchanged, intent-to-add, skip-worktree.
-const LASTING: u32 = 0x6000_B000;
+use crate::checkout;
 
 /// Files that git keeps while something of its own is unfinished.
 const OPEN: &[&str] =
@@ -22,11 +18,7 @@ const OPEN: &[&str] =
 /// Refs that are for keeping only, and whose names no two runs share.
 const KEEPERS: &[&str] = &["refs/proq/saved/", "refs/proq/op/", "refs/proq/pending/"];
 
-/// How many differences are named.
-const MOST: usize = 8;
-
-/// Everything that must be as before or as after: what, and how it is.
-pub(super) type Image = BTreeMap<String, String>;
+pub(super) use crate::checkout::{Image, difference};
 
 /// Looks at everything.
 pub(super) fn look(place: &Place) -> Outcome<Image> {
@@ -38,7 +30,7 @@ pub(super) fn look(place: &Place) -> Outcome<Image> {
             Ok(lane) => format!("lane {}", lane.display()),
             Err(_) => "main".to_owned(),
         };
-        files(&dir, &dir, &format!("{name}: file"), &mut image)?;
+        files(&dir, &format!("{name}: file"), &mut image)?;
         index(place, &dir, &name, &mut image)?;
         head(&dir, &name, &mut image)?;
     }
@@ -50,36 +42,6 @@ pub(super) fn look(place: &Place) -> Outcome<Image> {
         image.insert("fsck".to_owned(), format!("{} {}", fsck.code, fsck.complaint()));
     }
     Ok(image)
-}
-
-/// How two images differ, in a few words; None when they do not.
-pub(super) fn difference(found: &Image, wanted: &Image) -> Option<String> {
-    let mut parts = Vec::new();
-    for (key, value) in found {
-        match wanted.get(key) {
-            None => parts.push(format!("+{key} = {}", short(value))),
-            Some(other) if other != value => {
-                parts.push(format!("{key} = {}, not {}", short(value), short(other)));
-            }
-            Some(_) => {}
-        }
-    }
-    let gone = wanted.keys().filter(|key| !found.contains_key(*key));
-    parts.extend(gone.map(|key| format!("-{key}")));
-    let more = parts.len().saturating_sub(MOST);
-    parts.truncate(MOST);
-    if more > 0 {
-        parts.push(format!("and {more} more"));
-    }
-    (!parts.is_empty()).then(|| parts.join("; "))
-}
-
-fn short(text: &str) -> String {
-    let mut out: String = text.chars().take(60).collect();
-    if out.len() < text.len() {
-        out.push('…');
-    }
-    out
 }
 
 /// What git-proq itself says: lanes, states, history, the open preview.
@@ -112,48 +74,21 @@ fn lists(place: &Place, image: &mut Image) -> Outcome<()> {
 }
 
 /// Files, links and folders with modes and contents, ignored ones included, git's own left out.
-fn files(root: &Path, dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()> {
-    for entry in fs::read_dir(dir)? {
-        let path = entry?.path();
-        let name = path.strip_prefix(root)?;
-        if name == Path::new(".git") || name == Path::new(".proq-worktrees") {
-            continue;
-        }
-        let key =
-            format!("{prefix} {}", without_ids(&name.as_os_str().as_bytes().escape_ascii().to_string()));
-        let meta = path.symlink_metadata()?;
-        if meta.is_symlink() {
-            image.insert(key, format!("link {}", fs::read_link(&path)?.display()));
-        } else if meta.is_dir() {
-            image.insert(key, "folder".to_owned());
-            files(root, &path, prefix, image)?;
-        } else {
-            let mode = meta.permissions().mode() & 0o777;
-            image.insert(key, format!("{mode:o} {}", fs::read(&path)?.escape_ascii()));
-        }
+fn files(dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()> {
+    for (path, value) in checkout::files(dir)? {
+        image.insert(format!("{prefix} {}", without_ids(&path)), value);
     }
     Ok(())
 }
 
 /// The index's entries with tag, mode, id, stage and the lasting flags.
 fn index(place: &Place, dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
-    let args = ["ls-files", "--stage", "-v", "-z", "--debug"];
-    let answer = place.answer(place.command("git", dir).args(args))?;
+    let answer = place.answer(place.command("git", dir).args(checkout::LIST_INDEX))?;
     if answer.code != 0 {
         image.insert(format!("{tree}: index"), answer.complaint());
     }
-    let mut rest = &answer.stdout[..];
-    while let Some(end) = rest.iter().position(|b| *b == 0) {
-        let (entry, after) = rest.split_at(end);
-        let mut lines = after[1..].splitn(6, |b| *b == b'\n');
-        let flags = lines.nth(4).map(|l| String::from_utf8_lossy(l).into_owned()).unwrap_or_default();
-        let flags = flags.rsplit("flags: ").next().and_then(|f| u32::from_str_radix(f.trim(), 16).ok());
-        rest = lines.next().unwrap_or_default();
-        let entry = entry.escape_ascii().to_string();
-        let (what, path) = entry.split_once("\\t").unwrap_or((&entry, ""));
-        let stage = what.rsplit(' ').next().unwrap_or_default();
-        let value = format!("{what} {:x}", flags.unwrap_or_default() & LASTING);
-        image.insert(format!("{tree}: index {path} {stage}"), value);
+    for (entry, value) in checkout::index(&answer.stdout) {
+        image.insert(format!("{tree}: index {entry}"), value);
     }
     Ok(())
 }
@@ -226,11 +161,11 @@ fn folders(repo: &Path, image: &mut Image) -> Outcome<()> {
         let count = image.keys().filter(|k| k.starts_with(&format!("trash {lane}"))).count();
         image.insert(format!("trash {lane} {count}"), text.to_owned());
         if worktree.is_dir() {
-            files(&worktree, &worktree, &format!("trash {lane}: file"), image)?;
+            files(&worktree, &format!("trash {lane}: file"), image)?;
         }
         let aside = entry.path().join("aside");
         if aside.is_dir() {
-            files(&aside, &aside, &format!("trash {lane}: aside"), image)?;
+            files(&aside, &format!("trash {lane}: aside"), image)?;
         }
     }
     Ok(())
@@ -275,7 +210,7 @@ fn everything(root: &Path, dir: &Path, out: &mut Image) -> Outcome<()> {
         } else if meta.is_dir() {
             out.insert(key, format!("{mode:o}"));
             everything(root, &path, out)?;
-        } else if name.starts_with(".git/objects") {
+        } else if !meta.is_file() || name.starts_with(".git/objects") {
             out.insert(key, meta.len().to_string());
         } else {
             out.insert(key, format!("{mode:o} {}", fs::read(&path)?.escape_ascii()));

@@ -7,11 +7,13 @@ mod crowd_model;
 mod fresh;
 mod image;
 mod judge;
-mod place;
+mod odd;
+pub(crate) mod place;
 mod points;
-mod precious;
+pub(crate) mod precious;
 mod report;
 mod scene;
+pub(crate) mod start;
 mod stat;
 mod state;
 mod still;
@@ -35,10 +37,10 @@ use report::{HEADER, Tally};
 use scene::{Scene, Stage};
 
 /// What can go wrong in the harness itself ends it; what it looks for is not an error of this kind.
-type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// An error in words.
-fn fail<T>(what: impl Into<String>) -> Outcome<T> {
+pub(crate) fn fail<T>(what: impl Into<String>) -> Outcome<T> {
     Err(what.into().into())
 }
 

@@ -32,13 +32,13 @@ const FIXED: &[(&str, &str)] = &[
 
 /// What a program answered.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// Its exit code, or 128 + the number of the signal that ended it.
-    pub(super) code: i32,
+    pub(crate) code: i32,
     /// Its output.
-    pub(super) stdout: Vec<u8>,
+    pub(crate) stdout: Vec<u8>,
     /// Its complaints.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
     /// Its process number.
     pub(super) pid: i32,
 }
@@ -56,12 +56,12 @@ impl Answer {
     }
 
     /// The first line of its complaints.
-    pub(super) fn complaint(&self) -> String {
+    pub(crate) fn complaint(&self) -> String {
         self.stderr.lines().next().unwrap_or_default().to_owned()
     }
 
     /// The output, when all went well.
-    pub(super) fn ok(self, what: &str) -> Outcome<Vec<u8>> {
+    pub(crate) fn ok(self, what: &str) -> Outcome<Vec<u8>> {
         if self.code == 0 {
             return Ok(self.stdout);
         }
@@ -71,7 +71,7 @@ impl Answer {
 
 /// A folder with a home and a repository, and the template both are made from for every run.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     folder: PathBuf,
     proq: PathBuf,
     tokens: RefCell<Vec<String>>,
@@ -79,7 +79,7 @@ pub(super) struct Place {
 
 impl Place {
     /// A place in `folder`, which is made, for the program `proq`.
-    pub(super) fn new(folder: &Path, proq: &Path) -> Outcome<Place> {
+    pub(crate) fn new(folder: &Path, proq: &Path) -> Outcome<Place> {
         std::fs::create_dir_all(folder)?;
         Ok(Place { folder: folder.canonicalize()?, proq: proq.to_owned(), tokens: RefCell::default() })
     }
@@ -95,17 +95,17 @@ impl Place {
     }
 
     /// The main checkout.
-    pub(super) fn repo(&self) -> PathBuf {
+    pub(crate) fn repo(&self) -> PathBuf {
         self.folder.join("place/repo")
     }
 
     /// The worktree of a lane.
-    pub(super) fn lane(&self, name: &str) -> PathBuf {
+    pub(crate) fn lane(&self, name: &str) -> PathBuf {
         self.repo().join(".proq-worktrees").join(name)
     }
 
     /// Starts anew: an empty home, and a repository without a commit.
-    pub(super) fn begin(&self) -> Outcome<()> {
+    pub(crate) fn begin(&self) -> Outcome<()> {
         remove(&self.folder)?;
         std::fs::create_dir_all(self.top().join("home"))?;
         std::fs::create_dir_all(self.top().join("tmp"))?;
@@ -175,13 +175,23 @@ impl Place {
         token
     }
 
+    /// Contents that were written by a script, and must never get lost from now on.
+    pub(super) fn keep_lines(&self, lines: &[String]) {
+        self.tokens.borrow_mut().extend_from_slice(lines);
+    }
+
+    /// These contents were written over by their owner.
+    pub(crate) fn forget(&self, gone: &[String]) {
+        self.tokens.borrow_mut().retain(|line| !gone.iter().any(|gone| gone == line.trim_end()));
+    }
+
     /// All precious contents.
-    pub(super) fn tokens(&self) -> Vec<String> {
+    pub(crate) fn tokens(&self) -> Vec<String> {
         self.tokens.borrow().clone()
     }
 
     /// A command with the place's environment and nothing else.
-    pub(super) fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>, dir: &Path) -> Command {
         let mut command = Command::new(program);
         let mut path = self.proq.parent().map(OsString::from).unwrap_or_default();
         path.push(":");
@@ -193,12 +203,12 @@ impl Place {
     }
 
     /// The program under test, in the main checkout.
-    pub(super) fn proq<S: AsRef<OsStr>>(&self, args: &[S]) -> Outcome<Answer> {
+    pub(crate) fn proq<S: AsRef<OsStr>>(&self, args: &[S]) -> Outcome<Answer> {
         self.answer(self.command(&self.proq, &self.repo()).args(args))
     }
 
     /// The program under test, insisting on success.
-    pub(super) fn proq_ok(&self, args: &[&str]) -> Outcome<()> {
+    pub(crate) fn proq_ok(&self, args: &[&str]) -> Outcome<()> {
         self.proq(args)?.ok(&format!("git proq {}", args.join(" "))).map(drop)
     }
 
@@ -223,7 +233,7 @@ impl Place {
     }
 
     /// Runs a command to its end.
-    pub(super) fn answer(&self, command: &mut Command) -> Outcome<Answer> {
+    pub(crate) fn answer(&self, command: &mut Command) -> Outcome<Answer> {
         let answer = Answer::of(command)?;
         Ok(Answer { stderr: self.plain(answer.stderr.as_bytes()), ..answer })
     }
@@ -242,12 +252,12 @@ impl Place {
     }
 
     /// Runs a shell script in the main checkout and insists on success.
-    pub(super) fn sh(&self, script: &str) -> Outcome<()> {
+    pub(crate) fn sh(&self, script: &str) -> Outcome<()> {
         self.sh_in(&self.repo(), script)
     }
 
     /// Runs a shell script in a folder and insists on success.
-    pub(super) fn sh_in(&self, dir: &Path, script: &str) -> Outcome<()> {
+    pub(crate) fn sh_in(&self, dir: &Path, script: &str) -> Outcome<()> {
         self.answer(self.command("sh", dir).args(["-ec", script]))?.ok(script).map(drop)
     }
 

@@ -13,7 +13,7 @@ use super::{Outcome, fail};
 
 /// The contents that are nowhere: not in a file of a worktree, not below `.git/proq`, not in a blob that an index entry,
 /// a ref or a reflog holds.
-pub(super) fn lost(place: &Place, tokens: &[String]) -> Outcome<Vec<String>> {
+pub(crate) fn lost(place: &Place, tokens: &[String]) -> Outcome<Vec<String>> {
     let mut missing: BTreeSet<&str> = tokens.iter().map(String::as_str).collect();
     search_files(&place.repo(), &mut missing)?;
     search_files(&place.repo().join(".git/proq"), &mut missing)?;
@@ -74,6 +74,8 @@ fn strike(content: &[u8], missing: &mut BTreeSet<&str>) {
         let line = content[at..].split_inclusive(|b| *b == b'\n').next().unwrap_or_default();
         if let Ok(line) = std::str::from_utf8(line) {
             missing.remove(line);
+            // As it is where the worktree's lines end with CR LF.
+            missing.remove(line.replace("\r\n", "\n").as_str());
         }
     }
 }

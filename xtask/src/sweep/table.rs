@@ -2,6 +2,7 @@
 
 use super::Outcome;
 use super::fresh::{BACK, FRESH};
+use super::odd::ODD;
 use super::place::Place;
 use super::scene::{Also, Scene};
 
@@ -20,7 +21,7 @@ pub(super) const PLAIN: Scene = Scene {
 
 /// A landing is decided by one compare-and-swap of the base. What comes after it, taking the landed lanes away, is
 /// `cleanup`'s work, and may be left to it.
-const LANDED_ONE: Also = Also {
+pub(super) const LANDED_ONE: Also = Also {
     why: "landed, and the lane is still there",
     by: &[&["merge", "--no-cleanup", "one"]],
     finish: &["cleanup"],
@@ -114,7 +115,7 @@ const FINAL: &[Scene] = &[Scene { name: "gc", prepare: outlived, command: &["gc"
 
 /// All scenarios: each command, then the undoing of each.
 pub(super) fn all() -> Vec<Scene> {
-    let scenes = || SCENES.iter().chain(FRESH);
+    let scenes = || SCENES.iter().chain(FRESH).chain(ODD);
     let undone = scenes().map(|scene| Scene { undone: true, ..*scene });
     scenes().chain(FINAL).chain(BACK).copied().chain(undone).collect()
 }

@@ -1,0 +1,253 @@
+//! Owns the tests of checkouts in which paths are in states that people make: sparse ones with files that were put back by hand,
+//! entries that git was told not to look at, empty folders. The generated states are few and the same each time; `cargo xtask
+//! states` plays many.
+
+use super::histories::states::{Deck, Disk, State};
+use super::preview_identity::same;
+use super::support::{Image, Sandbox};
+
+/// How many generated states one test plays.
+const COUNT: usize = 10;
+
+/// A sandbox in a generated state, with a lane that changes some of its paths.
+fn sandbox_of(state: &State) -> Sandbox {
+    let sandbox = Sandbox::empty();
+    sandbox.sh(&state.base());
+    sandbox.lane_of("one", &state.lane());
+    let _ = sandbox.sh(&format!("({}) 2>&1 || true", state.dirty()));
+    sandbox
+}
+
+/// Plays generated states: a preview that is not refused, then `after`, must end where it began.
+fn from_preview_and_back(part: usize, after: impl Fn(&Sandbox)) {
+    let deck = Deck::new(1);
+    let mut shown = 0;
+    for number in part * COUNT..(part + 1) * COUNT {
+        let state = deck.state(number);
+        if state.spots.iter().any(|spot| spot.combo.disk == Disk::Fifo) {
+            continue;
+        }
+        let sandbox = sandbox_of(&state);
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let entered = sandbox.proq(&["preview", "one"]);
+        if entered.code == 0 {
+            shown += 1;
+            after(&sandbox);
+        } else {
+            let _ = entered.fails(1);
+        }
+        println!("state {number}");
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+    assert!(shown > COUNT / 2, "{shown} of {COUNT}");
+}
+
+#[test]
+fn a_preview_of_any_state_ends_where_it_began() {
+    from_preview_and_back(4, |sandbox| drop(sandbox.proq(&["preview", "--back"]).ok()));
+}
+
+#[test]
+fn a_preview_of_any_state_that_is_left_by_hand_ends_where_it_began() {
+    from_preview_and_back(9, |sandbox| {
+        // Git may find something in its way; then it is the preview that is left.
+        sandbox.sh("git switch -q main 2>/dev/null || true");
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+    });
+}
+
+#[test]
+fn a_preview_of_any_state_is_undone_and_done_again() {
+    from_preview_and_back(11, |sandbox| {
+        let shown = Image::of(sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["undo"]).ok();
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        same(&shown, &Image::of(sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["undo"]).ok();
+    });
+}
+
+/// A sparse checkout without `out`, but for what `dirty` puts back, and a lane.
+fn sparse(lane: &str, dirty: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("mkdir out in; echo a >out/a; echo b >out/b; echo c >in/c; ln -s in link; echo x >x");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", lane);
+    sandbox.sh("git sparse-checkout set --no-cone '/*' '!/out/'");
+    assert!(!sandbox.repo.join("out").exists());
+    sandbox.sh(dirty);
+    sandbox
+}
+
+#[test]
+fn files_outside_a_sparse_checkout_that_were_put_back_stay_there() {
+    let put_back = "mkdir out; git show main:out/a >out/a; git show main:out/b >out/b";
+    for lane in ["echo l >x", "echo l >out/a", "git rm -q out/a", "git rm -qr out; echo l >out"] {
+        for ways in [
+            &[&["preview", "one"][..], &["preview", "--back"]][..],
+            &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
+            &[&["preview", "one"], &["switch"], &["preview", "--back"]],
+        ] {
+            let sandbox = sparse(lane, put_back);
+            let before = Image::of(&sandbox, &sandbox.repo);
+            for args in ways {
+                match args {
+                    ["switch"] => drop(sandbox.git(&["switch", "-q", "main"])),
+                    args => drop(sandbox.proq(args).ok()),
+                }
+            }
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    }
+}
+
+#[test]
+fn a_landing_leaves_files_outside_a_sparse_checkout_as_they_are() {
+    let sandbox = sparse(
+        "echo l >x; echo l >out/new",
+        "mkdir out; git show main:out/a >out/a; echo s >out/s; git add --sparse out/s",
+    );
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(
+        (sandbox.read("out/a"), sandbox.read("out/s"), sandbox.read("x")),
+        ("a\n".into(), "s\n".into(), "l\n".into())
+    );
+    assert!(!sandbox.repo.join("out/new").exists() && !sandbox.repo.join("out/b").exists());
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn a_file_that_git_was_told_to_skip_is_not_written_by_a_landing() {
+    let sandbox = sparse("echo l >x; echo l >in/c", "git update-index --skip-worktree in/c; rm in/c");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert!(!sandbox.repo.join("in/c").exists());
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    assert_eq!(sandbox.git(&["show", ":in/c"]), "l");
+}
+
+#[test]
+fn a_link_in_place_of_a_skipped_folder_comes_back_after_a_switch_by_hand() {
+    let sandbox = sparse("echo l >x", "git update-index --skip-worktree in/c; rm -r in; ln -s nowhere in");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.git(&["switch", "-q", "main"]);
+    assert_eq!(sandbox.read("in/c"), "c\n");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn a_staged_file_that_is_skipped_and_not_there_keeps_no_preview_from_being_left() {
+    let sandbox =
+        sparse("echo l >x", "echo n >n; git add n; git update-index --skip-worktree n; rm n; echo more >>x");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn an_empty_folder_where_a_file_is_left_out_is_no_edit_of_a_preview() {
+    let sandbox = sparse("ln -s x out/n", "mkdir -p out/n/deep");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn an_empty_folder_whose_files_are_left_out_stays_through_a_restore_and_its_undo() {
+    let sandbox = sparse("echo l >x", "mkdir -p out; echo kept >out/a; echo more >>x");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let id = super::snap::ids(&sandbox).remove(0);
+    sandbox.sh("git reset -q --hard; git clean -qfd; mkdir -p out");
+    let clean = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&clean, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
+fn an_empty_ignored_folder_that_a_lane_has_files_in_comes_back() {
+    for dirty in ["true", "echo more >>x"] {
+        let sandbox = Sandbox::new();
+        sandbox.write("x", "x\n");
+        sandbox.write(".gitignore", "out\n");
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "mkdir -p out/in; echo l >out/in/f; git add -f out");
+        sandbox.sh(&format!("mkdir -p out/in out/other; {dirty}"));
+        let before = Image::of(&sandbox, &sandbox.repo);
+        for back in [&["preview", "--back"][..], &["undo"]] {
+            let _ = sandbox.proq(&["preview", "one"]).ok();
+            let _ = sandbox.proq(back).ok();
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    }
+}
+
+#[test]
+fn ignored_files_in_a_folder_in_place_of_a_staged_file_stay_through_a_landing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("x", "x\n");
+    sandbox.write(".gitignore", "*.log\n");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo l >x");
+    sandbox.sh(
+        "echo staged >f; git add f; echo f >>.gitignore; rm f; mkdir -p f/sub; echo 1 >f/a; echo 2 >f/sub/b",
+    );
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    // The lane's rules do not ignore them, and they are no edits made in the preview all the same.
+    let landed = sandbox.proq(&["merge", "one"]).ok();
+    assert!(!landed.contains("kept"), "{landed}");
+    assert_eq!(sandbox.read("f/a") + &sandbox.read("f/sub/b"), "1\n2\n");
+}
+
+#[test]
+fn an_empty_folder_made_in_a_preview_goes_with_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("x", "x\n");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo l >x");
+    sandbox.sh("mkdir -p own/empty");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("mkdir -p made/deep own/made");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    // Git knows no empty folders, so they are no edits for which the lane would be kept.
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert!(!sandbox.lane("one").exists());
+}
+
+#[test]
+fn a_snapshot_that_came_back_to_a_sparse_checkout_goes_again() {
+    let sandbox = sparse(
+        "echo l >x",
+        "mkdir out; echo other >out/a; git show main:out/b >out/b; git add --sparse out/a; printf 'e\\n' >>.git/info/exclude; mkdir e",
+    );
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let id = super::snap::ids(&sandbox).remove(0);
+    sandbox.sh("git reset -q --hard; git clean -qfd");
+    let clean = Image::of(&sandbox, &sandbox.repo);
+    assert!(!sandbox.repo.join("out").exists());
+    for _ in 0..2 {
+        let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&clean, &Image::of(&sandbox, &sandbox.repo));
+    }
+}

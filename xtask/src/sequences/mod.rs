@@ -1,0 +1,204 @@
+//! Owns `cargo xtask states`: random states, by many workers, each taken through one sequence of commands.
+
+pub(crate) mod args;
+mod oracle;
+mod play;
+mod shrink;
+mod steps;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use crate::copy;
+use crate::states::{Combo, Deck};
+use crate::sweep::place::Place;
+use crate::sweep::{Outcome, fail};
+use args::Args;
+use play::{play, shell};
+use shrink::shrink;
+use steps::{Case, NAMES};
+
+/// How the folder of a run is called; the number of its process follows.
+const FOLDER: &str = "proq-states-";
+
+/// Runs them.
+pub(crate) fn main(args: &Args) -> ExitCode {
+    match start(args) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// What came of one sequence.
+#[derive(Debug, Default)]
+struct Tally {
+    states: usize,
+    refused: usize,
+    locked: usize,
+    failed: usize,
+    visited: BTreeSet<Combo>,
+}
+
+/// What all workers share.
+struct Work<'a> {
+    args: &'a Args,
+    seed: u64,
+    deck: Deck,
+    names: Vec<&'static str>,
+    proq: PathBuf,
+    next: AtomicUsize,
+    failed: AtomicUsize,
+    tally: Mutex<BTreeMap<&'static str, Tally>>,
+    kinds: Mutex<BTreeMap<String, usize>>,
+}
+
+/// Whether nothing failed and everything was visited.
+fn start(args: &Args) -> Outcome<bool> {
+    let names = chosen(args)?;
+    let proq = crate::place::program(args.proq.as_deref(), false)?;
+    let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("seed {seed}");
+    let folder = crate::place::folder(FOLDER, FOLDER)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(2 * cores).max(1) };
+    let work = Work {
+        args,
+        seed,
+        deck: Deck::new(seed),
+        names,
+        proq,
+        next: AtomicUsize::new(0),
+        failed: AtomicUsize::new(0),
+        tally: Mutex::default(),
+        kinds: Mutex::default(),
+    };
+    let begin = Instant::now();
+    let failures: Vec<String> = std::thread::scope(|scope| {
+        let work = &work;
+        let worker = |n: usize| {
+            let folder = folder.join(format!("w{n}"));
+            scope.spawn(move || work.work(&folder).err().map(|e| e.to_string()))
+        };
+        let workers: Vec<_> = (0..jobs).map(worker).collect();
+        workers.into_iter().filter_map(|w| w.join().unwrap_or(Some("a worker panicked".to_owned()))).collect()
+    });
+    if args.only.is_some() {
+        println!("kept: {}", folder.display());
+    } else {
+        copy::remove(&folder)?;
+    }
+    if let Some(failure) = failures.into_iter().next() {
+        return fail(failure);
+    }
+    Ok(work.report(begin.elapsed().as_secs_f64()))
+}
+
+fn chosen(args: &Args) -> Outcome<Vec<&'static str>> {
+    let mut names = Vec::new();
+    for wanted in &args.sequence {
+        match NAMES.iter().find(|name| *name == wanted) {
+            Some(name) => names.push(*name),
+            None => return fail(format!("there is no sequence '{wanted}': {}", NAMES.join(", "))),
+        }
+    }
+    Ok(if names.is_empty() { NAMES.to_vec() } else { names })
+}
+
+impl Work<'_> {
+    fn work(&self, folder: &Path) -> Outcome<()> {
+        let place = Place::new(folder, &self.proq)?;
+        loop {
+            let n = self.next.fetch_add(1, Ordering::Relaxed);
+            let end = if self.args.only.is_some() { 1 } else { self.args.count };
+            if n >= end || self.failed.load(Ordering::Relaxed) >= self.args.most {
+                return Ok(());
+            }
+            let number = self.args.only.unwrap_or(n);
+            self.one(&place, number).map_err(|e| format!("state {number}: {e}"))?;
+        }
+    }
+
+    fn one(&self, place: &Place, number: usize) -> Outcome<()> {
+        // Not in step with the states that have only pipes.
+        let name = self.names[(number + number / 10) % self.names.len()];
+        let case = Case::new(self.seed, number, name, self.deck.state(number));
+        let ending = play(place, &case)?;
+        {
+            let mut all = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+            let tally = all.entry(name).or_default();
+            tally.states += 1;
+            tally.refused += usize::from(ending.refused.is_some() && ending.fault.is_none());
+            tally.locked += usize::from(case.locked.is_some());
+            tally.failed += usize::from(ending.fault.is_some());
+            tally.visited.extend(case.state.spots.iter().map(|spot| spot.combo));
+        }
+        let Some(fault) = ending.fault else {
+            if let Some(said) = ending.refused.filter(|_| self.args.refusals) {
+                println!("state {number} ({name}) is refused: {said}");
+            }
+            return Ok(());
+        };
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        *self.kinds.lock().unwrap_or_else(PoisonError::into_inner).entry(fault.kind.clone()).or_default() +=
+            1;
+        let (case, fault) = if self.args.no_shrink { (case, fault) } else { shrink(place, &case, fault)? };
+        let mut text = format!("state {number} ({name}) fails: {}\n", fault.text);
+        for spot in &case.state.spots {
+            text.push_str(&format!("  # {}: {}; lane: {:?}\n", spot.path, spot.combo, spot.touch));
+        }
+        for line in shell(&case).lines() {
+            text.push_str(&format!("  {line}\n"));
+        }
+        let only = if self.args.sequence.is_empty() { String::new() } else { format!(" --sequence {name}") };
+        println!("{text}  again: cargo xtask states --seed {} --only {number}{only}\n", self.seed);
+        Ok(())
+    }
+
+    /// Prints what came out, and says whether that is good.
+    fn report(self, wall: f64) -> bool {
+        let all = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+        println!(
+            "{:<12} {:>7} {:>8} {:>7} {:>7} {:>13}",
+            "sequence", "states", "refused", "locked", "failed", "combinations"
+        );
+        let mut visited = BTreeSet::new();
+        let mut sum = Tally::default();
+        for (name, tally) in &all {
+            println!(
+                "{name:<12} {:>7} {:>8} {:>7} {:>7} {:>13}",
+                tally.states,
+                tally.refused,
+                tally.locked,
+                tally.failed,
+                tally.visited.len()
+            );
+            visited.extend(tally.visited.iter().copied());
+            sum.states += tally.states;
+            sum.failed += tally.failed;
+        }
+        for (kind, count) in self.kinds.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            println!("  {count} x {kind}");
+        }
+        let (deck, enough) = (self.deck.len(), self.deck.complete_after());
+        println!(
+            "{} states in {wall:.0} s: {} failed; {} of {deck} combinations visited, all after {enough} states (seed {})",
+            sum.states,
+            sum.failed,
+            visited.len(),
+            self.seed
+        );
+        let missed = self.args.only.is_none() && sum.states >= enough && visited.len() < deck;
+        if missed {
+            println!("a combination was never visited");
+        }
+        sum.failed == 0 && !missed
+    }
+}

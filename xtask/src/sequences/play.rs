@@ -1,0 +1,313 @@
+//! Owns playing one case: the state is made, its steps follow, and each is held against what it must keep.
+
+use super::oracle::{self, Faulty, refusal};
+use super::steps::{Case, START, Step, edit_script};
+use crate::checkout::{self, Image, difference};
+use crate::sweep::place::{Answer, Place};
+use crate::sweep::start::{make, own};
+use crate::sweep::{Outcome, fail, precious};
+
+/// What came of a case.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Ending {
+    /// What a command that was refused said, with everything as it was.
+    pub(super) refused: Option<String>,
+    /// What was wrong.
+    pub(super) fault: Option<Faulty>,
+}
+
+/// Plays a case from the start.
+pub(super) fn play(place: &Place, case: &Case) -> Outcome<Ending> {
+    place.begin()?;
+    make(place, &case.state)?;
+    let mut run = Run { place, case, kept: Vec::new(), refused: None, commands: 0, gone: None };
+    run.kept.push((START, run.look()?));
+    for (n, step) in case.steps.iter().enumerate() {
+        let what = run.step(step)?;
+        if let Some(text) = what {
+            let told = format!("step {} ({}): {text}", n + 1, shown(step));
+            return Ok(Ending { refused: run.refused, fault: Some(Faulty::new(&text, told)) });
+        }
+        if run.refused.is_some() {
+            break;
+        }
+    }
+    let fault = run.end()?.map(|text| Faulty::new(&text, format!("at the end: {text}")));
+    Ok(Ending { refused: run.refused, fault })
+}
+
+/// The commands that do the same by hand.
+pub(super) fn shell(case: &Case) -> String {
+    let mut out = "git init -q -b main r; cd r\n".to_owned();
+    let mut add = |script: &str| {
+        for line in script.lines().filter(|line| !line.is_empty()) {
+            out.push_str(line);
+            out.push('\n');
+        }
+    };
+    add(&case.state.base());
+    add("git proq spawn --empty -n one; git proq spawn --empty -n two\n(cd .proq-worktrees/one");
+    add(&case.state.lane());
+    add(
+        ")\n(cd .proq-worktrees/two; echo two > two.txt; echo two > shared; git add -A; git commit -q -m two)",
+    );
+    add(&case.state.dirty());
+    let mut commands = 0;
+    for step in &case.steps {
+        let locked = matches!(step, Step::Proq(_)) && case.locked == Some(commands);
+        commands += usize::from(matches!(step, Step::Proq(_)));
+        if locked {
+            add(&format!("touch .git/index.lock; {}; rm .git/index.lock", shown(step)));
+        }
+        add(&shown(step));
+    }
+    out
+}
+
+/// One step, as a shell command or a comment.
+fn shown(step: &Step) -> String {
+    match step {
+        Step::Proq(args) => format!("git proq {}", args.join(" ")),
+        Step::Hand(script) => script.trim_end().to_owned(),
+        Step::Edit(spots, removed) => edit_script(spots, *removed).trim_end().to_owned(),
+        Step::Commit(script) => {
+            format!("(cd .proq-worktrees/one; {script}; git add -A; git commit -q -m later)")
+        }
+        Step::Keep(name) => format!("# remember: {name}"),
+        Step::Is(name) => format!("# must be as at: {name}"),
+        Step::FilesAre(name) => format!("# files, index and HEAD must be as at: {name}"),
+        Step::Untouched(name) => format!("# but for what landed, must be as at: {name}"),
+    }
+}
+
+struct Run<'a> {
+    place: &'a Place,
+    case: &'a Case,
+    kept: Vec<(&'static str, Image)>,
+    refused: Option<String>,
+    commands: usize,
+    /// Set once a person's own git went over files that a snapshot had given back.
+    gone: Option<Gone>,
+}
+
+impl Run<'_> {
+    fn look(&self) -> Outcome<Image> {
+        oracle::look(self.place)
+    }
+
+    fn kept(&self, name: &str) -> Outcome<Image> {
+        match self.kept.iter().rev().find(|(kept, _)| *kept == name) {
+            Some((_, image)) => Ok(image.clone()),
+            None => fail(format!("nothing is remembered as {name}")),
+        }
+    }
+
+    /// What is wrong after this step.
+    fn step(&mut self, step: &Step) -> Outcome<Option<String>> {
+        Ok(match step {
+            Step::Proq(args) => self.command(args)?,
+            Step::Hand(script) => self.hand(script)?,
+            Step::Edit(spots, removed) => self.hand(&edit_script(spots, *removed))?,
+            Step::Commit(script) => {
+                let dir = self.place.lane("one");
+                self.place.sh_in(&dir, &format!("{script}; git add -A; git commit -q -m later"))?;
+                None
+            }
+            Step::Keep(name) => {
+                self.kept.push((name, self.look()?));
+                None
+            }
+            Step::Is(name) => self.differs(&self.look()?, &self.kept(name)?).map(|what| changed(&what)),
+            Step::FilesAre(name) => {
+                let own = |image: Image| -> Image {
+                    image.into_iter().filter(|(key, _)| !key.starts_with("ref ")).collect()
+                };
+                difference(&own(self.look()?), &own(self.kept(name)?)).map(|what| changed(&what))
+            }
+            Step::Untouched(name) => self.untouched(&self.kept(name)?)?,
+        })
+    }
+
+    /// How the checkout differs from what is remembered, but for what no snapshot can bring back.
+    fn differs(&self, found: &Image, wanted: &Image) -> Option<String> {
+        match &self.gone {
+            None => difference(found, wanted),
+            Some(gone) => difference(&gone.without(found), &gone.without(wanted)),
+        }
+    }
+
+    /// A person does something without git-proq.
+    fn hand(&mut self, script: &str) -> Outcome<Option<String>> {
+        let before = self.look()?;
+        // Edits may meet what is not there any more; that is as random as the rest.
+        let _ = self.place.answer(self.place.command("sh", &self.place.repo()).args(["-c", script]))?;
+        // What its owner wrote over is his own affair.
+        let gone = precious::lost(self.place, &self.place.tokens())?;
+        self.place.forget(&gone);
+        own(self.place, script)?;
+        if script.contains("git reset -q --hard") {
+            self.gone = Some(Gone::between(&before, &self.look()?));
+        }
+        Ok(None)
+    }
+
+    /// Runs the program, first under a lock that somebody else holds where the case says so.
+    fn command(&mut self, args: &[&str]) -> Outcome<Option<String>> {
+        let before = self.look()?;
+        let locked = self.case.locked == Some(self.commands);
+        self.commands += 1;
+        if locked {
+            let lock = self.place.repo().join(".git/index.lock");
+            std::fs::write(&lock, "")?;
+            let answer = self.place.proq(args)?;
+            std::fs::remove_file(&lock)?;
+            if let Some(what) = oracle::raw(&answer) {
+                return Ok(Some(format!("under a lock: {what}")));
+            }
+            if answer.code == 0 {
+                return Ok(None);
+            }
+            if let Some(what) = difference(&self.look()?, &before) {
+                let said = answer.stderr.trim();
+                return Ok(Some(format!(
+                    "refused under a lock, and something changed: {what}; it said: {said}"
+                )));
+            }
+        }
+        let answer = self.place.proq(args)?;
+        if let Some(what) = oracle::raw(&answer) {
+            return Ok(Some(what));
+        }
+        if answer.code == 0 {
+            return Ok(None);
+        }
+        self.refusal(&answer, &before)
+    }
+
+    /// A refusal changes nothing and says which path is in the way. An open preview can be left.
+    fn refusal(&mut self, answer: &Answer, before: &Image) -> Outcome<Option<String>> {
+        self.refused = Some(answer.complaint());
+        let now = self.look()?;
+        // A landing leaves the preview of its lane before it can know whether it is refused, and says so.
+        let left = [answer.stderr.as_bytes(), &answer.stdout[..]]
+            .iter()
+            .any(|said| String::from_utf8_lossy(said).contains("left the preview"));
+        let home = self.kept(START)?;
+        let before = if left { &home } else { before };
+        if let Some(what) = refusal(self.place, answer, before, &now)? {
+            return Ok(Some(what));
+        }
+        if !now.get("HEAD").is_some_and(|head| head.ends_with("-preview")) {
+            return Ok(None);
+        }
+        let back = self.place.proq(&["preview", "--back"])?;
+        if back.code != 0 {
+            return Ok(Some(format!("after a refusal the preview cannot be left: {}", back.stderr.trim())));
+        }
+        let what = difference(&self.look()?, &self.kept(START)?);
+        Ok(what.map(|what| format!("left after a refusal: {}", changed(&what))))
+    }
+
+    /// After a landing: what it did not touch is as it was, what it touched is as the commit has it.
+    fn untouched(&self, before: &Image) -> Outcome<Option<String>> {
+        let names = ["diff", "--name-only", "--no-renames", "-z", "proq/two~1", "main"];
+        let answer = self.place.answer(self.place.command("git", &self.place.repo()).args(names))?;
+        let changed_names: Vec<String> = answer
+            .stdout
+            .split(|b| *b == 0)
+            .filter(|name| !name.is_empty())
+            .map(|name| name.escape_ascii().to_string())
+            .collect();
+        let apart = |image: &Image| -> Image {
+            image.iter().filter_map(|(key, value)| apart_from(&changed_names, key, value)).collect()
+        };
+        let what = difference(&apart(&self.look()?), &apart(before));
+        Ok(what.map(|what| format!("a landing changed what it does not touch: {what}")))
+    }
+
+    /// What must hold when everything is over.
+    fn end(&self) -> Outcome<Option<String>> {
+        let before = self.look()?;
+        let list = self.place.proq(&["list"])?;
+        if list.code != 0 || !list.stderr.is_empty() && oracle::raw(&list).is_some() {
+            return Ok(Some(format!("`list` afterwards ended with {}: {}", list.code, list.stderr.trim())));
+        }
+        if let Some(what) = difference(&self.look()?, &before) {
+            return Ok(Some(format!("`list` afterwards changed something: {what}")));
+        }
+        let lost = precious::lost(self.place, &self.place.tokens())?;
+        if !lost.is_empty() {
+            return Ok(Some(format!("LOST: {}", lost.join(", "))));
+        }
+        let fsck = ["fsck", "--connectivity-only", "--no-dangling", "--no-progress"];
+        let fsck = self.place.answer(self.place.command("git", &self.place.repo()).args(fsck))?;
+        let bad = fsck.code != 0 || !fsck.stderr.is_empty();
+        Ok(bad.then(|| format!("git fsck ended with {}: {}", fsck.code, fsck.stderr.trim())))
+    }
+}
+
+/// What `git reset --hard` by hand destroys for good, after the snapshot has given it back: git has no object of an ignored file
+/// that stands in the way of a tracked one, and of a filtered file only the form that it checks out.
+struct Gone {
+    ignored: Vec<String>,
+}
+
+impl Gone {
+    fn between(before: &Image, after: &Image) -> Gone {
+        let untracked = |path: &str| !before.contains_key(&format!("index {path} 0"));
+        let is_gone = |key: &str, value: &str| after.get(key).is_none_or(|now| now != value);
+        let files = before.iter().filter(|(_, value)| *value != "folder");
+        let gone = files.filter(|(key, value)| is_gone(key, value));
+        let gone = gone.filter_map(|(key, _)| key.strip_prefix("file "));
+        let ignored = gone.filter(|path| path.contains("-ignored") && untracked(path));
+        Gone { ignored: ignored.map(str::to_owned).collect() }
+    }
+
+    fn without(&self, image: &Image) -> Image {
+        let is_gone = |path: &str| {
+            let below = |file: &String| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+            self.ignored.iter().any(|file| file == path || below(file))
+        };
+        let kept = image.iter().filter(|(key, _)| !key.strip_prefix("file ").is_some_and(is_gone));
+        let as_checked_out = |key: &String, value: &String| {
+            let filtered = key.starts_with("file ") && key.contains("-filter");
+            if filtered { value.replace("+precious", "precious") } else { value.clone() }
+        };
+        kept.map(|(key, value)| (key.clone(), as_checked_out(key, value))).collect()
+    }
+}
+
+/// One part of an image, when it is of the checkout and of no path that a landing changes. Where a checkout is sparse, a landing
+/// marks what is missing skip-worktree, as `git merge` does, and does not keep empty folders of it.
+fn apart_from(changed: &[String], key: &str, value: &str) -> Option<(String, String)> {
+    let (kind, path) = key.split_once(' ').unwrap_or((key, ""));
+    let path = path.strip_suffix(" 0").unwrap_or(path);
+    let below =
+        |a: &str, b: &str| a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let touched = changed.iter().any(|name| below(path, name) || below(name, path));
+    if touched || !["file", "index", "HEAD"].contains(&kind) || value == "folder" {
+        return None;
+    }
+    let value = if path.contains("-sparse") && kind == "index" {
+        value.split(' ').skip(1).take(3).collect::<Vec<_>>().join(" ")
+    } else {
+        value.to_owned()
+    };
+    Some((key.to_owned(), value))
+}
+
+fn changed(what: &str) -> String {
+    format!("not as it was: {what}")
+}
+
+/// The index of a checkout, with keys that say so.
+pub(super) fn index_of(place: &Place) -> Outcome<Image> {
+    let answer = place.answer(place.command("git", &place.repo()).args(checkout::LIST_INDEX))?;
+    if answer.code != 0 {
+        return fail(format!("the index cannot be read: {}", answer.stderr.trim()));
+    }
+    Ok(checkout::index(&answer.stdout)
+        .into_iter()
+        .map(|(key, value)| (format!("index {key}"), value))
+        .collect())
+}

@@ -1,0 +1,193 @@
+//! Owns the sequences: which commands and edits follow each other, and what must hold between them.
+
+use crate::dice::Dice;
+use crate::states::{Combo, Disk, Head, IgnoreFile, Spot, State, Touch};
+
+/// One step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The program under test.
+    Proq(&'static [&'static str]),
+    /// What a person does by hand in the main checkout, as a shell script. It may fail.
+    Hand(String),
+    /// Edits in a preview: these paths get into these states; `true` for `git rm --cached` of a path that is ignored then.
+    Edit(Vec<Spot>, bool),
+    /// Commits in the lane `one`.
+    Commit(&'static str),
+    /// Remember the checkout by this name.
+    Keep(&'static str),
+    /// The checkout and all refs are as remembered.
+    Is(&'static str),
+    /// The files, the index and HEAD are as remembered; branches may have come or gone.
+    FilesAre(&'static str),
+    /// A landing has happened: everything that it does not touch is as remembered.
+    Untouched(&'static str),
+}
+
+/// A state, and what is done with it.
+#[derive(Debug, Clone)]
+pub(super) struct Case {
+    /// The start.
+    pub(super) state: State,
+    /// The steps. [`START`] is remembered before the first.
+    pub(super) steps: Vec<Step>,
+    /// The command, counted from zero, before which somebody holds `.git/index.lock`.
+    pub(super) locked: Option<usize>,
+}
+
+/// The name of the state before the first step.
+pub(super) const START: &str = "start";
+
+/// The names of all sequences.
+pub(super) const NAMES: &[&str] = &[
+    "preview",
+    "edits",
+    "by-hand",
+    "detached",
+    "merge",
+    "restore",
+    "undo",
+    "carry",
+    "discard",
+    "shown-merge",
+];
+
+const ONE: Step = Step::Proq(&["preview", "one"]);
+const TWO: Step = Step::Proq(&["preview", "two"]);
+const REFRESH: Step = Step::Proq(&["preview", "--refresh"]);
+const BACK: Step = Step::Proq(&["preview", "--back"]);
+const UNDO: Step = Step::Proq(&["undo"]);
+const REDO: Step = Step::Proq(&["op", "redo"]);
+const DONE: Step = Step::Is(START);
+
+impl Case {
+    /// The case of this number.
+    pub(super) fn new(seed: u64, number: usize, name: &'static str, state: State) -> Case {
+        let mut dice = Dice::new(seed, &format!("case {number}"));
+        let mut case = Case { state, steps: Vec::new(), locked: None };
+        if name == "restore" {
+            // `reset --hard` and `clean` by hand must not take ignored files, which no snapshot holds.
+            case.state.ignore = IgnoreFile::Exclude;
+        }
+        if name.contains("merge") && dice.below(4) > 0 {
+            // Most landings are to happen: what the user changed is not what they touch.
+            case.state.spots.iter_mut().for_each(|spot| spot.touch = Touch::Nothing);
+        }
+        case.steps = steps(name, &mut dice);
+        let commands = case.steps.iter().filter(|step| matches!(step, Step::Proq(_))).count();
+        if dice.below(2) == 0 {
+            case.locked = Some(dice.below(commands));
+        }
+        case
+    }
+}
+
+fn steps(name: &str, dice: &mut Dice) -> Vec<Step> {
+    let edit = edit(dice);
+    let away = |script: &str| Step::Hand(script.to_owned());
+    match name {
+        "preview" => {
+            let later = Step::Commit("echo later > later.txt; echo later >> one.txt");
+            // The lane's branch has moved meanwhile.
+            vec![ONE, TWO, ONE, later, REFRESH, BACK, Step::FilesAre(START)]
+        }
+        "edits" => {
+            let kept = Step::Keep("edited");
+            vec![ONE, edit, kept, TWO, ONE, Step::FilesAre("edited"), REFRESH, BACK, DONE]
+        }
+        "by-hand" => vec![ONE, away("git switch -q main"), BACK, DONE],
+        "detached" => {
+            vec![
+                ONE,
+                away("git checkout -q --detach"),
+                away("git switch -q proq/one-preview"),
+                TWO,
+                BACK,
+                DONE,
+            ]
+        }
+        "carry" => {
+            let carry = Step::Proq(&["spawn", "--empty", "--carry", "-n", "three"]);
+            vec![carry, Step::FilesAre(START), Step::Proq(&["undo", "--force"]), DONE]
+        }
+        "discard" => {
+            let discard = Step::Proq(&["discard", "--force", "one"]);
+            vec![
+                ONE,
+                edit,
+                Step::Keep("edited"),
+                discard,
+                Step::FilesAre(START),
+                UNDO,
+                Step::FilesAre("edited"),
+            ]
+        }
+        "shown-merge" => vec![ONE, edit, Step::Proq(&["merge", "one"]), Step::Untouched(START)],
+        other => taken_back(other),
+    }
+}
+
+/// The steps of what is undone and done again.
+fn taken_back(name: &str) -> Vec<Step> {
+    match name {
+        "merge" => {
+            let merge = Step::Proq(&["merge", "one"]);
+            let after = [
+                Step::Untouched(START),
+                Step::Keep("landed"),
+                UNDO,
+                DONE,
+                REDO,
+                Step::Is("landed"),
+                UNDO,
+                DONE,
+            ];
+            [vec![merge], after.to_vec()].concat()
+        }
+        "restore" => {
+            let clean = Step::Hand("git reset -q --hard; git clean -qfd".to_owned());
+            let restore = Step::Proq(&["snap", "restore", "20260102"]);
+            let first = vec![ONE, BACK, DONE, clean, Step::Keep("clean"), restore, DONE];
+            [first, vec![UNDO, Step::Is("clean"), REDO, DONE]].concat()
+        }
+        _ => vec![ONE, Step::Keep("shown"), UNDO, DONE, REDO, Step::Is("shown"), UNDO, DONE],
+    }
+}
+
+/// Edits in a preview: two of the lane's own paths and a new one get into random states.
+fn edit(dice: &mut Dice) -> Step {
+    let plain = |combo: &Combo| *combo == Combo::plain(combo.head, combo.index, combo.disk);
+    // A named pipe in place of a file is what every way on is refused for.
+    let all: Vec<Combo> =
+        Combo::all().into_iter().filter(|combo| plain(combo) && combo.disk != Disk::Fifo).collect();
+    let mut spots = Vec::new();
+    for (path, head) in [("one.txt", Head::File), ("shared", Head::File), ("made", Head::Nothing)] {
+        let fitting: Vec<&Combo> = all.iter().filter(|combo| combo.head == head).collect();
+        spots.push(Spot::new(path, *fitting[dice.below(fitting.len())]));
+    }
+    Step::Edit(spots, dice.below(2) == 0)
+}
+
+/// The shell script of an edit.
+pub(super) fn edit_script(spots: &[Spot], removed: bool) -> String {
+    let mut script: String = spots.iter().map(Spot::whole).collect();
+    if removed {
+        script.push_str("git rm -q --cached in/here; echo in/here >> .git/info/exclude\n");
+    }
+    script
+}
+
+/// The step with less in it, for making a failing case smaller.
+pub(super) fn smaller(step: &Step) -> Vec<Step> {
+    let Step::Edit(spots, removed) = step else { return Vec::new() };
+    let without = |n: usize| {
+        let mut spots = spots.clone();
+        spots.remove(n);
+        Step::Edit(spots, *removed)
+    };
+    let mut out: Vec<Step> = (0..spots.len()).map(without).collect();
+    if *removed {
+        out.push(Step::Edit(spots.clone(), false));
+    }
+    out
+}
