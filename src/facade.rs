@@ -285,6 +285,7 @@ impl Proq {
             all,
             onto: None,
             force: false,
+            allow_deletions: false,
             stop: None,
             ends: &[],
             by_itself: false,

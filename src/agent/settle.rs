@@ -284,7 +284,7 @@ impl Settle<'_> {
         }
         let mut uncommitted = false;
         if self.may_commit(&verdict) {
-            match commit_leftovers(self.project, lane, &self.message()) {
+            match commit_leftovers(self.project, lane, &self.message(), false) {
                 Ok(Leftovers::Nothing) => {}
                 // HEAD may have left the branch before.
                 Ok(Leftovers::Committed(_)) => {

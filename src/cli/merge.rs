@@ -79,6 +79,9 @@ pub(crate) struct Merge {
     /// batch also where not all of its criteria are met
     #[arg(long, short, conflicts_with = "all")]
     pub(crate) force: bool,
+    /// Also lanes that delete more than half of the files of their base, where that has at least ten
+    #[arg(long)]
+    pub(crate) allow_deletions: bool,
     /// Stop the agents that still run in these lanes first, and land what they have committed
     #[arg(long)]
     pub(crate) stop: bool,
@@ -161,6 +164,7 @@ pub(super) fn carry_out<'a>(
         all: args.all,
         onto: args.onto.as_deref(),
         force: args.force,
+        allow_deletions: args.allow_deletions,
         stop: args.stop.then_some(&[]),
         ends: &ends,
         by_itself: by_itself.is_some(),

@@ -195,6 +195,7 @@ fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result
         order: "given".to_owned(),
         atomic: false,
         onto: args.onto.clone(),
+        allow_deletions: false,
         force: args.force,
         stop: args.stop,
         how: args.how.clone(),

@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader};
 
 use super::{Checkout, Error, Project, head, snaps};
-use crate::git::{Entry, RepoPath, stage_and_commit, status};
+use crate::git::{Entry, RepoPath, mass_deletion, stage_and_commit, status};
 use crate::interrupt::Asked;
 use crate::store::records::{LaneRecord, SnapRecord};
 
@@ -30,6 +30,7 @@ pub(crate) fn commit_leftovers(
     project: &Project,
     lane: &LaneRecord,
     message: &str,
+    deletions: bool,
 ) -> Result<Leftovers, Error> {
     let dirt = status(&project.repo, &lane.path, true)?;
     // A submodule with changes inside has nothing that a commit here could hold.
@@ -46,6 +47,9 @@ pub(crate) fn commit_leftovers(
     if paths.is_empty() && why.is_empty() {
         return Ok(Leftovers::Nothing);
     }
+    if !deletions {
+        why.extend(mass_deletion_in(project, lane, &paths)?);
+    }
     why.extend(head::not_own_place(project, lane)?);
     if !why.is_empty() {
         return Err(Error::Leftover { name: lane.name.clone(), why });
@@ -53,6 +57,19 @@ pub(crate) fn commit_leftovers(
     let asked = Asked::listen();
     stage_and_commit(&project.repo, &lane.path, &paths, message, &|| asked.is())?;
     Ok(Leftovers::Committed(paths.len()))
+}
+
+/// Why a commit of these paths would delete too much; none where it would not.
+fn mass_deletion_in(
+    project: &Project,
+    lane: &LaneRecord,
+    paths: &[RepoPath],
+) -> Result<Option<String>, Error> {
+    let Some(head) = project.repo.head_of(&lane.path)? else { return Ok(None) };
+    let is_there = |path: &RepoPath| path.under(&lane.path).symlink_metadata().is_ok();
+    let changed = paths.iter().map(|path| (path, is_there(path)));
+    let found = mass_deletion(&project.repo, head, changed)?;
+    Ok(found.map(|found| format!("{found} are deleted, which git proq merge --allow-deletions allows")))
 }
 
 /// Keeps a copy of what differs from HEAD in a lane's worktree, as a snapshot that goes `op.keep` days later: a

@@ -135,6 +135,11 @@ impl Look<'_, '_> {
             let files = vec![path];
             return Ok(Err(Box::new(Outcome { files, ..Outcome::refused(&lane.name, &self.onto, why) })));
         }
+        if !self.request.allow_deletions
+            && let Some(refused) = deletes_too_much(repo, &lane.name, (&self.onto, base), &changes)?
+        {
+            return Ok(Err(Box::new(refused)));
+        }
         let record = ConflictRecord::find(&self.project.store.layout().conflict(&lane.name))?;
         Ok(Ok(Candidate {
             lane: lane.clone(),
@@ -310,7 +315,7 @@ impl Look<'_, '_> {
             ),
             Uncommitted::Commit => {
                 let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
-                match commit_leftovers(project, lane, &message) {
+                match commit_leftovers(project, lane, &message, self.request.allow_deletions) {
                     Ok(_) => Ok(Ok(())),
                     Err(e) => refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect()),
                 }
@@ -330,6 +335,20 @@ impl Look<'_, '_> {
             }
         }
     }
+}
+
+/// The refusal of a lane that deletes most of what `base`, the tip of `onto`, has; none where it does not.
+pub(super) fn deletes_too_much(
+    repo: &Repo,
+    lane: &str,
+    (onto, base): (&str, Oid),
+    changes: &[Change],
+) -> Result<Option<Outcome>, Error> {
+    let changed = changes.iter().map(|change| (&change.path, change.new.is_some()));
+    let Some(found) = git::mass_deletion(repo, base, changed)? else { return Ok(None) };
+    let hints = vec![format!("if that is meant: git proq merge {lane} --allow-deletions")];
+    let why = format!("it deletes {found} of {onto}");
+    Ok(Some(Outcome { hints, ..Outcome::refused(lane, onto, why) }))
 }
 
 /// Files longer than this are not searched for conflict markers.

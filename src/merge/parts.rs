@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::collect::brings_markers;
+use super::collect::{brings_markers, deletes_too_much};
 use super::group::Work;
 use super::hooks::Gate;
 use super::outcome::{Outcome, Report, Verdict};
@@ -121,6 +121,9 @@ fn candidate(
     if let Some(path) = changes.iter().find(|change| brings_markers(repo, change)).map(|c| c.path.clone()) {
         let why = format!("{path} holds conflict markers");
         return of(Outcome { files: vec![path], ..Outcome::refused(&part.lane, onto, why) });
+    }
+    if let Some(refused) = deletes_too_much(repo, &part.lane, (onto, tip), &changes)? {
+        return of(refused);
     }
     let lane = project.lane(&part.lane)?;
     Ok(Ok(Candidate {

@@ -23,6 +23,8 @@ pub(crate) struct Request<'a> {
     /// Lanes that failed or were stopped too, when named; and what is not fit to land otherwise: conflict markers, commits of
     /// a submodule that no remote has.
     pub(crate) force: bool,
+    /// Lanes that delete more than half of their base's files too.
+    pub(crate) allow_deletions: bool,
     /// End the agents that still run in these lanes first; those of these have been. A lane that was stopped lands then, of
     /// all lanes only one that was stopped for this.
     pub(crate) stop: Option<&'a [String]>,
@@ -66,6 +68,7 @@ impl<'a> Request<'a> {
             all: false,
             onto: None,
             force: false,
+            allow_deletions: false,
             stop: None,
             ends: &[],
             by_itself: false,

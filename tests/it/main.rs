@@ -78,6 +78,7 @@ mod looking_apart;
 mod losses;
 mod made_up_merges;
 mod manual;
+mod mass_deletion;
 mod matrix;
 mod mcp;
 mod merge;
