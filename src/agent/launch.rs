@@ -260,6 +260,9 @@ fn prepare(
     {
         return Err(Error::OnlyLooks { purpose: purpose.to_string(), why: "does nothing but look" });
     }
+    if !errand.resolves() {
+        lane::require_whole(project, lane)?;
+    }
     let lane = &lane::keep_ports(project, lane)?;
     if lane.looks_apart() {
         lane::open_apart(project, lane)?;

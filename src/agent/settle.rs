@@ -128,7 +128,9 @@ impl Settle<'_> {
     /// Copies what is left uncommitted in the lane to a second place. A conflict has to do without: no snapshot can hold it.
     fn keep_leftovers(&self) -> Option<Error> {
         let lane = self.lane.clone().with_tree().ok()?;
-        if self.order.resolves || self.order.reviews() || !self.project.repo.is_own_worktree(&lane.path) {
+        let repo = &self.project.repo;
+        let is_whole = || repo.is_own_worktree(&lane.path) && matches!(repo.missing_in(&lane.path), Ok(None));
+        if self.order.resolves || self.order.reviews() || !is_whole() {
             return None;
         }
         let why = format!("left uncommitted in lane {} by its run {}", self.lane.name, self.attempt);
@@ -274,6 +276,10 @@ impl Settle<'_> {
         };
         if !self.project.repo.is_own_worktree(&lane.path) {
             return Ok(failed(verdict.class, "its folder is no worktree any more".to_owned()));
+        }
+        if let Some(missing) = self.project.repo.missing_in(&lane.path)? {
+            let why = format!("{}; what is in it was left as it is, uncommitted", missing.in_words());
+            return Ok(failed(verdict.class, why));
         }
         if let Some(astray) = lane::follow_head(self.project, lane)? {
             return Ok(failed(verdict.class, astray));

@@ -17,7 +17,7 @@ use super::conflicts::Conflicts;
 use super::{Done, Session, account, everywhere, ui};
 use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
-use crate::git::WorktreeList;
+use crate::git::{Missing, WorktreeList};
 use crate::lane::{self, Partly, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
@@ -95,6 +95,9 @@ struct Row {
     waiting: Option<usize>,
     previewed: bool,
     missing: Vec<&'static str>,
+    /// Why its worktree is broken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    broken: Option<&'static str>,
     created: String,
     updated: String,
 }
@@ -298,6 +301,7 @@ fn row(board: &Board, view: &View) -> Row {
         account: board.beside.accounts.as_ref().and_then(|all| all.get(&view.lane.name)).cloned(),
         previewed: is_shown(&board.beside, &view.lane.name),
         missing: missing(view),
+        broken: view.broken.map(Missing::in_words),
         ..bare_row(&view.lane)
     }
 }
@@ -325,6 +329,7 @@ fn bare_row(lane: &AnyLane) -> Row {
         waiting: None,
         previewed: false,
         missing: Vec::new(),
+        broken: None,
         created: lane.created.to_string(),
         updated: lane.updated.to_string(),
     }
@@ -349,11 +354,19 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
         session.ui.say(lane::messages_wait(&view.lane.name, view.waiting));
     }
     for view in board.views.iter().filter(|v| !missing(v).is_empty()) {
-        session.ui.warn(format!(
-            "lane '{0}' has no {1} any more: git proq cleanup {0}",
-            view.lane.name,
-            missing(view).join(" and no ")
-        ));
+        let (name, what) = (&view.lane.name, missing(view).join(" and no "));
+        let has_work = view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0);
+        // Cleanup keeps what is not on the base; its commits are there, so a new folder makes the lane whole.
+        let help = match view.lane.branch().filter(|_| has_work) {
+            Some(branch) => format!("git worktree add -f '{}' {branch}", view.lane.path.display()),
+            None => format!("git proq cleanup {name}"),
+        };
+        session.ui.warn(format!("lane '{name}' has no {what} any more: {help}"));
+    }
+    for view in &board.views {
+        let Some((missing, branch)) = view.broken.zip(view.lane.branch()) else { continue };
+        let repair = missing.repair(&project.repo, &view.lane.path, branch);
+        session.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, missing.in_words()));
     }
     for path in &board.strays {
         let path = path.strip_prefix(project.repo.home()).unwrap_or(path);
@@ -363,7 +376,7 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
 
 fn next_steps(board: &Board) -> Vec<String> {
     let named = |wanted: &[LaneState]| -> Vec<&str> {
-        let fits = |v: &&View| wanted.contains(&v.state) && missing(v).is_empty();
+        let fits = |v: &&View| wanted.contains(&v.state) && missing(v).is_empty() && v.broken.is_none();
         board.views.iter().filter(fits).map(|v| v.lane.name.as_str()).collect()
     };
     let mut out = Vec::new();

@@ -112,7 +112,16 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
         vec![Finding::error("lane-worktree", of(lane), message).help(repair.clone()).left(why)]
     };
     let Some(found) = scene.registrations.iter().find(|r| r.path == lane.path) else {
-        return wrong(format!("git does not know the folder of lane '{name}' as a worktree any more"));
+        let message = format!("git does not know the folder of lane '{name}' as a worktree any more");
+        let admin = scene.project.repo.git_dir_of(&lane.path);
+        if admin.is_ok_and(|admin| admin.exists()) {
+            return wrong(message);
+        }
+        // Git's record of it is gone, so there is nothing that git could repair.
+        let (path, old) = (quoted(&lane.path), quoted(&lane.path.with_extension("old")));
+        let help = format!("mv {path} {old} && git worktree add -f {path} {}", lane.place.branch);
+        let found = Finding::error("lane-worktree", of(lane), message).help(help);
+        return vec![found.left("what is in the folder is somebody's")];
     };
     if !scene.project.repo.is_own_worktree(&lane.path) {
         return wrong(format!(
@@ -122,6 +131,13 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let git_dir = scene.project.repo.git_dir_of(&lane.path).ok();
     if git_dir != found.admin.canonicalize().ok() {
         return wrong(format!("the folder of lane '{name}' and git's record of it name different places"));
+    }
+    if let Ok(Some(missing)) = scene.project.repo.missing_in(&lane.path) {
+        let message =
+            format!("lane '{name}': {}; nothing is run, committed or landed there", missing.in_words());
+        let help = missing.repair(&scene.project.repo, &lane.path, &lane.place.branch);
+        let found = Finding::error("lane-worktree", of(lane), message).help(help);
+        return vec![found.left(format!("or remove it: git proq discard --force {name}"))];
     }
     registration(scene, lane, found)
 }

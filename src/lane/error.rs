@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::{LocationError, SetUpError, UndoError};
+use super::{BrokenLane, LocationError, SetUpError, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::store::records::Purpose;
@@ -267,6 +267,9 @@ pub enum Error {
     /// From an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// A worktree that is broken.
+    #[error(transparent)]
+    Broken(#[from] BrokenLane),
     /// From choosing its place.
     #[error(transparent)]
     Location(#[from] LocationError),
@@ -312,6 +315,7 @@ impl Error {
             }
             Error::SetUp(e) => e.hints(),
             Error::Undo(e) => e.hints(),
+            Error::Broken(e) => e.hints(),
             Error::Location(e) => e.hints(),
             Error::DoesNotFit { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]

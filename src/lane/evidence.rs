@@ -34,8 +34,10 @@ pub(crate) struct Evidence {
     pub(crate) residents: Vec<String>,
     /// Edits made in its previews that wait for the next one, as commits that `git stash apply` reads.
     pub(crate) preview_edits: Vec<Oid>,
-    /// Why its folder is no worktree any more.
+    /// Why its folder is no worktree any more, or none that git could tell changes in.
     pub(crate) broken: Option<String>,
+    /// The command that helps then.
+    pub(crate) repair: Option<String>,
     /// Submodules with commits that are nowhere else.
     pub(crate) submodules: Vec<String>,
     /// Edited files that git was told not to look at.
@@ -173,6 +175,11 @@ pub(crate) fn look(
             "{} and git's record of it name different places; git worktree repair may put that right",
             lane.path.display()
         ));
+        return Ok(evidence);
+    }
+    if let Some(missing) = repo.missing_in(&lane.path)? {
+        evidence.broken = Some(missing.in_words().to_owned());
+        evidence.repair = Some(missing.repair(repo, &lane.path, &lane.place.branch));
         return Ok(evidence);
     }
     evidence.open = open_operation(&git_dir).map(|open| open.what);

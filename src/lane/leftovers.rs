@@ -25,13 +25,16 @@ pub(crate) enum Leftovers {
 ///
 /// # Errors
 /// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories, very large files, work on
-/// top of somebody else's. Then nothing is.
+/// top of somebody else's, a broken worktree, and, unless `deletions` are allowed, the deletion of most files. Then nothing is.
 pub(crate) fn commit_leftovers(
     project: &Project,
     lane: &LaneRecord,
     message: &str,
     deletions: bool,
 ) -> Result<Leftovers, Error> {
+    if let Some(missing) = project.repo.missing_in(&lane.path)? {
+        return Err(Error::Leftover { name: lane.name.clone(), why: vec![missing.in_words().to_owned()] });
+    }
     let dirt = status(&project.repo, &lane.path, true)?;
     // A submodule with changes inside has nothing that a commit here could hold.
     let entries: Vec<&Entry> = dirt.entries.iter().filter(|e| !e.submodule).collect();

@@ -8,7 +8,7 @@ use super::died::died;
 use super::looks::Looks;
 use super::{Error, Inbox, Project, became, said_last};
 use crate::fault;
-use crate::git::{Dirt, Distance, Oid, Sight, WorktreeList, sights as sights_of};
+use crate::git::{Dirt, Distance, Missing, Oid, Sight, WorktreeList, sights as sights_of};
 use crate::store::LockName;
 use crate::store::records::{Activity, AnyLane, LaneRecord, LaneState};
 
@@ -27,6 +27,8 @@ pub(crate) struct View {
     pub(crate) tip: Option<Oid>,
     /// Whether its folder vanished.
     pub(crate) folder_gone: bool,
+    /// What its worktree lacks, if it is broken.
+    pub(crate) broken: Option<Missing>,
     /// How its branch and its base relate; none when one of them is gone.
     pub(crate) distance: Option<Distance>,
     /// How many messages wait to be told to its agent.
@@ -199,7 +201,8 @@ fn view(project: &Project, lane: AnyLane) -> Result<View, Error> {
     let waiting = Inbox::of(project, &lane.name).count();
     let runs = state == LaneState::Running && detail.as_deref() != Some(ENDED);
     let activity = said_last(project, &lane).filter(|_| runs);
-    Ok(View { lane, state, detail, activity, tip, folder_gone, distance: None, waiting, dirt: None })
+    let broken = super::missing_in(project, &lane).ok().flatten();
+    Ok(View { lane, state, detail, activity, tip, folder_gone, broken, distance: None, waiting, dirt: None })
 }
 
 /// Worktrees where lanes lie that no record knows: leftovers of a process that was killed while making one.

@@ -8,6 +8,7 @@ mod attach;
 mod attempts;
 mod auto_merge;
 mod base;
+mod broken;
 mod checkout;
 mod checks;
 mod checks_dir;
@@ -68,6 +69,8 @@ pub(crate) use attach::{SaidFiles, attach, attachments, named as named_files, pa
 pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};
 pub(crate) use auto_merge::{Due, became, due, refuse_landing, waiting_to_land, waits_to_be_told};
 pub(crate) use base::{Base, resolve as resolve_base};
+pub use broken::BrokenLane;
+pub(crate) use broken::{missing_in, require_whole};
 pub(crate) use checkout::Checkout;
 pub(crate) use checks::KEPT as CHECKS_KEPT;
 pub(crate) use create::{Created, NewLane, Plan, create, make_anew, plain_title, plan};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Error, Evidence, Inbox, Operation, close_resolve, gather_evidence, trash};
 use crate::event;
-use crate::git::{Oid, WorktreeList};
+use crate::git::{Oid, Repo, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
 use crate::store::{Guard, LockName, new_id, now};
 
@@ -113,11 +113,15 @@ fn keep_everything(
     found: &Evidence,
 ) -> Result<(Vec<Oid>, Option<Oid>), Error> {
     let mut tips: Vec<Oid> = found.tip.into_iter().collect();
-    // A folder that is no worktree any more has nothing that git could read; it goes to the trash whole.
+    let repo = &op.project.repo;
+    // A folder that is no worktree any more has nothing that git could read; it goes to the trash whole. What HEAD was at in it is
+    // known to git all the same.
     if found.folder_gone || found.broken.is_some() {
+        let admin = repo.admin_dir_of(&lane.path);
+        let known = admin.map(|admin| repo.worktree_commits(repo.home(), &admin)).unwrap_or_default();
+        add_unknown(repo, &mut tips, known)?;
         return Ok((tips, None));
     }
-    let repo = &op.project.repo;
     let checkout = op.checkout(&lane.path)?;
     let mut uncommitted = None;
     if !found.dirt.is_clean()
@@ -133,16 +137,22 @@ fn keep_everything(
         }
     }
     tips.extend(uncommitted);
-    for id in repo.worktree_commits(&lane.path, checkout.git_dir()) {
+    add_unknown(repo, &mut tips, repo.worktree_commits(&lane.path, checkout.git_dir()))?;
+    Ok((tips, uncommitted))
+}
+
+/// Adds those commits that none of `tips` leads to.
+fn add_unknown(repo: &Repo, tips: &mut Vec<Oid>, commits: Vec<Oid>) -> Result<(), Error> {
+    for id in commits {
         let mut known = false;
-        for tip in &tips {
+        for tip in tips.iter() {
             known = known || repo.is_ancestor(id, *tip)?;
         }
         if !known {
             tips.push(id);
         }
     }
-    Ok((tips, uncommitted))
+    Ok(())
 }
 
 fn anchor(op: &Operation<'_>, lane: &LaneRecord, tips: &[Oid]) -> Result<Option<String>, Error> {

@@ -1,4 +1,4 @@
-//! Owns worktrees where lanes lie that no record knows, left by a process that was killed while making a lane.
+//! Owns worktrees where lanes lie that no record knows, left by a process that ended while it was making a lane.
 
 use std::path::Path;
 
@@ -7,8 +7,9 @@ use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState, TrashRecord, Tree};
 use crate::store::{LockName, new_id, now};
 
-/// Removes such a worktree like a lane: with evidence, anchored, into the trash. A dry run only looks. False when it is none
-/// any more: whoever was making it, or removing it, has come to the end.
+/// Removes such a worktree like a lane: with evidence, anchored, into the trash. One with work in it becomes a lane. One that is
+/// half-made goes to the trash with all that is in it: nothing could be run in it, and no commit there could land. A dry run only
+/// looks. False when it is none any more: whoever was making it, or removing it, has come to the end.
 pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Result<bool, Error> {
     let named = |worktrees: &WorktreeList| {
         worktrees.at(path).and_then(|worktree| project.name_at(path, worktree.branch.as_deref()))
@@ -36,10 +37,19 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         detail: Some("its making was cut short".to_owned()),
         ..LaneRecord::new(name.as_str(), place, path.to_owned(), base, start)
     };
+    let found = gather_evidence(project, &record, &worktrees)?;
+    let is_half_made = found.broken.is_some();
+    if dry_run || is_half_made {
+        refuse(&record, &found, is_half_made)?;
+    }
     if dry_run {
-        return refuse(&record, &gather_evidence(project, &record, &worktrees)?, false).map(|()| true);
+        return Ok(true);
     }
     operate(project, "cleanup", |op| {
+        if is_half_made {
+            op.save(&record, &project.store.layout().lane_record(&record.name))?;
+            return remove(op, &record, lock, Why::Tidy, true).map(|_| Ok(true));
+        }
         // From here on it is a lane like any other, also when it is kept.
         op.save(&record, &project.store.layout().lane_record(&record.name))?;
         Ok::<_, Error>(op.attempt(|| remove(op, &record, lock, Why::Tidy, false).map(|_| true)))

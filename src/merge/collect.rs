@@ -251,7 +251,9 @@ impl Look<'_, '_> {
             return refused(format!("its branch {} is gone", lane.place.branch));
         }
         if let Some(why) = found.broken.clone().or_else(|| found.mismatch.clone()) {
-            return refused(why);
+            let help = found.repair.map(|command| format!("make it whole: {command}"));
+            let outcome = Outcome::refused(&lane.name, &self.onto, why);
+            return Ok(Err(Box::new(Outcome { hints: help.into_iter().collect(), ..outcome })));
         }
         if let Some((place, _)) = &found.elsewhere {
             return refused(format!("its worktree has commits on {place}, not on {}", lane.place.branch));

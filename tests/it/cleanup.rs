@@ -146,7 +146,7 @@ fn lanes_that_lost_their_folder_or_branch_are_tidied_and_their_commits_kept() {
     LANE  STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
     work  idle   -      +1       no worktree  0s
     --- stderr
-    warning: lane 'work' has no worktree any more: git proq cleanup work
+    warning: lane 'work' has no worktree any more: git worktree add -f '[ROOT]/repo/.proq-worktrees/work' proq/work
     --- code 0
     ");
 }

@@ -16,6 +16,7 @@ mod auto_merge;
 mod bad_git;
 mod bad_input;
 mod both_ways;
+mod broken_lane;
 mod budget;
 mod by_hand;
 mod carry;
