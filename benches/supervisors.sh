@@ -22,7 +22,15 @@ mkdir -p "$HOME" "$work/bin" "$work/repo"
 cp "$proq" "$work/bin/git-proq"
 export PATH=$work/bin:$PATH
 cd "$work/repo"
-trap 'touch "$work/stop"; git proq stop --all >/dev/null 2>&1 || true; cd /; rm -rf "$work"' EXIT
+trap 'touch "$work/stop"; git proq stop --all >/dev/null 2>&1 || true; cd /; remove' EXIT
+# What watches for edits to keep ends a moment after the last agent.
+remove() {
+  local try
+  for try in $(seq 100); do
+    rm -rf "$work" 2>/dev/null && return
+    sleep 0.1
+  done
+}
 git config --global user.name Bench
 git config --global user.email bench@example.org
 git init -q -b main

@@ -6,6 +6,7 @@ mod afresh;
 mod again;
 mod already;
 mod answer;
+mod auto_snapshots;
 mod begin;
 mod catalogue;
 mod error;

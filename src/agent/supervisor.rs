@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 use super::Error;
 use super::afresh::Afresh;
 use super::already::{self, Found};
+use super::auto_snapshots;
 use super::begin::{adopt_lock, note_start, say};
 use super::error::with_causes;
 use super::fence::Fence;
@@ -252,6 +253,7 @@ impl Supervisor<'_> {
             // What it tells is gone from the inbox by now.
             drop(order.taken.take());
             *before = None;
+            auto_snapshots::ensure_running(project, exe);
             if !*answered {
                 say(STARTED);
                 *answered = true;

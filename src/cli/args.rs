@@ -119,4 +119,6 @@ pub(crate) enum Command {
     Overlaps(super::overlaps::Overlaps),
     #[command(name = "_moved", hide = true)]
     Moved(super::moved::Moved),
+    #[command(name = "_snapshots", hide = true)]
+    Snapshots(super::auto_snapshot::Snapshots),
 }

@@ -232,7 +232,9 @@ impl<'a> Stage<'a> {
         // The user's list of repositories is for those that last.
         start = start.env("XDG_STATE_HOME", self.dir.join("state"));
         for key in KEYS {
-            start = start.env(key.variable(), key.default);
+            // Nothing is to outlive the tour, and nobody has changes there to lose.
+            let value = if key.name == "snapshot.interval" { "0" } else { key.default };
+            start = start.env(key.variable(), value);
         }
         if console::colors_enabled() { start.env("CLICOLOR_FORCE", "1") } else { start }
     }

@@ -9,6 +9,7 @@ mod args;
 mod attach;
 mod attempts;
 mod auto_merge;
+mod auto_snapshot;
 mod cleanup;
 mod compare;
 mod complete;
@@ -199,6 +200,7 @@ fn obey(session: &Session, command: Command) -> Done {
         Command::Acp(args) => acp::run(session, &args),
         Command::AgentEvent(args) => agent_event::run(session, &args),
         Command::Moved(args) => moved::run(session, &args),
+        Command::Snapshots(args) => auto_snapshot::run(session, &args),
         Command::Dispatch(args) => dispatch::run(session, &args),
         Command::Overlaps(args) => overlaps::run(session, &args),
         Command::Pane(args) => pane::run(session, &args),

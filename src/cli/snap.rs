@@ -14,7 +14,8 @@ use crate::store::{Moment, now};
 /// Look at snapshots of uncommitted changes, and bring them back
 ///
 /// One is taken whenever changes are set aside: before a preview, when a lane with uncommitted work goes. A copy is taken
-/// of what an agent left uncommitted in its lane. ID may be the beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
+/// of what an agent left uncommitted in its lane. While agents run, automatic ones are taken of the main checkout and of
+/// idle lanes, ignored files included. ID may be the beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
 ///
 /// Examples:
 ///     git proq snap list
@@ -56,7 +57,7 @@ struct Row {
     id: String,
     why: String,
     at: Moment,
-    /// waiting, edits, kept or restored.
+    /// waiting, edits, kept, restored, copy or automatic.
     state: &'static str,
     /// The lane whose preview it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -165,6 +166,12 @@ fn show(session: &Session, id: &str) -> Done {
     );
     line("base", &snap.snapshot.base.short());
     line("read it", &format!("git stash apply {}", view.commit()));
+    for path in snap.automatic.iter().flat_map(|automatic| &automatic.ignored) {
+        line("ignored", &path.to_string());
+    }
+    for path in snap.automatic.iter().flat_map(|automatic| &automatic.too_large) {
+        line("left out", &format!("{path} (ignored, and too large)"));
+    }
     for folder in &snap.snapshot.empty_dirs {
         line("empty", &folder.to_string());
     }
@@ -206,6 +213,9 @@ fn restore(session: &Session, id: &str, dry_run: bool) -> Done {
 fn say(session: &Session, view: &SnapView, brought: &Brought, dry_run: bool) {
     let (id, dir) = (&view.record.id, brought.dir.display());
     let comes = if dry_run { "would come back" } else { "is back" };
+    for path in &brought.ignored_in_the_way {
+        session.ui.warn(format!("{path} was not restored: another file or a link is in its place"));
+    }
     match &brought.restored {
         Restored::Exactly => session.ui.answer(format!("snapshot {id} {comes} in {dir}, exactly as it was")),
         Restored::Merged => {
@@ -236,6 +246,7 @@ fn row(view: &SnapView) -> Row {
         SnapState::Edits(lane) => ("edits", Some(lane.clone())),
         SnapState::Kept => ("kept", None),
         SnapState::Restored => ("restored", None),
+        SnapState::Copy if snap.automatic.is_some() => ("automatic", None),
         SnapState::Copy => ("copy", None),
     };
     Row {
@@ -257,6 +268,7 @@ fn state(view: &SnapView) -> String {
         SnapState::Edits(lane) => format!("edits of {lane}"),
         SnapState::Kept => "kept".to_owned(),
         SnapState::Restored => "restored".to_owned(),
+        SnapState::Copy if view.record.automatic.is_some() => "automatic".to_owned(),
         SnapState::Copy => "copy".to_owned(),
     }
 }

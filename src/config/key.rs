@@ -26,7 +26,7 @@ pub(crate) struct Key {
 /// Every setting, by name.
 pub(crate) const KEYS: &[Key] = &joined();
 
-const PARTS: [&[Key]; 5] = [UP_TO_HOOK, LANE, LOCK_TO_OP, SWARM, FROM_TRASH_ON];
+const PARTS: [&[Key]; 5] = [UP_TO_HOOK, LANE, LOCK_TO_SNAPSHOT, SWARM, FROM_TRASH_ON];
 const COUNT: usize = PARTS[0].len() + PARTS[1].len() + PARTS[2].len() + PARTS[3].len() + PARTS[4].len();
 
 /// One table of all parts.
@@ -238,7 +238,7 @@ const UP_TO_HOOK: &[Key] = &[
 ];
 
 /// Those between lanes and plans.
-const LOCK_TO_OP: &[Key] = &[
+const LOCK_TO_SNAPSHOT: &[Key] = &[
     Key {
         name: "lock.timeout",
         form: Form::Count("seconds"),
@@ -350,6 +350,20 @@ const LOCK_TO_OP: &[Key] = &[
         default: "2",
         by_repository: false,
         about: "how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none",
+    },
+    Key {
+        name: "snapshot.ignored",
+        form: Form::Count("MiB"),
+        default: "64",
+        by_repository: false,
+        about: "how much of ignored files an automatic snapshot copies; 0 for none",
+    },
+    Key {
+        name: "snapshot.interval",
+        form: Form::Count("seconds"),
+        default: "5",
+        by_repository: false,
+        about: "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run; 0 for never",
     },
 ];
 

@@ -197,6 +197,10 @@ pub(crate) struct Settings {
     pub(crate) verify_jobs: usize,
     /// `verify.location`; none without a home folder.
     pub(crate) verify_location: Option<PathBuf>,
+    /// `snapshot.ignored` in bytes.
+    pub(crate) snapshot_ignored: u64,
+    /// `snapshot.interval`; none for never.
+    pub(crate) snapshot_interval: Option<Duration>,
     /// `verify.timeout`.
     pub(crate) verify_timeout: Duration,
 }
@@ -253,6 +257,8 @@ impl Settings {
             notify: Notify::of(layers),
             op_keep: days("op.keep"),
             pool: Pool::of(&text),
+            snapshot_ignored: count("snapshot.ignored").saturating_mul(1024 * 1024),
+            snapshot_interval: limit("snapshot.interval").map(Duration::from_secs),
             swarm: Swarm::of(&text),
             trash_keep: days("trash.keep"),
             verify_commands: lines(&text("verify.commands")),

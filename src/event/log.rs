@@ -79,6 +79,9 @@ pub(crate) enum Name {
     /// A batch is over.
     #[serde(rename = "batch.ended")]
     BatchEnded,
+    /// Uncommitted changes disappeared from a worktree while agents were at work; the message names the snapshot.
+    #[serde(rename = "changes.lost")]
+    ChangesLost,
     /// The main checkout shows a lane.
     #[serde(rename = "preview.entered")]
     PreviewEntered,

@@ -73,6 +73,14 @@ impl Glance {
         self.knows_names_of(&found).then(|| (found, beside, index.is_simple()))
     }
 
+    /// What differs from the index, untracked files included, and what else lies beside tracked files, whatever the index holds.
+    /// None when not all of it is certain.
+    pub(super) fn finds_all_beside_index(&self) -> Option<(Vec<status::Entry>, BesideTracked)> {
+        let index = Entries::read(&self.index, self.hash)?;
+        let (found, beside) = Walk::new(&self.dir, &index, true).finds_all()?;
+        (self.knows_names_of(&found) && !beside.is_mixed).then_some((found, beside))
+    }
+
     /// A name that is missing, or not known, may be another way to write one that is.
     fn knows_names_of(&self, found: &[status::Entry]) -> bool {
         let is_name = |e: &status::Entry| !matches!(e.kind, status::Kind::Tracked { deleted: false, .. });

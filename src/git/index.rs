@@ -69,7 +69,7 @@ pub(super) fn time_in(dir: &Path) -> Result<SystemTime, Error> {
 }
 
 /// What identifies one version of a file. Content hashes do not: under `index.skipHash` the trailer is zero.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Version {
     inode: u64,
     size: u64,

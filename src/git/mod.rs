@@ -93,6 +93,7 @@ mod untracked;
 mod version;
 mod warm;
 mod worktree;
+mod worktree_stamp;
 
 pub(crate) use ahead::Clash;
 pub(crate) use ahead::{Three, circumstances, look_ahead};
@@ -150,3 +151,4 @@ pub(crate) use tree_merge::{
 };
 pub(crate) use uncommitted::{Uncommitted, trees_of};
 pub(crate) use worktree::{Worktree, WorktreeList};
+pub(crate) use worktree_stamp::WorktreeStamp;

@@ -31,7 +31,7 @@ pub(super) fn old(project: &Project) -> Old {
     for what in ["snaps", "trash"] {
         for name in layout.names_in(what) {
             let dir = layout.folder_of(what, &name);
-            if is_dead(&dir) && is_hollow(&dir) {
+            if is_dead(&dir) && (is_hollow(&dir) || what == "snaps" && is_unfinished(&dir)) {
                 take(dir, OLD);
             }
         }
@@ -49,6 +49,12 @@ fn name_of(path: &Path) -> String {
 
 fn is_dead(path: &Path) -> bool {
     maker_of(&name_of(path)).is_some_and(|pid| birth_of(pid).is_none())
+}
+
+/// Whether a snapshot's folder has only copies in it: its record was not written, and nothing was moved there.
+fn is_unfinished(dir: &Path) -> bool {
+    let is_copy = |name: &std::ffi::OsStr| name == "ignored" || name == "index";
+    std::fs::read_dir(dir).is_ok_and(|mut all| all.all(|entry| entry.is_ok_and(|e| is_copy(&e.file_name()))))
 }
 
 /// Whether there are only folders in a folder.

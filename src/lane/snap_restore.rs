@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Operation, Project, SnapState, SnapView, operate};
-use crate::git::{self, RepoPath, Restored};
+use super::{Error, Operation, Project, SnapState, SnapView, fill, ignored_files, operate};
+use crate::git::{self, Head, RepoPath, Restored};
+use crate::store::records::LaneRecord;
+use crate::store::{LockName, remove_tree};
 
 /// What bringing a snapshot back did, or would do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +17,12 @@ pub(crate) struct Brought {
     pub(crate) dir: PathBuf,
     /// Whether an untracked file of the snapshot is among what conflicts.
     pub(crate) loose_conflict: bool,
+    /// Ignored files of an automatic snapshot that were not brought back, since something else stands in their places.
+    pub(crate) ignored_in_the_way: Vec<RepoPath>,
 }
 
-/// Brings a snapshot back onto the worktree that the user stands in; with `dry_run` only says how it would come back.
+/// Brings a snapshot back onto the worktree that the user stands in, and an automatic one onto the worktree that it was taken of,
+/// which is made again where it is gone; with `dry_run` only says how it would come back.
 ///
 /// # Errors
 /// [`Error::SnapWaits`] when the open preview will bring it back, [`git::Error::Overlap`] and the like when something
@@ -32,7 +37,7 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
     if let SnapState::Waiting(lane) = &view.state {
         return Err(Error::SnapWaits { id: id.clone(), lane: lane.clone() });
     }
-    let dir = project.repo.here().ok_or_else(|| Error::NoWorktree { id: id.clone() })?.to_owned();
+    let dir = target(project, view, dry_run)?;
     let checkout = op.checkout(&dir)?;
     let now = project.repo.head_of(&dir)?.ok_or_else(|| Error::NoHead { id: id.clone() })?;
     let unmerged = git::status(&project.repo, &dir, false)?.unmerged();
@@ -55,7 +60,45 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
         }
         _ => false,
     };
-    Ok(Brought { restored, dir, loose_conflict })
+    let mut ignored_in_the_way = Vec::new();
+    if let Some(automatic) = view.record.automatic.as_ref().filter(|_| !dry_run)
+        && !matches!(restored, Restored::Conflict(_))
+    {
+        let copies = project.store.layout().snapshot_ignored(id);
+        ignored_in_the_way = ignored_files::give_back(&dir, &copies, &automatic.ignored)?;
+    }
+    Ok(Brought { restored, dir, loose_conflict, ignored_in_the_way })
+}
+
+/// The top folder of the worktree that a snapshot comes back to.
+fn target(project: &Project, view: &SnapView, dry_run: bool) -> Result<PathBuf, Error> {
+    let id = &view.record.id;
+    let none = || Error::NoWorktree { id: id.clone() };
+    let Some(automatic) = &view.record.automatic else {
+        return Ok(project.repo.here().ok_or_else(none)?.to_owned());
+    };
+    let Some(lane) = &automatic.lane else { return Ok(project.repo.require_main()?.to_owned()) };
+    let lane = project.lane(lane)?;
+    if !dry_run && lane.path.symlink_metadata().is_err() {
+        make_worktree_again(project, &lane)?;
+    }
+    Ok(lane.path)
+}
+
+/// Makes the worktree of a lane whose folder is gone, at the tip of the lane's branch. A failure takes it back.
+fn make_worktree_again(project: &Project, lane: &LaneRecord) -> Result<(), Error> {
+    let gone = || Error::Unborn { branch: lane.place.branch.clone() };
+    let tip = project.repo.branch_tip(&lane.place.branch)?.ok_or_else(gone)?;
+    let _lock = project.store.locks().take(&LockName::Worktrees)?;
+    project.repo.forget_worktree(&lane.path)?;
+    let made = project.repo.add_worktree(&lane.path, &Head::Branch(lane.place.branch.clone()));
+    let filled =
+        made.map_err(Error::from).and_then(|()| fill::fill(project, &[lane.path.as_path()], tip).map(drop));
+    if filled.is_err() {
+        drop(remove_tree(&lane.path));
+        drop(project.repo.forget_worktree(&lane.path));
+    }
+    filled
 }
 
 fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: git::Oid) -> Result<Restored, Error> {

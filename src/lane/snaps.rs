@@ -104,6 +104,36 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
     Ok(old)
 }
 
+/// Notes that an event names an automatic snapshot.
+pub(super) fn name(project: &Project, id: &str) -> Result<(), Error> {
+    let _lock = project.store.locks().take(&LockName::Store)?;
+    let path = project.store.layout().snapshot(id).join("snap.toml");
+    let Some(mut snap) = SnapRecord::find(&path)? else { return Ok(()) };
+    if let Some(automatic) = &mut snap.automatic {
+        automatic.named = true;
+        snap.save(&path)?;
+    }
+    Ok(())
+}
+
+/// Deletes an automatic snapshot that no event names.
+pub(super) fn delete_automatic(project: &Project, id: &str) -> Result<(), Error> {
+    let lock = project.store.locks().take(&LockName::Store)?;
+    let dir = project.store.layout().snapshot(id);
+    let Some(snap) = SnapRecord::find(&dir.join("snap.toml"))? else { return Ok(()) };
+    // It may have been restored, or be on its way to a worktree, since it was chosen.
+    if !snap.copy || snap.automatic.is_none_or(|automatic| automatic.named) {
+        return Ok(());
+    }
+    let name = SnapRecord::ref_name(id);
+    if let Some(tip) = project.repo.ref_tip(&name)? {
+        project.repo.delete_ref(&name, tip, "git-proq: a newer automatic snapshot stands for it")?;
+    }
+    let grave = project.store.layout().take_away(&dir)?;
+    drop(lock);
+    Ok(grave.finish()?)
+}
+
 /// Deletes one, unless it is on its way to a worktree again.
 pub(super) fn free(project: &Project, id: &str) -> Result<bool, Error> {
     let lock = project.store.locks().take(&LockName::Store)?;

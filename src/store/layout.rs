@@ -326,6 +326,11 @@ impl Layout {
         self.snapshots().join(id)
     }
 
+    /// The copies of ignored files that belong to an automatic snapshot.
+    pub(crate) fn snapshot_ignored(&self, id: &str) -> PathBuf {
+        self.snapshot(id).join("ignored")
+    }
+
     /// What was removed and is kept for a time.
     pub(crate) fn trash(&self) -> PathBuf {
         self.root.join("trash")

@@ -42,6 +42,8 @@ pub(crate) enum LockName {
     Slot(usize),
     /// The worktree for the repository's hooks.
     Hooks,
+    /// Taking automatic snapshots, for as long as agents run. Nothing waits for it.
+    Snapshots,
     /// A lane that lands by itself, from before its run ends until its landing is over.
     Landing(String),
     /// Looking at the commits that a lane got, by one process at a time.
@@ -76,6 +78,7 @@ impl LockName {
             LockName::Hooks => "hooks.lock".into(),
             // Not beside the short ones, whose holders are looked for.
             LockName::Overseer => "supervisor/agent.lock".into(),
+            LockName::Snapshots => "supervisor/snapshots.lock".into(),
             LockName::Ledger => "ledger.lock".into(),
             LockName::Room => "room.lock".into(),
             LockName::Batch(id) => format!("batches/{id}.lock").into(),
@@ -100,6 +103,7 @@ impl LockName {
             LockName::Slot(n) => format!("worktree {n} for checks"),
             LockName::Hooks => "the worktree for hooks".into(),
             LockName::Overseer => "the place of the supervising agent".into(),
+            LockName::Snapshots => "automatic snapshots".into(),
             LockName::Ledger => "the list of tasks that batches have".into(),
             LockName::Batch(id) => format!("batch {id}"),
             LockName::Room => "room for another run".into(),

@@ -90,6 +90,8 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     op.keep                   30                                                                                                 how long operations, and snapshots that came back, are kept
     pool.keep                                                                                                                    caches that can be built again and stay in the folder of a landed lane when the next lane gets it, where git ignores them
     pool.size                 2                                                                                                  how many of the youngest folders of landed lanes a new lane may be given one of; 0 for none
+    snapshot.ignored          64                                                                                                 how much of ignored files an automatic snapshot copies; 0 for none
+    snapshot.interval         0                                                                                                  how often uncommitted changes in the main checkout and in idle lanes are copied while agents run; 0 for never
     swarm.agent                                                                                                                  who does tasks of a plan that name no agent
     swarm.areas                                                                                                                  areas of tasks that lie elsewhere than in swarm.tasks
     swarm.auto_merge          false                                                                                              land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first
@@ -121,7 +123,7 @@ fn so_are_those_of_notifiers_plans_and_checks() {
 fn later_layers_win_and_the_origin_is_shown() {
     let sandbox = layered();
     let mut command = sandbox.proq_command(&sandbox.repo, &["config", "list", "--show-origin"]);
-    command.env("PROQ_AGENT_STOP_GRACE", "4");
+    command.env("PROQ_AGENT_STOP_GRACE", "4").env_remove("PROQ_SNAPSHOT_INTERVAL");
     let shown = sandbox.output(command).shown();
     let set: Vec<&str> = shown.lines().filter(|line| !line.ends_with("built in")).collect();
     insta::assert_snapshot!(set.join("\n"), @r"

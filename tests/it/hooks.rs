@@ -11,6 +11,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::Sandbox;
 
+/// The page about hooks.
+const PAGE: &str = include_str!("../../hooks/README.md");
+
 /// The script at work, with a `notify-send` that prints its arguments to the script's own output.
 struct Watch {
     child: Child,
@@ -123,8 +126,8 @@ fn the_page_names_the_events_and_fields_that_there_are() {
     let _ = sandbox.proq(&["abort"]).ok();
     // A task folder with two steps, a run for each.
     let steps = "### Step 1: a\n- [ ] a\n### Step 2: b\n- [ ] b\n";
-    sandbox
-        .write("tasks/pay/P-1-x/PROMPT.md", &format!("# P-1: X\n\n## Dependencies\n- **None**\n\n{steps}"));
+    let prompt = format!("# P-1: X\n\n## Dependencies\n- **None**\n\n{steps}");
+    sandbox.write("tasks/pay/P-1-x/PROMPT.md", &prompt);
     sandbox.program("stepper", r"sed -i '0,/- \[ \]/s//- [x]/' tasks/pay/P-1-x/STATUS.md; date > $$.txt; git add -A; git commit -qm step");
     let _ = sandbox.proq(&["spawn", "stepper", "--folder", "tasks/pay/P-1-x", "-n", "steps", "--wait"]).ok();
     let answer = sandbox.proq(&["events", "--json"]).json();
@@ -135,9 +138,9 @@ fn the_page_names_the_events_and_fields_that_there_are() {
         .flat_map(|e| e.as_object().unwrap().keys().map(String::as_str))
         .chain(["schema"])
         .collect();
-    let page = include_str!("../../hooks/README.md");
-    assert_eq!(first_column(page, "event"), names);
-    assert_eq!(first_column(page, "field"), fields);
+    // The event of lost changes comes after a while; see `auto_snapshots.rs`.
+    assert_eq!(first_column(PAGE, "event"), &names | &BTreeSet::from(["changes.lost"]));
+    assert_eq!(first_column(PAGE, "field"), fields);
 }
 
 /// The first column of the table with this heading.

@@ -13,6 +13,7 @@ mod already;
 mod approve;
 mod attempts;
 mod auto_merge;
+mod auto_snapshots;
 mod bad_git;
 mod bad_input;
 mod both_ways;

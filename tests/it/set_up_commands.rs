@@ -29,7 +29,10 @@ fn commands_run_in_the_lane_after_the_copies_and_before_the_agent() {
     spawn.env("PROQ_TASK_FILE", "/theirs").env("PROQ_LANE", "theirs");
     let _ = sandbox.output(spawn).ok();
     let found = std::fs::read_to_string(sandbox.root().join("found")).unwrap();
-    let lines: Vec<&str> = found.lines().filter(|l| !l.contains("PORT") && !l.contains("_RUN=")).collect();
+    let lines: Vec<&str> = found
+        .lines()
+        .filter(|l| !["PORT", "_RUN=", "_SNAPSHOT_"].iter().any(|own| l.contains(own)))
+        .collect();
     let (repo, test) = (sandbox.repo.display(), "PROQ_TEST_NOW=2026-01-02T03:04:05Z");
     let env_file = format!("PROQ_ENV_FILE={repo}/.git/proq/lanes/x/env");
     let (base, branch, lane) = ("PROQ_BASE=main", "PROQ_BRANCH=proq/x", "PROQ_LANE=x");

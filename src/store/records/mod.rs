@@ -45,6 +45,6 @@ pub(crate) use run::{
 };
 pub(crate) use set_up::SetUpRecord;
 pub(crate) use sight::{FileSeen, LaneSeen, PlaceSeen, SightRecord};
-pub(crate) use snap::SnapRecord;
+pub(crate) use snap::{Automatic, SnapRecord};
 pub(crate) use step::{Before, Step};
 pub(crate) use trash::{GivenRecord, TrashRecord};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::Snapshot;
+use crate::git::{RepoPath, Snapshot};
 use crate::store::{Moment, Record, new_id, now};
 
 /// A snapshot, as it is kept beside its raw index and the files that were set aside.
@@ -20,12 +20,32 @@ pub(crate) struct SnapRecord {
     /// Whether it is only a copy: what it holds was never taken out of its worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) copy: bool,
+    /// Set where git-proq took it by itself while agents were at work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) automatic: Option<Automatic>,
     /// The snapshot in whose folder its set-aside files lie, where this one is that one with what was written into them
     /// since; none when they lie in its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) files_in: Option<String>,
     /// What it holds.
     pub(crate) snapshot: Snapshot,
+}
+
+/// What is on record of an automatic snapshot beyond its content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Automatic {
+    /// The lane whose worktree it was taken of; none for the main checkout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lane: Option<String>,
+    /// Whether an event names it: it is kept as long as other snapshots then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) named: bool,
+    /// Ignored files whose copies lie beside it.
+    #[serde(default)]
+    pub(crate) ignored: Vec<RepoPath>,
+    /// Ignored files and folders that were too large to be copied.
+    #[serde(default)]
+    pub(crate) too_large: Vec<RepoPath>,
 }
 
 impl Record for SnapRecord {
@@ -41,6 +61,7 @@ impl SnapRecord {
             at: now(),
             restored: None,
             copy: false,
+            automatic: None,
             files_in: None,
             snapshot,
         }

@@ -14,6 +14,8 @@ const FIXED: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("TZ", "UTC"),
     ("TERM", "dumb"),
+    // Tests of automatic snapshots turn them on.
+    ("PROQ_SNAPSHOT_INTERVAL", "0"),
     ("PROQ_TEST_NOW", "2026-01-02T03:04:05Z"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_AUTHOR_NAME", "Ann Author"),

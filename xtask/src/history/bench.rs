@@ -17,6 +17,7 @@ const FIXED: &[(&str, &str)] = &[
     ("TZ", "UTC"),
     ("TERM", "dumb"),
     ("PROQ_TEST_NOW", "2026-01-02T03:04:05Z"),
+    ("PROQ_SNAPSHOT_INTERVAL", "0"),
     ("PROQ_LOCK_TIMEOUT", "10"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_AUTHOR_NAME", "Ann Author"),

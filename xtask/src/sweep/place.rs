@@ -20,6 +20,7 @@ const FIXED: &[(&str, &str)] = &[
     ("TZ", "UTC"),
     ("TERM", "dumb"),
     ("PROQ_TEST_NOW", NOW),
+    ("PROQ_SNAPSHOT_INTERVAL", "0"),
     ("PROQ_LOCK_TIMEOUT", "3"),
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_AUTHOR_NAME", "Ann Author"),

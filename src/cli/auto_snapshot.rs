@@ -1,0 +1,21 @@
+//! Owns the hidden command that takes automatic snapshots.
+
+use clap::Args;
+
+use super::{Done, Session};
+use crate::explain::Exit;
+use crate::lane::{self, Project};
+use crate::note::Listener;
+
+/// Takes automatic snapshots while agents run. Started by a supervisor.
+#[derive(Debug, Args)]
+pub(crate) struct Snapshots {}
+
+/// Nobody waits for it, so it recovers nothing and prints nothing.
+pub(super) fn run(session: &Session, _args: &Snapshots) -> Done {
+    crate::process::leave_session();
+    let mut project = Project::open(&session.dir, Listener::silent())?;
+    project.lasting = true;
+    lane::take_automatically(&project)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,329 @@
+//! Owns automatic snapshots: while agents are at work, what is uncommitted in the main checkout and in idle lanes is copied
+//! again and again, so that what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force` deletes
+//! there can be brought back.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::ignored_files::IgnoredFiles;
+use super::in_place::at_work_in_place;
+use super::{Checkout, Error, Project, effective_state, snaps};
+use crate::event::{Event, Name};
+use crate::git::{self, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes};
+use crate::store::records::{Automatic, SnapRecord};
+use crate::store::{LockName, Moment, Record, new_id, now};
+
+/// How much of the time passes may take: one part in so many. A pass works in two threads at most, so that all of them together
+/// take less than 2 % of a processor.
+const SHARE: u32 = 100;
+
+/// How long passes may take before that limit counts.
+const BURST: Duration = Duration::from_secs(1);
+
+/// So many snapshots of a worktree are kept, whatever their age.
+const NEWEST: usize = 5;
+
+/// Of older ones, one for each span of this length is kept.
+const SPAN: Duration = Duration::from_mins(10);
+
+/// Those that no event names are deleted at this age.
+const LONGEST: Duration = Duration::from_hours(24);
+
+/// Takes automatic snapshots until no agent is at work, unless another process does so.
+///
+/// # Errors
+/// When the lanes cannot be listed. What cannot be copied of one worktree is left out and tried again.
+pub(crate) fn take_automatically(project: &Project) -> Result<(), Error> {
+    let mut snapshots = AutoSnapshots::default();
+    let (start, mut spent) = (Instant::now(), Duration::ZERO);
+    while let Some(lock) = project.store.locks().try_take(&LockName::Snapshots)? {
+        loop {
+            let begin = Instant::now();
+            snapshots.pass(project)?;
+            if !agents_are_at_work(project)? {
+                break;
+            }
+            let interval = project.settings.snapshot_interval.unwrap_or(SPAN);
+            spent += begin.elapsed();
+            std::thread::sleep(interval.max(pause_after(spent, start.elapsed())));
+        }
+        drop(lock);
+        // A supervisor that began meanwhile saw that the lock was held.
+        if !agents_are_at_work(project)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// How long to wait at least when passes took `spent` of the `elapsed` time.
+fn pause_after(spent: Duration, elapsed: Duration) -> Duration {
+    (spent.saturating_sub(BURST) * SHARE).saturating_sub(elapsed)
+}
+
+fn agents_are_at_work(project: &Project) -> Result<bool, Error> {
+    for lane in project.every_lane()? {
+        if effective_state(project, &lane)?.0.is_busy() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// What is known of the worktrees since the first pass.
+#[derive(Default)]
+struct AutoSnapshots {
+    /// By lane; none for the main checkout.
+    worktrees: HashMap<Option<String>, Known>,
+    marks: Option<Marks>,
+}
+
+/// What is known of one worktree.
+#[derive(Clone)]
+struct Known {
+    value: u64,
+    /// The id of the snapshot that was taken of it; none when nothing was uncommitted.
+    snapshot: Option<String>,
+}
+
+/// What changes when somebody sets changes aside on purpose: the number of git-proq's last operation, and the newest stash.
+#[derive(PartialEq, Eq)]
+struct Marks {
+    operation: Option<u64>,
+    stash: Option<Oid>,
+}
+
+/// A worktree that is looked at.
+struct Place<'a> {
+    lane: Option<&'a str>,
+    dir: &'a Path,
+    /// Whether what is gone there was set aside on purpose.
+    on_purpose: bool,
+}
+
+impl AutoSnapshots {
+    /// Looks at the main checkout and at each idle lane, and takes a snapshot of what has changed since the last pass.
+    fn pass(&mut self, project: &Project) -> Result<(), Error> {
+        let operation = project.store.layout().operation_numbers().last().copied();
+        let marks = Marks { operation, stash: project.repo.ref_tip("refs/stash")? };
+        let on_purpose = self.marks.as_ref().is_some_and(|before| *before != marks);
+        self.marks = Some(marks);
+        if let Some(dir) = project.repo.main_worktree()
+            && at_work_in_place(project, None)?.is_none()
+        {
+            self.try_worktree(project, &Place { lane: None, dir, on_purpose });
+        }
+        let lanes = project.lanes()?;
+        self.worktrees
+            .retain(|lane, _| lane.as_ref().is_none_or(|lane| lanes.iter().any(|known| known.name == *lane)));
+        for lane in lanes {
+            if effective_state(project, &lane)?.0.is_busy() {
+                self.worktrees.remove(&Some(lane.name));
+            } else {
+                let place = Place { lane: Some(&lane.name), dir: &lane.path, on_purpose };
+                self.try_worktree(project, &place);
+            }
+        }
+        Ok(())
+    }
+
+    fn try_worktree(&mut self, project: &Project, place: &Place<'_>) {
+        if let Err(e) = self.worktree(project, place) {
+            project.listener.warn(e.to_string());
+        }
+    }
+
+    fn worktree(&mut self, project: &Project, place: &Place<'_>) -> Result<(), Error> {
+        let key = place.lane.map(ToOwned::to_owned);
+        let before = self.worktrees.get(&key).cloned();
+        if place.dir.join(".git").symlink_metadata().is_err() {
+            if let Some(id) = before.and_then(|known| known.snapshot) {
+                place.report_loss(project, &id, None)?;
+            }
+            self.worktrees.remove(&key);
+            return Ok(());
+        }
+        let git_dir = project.repo.git_dir_of(place.dir)?;
+        // Somebody is in the middle of something, and it is not known yet what comes of it.
+        if open_operation(&git_dir).is_some() || git_dir.join("index.lock").exists() {
+            return Ok(());
+        }
+        let stamp = WorktreeStamp::read(&project.repo, place.dir, &git_dir)?;
+        let limit = project.settings.snapshot_ignored;
+        let ignored = IgnoredFiles::find(place.dir, &stamp.ignored, &project.lanes_dir(), limit);
+        let value = stamp.value ^ ignored.value.rotate_left(1);
+        if before.as_ref().is_some_and(|known| known.value == value) {
+            return Ok(());
+        }
+        let newest = before.and_then(|known| known.snapshot);
+        if let Some(id) = newest.as_ref().filter(|_| !place.on_purpose) {
+            place.report_loss(project, id, Some(&git_dir))?;
+        }
+        let (snapshot, is_whole) = place.take(project, &ignored, newest.as_deref())?;
+        // What was written to at the same time is copied at the next pass.
+        let value = if is_whole { value } else { !value };
+        self.worktrees.insert(key, Known { value, snapshot });
+        prune(project, place.lane)
+    }
+}
+
+impl Place<'_> {
+    fn in_words(&self) -> String {
+        self.lane.map_or_else(|| "the main checkout".to_owned(), |lane| format!("lane '{lane}'"))
+    }
+
+    /// Takes a snapshot; its id, if anything is uncommitted, and whether each ignored file could be copied. `before` is the
+    /// one before it.
+    fn take(
+        &self,
+        project: &Project,
+        ignored: &IgnoredFiles,
+        before: Option<&str>,
+    ) -> Result<(Option<String>, bool), Error> {
+        let Some(head) = project.repo.head_of(self.dir)? else { return Ok((None, true)) };
+        let layout = project.store.layout();
+        let why = format!("uncommitted in {} while agents were at work", self.in_words());
+        let checkout = Checkout::lock(project, self.dir)?;
+        let id = new_id();
+        let copies = before.map(|id| layout.snapshot_ignored(id));
+        let copied = ignored.copy(self.dir, &layout.snapshot_ignored(&id), copies.as_deref())?;
+        let is_whole = copied.len() == ignored.files.len();
+        let nothing_ignored = copied.is_empty();
+        let automatic = Automatic {
+            lane: self.lane.map(ToOwned::to_owned),
+            named: false,
+            ignored: copied,
+            too_large: ignored.too_large.clone(),
+        };
+        let keep = |snapshot, raw: &Path| {
+            let record =
+                SnapRecord { id: id.clone(), automatic: Some(automatic), ..SnapRecord::copy(&why, snapshot) };
+            snaps::put(project, &record, raw)
+        };
+        let taken = match nothing_ignored {
+            true => checkout.describe(head, &why, &[], keep)?,
+            false => Some(checkout.describe_always(head, &why, &[], &checkout.seen(), keep)?),
+        };
+        Ok((taken.map(|()| id), is_whole))
+    }
+
+    /// Writes an event if anything that the snapshot holds is gone. `git_dir` is none where the whole worktree is.
+    fn report_loss(&self, project: &Project, id: &str, git_dir: Option<&Path>) -> Result<(), Error> {
+        let Some(record) = project.find_automatic(id)? else { return Ok(()) };
+        let lost = self.lost(project, &record, git_dir.is_some())?;
+        if lost.is_empty() {
+            return Ok(());
+        }
+        snaps::name(project, id)?;
+        let gone = match git_dir {
+            Some(_) => format!("uncommitted changes in {} are gone: {}", self.in_words(), names(&lost)),
+            None => format!(
+                "the folder of {} is gone with uncommitted changes: {}",
+                self.in_words(),
+                names(&lost)
+            ),
+        };
+        let message = format!("{gone}; bring them back: git proq snap restore {id}");
+        let mut event = Event::now(Name::ChangesLost, message);
+        event.lane = self.lane.map(ToOwned::to_owned);
+        event.paths = lost;
+        project.tell_event(event);
+        Ok(())
+    }
+
+    /// The files of a snapshot whose content is in the worktree no more: not there, or as HEAD has them, which has something else.
+    fn lost(&self, project: &Project, record: &SnapRecord, is_there: bool) -> Result<Vec<RepoPath>, Error> {
+        let (repo, snapshot) = (&project.repo, &record.snapshot);
+        let head = if is_there { repo.head_of(self.dir)? } else { None };
+        let dirty: BTreeSet<RepoPath> = match is_there {
+            true => status(repo, self.dir, true)?.paths().into_iter().collect(),
+            false => BTreeSet::new(),
+        };
+        let is_absent = |path: &RepoPath| path.under(self.dir).symlink_metadata().is_err();
+        let mut lost = BTreeSet::new();
+        let since: BTreeSet<RepoPath> =
+            tree_changes(repo, head.unwrap_or(snapshot.base), snapshot.work_tree)?
+                .into_iter()
+                .filter(|change| change.new.is_some())
+                .map(|change| change.path)
+                .collect();
+        for change in tree_changes(repo, snapshot.base, snapshot.work_tree)? {
+            let is_reverted = !dirty.contains(&change.path) && since.contains(&change.path);
+            if change.new.is_some() && (is_absent(&change.path) || is_reverted) {
+                lost.insert(change.path);
+            }
+        }
+        let untracked = snapshot.untracked_tree.map(|tree| git::files_of(repo, tree)).transpose()?;
+        lost.extend(untracked.into_iter().flatten().filter(is_absent));
+        let ignored = record.automatic.iter().flat_map(|automatic| automatic.ignored.iter());
+        lost.extend(ignored.filter(|path| is_absent(path)).cloned());
+        Ok(lost.into_iter().collect())
+    }
+}
+
+impl Project {
+    /// An automatic snapshot by its id; none when it is gone.
+    fn find_automatic(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
+        Ok(SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?)
+    }
+}
+
+/// Deletes automatic snapshots of a worktree that newer ones stand for, and those that are very old.
+fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for id in project.snap_ids()?.into_iter().rev() {
+        let Ok(Some(record)) = project.find_automatic(&id) else { continue };
+        // One that came back to a worktree is kept like any other: an undo may want it.
+        let is_own = |automatic: &Automatic| automatic.lane.as_deref() == lane && !automatic.named;
+        if record.copy && record.automatic.as_ref().is_some_and(is_own) {
+            all.push((id, record.at));
+        }
+    }
+    let moments: Vec<Moment> = all.iter().map(|(_, at)| *at).collect();
+    for ((id, _), stays) in all.iter().zip(which_stay(&moments, now())) {
+        if !stays {
+            snaps::delete_automatic(project, id)?;
+        }
+    }
+    Ok(())
+}
+
+/// Which of the snapshots of these moments, the newest first, are kept.
+fn which_stay(moments: &[Moment], now: Moment) -> Vec<bool> {
+    let mut last: Option<Moment> = None;
+    let decide = |(n, at): (usize, &Moment)| {
+        let is_apart = last.is_none_or(|last| last.since(*at) >= SPAN);
+        let stays = n < NEWEST || (is_apart && now.since(*at) < LONGEST);
+        if stays {
+            last = Some(*at);
+        }
+        stays
+    };
+    moments.iter().enumerate().map(decide).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_are_kept_and_of_older_ones_one_for_each_span() {
+        let now = now();
+        let minutes = |ages: &[u64]| -> Vec<Moment> {
+            ages.iter().map(|age| now.before(Duration::from_mins(*age))).collect()
+        };
+        let ages = [0, 0, 1, 1, 2, 3, 11, 12, 13, 22, 40, 24 * 60 - 1, 24 * 60 + 1];
+        let kept = which_stay(&minutes(&ages), now);
+        let kept: Vec<u64> = ages.iter().zip(kept).filter(|(_, stays)| *stays).map(|(age, _)| *age).collect();
+        assert_eq!(kept, [0, 0, 1, 1, 2, 12, 22, 40, 24 * 60 - 1]);
+    }
+
+    #[test]
+    fn all_passes_together_take_a_small_share_of_the_time() {
+        let seconds = Duration::from_secs;
+        assert_eq!(pause_after(seconds(1), seconds(1)), Duration::ZERO);
+        assert_eq!(pause_after(seconds(3), seconds(20)), seconds(180));
+        assert_eq!(pause_after(seconds(3), seconds(500)), Duration::ZERO);
+    }
+}

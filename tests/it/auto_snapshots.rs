@@ -1,0 +1,168 @@
+//! Owns the tests of automatic snapshots: what an agent deletes elsewhere than in its lane comes back.
+
+use serde_json::Value;
+
+use super::support::patience::{wait_for, wait_until, wait_until_free};
+use super::support::{Image, Sandbox};
+
+/// A repository with uncommitted changes of every kind in the main checkout and in a lane in which nothing runs.
+fn with_changes() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "for f in staged edited gone; do seq 9 > $f; done; printf '.env\\ncache/\\nlarge\\n' > .gitignore",
+    );
+    sandbox.commit_all("files");
+    sandbox.lane_of("idle", "echo work > work");
+    sandbox.sh_in(&sandbox.lane("idle"), "echo mine >> edited; echo mine > new; echo secret > .env");
+    sandbox.sh("echo mine >> edited; echo mine >> staged; git add staged; rm gone; echo mine > new; mkdir -p d/e cache/in");
+    sandbox
+        .sh("echo mine > d/e/deep; echo secret > .env; echo made > cache/in/made; ln -s made cache/in/link");
+    sandbox
+}
+
+/// Starts an agent that runs `script` once it is told to, with automatic snapshots each second.
+fn start(sandbox: &Sandbox, script: &str) {
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    sandbox.pipe("end");
+    let script = format!(
+        "echo > \"$ROOT/up\"; read -r _ < \"$ROOT/go\"; {script}; echo > \"$ROOT/up\"; read -r _ < \"$ROOT/end\""
+    );
+    let mut command =
+        sandbox.proq_command(&sandbox.repo, &["spawn", "-q", "-n", "agent", "--", "sh", "-c", &script]);
+    command.env("PROQ_SNAPSHOT_INTERVAL", "1");
+    let _ = sandbox.output(command).ok();
+    let _ = sandbox.hear("up");
+}
+
+/// Tells the agent to run its script, and waits for its end.
+fn go(sandbox: &Sandbox) {
+    sandbox.tell("go");
+    let _ = sandbox.hear("up");
+}
+
+/// Tells the agent to end, and waits until nobody takes snapshots any more.
+fn end(sandbox: &Sandbox) {
+    sandbox.tell("end");
+    let _ = sandbox.proq(&["wait", "agent"]);
+    wait_until_free(&sandbox.repo.join(".git/proq/locks/supervisor/snapshots.lock"));
+}
+
+/// Waits until an automatic snapshot of each worktree is there that holds `files` of that worktree.
+fn wait_for_snapshots(sandbox: &Sandbox, of: &[(&str, u64)]) {
+    for (what, files) in of {
+        wait_until(&format!("a snapshot of {what}"), || {
+            let list = sandbox.proq(&["snap", "list", "--json"]).json();
+            let rows = list["snapshots"].as_array().unwrap();
+            rows.iter().any(|row| {
+                row["state"] == "automatic"
+                    && row["files"] == *files
+                    && row["why"].as_str().unwrap().contains(what)
+            })
+        });
+    }
+}
+
+/// What a command answers in JSON, with the ids in it.
+fn json(sandbox: &Sandbox, args: &[&str]) -> Value {
+    let out = sandbox.proq_command(&sandbox.repo, args).output().unwrap();
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// The commands that events of lost changes name.
+fn commands(sandbox: &Sandbox, times: usize) -> Vec<String> {
+    let all = wait_for("events of lost changes", || {
+        let events = json(sandbox, &["events", "--json"]);
+        let lost =
+            events["events"].as_array().unwrap().iter().filter(|event| event["event"] == "changes.lost");
+        Some(lost.cloned().collect::<Vec<_>>()).filter(|all| all.len() >= times)
+    });
+    let command = |event: &Value| {
+        let message = event["message"].as_str().unwrap().to_owned();
+        message.split_once("bring them back: git proq ").unwrap().1.to_owned()
+    };
+    all.iter().map(command).collect()
+}
+
+#[test]
+fn what_an_agent_deletes_elsewhere_comes_back_by_the_command_that_the_event_names() {
+    let sandbox = with_changes();
+    let (main, lane) = (Image::of(&sandbox, &sandbox.repo), Image::of(&sandbox, &sandbox.lane("idle")));
+    let (env, made) = (sandbox.read(".env"), sandbox.read("cache/in/made"));
+    start(
+        &sandbox,
+        "cd ../..; git reset -q --hard; git clean -qfdx -e .proq-worktrees; git worktree remove --force .proq-worktrees/idle",
+    );
+    wait_for_snapshots(&sandbox, &[("main checkout", 5), ("lane 'idle'", 2)]);
+    go(&sandbox);
+    assert!(!sandbox.repo.join("new").exists() && !sandbox.lane("idle").exists());
+    let commands = commands(&sandbox, 2);
+    for command in &commands {
+        let _ = sandbox.proq(&command.split(' ').collect::<Vec<_>>()).ok();
+    }
+    assert_eq!(Image::of(&sandbox, &sandbox.repo), main);
+    assert_eq!(Image::of(&sandbox, &sandbox.lane("idle")), lane);
+    assert_eq!((sandbox.read(".env"), sandbox.read("cache/in/made")), (env, made));
+    assert_eq!(std::fs::read_link(sandbox.repo.join("cache/in/link")).unwrap().to_str(), Some("made"));
+    assert_eq!(std::fs::read_to_string(sandbox.lane("idle").join(".env")).unwrap(), "secret\n");
+    end(&sandbox);
+    assert_eq!(sandbox.events("changes.lost").len(), 2, "what git-proq brought back is not lost");
+}
+
+#[test]
+fn changes_that_are_committed_or_stashed_or_shown_by_a_preview_are_not_lost() {
+    let sandbox = with_changes();
+    start(&sandbox, "true");
+    wait_for_snapshots(&sandbox, &[("main checkout", 5)]);
+    let _ = sandbox.proq(&["preview", "idle"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("echo more >> edited; git add -A; git commit -qm mine; echo 2 >> edited; echo 2 > other");
+    wait_for_snapshots(&sandbox, &[("main checkout", 2)]);
+    sandbox.git(&["stash", "-u"]);
+    sandbox.sh("echo 3 > third");
+    wait_for_snapshots(&sandbox, &[("main checkout", 1)]);
+    go(&sandbox);
+    end(&sandbox);
+    assert_eq!(sandbox.events("changes.lost"), [Value::Null; 0]);
+}
+
+#[test]
+fn nothing_is_copied_where_the_setting_says_so_and_large_ignored_files_are_named() {
+    let sandbox = with_changes();
+    sandbox.sh("head -c 2000000 /dev/zero > large");
+    sandbox.git(&["config", "proq.snapshot.ignored", "1"]);
+    start(&sandbox, "true");
+    wait_for_snapshots(&sandbox, &[("main checkout", 5)]);
+    let list = json(&sandbox, &["snap", "list", "--json"]);
+    let rows = list["snapshots"].as_array().unwrap();
+    let id = rows.iter().find(|row| row["why"].as_str().unwrap().contains("main")).unwrap()["id"].clone();
+    let shown = sandbox.proq(&["snap", "show", id.as_str().unwrap()]);
+    assert!(shown.stdout.contains("left out   large (ignored, and too large)"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("ignored    .env") && !shown.stdout.contains("ignored    large"));
+    go(&sandbox);
+    end(&sandbox);
+
+    let other = with_changes();
+    other.lane_with("x", "true");
+    assert!(!other.repo.join(".git/proq/locks/supervisor/snapshots.lock").exists());
+}
+
+#[test]
+fn one_that_was_brought_back_stays_for_an_undo_whatever_comes_after_it() {
+    let sandbox = with_changes();
+    start(&sandbox, "true");
+    wait_for_snapshots(&sandbox, &[("main checkout", 5)]);
+    let list = json(&sandbox, &["snap", "list", "--json"]);
+    let rows = list["snapshots"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["why"].as_str().unwrap().contains("main")).unwrap();
+    let id = row["id"].as_str().unwrap();
+    sandbox.git(&["stash", "-u", "-q"]);
+    let _ = sandbox.proq(&["snap", "restore", id]).ok();
+    for n in 1..7 {
+        sandbox.write(&format!("more-{n}"), "more\n");
+        wait_for_snapshots(&sandbox, &[("main checkout", 5 + n)]);
+    }
+    let _ = sandbox.proq(&["snap", "show", id]).ok();
+    go(&sandbox);
+    end(&sandbox);
+}
