@@ -74,6 +74,20 @@ pub trait Explain: std::error::Error {
     }
 }
 
+/// An error and its causes on one line.
+pub(crate) fn with_causes(e: &dyn std::error::Error) -> String {
+    let mut out = e.to_string();
+    let mut next = e.source();
+    while let Some(cause) = next {
+        let text = cause.to_string();
+        if !out.contains(&text) {
+            out.push_str(&format!(": {text}"));
+        }
+        next = cause.source();
+    }
+    out
+}
+
 /// How much two words have in common when one is offered for the other.
 const ALIKE: f64 = 0.75;
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::fd::AsFd;
 
 use super::Error;
-use super::error::with_causes;
+use crate::explain::with_causes;
 use crate::lane::{Inbox, Project};
 use crate::store::records::{self, AnyLane, LaneState, RunRecord};
 use crate::store::{Guard, LockName, Record};

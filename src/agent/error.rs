@@ -430,17 +430,3 @@ impl Explain for Error {
         }
     }
 }
-
-/// An error and its causes on one line.
-pub(super) fn with_causes(e: &dyn std::error::Error) -> String {
-    let mut out = e.to_string();
-    let mut next = e.source();
-    while let Some(cause) = next {
-        let text = cause.to_string();
-        if !out.contains(&text) {
-            out.push_str(&format!(": {text}"));
-        }
-        next = cause.source();
-    }
-    out
-}

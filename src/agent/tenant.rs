@@ -12,7 +12,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
-use super::error::with_causes;
+use crate::explain::with_causes;
 use crate::lane::{self, Project};
 use crate::process::{self, Spawned, Start};
 use crate::store::{Guard, LockName};

@@ -198,8 +198,9 @@ impl Repo {
             .iter()
             .filter(|w| !w.bare && w.prunable.is_none() && !dirs.contains(&w.path.as_path()))
             .collect();
-        // Any other is nearer than none, and the main one is where the others come from.
-        candidates.sort_by_key(|w| w.head(self).ok().flatten() != Some(commit));
+        // Any other is nearer than none, and the main one is where the others come from. Where a worktree is, is read once:
+        // agents commit meanwhile, and a sort whose keys change has no order.
+        candidates.sort_by_cached_key(|w| w.head(self).ok().flatten() != Some(commit));
         for candidate in candidates.into_iter().take(TRIES) {
             let Ok(git_dir) = self.git_dir_of(&candidate.path) else { continue };
             let options = gix::index::decode::Options::default();

@@ -1,6 +1,6 @@
 //! Owns where a lane starts and which branch it lands on.
 
-use super::{Error, Project};
+use super::{Checkout, Error, Project};
 use crate::git::{Head, Oid, Repo};
 use crate::store::Record;
 use crate::store::records::PreviewRecord;
@@ -51,11 +51,20 @@ pub(crate) fn current(project: &Project) -> Result<String, Error> {
     {
         return Ok(lane.base);
     }
-    let head = repo.head_name()?;
-    let previewed = PreviewRecord::find(&project.store.layout().preview())?;
-    if let (Some(head), Some(open)) = (&head, previewed)
-        && *head == open.branch
+    let look = || -> Result<_, Error> {
+        let head = repo.head_name()?;
+        let open = PreviewRecord::find(&project.store.layout().preview())?;
+        Ok((open.filter(|open| head.as_ref() == Some(&open.branch)), head))
+    };
+    let (mut shown, mut head) = look()?;
+    if let (None, Some(branch), Some(main)) = (&shown, &head, repo.main_worktree())
+        && project.is_own_branch(branch)
     {
+        // Somebody may be opening or leaving the preview just now: record and HEAD agree once the checkout is free.
+        let _lock = Checkout::lock(project, main)?;
+        (shown, head) = look()?;
+    }
+    if let Some(open) = shown {
         return match open.came_from {
             Head::Branch(branch) => Ok(branch),
             Head::Detached(oid) => Err(Error::NeedsOnto {

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use super::Error;
 use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request};
+use super::turn::became;
 use crate::config::Uncommitted;
 use crate::explain::Explain;
 use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
 use crate::lane::{
-    Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict, look_at, rests,
+    self, Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict, look_at,
+    rests,
 };
 use crate::store::Record;
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState};
@@ -74,7 +76,12 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     let (dirts, as_clean) = git::statuses(&project.repo, &folders, as_clean);
     for ((look, dirt), as_clean) in looks.iter().zip(dirts).zip(as_clean) {
         let clean = dirt.as_ref().is_some_and(Dirt::is_clean);
-        match if clean { as_clean? } else { look.sort(dirt)? } {
+        let sorted = if clean { as_clean } else { look.sort(dirt) };
+        if !matches!(sorted, Ok(Ok(_))) && look.was_removed() {
+            out.decided.extend((!request.all).then(|| became(project, &look.lane, request.onto)));
+            continue;
+        }
+        match sorted? {
             Ok(candidate) => out.ready.push(candidate),
             Err(outcome) => out.decided.push(*outcome),
         }
@@ -208,6 +215,14 @@ impl Look<'_, '_> {
     /// Whether it is what somebody wants that its agent was stopped and that it lands.
     fn is_to_be_stopped(&self) -> bool {
         self.request.stop.is_some_and(|stopped| !self.request.all || stopped.contains(&self.lane.name))
+    }
+
+    /// Whether somebody has removed it since it was listed, or is doing so just now.
+    fn was_removed(&self) -> bool {
+        let (project, lane) = (self.project, &self.lane);
+        let is_whole = lane.path.join(".git").exists()
+            && project.repo.branch_tip(&lane.place.branch).is_ok_and(|tip| tip.is_some());
+        !is_whole && matches!(project.hold_idle(&lane.name), Err(lane::Error::Unknown { .. }))
     }
 
     fn has_uncommitted(&self) -> Result<bool, Error> {

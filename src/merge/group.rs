@@ -11,7 +11,7 @@ use super::stack::{self, Ground, Stack};
 use super::verify::{Pending, Verified, Verifier};
 use super::{Error, conflict, failed, parts};
 use crate::event;
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, with_causes};
 use crate::git::{RepoPath, ThrowAway};
 use crate::lane::{self, Operation, Project};
 use crate::store::now;
@@ -221,7 +221,7 @@ fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
             hints: e.hints().iter().map(ToString::to_string).collect(),
             exit: Some(e.exit()),
             part: candidate.key(),
-            ..Outcome::refused(&candidate.lane.name, onto, e.to_string())
+            ..Outcome::refused(&candidate.lane.name, onto, with_causes(e))
         })
         .collect()
 }

@@ -11,6 +11,7 @@ use super::stop::{Stopped, stop_agents};
 use super::turn::Turn;
 use super::verify::Verifier;
 use super::{push, resolve_agent};
+use crate::explain::with_causes;
 use crate::lane::{self, Operation, Project, Why, operate};
 use crate::preview;
 
@@ -142,8 +143,9 @@ fn clean_up(op: &Operation<'_>, report: &mut Report) {
             continue;
         }
         match op.attempt(|| preview::retire(op, &line.lane, Why::Tidy, false).map(drop)) {
-            Ok(()) => line.cleaned_up = true,
-            Err(e) => line.message = Some(e.to_string()),
+            // Or somebody else was faster.
+            Ok(()) | Err(preview::Error::Lane(lane::Error::Unknown { .. })) => line.cleaned_up = true,
+            Err(e) => line.message = Some(with_causes(&e)),
         }
     }
 }

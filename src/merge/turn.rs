@@ -44,7 +44,7 @@ impl Turn {
 }
 
 /// What became of a lane that was there when this landing came.
-fn became(project: &Project, lane: &LaneRecord, onto: Option<&str>) -> Outcome {
+pub(super) fn became(project: &Project, lane: &LaneRecord, onto: Option<&str>) -> Outcome {
     let wanted = onto.unwrap_or(&lane.base);
     let past = project.past_lanes().into_iter().map(|(_, past)| past);
     let landed = past.filter(|past| past.name == lane.name && past.start == lane.start);

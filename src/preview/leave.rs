@@ -50,18 +50,20 @@ impl Back {
 /// # Errors
 /// [`Error::NotOpen`], [`Error::ByHand`], [`Error::OriginGone`]: nothing was changed.
 pub(crate) fn back(project: &Project) -> Result<Back, Error> {
-    operate(project, "preview --back", back_in)
+    operate(project, "preview --back", |op| leave_if(op, |_| true)?.ok_or(Error::NotOpen))
 }
 
-fn back_in(op: &Operation<'_>) -> Result<Back, Error> {
+/// Leaves the open preview if it is one that is meant.
+fn leave_if(op: &Operation<'_>, is_meant: impl Fn(&PreviewRecord) -> bool) -> Result<Option<Back>, Error> {
     let project = op.project;
     let main = project.repo.require_main()?.to_owned();
     let checkout = op.checkout(&main)?;
-    let open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
+    // Read under the lock: somebody else may have left it since, or opened another.
+    let Some(open) = desk::open_preview(project)?.filter(is_meant) else { return Ok(None) };
     let desk = Desk::look(project, &main)?;
     match desk::reality(&open, &desk) {
-        Reality::Shown => leave(op, &checkout, &open, &desk),
-        Reality::Home => finish_at_home(op, &checkout, &open, &desk),
+        Reality::Shown => leave(op, &checkout, &open, &desk).map(Some),
+        Reality::Home => finish_at_home(op, &checkout, &open, &desk).map(Some),
         Reality::Elsewhere => {
             Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
         }
@@ -70,9 +72,11 @@ fn back_in(op: &Operation<'_>) -> Result<Back, Error> {
 
 /// Leaves the preview if it shows this lane: before the lane lands or goes.
 pub(crate) fn leave_for(op: &Operation<'_>, lane: &str) -> Result<Option<Back>, Error> {
-    match desk::open_preview(op.project)? {
-        Some(open) if open.lane == lane => back_in(op).map(Some),
-        _ => Ok(None),
+    let shows = |open: &PreviewRecord| open.lane == lane;
+    if desk::open_preview(op.project)?.is_some_and(|open| shows(&open)) {
+        leave_if(op, shows)
+    } else {
+        Ok(None)
     }
 }
 

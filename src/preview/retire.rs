@@ -4,6 +4,7 @@ use super::desk;
 use super::{Back, Error, leave_for};
 use crate::git::WorktreeList;
 use crate::lane::{self, Operation, Removed, Why};
+use crate::store::records::LaneRecord;
 
 /// What removing a lane did.
 #[derive(Debug)]
@@ -21,8 +22,15 @@ pub(crate) struct Retired {
 /// When the lane is kept, by [`lane::Error::Kept`]: it is looked at before its preview is left, so nothing has changed.
 pub(crate) fn retire(op: &Operation<'_>, name: &str, why: Why, force: bool) -> Result<Retired, Error> {
     let project = op.project;
+    let look = |lane: &LaneRecord| -> Result<_, Error> {
+        Ok(lane::gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?)
+    };
     let lane = project.lane(name)?;
-    let found = lane::gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+    let found = look(&lane).or_else(|_| {
+        // Somebody may be removing it just now: once its name is free it is gone, or there as a whole.
+        let (lane, _lock) = project.hold_idle(name)?;
+        look(&lane)
+    })?;
     lane::refuse(&lane, &found, force)?;
     let why_not = desk::made_in_preview(project, name)?;
     if !why_not.is_empty() && !force {

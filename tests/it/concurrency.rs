@@ -99,6 +99,29 @@ fn events_of_many_processes_are_numbered_without_a_gap() {
     assert_eq!(numbers, (1..=30).collect::<Vec<u64>>());
 }
 
+/// Agents that commit while other lanes are being made, whose files are copied from wherever they are.
+#[test]
+fn lanes_that_are_made_while_agents_commit_are_whole() {
+    const LANES: usize = 24;
+    let sandbox = Sandbox::new();
+    sandbox.sh("for n in 1 2 3; do echo $n > f$n; done");
+    sandbox.commit_all("more");
+    let names: Vec<String> = (0..LANES).map(|n| format!("p{n}")).collect();
+    let script = "for k in 1 2 3 4 5 6; do echo $k > own.txt; git add -A; git commit -qm $k; done";
+    let children = names
+        .iter()
+        .map(|name| start(&sandbox, &["spawn", "-q", "-n", name, "--wait", "--", "sh", "-ec", script]));
+    assert_eq!(failures(children.collect()), [""; 0]);
+    for name in &names {
+        let lane = sandbox.lane(name);
+        assert_eq!(sandbox.git_in(&lane, &["status", "--porcelain"]), "", "{name}");
+        assert_eq!(sandbox.git_in(&lane, &["ls-files"]), "a.txt\nf1\nf2\nf3\nown.txt", "{name}");
+        assert_eq!(sandbox.git(&["rev-list", "--count", &format!("main..proq/{name}")]), "6", "{name}");
+    }
+    nothing_but(&sandbox, &names);
+    sandbox.assert_healthy();
+}
+
 /// As beside `git gc`, which removes folders of objects whenever they are empty.
 #[test]
 fn lanes_land_while_empty_folders_of_objects_are_removed() {

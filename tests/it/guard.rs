@@ -359,3 +359,59 @@ fn every_test_file_is_declared() {
     let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
     assert_eq!(declared, found);
 }
+
+/// The text between a call's parentheses, of which `rest` begins with the first.
+fn arguments(rest: &str) -> &str {
+    let mut open = 0;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '(' => open += 1,
+            ')' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return &rest[..at];
+        }
+    }
+    rest
+}
+
+/// What others may change meanwhile has no order: a sort that reads it anew for each comparison panics.
+#[test]
+fn nothing_is_read_while_it_is_compared() {
+    const COMPARES: &[&str] = &[
+        "sort_by",
+        "sort_by_key",
+        "sort_unstable_by",
+        "sort_unstable_by_key",
+        "max_by",
+        "min_by",
+        "binary_search_by",
+    ];
+    const READS: &[&str] = &[
+        ".head(",
+        "_tip(",
+        "head_of(",
+        "find(&",
+        "load(",
+        "read",
+        "metadata",
+        "exists()",
+        "is_file()",
+        "is_dir()",
+        "now()",
+    ];
+    let mut wrong = Vec::new();
+    for source in sources("src") {
+        let code = source.production();
+        for call in COMPARES {
+            for (at, found) in code.match_indices(&format!(".{call}(")) {
+                let closure = arguments(&code[at + found.len() - 1..]);
+                if let Some(read) = READS.iter().find(|read| closure.contains(**read)) {
+                    wrong.push(format!("{}: {call} compares by {read}", source.shown()));
+                }
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0]);
+}
