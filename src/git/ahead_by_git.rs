@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::ahead::{Clash, clashing_lines, store_of};
+use super::merge_drivers::settings_from;
 use super::threads::in_threads;
 use super::tree_merge::{Stage, lay_out_attributes, parse_stage};
 use super::trees::Reader;
@@ -29,6 +30,8 @@ pub(crate) enum ByGit {
 struct Batch<'a> {
     dir: PathBuf,
     attributes: Attributes,
+    /// Options before its command.
+    settings: Vec<std::ffi::OsString>,
     pairs: Vec<(usize, (Oid, Oid))>,
     program: &'a Program,
     into: &'a ThrowAway,
@@ -63,7 +66,18 @@ pub(crate) fn ask_git(
                     Attributes::Folder(repo.common_dir().to_owned()),
                 ),
             };
-            batches.push(Batch { dir, attributes, pairs: part.to_vec(), program: repo.program(), into });
+            let settings = match attributes {
+                Attributes::Tree(_) => Vec::new(),
+                Attributes::Folder(_) => settings_from(repo, &dir),
+            };
+            batches.push(Batch {
+                dir,
+                attributes,
+                settings,
+                pairs: part.to_vec(),
+                program: repo.program(),
+                into,
+            });
         }
     }
     let answers = in_threads(&batches, |batch| batch.run(&batch.pairs));
@@ -141,6 +155,7 @@ impl Batch<'_> {
             Attributes::Tree(tree) => call.arg(format!("--attr-source={tree}")),
             Attributes::Folder(git_dir) => call.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.dir),
         };
+        let call = call.args(&self.settings);
         // With messages a clean merge has the same form as any other.
         ThrowAway::apply(Some(self.into), call).args([
             "merge-tree",

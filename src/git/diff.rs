@@ -9,7 +9,7 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::trees::{Item, Items, Reader};
-use super::{Error, Oid, Repo, RepoPath};
+use super::{Error, Oid, Repo, RepoPath, ThrowAway};
 
 /// A path on one side of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) fn tree_changes(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change
     match compare(repo, from, to) {
         Ok(all) => Ok(all),
         // What cannot be read is git's to explain.
-        Err(_) => changes_by_git(repo, from, to),
+        Err(_) => changes_by_git(repo, from, to, None),
     }
 }
 
@@ -155,9 +155,14 @@ impl Walk<'_> {
     }
 }
 
-fn changes_by_git(repo: &Repo, from: Oid, to: Oid) -> Result<Vec<Change>, Error> {
-    let call = repo
-        .git()
+/// The same as git tells it. What is compared may lie in `into` only.
+pub(super) fn changes_by_git(
+    repo: &Repo,
+    from: Oid,
+    to: Oid,
+    into: Option<&ThrowAway>,
+) -> Result<Vec<Change>, Error> {
+    let call = ThrowAway::apply(into, repo.git())
         .args(["diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", "--no-abbrev"])
         .args([from.to_string(), to.to_string()]);
     let shown = call.shown();

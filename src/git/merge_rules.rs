@@ -61,6 +61,8 @@ impl Everywhere {
 /// The files with attributes that belong to no tree.
 pub(super) fn attribute_files(repo: &Repo) -> Vec<PathBuf> {
     let user = repo.gix.config_snapshot().trusted_path("core.attributesFile").ok().flatten();
+    // git looks from where it stands, which is the top of a checkout.
+    let user = user.map(|path| repo.home().join(path));
     let user = user.or_else(|| {
         let own = std::env::var_os("XDG_CONFIG_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
         Some(own.or_else(|| Some(std::env::home_dir()?.join(".config")))?.join("git/attributes"))

@@ -3,21 +3,31 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::diff::changes_by_git;
 use super::open_op::refuse_open;
 use super::ref_move::{Head, RefMove};
 use super::repair::{forget_untouched, has_moved, note_untouched};
 use super::shut::refuse_shut;
 use super::status::{changed_since, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, flags, tree_changes};
+use super::{Change, Error, Oid, RepoPath, ThrowAway, flags, tree_changes};
 
-/// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing.
+/// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing. `to` may lie in `into` only.
 ///
 /// # Errors
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`].
-pub(crate) fn require_free(tree: &Tree<'_>, from: Oid, to: Oid) -> Result<(), Error> {
+pub(crate) fn require_free(
+    tree: &Tree<'_>,
+    from: Oid,
+    to: Oid,
+    into: Option<&ThrowAway>,
+) -> Result<(), Error> {
     refuse_open(tree.dir, &tree.git_dir)?;
-    refuse_overlap(tree, &tree_changes(tree.repo, from, to)?, Local::FromHead)
+    let changes = match into {
+        None => tree_changes(tree.repo, from, to)?,
+        Some(into) => changes_by_git(tree.repo, from, to, Some(into))?,
+    };
+    refuse_overlap(tree, &changes, Local::FromHead)
 }
 
 /// Refuses when the ref is where it is to go already: somebody else's work is nobody's to take back.

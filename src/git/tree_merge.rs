@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::merge_drivers::settings_from;
 use super::{Error, NewCommit, Oid, Repo, RepoPath, Side, ThrowAway, diff, exact};
 
 /// One side of one conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
@@ -100,7 +101,8 @@ fn merge_by_git(
     } else {
         // Attributes are looked up from where git stands, so it has to stand there too.
         let dir = lay_out_attributes(repo, ours, scratch, into)?;
-        repo.git_in(&dir).env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", &dir)
+        let call = repo.git_in(&dir).env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", &dir);
+        call.args(settings_from(repo, &dir))
     };
     let call = ThrowAway::apply(into, call)
         .args(options)

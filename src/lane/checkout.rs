@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, recover, snaps};
-use crate::git::{self, Oid, RepoPath, Restored, Seen, Snapshot, Tree};
+use crate::git::{self, Oid, RepoPath, Restored, Seen, Snapshot, ThrowAway, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
 
@@ -52,7 +52,12 @@ impl<'a> Checkout<'a> {
 
     /// Refuses what a transition would refuse, without changing anything.
     pub(crate) fn require_free(&self, from: Oid, to: Oid) -> Result<(), Error> {
-        self.look("check", |tree| Ok(git::require_free(tree, from, to)?))
+        self.require_free_for(from, to, None)
+    }
+
+    /// The same for a commit that may lie in `into` only.
+    pub(crate) fn require_free_for(&self, from: Oid, to: Oid, into: Option<&ThrowAway>) -> Result<(), Error> {
+        self.look("check", |tree| Ok(git::require_free(tree, from, to, into)?))
     }
 
     /// Looks at all that lies here, for whatever has to be known of it while the lock is held.

@@ -35,6 +35,14 @@ pub enum Error {
         /// Where.
         dir: String,
     },
+    /// The base has an option for merges that a landing does not take.
+    #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
+    MergeOption {
+        /// The base.
+        base: String,
+        /// The option.
+        option: String,
+    },
     /// A landed change cannot be found on the base.
     #[error("lane '{lane}' was landed but its tip is not on '{base}'; it was kept")]
     Audit {
@@ -120,6 +128,12 @@ impl Explain for Error {
             Error::InUse { what, .. } => {
                 vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]
             }
+            Error::MergeOption { base, .. } => {
+                vec![
+                    format!("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")
+                        .into(),
+                ]
+            }
             Error::Audit { .. } => vec!["please report this; look at: git log --graph --all".into()],
             Error::Unapproved { .. } => vec![
                 "read them and let them run: git proq approve".into(),
@@ -155,6 +169,7 @@ impl Explain for Error {
             Error::Audit { .. } => Exit::Bug,
             Error::Restless { .. }
             | Error::InUse { .. }
+            | Error::MergeOption { .. }
             | Error::Unapproved { .. }
             | Error::UnapprovedAgent { .. }
             | Error::NoHome

@@ -2,7 +2,7 @@
 
 use super::request::Candidate;
 use super::stack::Ground;
-use super::{Error, hooks, message};
+use super::{Error, git_options, hooks, message};
 use crate::git::{self, Merged, NewCommit, Oid, Picked};
 use crate::store::records::Strategy;
 
@@ -22,6 +22,11 @@ pub(super) enum Fit {
 /// Fits a lane on top of a commit and its tree.
 pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -> Result<Fit, Error> {
     let repo = &ground.project.repo;
+    if ground.verify_signatures
+        && let Some(why) = repo.lacks_signature(candidate.tip)?
+    {
+        return Ok(Fit::Refused(why, git_options::without_signature(&candidate.lane)));
+    }
     let apart = begins_apart(ground, ours.0, candidate)?;
     let merged = match apart {
         None => git::merge_commits(repo, ours.0, candidate.tip, ground.scratch, ground.into),

@@ -9,7 +9,7 @@ use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
 use super::stack::{self, Ground, Stack};
 use super::verify::{Pending, Verified, Verifier};
-use super::{Error, conflict, failed, parts};
+use super::{Error, conflict, failed, git_options, parts};
 use crate::event;
 use crate::explain::{Exit, Explain, with_causes};
 use crate::git::{RepoPath, ThrowAway};
@@ -156,11 +156,14 @@ impl Work<'_, '_> {
         };
         let tip = project.repo.branch_tip(onto)?;
         let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
+        let strategy = request.strategy(&project.settings);
+        let verify_signatures = git_options::verifies_signatures(&project.repo, onto, strategy)?;
         let fresh = still_ready(project, group, request)?;
         let ground = Ground {
             project,
             onto,
-            strategy: request.strategy(&project.settings),
+            strategy,
+            verify_signatures,
             hooks: !request.no_verify,
             gate: &self.gate,
             scratch: scratch.path(),
@@ -168,6 +171,9 @@ impl Work<'_, '_> {
         };
         let Arranged { stack, lanes, why } = arrange::build(ground, base, &fresh, request.order)?;
         if request.dry_run {
+            if !stack.steps.is_empty() {
+                land::foresee(self.op, &stack, aside.as_ref())?;
+            }
             self.verifier.note_tasks(&stack);
             return Ok(Prepared { verified: Verified { stack, failed: Vec::new() }, why });
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::Error;
 use super::stack::Stack;
-use crate::git::{self, Oid, RefMove, WorktreeList, open_operation, run_hook};
+use crate::git::{self, Oid, RefMove, ThrowAway, WorktreeList, open_operation, run_hook};
 use crate::lane::{self, Operation, Project, effective_state};
 use crate::store::LockName;
 use crate::store::records::Step;
@@ -69,6 +69,22 @@ impl Move<'_> {
     fn of(stack: &Stack) -> Move<'_> {
         Move { onto: &stack.onto, from: stack.base, to: stack.tip() }
     }
+}
+
+/// Refuses what stands in the way of a landing before it moves anything, and changes nothing. What was merged may lie in `into`
+/// only.
+///
+/// # Errors
+/// As those of a landing.
+pub(super) fn foresee(op: &Operation<'_>, stack: &Stack, into: Option<&ThrowAway>) -> Result<(), Error> {
+    let project = op.project;
+    let mv = Move::of(stack);
+    let worktrees = WorktreeList::read(&project.repo)?;
+    refuse_in_use(project, mv.onto, &worktrees)?;
+    for worktree in worktrees.on_branch(mv.onto) {
+        op.checkout(&worktree.path)?.require_free_for(mv.from, mv.to, into)?;
+    }
+    Ok(())
 }
 
 /// Moves a branch, with every worktree that is on it; the landing lock is held. `rest` is what is written down then.

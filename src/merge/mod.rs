@@ -9,6 +9,7 @@ mod error;
 mod failed;
 mod fit;
 mod forecast;
+mod git_options;
 mod greens;
 mod group;
 mod hooks;

@@ -67,6 +67,8 @@ pub(super) struct Ground<'a> {
     pub(super) strategy: Strategy,
     /// Whether those of the repository's hooks are asked that could refuse it.
     pub(super) hooks: bool,
+    /// Whether each lane's tip has to have a good signature.
+    pub(super) verify_signatures: bool,
     /// The one that sees each merge.
     pub(super) gate: &'a Gate,
     /// A folder for what is on its way.

@@ -84,6 +84,8 @@ mod mass_deletion;
 mod matrix;
 mod mcp;
 mod merge;
+mod merge_as_git;
+mod merge_drivers;
 mod merge_edges;
 mod merge_hooks;
 mod merge_push;
