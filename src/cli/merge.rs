@@ -322,16 +322,8 @@ fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), r
     for why in &report.order {
         session.ui.say(format!("{}", console::style(format!("order: {why}")).dim().for_stderr()));
     }
-    if let (Some(checks), true) = (&report.checks, args.dry_run) {
-        for command in &checks.commands {
-            let no = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
-            session.ui.answer(format!("would check with: {command}{no}"));
-        }
-        for task in &checks.tasks {
-            for command in &task.commands {
-                session.ui.answer(format!("would check with: {command}, for {}", task.lane));
-            }
-        }
+    if args.dry_run {
+        print_checks(session, report);
     }
     for line in &report.pushed {
         print_push(session, line, args.dry_run);
@@ -342,7 +334,9 @@ fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), r
     if report.lanes.is_empty() {
         session.ui.answer("nothing to land");
     }
-    let conflict = report.lanes.iter().find(|l| l.result == Verdict::Conflict);
+    // One among lanes is over when they land one by one, and nothing of it is kept.
+    let kept = |l: &&Outcome| l.result == Verdict::Conflict && l.with_lanes.is_empty();
+    let conflict = report.lanes.iter().find(kept);
     let Some(line) = conflict.filter(|_| !args.dry_run) else {
         if let (Some(_), Some(agent)) = (conflict, agent) {
             session.ui.say(format!("{agent} would be sent at what conflicts{once}"));
@@ -354,6 +348,20 @@ fn print(session: &Session, args: &Merge, (agent, once): (Option<&str>, &str), r
             "resolve it: git proq resolve {}   see how it stands: git proq show {0}",
             line.lane
         ));
+    }
+}
+
+/// Prints the commands that a landing would run as checks.
+fn print_checks(session: &Session, report: &Report) {
+    let Some(checks) = &report.checks else { return };
+    for command in &checks.commands {
+        let no = if checks.unapproved.contains(command) { ", once it is approved" } else { "" };
+        session.ui.answer(format!("would check with: {command}{no}"));
+    }
+    for task in &checks.tasks {
+        for command in &task.commands {
+            session.ui.answer(format!("would check with: {command}, for {}", task.lane));
+        }
     }
 }
 
@@ -410,12 +418,10 @@ fn sentence(line: &Outcome, dry_run: bool) -> String {
         Verdict::Conflict => {
             let verb = if dry_run { "would conflict" } else { "conflict" };
             let verb = console::style(verb).yellow();
-            format!(
-                "{verb} {lane} with {} in {}; {} was not touched",
-                line.onto,
-                ui::count(line.files.len(), "file"),
-                line.onto
-            )
+            let with =
+                if line.with_lanes.is_empty() { line.onto.clone() } else { line.with_lanes.join(", ") };
+            let files = ui::count(line.files.len(), "file");
+            format!("{verb} {lane} with {with} in {files}; {} was not touched", line.onto)
         }
         Verdict::CheckFailed => check_failed(line),
         Verdict::Refused => {

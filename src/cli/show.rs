@@ -91,13 +91,16 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
     }
     let past = args.lane.contains('@');
     let view = if past { None } else { lane::views(&project, vec![lane.clone()])?.pop() };
+    // What is on record of a conflict that is over says nothing of the lane any more.
+    let in_conflict =
+        view.as_ref().is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
     let about = About {
         task: crate::regular_file::record_text(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
         packet: agent::shown_packet(&dir, &lane)?,
         waiting: lane::waiting_in(&dir)?.into_iter().map(|letter| letter.message).collect(),
         report: ReportRecord::find(&dir.join(Layout::REPORT))?,
-        conflict: ConflictRecord::find(&dir.join("conflict.toml"))?,
+        conflict: ConflictRecord::find(&dir.join("conflict.toml"))?.filter(|_| in_conflict),
         check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
         resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
         said: looking::last_answer(&dir, &lane)?,

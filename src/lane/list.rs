@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::died::died;
 use super::looks::Looks;
-use super::{Error, Inbox, Project, became, said_last};
+use super::{Error, Inbox, Project, became, conflict_now, said_last};
 use crate::fault;
 use crate::git::{Dirt, Distance, Missing, Oid, Sight, WorktreeList, sights as sights_of};
 use crate::store::LockName;
@@ -178,8 +178,9 @@ impl Rest {
     }
 }
 
-/// A lane that rests is told to be done.
-fn tell_rest(project: &Project, view: View) -> Result<View, Error> {
+/// A lane that rests is told to be done, and so is one whose conflict is over.
+fn tell_rest(project: &Project, mut view: View) -> Result<View, Error> {
+    (view.state, view.detail) = conflict_now::judged_anew(project, &view.lane, (view.state, view.detail));
     let Ok(lane) = view.lane.clone().with_tree() else { return Ok(view) };
     let rests = view.state == LaneState::Running
         && view.dirt.is_some()

@@ -1,7 +1,7 @@
 //! Owns when a lane is done though its agent's session goes on, on a screen in front of a person: the agent has ended its turn and there
 //! is something to show.
 
-use super::{Error, Project, effective_state, look_at};
+use super::{Error, Project, conflict_now, effective_state, look_at};
 use crate::git::{Dirt, WorktreeList};
 use crate::store::Record;
 use crate::store::records::{Activity, ActivityRecord, AnyLane, LaneRecord, LaneState, RunRecord};
@@ -9,10 +9,11 @@ use crate::store::records::{Activity, ActivityRecord, AnyLane, LaneRecord, LaneS
 /// What there is to say of such a lane.
 pub(crate) const RESTS: &str = "its agent is idle in its window";
 
-/// The state of a lane as it is told, and more about it: as [`effective_state`] has it, but that a lane that rests is done. Whoever
+/// The state of a lane as it is told, and more about it: as [`effective_state`] has it, but that a lane that rests is done,
+/// and one whose conflict is over, too. Whoever
 /// is about to change the lane goes by the former.
 pub(crate) fn told_state(project: &Project, lane: &AnyLane) -> Result<(LaneState, Option<String>), Error> {
-    let now = effective_state(project, lane)?;
+    let now = conflict_now::judged_anew(project, lane, effective_state(project, lane)?);
     let rests = match lane.clone().with_tree() {
         Ok(lane) => now.0 == LaneState::Running && rests(project, &lane)?,
         Err(_) => false,

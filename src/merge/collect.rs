@@ -190,7 +190,7 @@ impl Look<'_, '_> {
                 Some("it has no commits yet".into())
             }
             LaneState::Conflict
-                if self.request.all && self.request.resolver.is_none() && !self.moved_since_conflict()? =>
+                if self.request.all && self.request.resolver.is_none() && self.conflict_stands()? =>
             {
                 Some("it conflicts, and neither it nor its base has moved since".into())
             }
@@ -235,10 +235,11 @@ impl Look<'_, '_> {
         Ok(tip.is_some_and(|tip| tip != self.lane.start))
     }
 
-    fn moved_since_conflict(&self) -> Result<bool, Error> {
+    /// Whether the same sides would meet again as in the conflict on record.
+    fn conflict_stands(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().conflict(&self.lane.name);
-        let Some(found) = ConflictRecord::find(&path)? else { return Ok(true) };
-        self.moved_since(found.theirs, found.base_tip, &found.onto)
+        let Some(found) = ConflictRecord::find(&path)? else { return Ok(false) };
+        Ok(self.onto == found.onto && lane::conflict_stands(self.project, &self.lane.place.branch, &found)?)
     }
 
     fn moved_since_check(&self) -> Result<bool, Error> {

@@ -31,7 +31,8 @@ pub(super) fn capture(op: &Operation<'_>, stack: &Stack, clash: &Clash) -> Resul
         lane: lane.name.clone(),
         onto: stack.onto.clone(),
         ours: clash.ours,
-        base_tip: stack.base,
+        // What the base is at once this is written down.
+        base_tip: stack.tip(),
         theirs: clash.candidate.tip,
         tree: clash.merged.tree,
         at: now(),

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::among::Among;
 use super::arrange::{self, Arranged};
 use super::hooks::Gate;
 use super::land::{self, Landing, Way};
@@ -95,8 +96,8 @@ impl Work<'_, '_> {
             for ((onto, group), pending) in groups.iter().zip(&mut pending) {
                 all.push(self.prepare(onto, group, pending)?);
             }
-            if let Some((why, exit)) = obstacle(report, &all) {
-                self.hold_back(&all, &pending, &why, exit, report)?;
+            if let Some(found) = obstacle(report, &all) {
+                self.hold_back(all, &pending, &found, report)?;
                 return Ok(());
             }
             match if dry_run { Ok(()) } else { self.op.attempt(|| land_each(self.op, &all, &pending)) } {
@@ -124,12 +125,18 @@ impl Work<'_, '_> {
     /// Lands nothing; what stood in the way is written down all the same.
     fn hold_back(
         &self,
-        all: &[Prepared],
+        mut all: Vec<Prepared>,
         pending: &[Pending],
-        why: &str,
-        exit: Exit,
+        (lane, exit): &(String, Exit),
         report: &mut Report,
     ) -> Result<(), Error> {
+        let mut among = Vec::new();
+        for done in &mut all {
+            among.extend(Among::take_from(self.op.project, &mut done.verified.stack)?);
+        }
+        let with = among.iter().find(|one| one.lane() == lane).map(Among::with);
+        let why = with.map_or_else(|| "does not".to_owned(), |with| format!("conflicts with {with}"));
+        let why = format!("it could land, but --atomic lands all or none, and '{lane}' {why}");
         for (done, pending) in all.iter().zip(pending) {
             if !self.request.dry_run {
                 for step in captures(self.op, &done.verified)?.into_iter().chain(pending.release()) {
@@ -138,10 +145,11 @@ impl Work<'_, '_> {
             }
             let mut lines = all_outcomes(self.op, &done.verified, self.request.dry_run);
             for line in lines.iter_mut().filter(|line| line.result == Verdict::Landed) {
-                *line = Outcome { exit: Some(exit), ..Outcome::refused(&line.lane, &line.onto, why) };
+                *line = Outcome { exit: Some(*exit), ..Outcome::refused(&line.lane, &line.onto, &why) };
             }
             report.lanes.extend(lines);
         }
+        report.lanes.extend(among.iter().map(Among::outcome));
         Ok(())
     }
 
@@ -208,7 +216,7 @@ fn land_each(op: &Operation<'_>, all: &[Prepared], pending: &[Pending]) -> Resul
     Ok(())
 }
 
-/// What keeps all lanes from landing when it is all or none, and the exit code of that.
+/// The lane that keeps all from landing when it is all or none, and the exit code of that.
 fn obstacle(report: &Report, all: &[Prepared]) -> Option<(String, Exit)> {
     let stacks = || all.iter().map(|done| &done.verified.stack);
     let refused = report.lanes.iter().chain(stacks().flat_map(|s| &s.decided));
@@ -217,7 +225,7 @@ fn obstacle(report: &Report, all: &[Prepared]) -> Option<(String, Exit)> {
     let failed = failed.map(|f| (&f.candidate.lane.name, Exit::Agent));
     let clashes = stacks().flat_map(|s| &s.clashes).map(|c| (&c.candidate.lane.name, Exit::Conflicts));
     let (lane, exit) = refused.chain(failed).chain(clashes).next()?;
-    Some((format!("it could land, but --atomic lands all or none, and '{lane}' does not"), exit))
+    Some((lane.clone(), exit))
 }
 
 fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {

@@ -1,5 +1,6 @@
 //! Owns landing: which lanes may, stacked in memory, checked, moved in one step; conflicts captured, the base untouched.
 
+mod among;
 mod arrange;
 mod collect;
 mod commands;

@@ -87,6 +87,9 @@ pub struct Outcome {
     /// Conflicted files.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<RepoPath>,
+    /// Lanes that it conflicts with, where it conflicts with no other side.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub with_lanes: Vec<String>,
     /// Why, or what else a person should know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -116,6 +119,7 @@ impl Outcome {
             method: None,
             commit: None,
             files: Vec::new(),
+            with_lanes: Vec::new(),
             message: None,
             hints: Vec::new(),
             check: None,

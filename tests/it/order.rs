@@ -64,17 +64,67 @@ fn a_lane_that_had_to_wait_goes_first_among_equals() {
 }
 
 #[test]
-fn all_or_none_lands_none_when_one_conflicts_and_keeps_the_conflict() {
+fn all_or_none_lands_none_when_one_conflicts_and_names_with_which() {
     let sandbox = hub();
     let before = (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "main"]));
     let out = sandbox.proq(&["merge", "--all", "--atomic"]);
     assert_eq!(out.code, 3, "{}", out.shown());
-    assert!(out.stdout.contains("--atomic lands all or none, and 'hub' does not"), "{}", out.shown());
+    let both = "--atomic lands all or none, and 'hub' conflicts with 'a', 'b'";
+    assert!(out.stdout.contains(both), "{}", out.shown());
+    assert!(
+        out.stdout.contains("conflict hub with a, b in 2 files; main was not touched"),
+        "{}",
+        out.shown()
+    );
     assert_eq!(before, (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["rev-parse", "main"])));
-    assert_eq!(sandbox.row("hub")["state"], "conflict");
+    // The base has no part in it.
+    assert_eq!(sandbox.row("hub")["state"], "idle");
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/conflict"]), "");
     let _ = sandbox.proq(&["discard", "hub", "--force"]).ok();
     let _ = sandbox.proq(&["merge", "--all", "--atomic"]).ok();
     assert_eq!(landed(&sandbox), "Merge lane a\nMerge lane b");
+}
+
+/// Two lanes that change one line, and nobody else did.
+fn rivals() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("a", "echo one > a.txt");
+    sandbox.lane_of("b", "echo two > a.txt");
+    sandbox
+}
+
+#[test]
+fn what_conflicts_with_another_lane_only_lands_once_that_is_gone() {
+    for dry in [&[][..], &["--dry-run"]] {
+        let sandbox = rivals();
+        let args: Vec<&str> = ["merge", "--all", "--atomic"].iter().chain(dry).copied().collect();
+        let out = sandbox.proq(&args);
+        assert_eq!(out.code, 3, "{}", out.shown());
+        assert!(out.stdout.contains("conflict b with a in 1 file; main"), "{}", out.shown());
+        assert!(!out.stderr.contains("git proq resolve"), "{}", out.shown());
+        assert_ne!(sandbox.row("b")["state"], "conflict");
+        let json = sandbox.proq(&[&args[..], &["--json"]].concat()).json();
+        let line = |lane: &str| json["lanes"].as_array().unwrap().iter().find(|l| l["lane"] == lane).cloned();
+        assert_eq!(line("b").unwrap()["with_lanes"], serde_json::json!(["a"]));
+        let _ = sandbox.proq(&["discard", "a", "--force"]).ok();
+        let _ = sandbox.proq(&["merge", "--all"]).ok();
+        assert_eq!(sandbox.read("a.txt"), "two\n");
+    }
+}
+
+#[test]
+fn what_conflicts_with_the_base_too_is_recorded_as_it_conflicts_with_that() {
+    let sandbox = rivals();
+    sandbox.commit_in_lane("a", "git rm -q a.txt; echo x > x");
+    sandbox.commit_in_lane("b", "echo b > x");
+    sandbox.sh("seq 9 > a.txt; git commit -qam base; git branch aside");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "c"]).ok();
+    sandbox.commit_in_lane("c", "echo c > x");
+    let _ = sandbox.proq(&["merge", "c", "b", "--atomic"]).fails(3);
+    let record = std::fs::read_to_string(sandbox.repo.join(".git/proq/lanes/b/conflict.toml")).unwrap();
+    let main = sandbox.git(&["rev-parse", "main"]);
+    assert!(record.contains(&format!("ours = \"{main}\"")), "{record}");
+    assert!(record.contains("paths = [\"a.txt\"]"), "{record}");
 }
 
 #[test]
@@ -142,4 +192,47 @@ fn checks_see_the_lanes_in_the_order_that_was_found() {
     lines.sort();
     assert_eq!(lines, ["a landed", "b check-failed", "hub conflict"]);
     assert_eq!(landed(&sandbox), "Merge lane a");
+}
+
+#[test]
+fn a_conflict_that_is_over_is_not_shown_as_one() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("clash", "echo lane > a.txt");
+    sandbox.sh("echo main > a.txt; git commit -qam main");
+    let states = |sandbox: &Sandbox| {
+        let shown = sandbox.proq(&["show", "clash", "--json"]).json();
+        assert_eq!(shown["conflict"].is_null(), shown["current_state"] != "conflict");
+        (sandbox.row("clash")["state"].clone(), shown["current_state"].clone())
+    };
+    let _ = sandbox.proq(&["merge", "clash"]).fails(3);
+    assert_eq!(states(&sandbox), ("conflict".into(), "conflict".into()));
+    // Still, though a side has moved.
+    sandbox.sh("echo more > more.txt; git add .; git commit -qm more");
+    assert_eq!(states(&sandbox), ("conflict".into(), "conflict".into()));
+    // Not any more, with the base as it was before; and once more.
+    sandbox.git(&["reset", "-q", "--hard", "HEAD~2"]);
+    assert_eq!(states(&sandbox), ("done".into(), "done".into()));
+    sandbox.git(&["reset", "-q", "--hard", "HEAD@{1}"]);
+    assert_eq!(states(&sandbox), ("conflict".into(), "conflict".into()));
+    sandbox.sh_in(
+        &sandbox.lane("clash"),
+        "git merge -q main 2>&1 >/dev/null || true; echo both > a.txt; git commit -qam both",
+    );
+    assert_eq!(states(&sandbox), ("done".into(), "done".into()));
+    let _ = sandbox.proq(&["merge", "--all"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "both\n");
+}
+
+#[test]
+fn a_conflict_with_what_landed_beside_it_is_over_when_the_base_goes_back_by_hand() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("a", "echo one > a.txt");
+    sandbox.lane_of("b", "echo two > a.txt");
+    let _ = sandbox.proq(&["merge", "a", "b", "--order", "given"]).fails(3);
+    let again = sandbox.proq(&["merge", "--all"]);
+    assert!(again.stderr.contains("neither it nor its base has moved since"), "{}", again.shown());
+    sandbox.git(&["reset", "-q", "--hard", "HEAD^"]);
+    assert_eq!(sandbox.row("b")["state"], "done");
+    let _ = sandbox.proq(&["merge", "--all"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "two\n");
 }

@@ -27,7 +27,7 @@ pub(crate) struct ConflictRecord {
     pub(crate) onto: String,
     /// The commit it was merged into: the base, or the stack on top of it.
     pub(crate) ours: Oid,
-    /// The base's own tip at that time.
+    /// The base's tip once that was written down.
     pub(crate) base_tip: Oid,
     /// The lane's tip.
     pub(crate) theirs: Oid,
