@@ -39,8 +39,8 @@ pub(super) struct Settle<'a> {
 }
 
 impl Settle<'_> {
-    /// Commits or copies what the run left uncommitted, and judges it.
-    pub(super) fn judge(&self) -> Verdict {
+    /// Commits or copies what the run left uncommitted, and judges it. `outside` is what there is to say of what it did elsewhere.
+    pub(super) fn judge(&self, outside: Option<String>) -> Verdict {
         let judged = if self.order.resolves || self.order.reviews() {
             Ok(self.how_it_ended())
         } else {
@@ -52,6 +52,7 @@ impl Settle<'_> {
             detail: Some(format!("its result could not be looked at: {e}")),
             already: false,
         });
+        verdict.detail = with_remark(verdict.detail, outside);
         if let Some(e) = self.keep_leftovers() {
             let text = format!("what it left uncommitted is in the lane only, it could not be copied: {e}");
             verdict.detail = Some(verdict.detail.map_or_else(|| text.clone(), |d| format!("{d}; {text}")));

@@ -151,10 +151,10 @@ impl Supervisor<'_> {
     /// One run: from its start to what follows it.
     fn one(&mut self, order: &Order) -> Result<Next, Error> {
         let ended = self.watch(order)?;
-        Fence::finish(self.project, &self.lane, order.attempt);
+        let outside = Fence::finish(self.project, &self.lane, order.attempt);
         let (project, lane) = (self.project, self.lane.clone());
         let settle = Settle { project, lane: &lane, attempt: order.attempt, order, ended: &ended };
-        let mut verdict = settle.judge();
+        let mut verdict = settle.judge(outside);
         if lane.looks_apart()
             && let Err(e) = lane::close_apart(project, &lane)
         {

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Mistake, Session};
+use super::{Done, Failure, Mistake, Session, identity};
 use crate::explain::Exit;
 use crate::lane::{self, operate};
 
@@ -42,6 +42,7 @@ pub(super) fn run(session: &Session, args: &Edit) -> Done {
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
     if !args.dry_run {
+        identity::refuse_agent_for_others(std::slice::from_ref(&lane.name))?;
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }
     if session.ui.json {

@@ -6,6 +6,9 @@ use crate::lane::{self, Own, Project};
 /// Names the lane to its agent.
 const LANE: &str = "PROQ_LANE";
 
+/// The variable that the process of an agent has, and those of hooks and set-up commands have not.
+const ATTEMPT: &str = "PROQ_ATTEMPT";
+
 /// The lane that this process works in.
 ///
 /// # Errors
@@ -37,6 +40,21 @@ pub(super) fn refuse_for_others(
     match asking(session, project).filter(|own| lanes.iter().any(|lane| lane != own)) {
         Some(lane) => Err(Mistake::InLane { lane }.into()),
         None => Ok(()),
+    }
+}
+
+/// Refuses an agent what changes other lanes than its own, or their bases. A person in a lane's folder may do it, and so may the
+/// commands that a person has set up.
+///
+/// # Errors
+/// [`Mistake::OthersLane`] for an agent of a lane, unless `lanes` is that lane and no other.
+pub(super) fn refuse_agent_for_others(lanes: &[String]) -> Result<(), Failure> {
+    let is_agent = std::env::var_os(ATTEMPT).is_some_and(|attempt| !attempt.is_empty());
+    match claimed().filter(|_| is_agent) {
+        Some(own) if lanes.is_empty() || lanes.iter().any(|lane| *lane != own) => {
+            Err(Mistake::OthersLane { own }.into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::complete::{batch_names, branch_names, lane_names};
 use super::landing::Landing;
-use super::{Done, Failure, Mistake, Session, approve, auto_merge, merge_batch, table, ui};
+use super::{Done, Failure, Mistake, Session, approve, auto_merge, identity, merge_batch, table, ui};
 use crate::agent;
 use crate::config::{Key, Origin};
 use crate::lane::{self, Project};
@@ -108,6 +108,9 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         return auto_merge::run(session, args, why);
     }
     let project = session.project_to_change()?;
+    if !args.dry_run {
+        identity::refuse_agent_for_others(if args.all || args.batch.is_some() { &[] } else { &args.lanes })?;
+    }
     if let Some(asked) = &args.batch {
         return merge_batch::run(session, &project, args, asked);
     }

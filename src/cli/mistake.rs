@@ -119,6 +119,14 @@ pub enum Mistake {
         /// The lane.
         lane: String,
     },
+    /// An agent wants to change what is not its own.
+    #[error(
+        "cannot change other lanes or their bases: this is the agent of lane '{own}'; nothing was changed"
+    )]
+    OthersLane {
+        /// The agent's lane.
+        own: String,
+    },
     /// No agent that can supervise is installed.
     #[error("no agent that can supervise is installed: it takes {}", one_of(known))]
     NoOverseer {
@@ -205,6 +213,12 @@ impl Explain for Mistake {
             }
             Mistake::Mcp { .. } => {
                 vec!["it is started by an agent, which talks to it: see `git proq mcp -h`".into()]
+            }
+            Mistake::OthersLane { .. } => {
+                vec![
+                    "say in your report what a person is to do: git proq task update".into(),
+                    "a person runs it in a terminal of their own, or has an agent supervise all lanes: git proq supervise".into(),
+                ]
             }
             Mistake::InLane { .. } => {
                 vec!["an agent in a lane reports on its task: git proq task update".into()]

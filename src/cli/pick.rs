@@ -10,7 +10,7 @@ use super::complete::{branch_names, lane_names};
 use super::discard::{self, Gone};
 use super::landing::Landing;
 use super::merge::Merge;
-use super::{Done, Failure, Session, auto_merge, merge, report};
+use super::{Done, Failure, Session, auto_merge, identity, merge, report};
 use crate::explain::{Exit, Explain};
 use crate::fault;
 use crate::lane::{self, Project, Why, effective_state, operate};
@@ -99,6 +99,9 @@ impl Explain for Unpicked {
 
 pub(super) fn run(session: &Session, args: &Pick) -> Done {
     let project = session.project_to_change()?;
+    if !args.dry_run {
+        identity::refuse_agent_for_others(&[])?;
+    }
     let (picked, landed) = find(&project, &args.lane)?;
     let Some(group) = picked.group.clone() else {
         return Err(Unpicked::Alone { lane: picked.name }.into());

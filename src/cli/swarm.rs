@@ -16,7 +16,7 @@ pub(super) use follow::follow;
 
 use super::complete::{agent_names, branch_names};
 use super::plan_source::PlanSource;
-use super::{Done, Failure, Mistake, Session, approve, control, plan, resolve, spawn};
+use super::{Done, Failure, Mistake, Session, approve, control, identity, plan, resolve, spawn};
 use crate::explain::Exit;
 use crate::health::examine;
 use crate::lane::Project;
@@ -164,7 +164,12 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     let draft = draft.filter(|draft| !drafts::is_approved(&project, draft));
     require_answer(session, args, draft.as_ref())?;
     if let Some(draft) = &draft {
+        identity::refuse_in_lane(session, &project)?;
         drop(drafts::approve(&project, draft)?);
+        if args.yes {
+            let name = &draft.record.name;
+            session.ui.say(format!("the plan '{name}', which an agent made, is approved by --yes"));
+        }
     }
     let exe = resolve::this_program()?;
     let batch = wanted.begin(&project, args, &found, look.shared(), &exe)?;

@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal};
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Failure, Mistake, Session, ui};
+use super::{Done, Failure, Mistake, Session, identity, ui};
 use crate::explain::Exit;
 use crate::lane::{self, Undo as Plan, Which};
 use crate::swarm;
@@ -53,6 +53,7 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
     let project = session.project_to_change()?;
     let plan = lane::plan_undo(&project, which)?;
     if !dry_run {
+        identity::refuse_agent_for_others(&[])?;
         if !sure && !plan.own {
             ask(session, &plan)?;
         }

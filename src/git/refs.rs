@@ -20,6 +20,20 @@ pub(super) fn not_moved(name: String, why: String) -> Error {
 }
 
 impl Repo {
+    /// The object a fully named ref points to, a tag's own object too; none when it does not exist.
+    pub(crate) fn ref_object(&self, name: &str) -> Result<Option<Oid>, Error> {
+        if self.is_reftable() {
+            let found = self.git().args(["rev-parse", "--verify", "--quiet", "--end-of-options", name]);
+            return Ok(Oid::from_hex(found.accept(&[1]).run()?.line().as_bytes()));
+        }
+        let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
+        match found.as_ref().map(gix::Reference::target) {
+            Some(TargetRef::Object(id)) => Ok(Some(Oid(id.to_owned()))),
+            Some(TargetRef::Symbolic(_)) => self.ref_tip(name),
+            None => Ok(None),
+        }
+    }
+
     /// The commit a fully named ref points to; none when it does not exist.
     pub(crate) fn ref_tip(&self, name: &str) -> Result<Option<Oid>, Error> {
         if self.is_reftable() {

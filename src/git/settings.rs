@@ -1,5 +1,8 @@
 //! Owns reading git's configuration.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use super::{Repo, injected};
 
 /// Adds the settings of git's own command line (`git -c key=value proq`), which win over all files; the library does not look
@@ -40,6 +43,29 @@ impl Repo {
     /// A git setting that is a boolean; none when unset or not a boolean.
     pub(crate) fn setting_bool(&self, key: &str) -> Option<bool> {
         self.gix.config_snapshot().boolean(key)
+    }
+
+    /// The settings in the repository's own `config`, without those of files that it includes: by key, with a number that changes
+    /// with the values. Empty where it cannot be read.
+    pub(crate) fn own_settings(&self) -> BTreeMap<String, String> {
+        let file = self.common_dir().join("config");
+        let read = gix::config::File::from_path_no_includes(file, gix::config::Source::Local);
+        let mut out = BTreeMap::new();
+        for section in read.iter().flat_map(gix::config::File::sections) {
+            let header = section.header();
+            let start = match header.subsection_name() {
+                Some(sub) => format!("{}.{sub}", header.name().to_string().to_lowercase()),
+                None => header.name().to_string().to_lowercase(),
+            };
+            for name in section.body().value_names() {
+                let mut hasher = DefaultHasher::new();
+                let key = format!("{start}.{}", name.to_lowercase());
+                out.get(&key).hash(&mut hasher);
+                section.body().values(name.as_ref()).hash(&mut hasher);
+                out.insert(key, format!("{:016x}", hasher.finish()));
+            }
+        }
+        out
     }
 
     /// All `proq.*` settings in git's order (later wins), as `(key without "proq.", value)`.

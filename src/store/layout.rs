@@ -371,6 +371,12 @@ impl Layout {
         fence.join(format!("told-{tree}"))
     }
 
+    /// A list of the fence's hooks, a line each: `made`, the branches and tags that the run has made; `kept`, those that were kept; `to-keep`, objects that could not
+    /// be given a ref, and the refs that they are to have.
+    pub(crate) fn fence_list(fence: &Path, name: &str) -> PathBuf {
+        fence.join(name)
+    }
+
     /// The fence that one of its hooks belongs to, and the common git directory that this is below.
     pub(crate) fn fence_of_hook(hook: &Path) -> Option<(PathBuf, PathBuf)> {
         let fence = hook.parent()?.parent()?;

@@ -180,7 +180,8 @@ fn packing_and_pruning_touch_everybodys_refs_and_are_let_through() {
 fn this_program_is_free_to_do_what_an_agents_git_may_not() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("other", "echo o > o.txt");
-    sandbox.lane_with("x", "git proq merge other; git proq spawn --empty -n more; cd \"$ROOT/repo\"; git -c a.b=c proq discard more");
+    // As a hook of the user's would: an agent may not land what is others'.
+    sandbox.lane_with("x", "env -u PROQ_ATTEMPT git proq merge other; git proq spawn --empty -n more; cd \"$ROOT/repo\"; git -c a.b=c proq discard more");
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "Merge lane other");
 }
 

@@ -94,6 +94,7 @@ mod notify;
 mod noting;
 mod odd_states;
 mod order;
+mod outside;
 mod overlap;
 mod ownership;
 mod partial;

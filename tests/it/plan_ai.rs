@@ -398,6 +398,19 @@ fn a_draft_is_approved_by_a_person_as_it_was_shown() {
     says(&sandbox, "say", CHANGED);
     let _ = sandbox.proq(&["plan", "--feedback", "a client first"]).ok();
     assert_eq!(drafts(&sandbox)[0]["state"], "ready", "it is another plan");
+    // Neither does an agent in a lane agree by running it; where a person does, that is told.
+    sandbox.program("codex", "exit 0");
+    let swarm = ["swarm", "plan-pay-by-card", "--yes", "--detach", "--agent", "claude", "--ignore-dirty"];
+    let mut command = sandbox.proq_command(&sandbox.repo, &swarm);
+    command.env("PROQ_LANE", "plan-pay-by-card");
+    let said = sandbox.output(command).fails(1);
+    assert!(said.contains("this is for a person"), "{said}");
+    assert_eq!(drafts(&sandbox)[0]["state"], "ready");
+    assert_eq!(sandbox.proq(&["status", "--json"]).json()["batches"], json!([]));
+    let out = sandbox.proq(&swarm);
+    let line = "the plan 'plan-pay-by-card', which an agent made, is approved by --yes\n";
+    assert!(out.code == 0 && out.stderr.contains(line), "{}", out.shown());
+    let _ = sandbox.proq(&["abort", "--hard"]);
 }
 
 #[test]

@@ -89,8 +89,8 @@ fn what_the_user_did_meanwhile_may_be_the_users_and_what_commits_and_commands_di
         ]
     );
     // A landing moves the files of the main checkout; a preview takes edits away and brings them back.
-    waiting(&sandbox, "y", "true");
     sandbox.git(&["config", "proq.merge.uncommitted", "snapshot"]);
+    waiting(&sandbox, "y", "true");
     let _ = sandbox.proq(&["merge", "idle"]).ok();
     sandbox.lane_of("shown", "echo 5 > five");
     let _ = sandbox.proq(&["preview", "shown"]).ok();

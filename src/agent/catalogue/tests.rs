@@ -148,7 +148,7 @@ fn qwen() {
 #[test]
 fn copilot() {
     insta::assert_snapshot!(lines("copilot"), @r"
-    read: --output-format json --no-ask-user --allow-tool proq --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
+    read: --output-format json --no-ask-user --allow-tool proq <--deny-tool=shell(git branch)> <--deny-tool=shell(git tag)> --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
     edit: --output-format json --no-ask-user --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
     full: --output-format json --no-ask-user --allow-all-tools --allow-all-paths --model MODEL --session-id U --additional-mcp-config @/M --usage-output-file /F
     resume: --output-format json --no-ask-user --allow-tool proq --allow-tool write --allow-tool <shell(git:*)> <--allow-tool=shell(make test)> --model MODEL --additional-mcp-config @/M --usage-output-file /F --resume=U

@@ -5,14 +5,19 @@ use std::io::Write;
 use std::path::Path;
 
 use super::hook::Hook;
+use super::keep;
 use crate::git::{HookPlace, Oid};
 use crate::lane::Project;
 use crate::note::Listener;
 use crate::store::new_id;
 
 const HEADS: &str = "refs/heads/";
+const TAGS: &str = "refs/tags/";
 const STASH: &str = "refs/stash";
 const PROQ: &str = "refs/proq/";
+
+/// Refs of a worktree of its own.
+const OWN: [&str; 3] = ["refs/worktree/", "refs/bisect/", "refs/rewritten/"];
 
 /// One line of what git is about to do: ids as git writes them, all zeros for "not there", `ref:NAME` for a symbolic one.
 pub(super) struct Update<'a> {
@@ -31,7 +36,7 @@ impl Update<'_> {
         })
     }
 
-    fn removes(&self) -> bool {
+    pub(super) fn removes(&self) -> bool {
         is_zero(self.new)
     }
 }
@@ -40,8 +45,9 @@ fn is_zero(id: &[u8]) -> bool {
     !id.is_empty() && id.iter().all(|b| *b == b'0')
 }
 
-/// Judges what git is about to do to refs, while it holds their locks, and returns what to say if it may not. HEAD, tags,
-/// remote-tracking branches and what lies in the worktree's own folder are nobody else's.
+/// Judges what git is about to do to refs, while it holds their locks, and returns what to say if it may not. HEAD,
+/// remote-tracking branches and what lies in the worktree's own folder are nobody else's. A run that only looks may write none
+/// but HEAD and those of its worktree.
 pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<String>> {
     let doubtful: Vec<Update<'_>> = Update::all(input).filter(|update| is_doubtful(update, hook)).collect();
     if doubtful.is_empty() {
@@ -57,16 +63,23 @@ fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
     let name = update.name;
     let own = hook.record.branch.is_some() && name.strip_prefix(HEADS) == hook.record.branch.as_deref();
     // The branch of the main checkout is others' too.
-    let own = own && !hook.record.in_place;
-    let shared = name == STASH || name.starts_with(PROQ) || name.starts_with(HEADS);
+    let own = own && !hook.record.in_place && !hook.record.read_only;
+    let shared = match only_looks(hook) {
+        true => name.starts_with("refs/") && !OWN.iter().any(|own| name.starts_with(own)),
+        false => name == STASH || [PROQ, HEADS, TAGS].iter().any(|start| name.starts_with(start)),
+    };
     // `pack-refs` takes each ref's own file away once its value is in the packed one.
     let pruned =
         || update.removes() && !is_zero(update.old) && hook.place.is_prune(name.as_bytes(), update.old);
     shared && !own && !pruned()
 }
 
+fn only_looks(hook: &Hook<'_>) -> bool {
+    hook.record.branch.is_none() || hook.record.read_only
+}
+
 fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Vec<String>> {
-    let now = match project.repo.ref_tip(update.name) {
+    let now = match project.repo.ref_object(update.name) {
         Ok(now) => now,
         Err(e) => return Some(vec![format!("git-proq: refused: it cannot be known whose this is: {e}")]),
     };
@@ -85,7 +98,7 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
     let may_not =
         |what: String| format!("git-proq: refused: {what}; the agent of lane '{lane}' may not write it");
     let branch = update.name.strip_prefix(HEADS);
-    let Some(own) = &hook.record.branch else {
+    let Some(own) = hook.record.branch.as_ref().filter(|_| !only_looks(hook)) else {
         let what = branch.unwrap_or(update.name);
         return Some(vec![
             may_not(format!("{what} is not for a run that only looks")),
@@ -95,9 +108,13 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
     if branch == Some(own.as_str()) {
         return own_branch(project, hook, update, now).map(|what| vec![may_not(what)]);
     }
-    let what = match branch {
-        None => format!("{} is git-proq's own", update.name),
-        Some(branch) => whose(project, &hook.place, branch)?,
+    let whose = match branch {
+        None if update.name.starts_with(TAGS) => None,
+        None => Some(format!("{} is git-proq's own", update.name)),
+        Some(branch) => whose(project, &hook.place, branch),
+    };
+    let Some(what) = whose else {
+        return keep::before_it_goes(project, hook, update, now).map(|what| vec![may_not(what)]);
     };
     let instead = match hook.record.in_place {
         false => format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there"),

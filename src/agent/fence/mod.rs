@@ -6,7 +6,9 @@ mod by_hand;
 mod escape;
 mod guard;
 mod hook;
+mod keep;
 mod said;
+mod settings;
 mod shims;
 mod sight;
 mod stash;
@@ -19,9 +21,10 @@ pub(crate) use by_hand::{Found, HookByHand};
 pub(crate) use hook::answer;
 
 use super::Error;
+use super::profile::Permission;
 use crate::git;
 use crate::lane::Project;
-use crate::store::records::{AnyLane, FenceRecord};
+use crate::store::records::{AnyLane, FenceRecord, RunRecord};
 use crate::store::{Layout, Record, make_private, remove_tree};
 
 /// The fence of one run. It stands until [`Fence::finish`], or until the lane's next run where nobody came to that.
@@ -53,6 +56,7 @@ impl Fence {
             lane: lane.name.clone(),
             branch: lane.commits_to().map(str::to_owned),
             in_place: lane.works_in_place(),
+            read_only: is_read_only(project, lane, attempt),
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
             stash: project.repo.stash_entries(),
@@ -71,16 +75,25 @@ impl Fence {
     }
 
     /// Ends the fence of a run whose agent has ended: tells what the run changed outside of its lane, as far as that can be
-    /// known, keeps what it took off the stash, and takes the folder away.
-    pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) {
+    /// known, keeps what it took off the stash, and takes the folder away. Returns what the lane's state is to name of that.
+    pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) -> Option<String> {
         let dir = project.store.layout().fence(&lane.name, attempt);
+        keep::keep_noted(project, &dir);
+        let remark = settings::tell_of_changes(project, lane, &dir);
         let told = escape::tell_of_files(project, lane, attempt, &dir);
         sight::tell_of_changes(project, lane, &dir, &told);
         stash::keep_dropped(project, lane, attempt, &dir);
         if let Err(e) = remove_tree(&dir) {
             project.listener.warn(e.to_string());
         }
+        remark
     }
+}
+
+/// Whether a run may look and change nothing. Where its record cannot be read it is fenced like any other.
+fn is_read_only(project: &Project, lane: &AnyLane, attempt: u32) -> bool {
+    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, attempt)).ok().flatten();
+    run.and_then(|run| run.permission).is_some_and(|level| level == Permission::Read.to_string())
 }
 
 /// Takes fences away that a killed supervisor left: those of this lane, in which nothing runs, and of lanes that are gone.

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::escape::{Elsewhere, Told, changed_since, tell};
+use super::settings;
 use crate::event::Certainty;
 use crate::git::{self, Dirt, Oid, RepoPath};
 use crate::lane::{self, Project};
@@ -33,8 +34,14 @@ pub(super) fn note(project: &Project, lane: &AnyLane, fence: &Path) {
     let others = others(project, lane);
     let record = SightRecord {
         others: others
-            .map(|o| LaneSeen { busy: o.state.is_busy(), lane: o.name, attempt: o.attempt })
+            .map(|o| LaneSeen {
+                busy: o.state.is_busy(),
+                has_tree: o.branch().is_some() && !o.works_in_place() && o.path.join(".git").exists(),
+                lane: o.name,
+                attempt: o.attempt,
+            })
             .collect(),
+        settings: settings::now(project),
         operation: last_operation(project),
         places: seen.collect(),
     };

@@ -18,6 +18,9 @@ pub(crate) struct FenceRecord {
     /// Whether that is the branch of the main checkout, which is others' too.
     #[serde(default)]
     pub(crate) in_place: bool,
+    /// Whether it may look and change nothing, and so write no ref.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) read_only: bool,
     /// The git directory of the worktree that the run works in.
     #[serde(with = "crate::store::path_form")]
     pub(crate) git_dir: PathBuf,

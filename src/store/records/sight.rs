@@ -1,5 +1,6 @@
 //! Owns the form of what other worktrees were like when a run began.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -44,6 +45,9 @@ pub(crate) struct LaneSeen {
     pub(crate) lane: String,
     /// The number of its last run.
     pub(crate) attempt: u32,
+    /// Whether it had a worktree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) has_tree: bool,
     /// Whether that was under way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) busy: bool,
@@ -55,6 +59,9 @@ pub(crate) struct SightRecord {
     /// The other lanes.
     #[serde(default)]
     pub(crate) others: Vec<LaneSeen>,
+    /// The settings of the repository's own `config` and its hooks, each with a number that changes with what it is.
+    #[serde(default)]
+    pub(crate) settings: BTreeMap<String, String>,
     /// The number of the last operation.
     pub(crate) operation: u64,
     /// The worktrees in which nothing did.

@@ -1,0 +1,164 @@
+//! Owns the tests of what agents do outside of their lanes that git-proq cannot or does not refuse: it is kept, and named.
+
+use serde_json::Value;
+
+use super::support::Sandbox;
+
+/// A sandbox with branches and tags of the user's, none of them at the base.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh(
+        "for branch in gone moved; do git checkout -q -b $branch main; git commit -q --allow-empty -m $branch; done
+        git tag -m annotated kept; git tag lost; git tag -m another again; git checkout -q main",
+    );
+    sandbox
+}
+
+fn refs(sandbox: &Sandbox) -> String {
+    sandbox.git(&[
+        "for-each-ref",
+        "--format=%(refname) %(objectname)",
+        "refs/heads",
+        "refs/tags",
+        "refs/stash",
+    ])
+}
+
+fn escapes(sandbox: &Sandbox) -> Vec<String> {
+    let text = |event: &Value| event["message"].as_str().unwrap().to_owned();
+    sandbox.events("lane.escape").iter().map(text).collect()
+}
+
+#[test]
+fn a_run_that_may_only_look_writes_no_ref() {
+    let sandbox = sandbox();
+    let before = refs(&sandbox);
+    let script = "for args in 'branch -D gone' 'branch -f moved HEAD' 'branch new' 'branch -m proq/x elsewhere' 'tag new' 'tag -d lost' \
+        'update-ref refs/other/new HEAD' 'commit -q --allow-empty -m mine'; do
+        if git $args; then echo \"$args: not refused\"; fi; done; git gc -q; git status";
+    sandbox.agent("claude", script);
+    let _ = sandbox.proq(&["spawn", "--wait", "--permission", "read", "-n", "x", "claude", "look"]);
+    let said = sandbox.proq(&["logs", "--raw", "x"]).ok() + &sandbox.proq(&["logs", "--errors", "x"]).ok();
+    assert!(!said.contains("not refused") && said.contains("is not for a run that only looks"), "{said}");
+    sandbox.git(&["update-ref", "-d", "refs/heads/proq/x", "main"]);
+    assert_eq!(refs(&sandbox), before);
+}
+
+#[test]
+fn branches_and_tags_of_the_users_are_kept_when_an_agent_deletes_or_moves_them() {
+    let sandbox = sandbox();
+    let at = |name: &str| sandbox.git(&["rev-parse", name]);
+    let names = ["gone", "moved", "lost", "again"];
+    let was = names.map(at);
+    sandbox.lane_with(
+        "x",
+        "git branch -D gone; git branch -f moved HEAD; git tag -d lost; git tag -f -m other again
+        git branch own; git branch -D own; git tag own; git tag -d own; git pack-refs --all; git commit -q --allow-empty -m mine",
+    );
+    let mut kept: Vec<String> = sandbox
+        .git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"])
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let mut wanted = was.to_vec();
+    kept.sort();
+    wanted.sort();
+    assert_eq!(kept, wanted);
+    let told = escapes(&sandbox);
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].starts_with(
+        "the agent of lane 'x' deletes branch gone; what it was is kept: git branch gone refs/proq/saved/x-"
+    ));
+    // As the events say.
+    sandbox.sh("git proq events --json | grep -o 'git [a-z]* [^\"]*refs/proq/saved/[^\"]*' | sh -e");
+    assert_eq!(names.map(at), was);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn what_a_run_changes_for_all_worktrees_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("other", "echo other > other; git add .; git commit -qm other");
+    sandbox.lane_with(
+        "calm",
+        "git branch own; git commit -q --allow-empty -m mine; git config branch.own.remote far",
+    );
+    assert_eq!(escapes(&sandbox), [""; 0]);
+    sandbox.lane_with(
+        "x",
+        "git worktree remove --force ../other; git config core.pager more; git config user.name Mallory
+        printf '#!/bin/sh\\n' > ../../.git/hooks/pre-commit; git commit -q --allow-empty -m mine",
+    );
+    let what = "it or somebody else removed the worktree of lane 'other' and changed hook pre-commit, setting core.pager, setting \
+        user.name of the repository";
+    let told = escapes(&sandbox);
+    assert!(
+        told.contains(&format!("while the agent of lane 'x' ran, {what}: nothing says who it was")),
+        "{told:?}"
+    );
+    let detail = format!("while it ran, {what}");
+    assert_eq!(sandbox.row("x")["detail"], detail);
+    assert!(sandbox.proq(&["show", "x"]).ok().replace('\n', " ").contains("removed the worktree"));
+}
+
+#[test]
+fn an_agent_neither_lands_nor_takes_back_nor_changes_what_is_others() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("other", "echo other > other; git add .; git commit -qm other");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let script = "try() { name=$1; shift; \"$@\" > $ROOT/$name 2>&1 && echo 0 >> $ROOT/$name || echo $? >> $ROOT/$name; }
+        try merge git proq merge other
+        try all git proq merge --all
+        try some git proq merge mine other
+        try undo git proq undo
+        try redo git proq op redo
+        try restore git proq op restore 1
+        try edit git proq edit other --title Other
+        cd $ROOT/repo
+        try away git proq merge other
+        try own git proq edit mine --title Mine
+        try dry git proq merge --dry-run other";
+    sandbox.lane_with("mine", script);
+    let said = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
+    for name in ["merge", "all", "some", "undo", "redo", "restore", "edit", "away"] {
+        let said = said(name);
+        assert!(
+            said.contains("this is the agent of lane 'mine'") && said.ends_with("\n1\n"),
+            "{name}: {said}"
+        );
+    }
+    for name in ["own", "dry"] {
+        assert!(said(name).ends_with("\n0\n"), "{name}: {}", said(name));
+    }
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(
+        (&sandbox.row("other")["state"], &sandbox.row("mine")["title"]),
+        (&"done".into(), &"Mine".into())
+    );
+    // A person may, in the lane's folder too.
+    let _ = sandbox.proq_in(&sandbox.lane("mine"), &["merge", "other"]).ok();
+}
+
+#[test]
+fn an_end_without_words_has_those_of_its_errors() {
+    let sandbox = Sandbox::new();
+    sandbox.program("pi", "printf 'Error: Model \"nosuch\" not found.\\n\\033[2J' >&2; exit 1");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "pi", "do it"]).fails(4);
+    assert_eq!(
+        sandbox.row("x")["detail"],
+        "exit code 1; its errors end with: Error: Model \"nosuch\" not found."
+    );
+    let out = sandbox.proq(&["logs", "x"]);
+    assert_eq!((out.stdout.as_str(), out.code), ("", 0));
+    assert!(
+        out.stderr.contains("hint: see what it wrote as errors: git proq logs --errors x"),
+        "{}",
+        out.shown()
+    );
+    assert!(sandbox.proq(&["logs", "--errors", "x"]).ok().contains("not found"));
+    // Nothing comes on its output while it tries again.
+    sandbox.program("gemini", "echo 'Attempt 4 failed: Rate limit reached' >&2; exec sleep 60");
+    let _ = sandbox.proq(&["spawn", "--wait", "--max-time", "1s", "-n", "slow", "gemini", "do it"]).fails(4);
+    let said = "it took longer than it may; its errors end with: Attempt 4 failed: Rate limit reached";
+    assert_eq!(sandbox.row("slow")["detail"], said);
+}
