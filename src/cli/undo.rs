@@ -30,7 +30,7 @@ pub(crate) struct Undo {
     /// Also when somebody built on it or it was pushed; what came after is kept under a ref
     #[arg(long, short)]
     pub(crate) force: bool,
-    /// Say what would be taken back, and change nothing
+    /// Show what would be taken back, or why it cannot be, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -51,13 +51,18 @@ pub(super) fn run(session: &Session, args: &Undo) -> Done {
 /// Takes operations back. `sure` means that somebody named them.
 pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: bool, sure: bool) -> Done {
     let project = session.project_to_change()?;
-    let plan = lane::plan_undo(&project, which)?;
     if !dry_run {
         identity::refuse_agent_for_others(&[])?;
-        if !sure && !plan.own {
-            ask(session, &plan)?;
-        }
-        swarm::require_none_open(&project, &lane::records_of_undo(&project, &plan), force)?;
+    }
+    let plan = lane::plan_undo(&project, which)?;
+    if !sure && !plan.own {
+        ask(session, &plan, dry_run)?;
+    }
+    let records = lane::records_of_undo(&project, &plan);
+    swarm::require_none_open(&project, &records, (force, plan.forced()))?;
+    if dry_run {
+        lane::foresee_undo(&project, &plan, force)?;
+    } else {
         lane::undo(&project, &plan, force)?;
     }
     if session.ui.json {
@@ -82,12 +87,19 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
     Ok(Exit::Done)
 }
 
-/// Asks before something of another terminal, or of a program, is taken back.
-fn ask(session: &Session, plan: &Plan) -> Result<(), Failure> {
-    let what = format!("operation {} was begun elsewhere: {}", plan.numbers[0], plan.command);
+/// Asks before something of another terminal, or of a program, is taken back. With `dry_run` it says that it would.
+fn ask(session: &Session, plan: &Plan, dry_run: bool) -> Result<(), Failure> {
+    let what = format!(
+        "operation {} was started in another terminal or by another program: {}",
+        plan.numbers[0], plan.command
+    );
     let alone = !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json;
     if alone {
         return Err(Mistake::Unsure { what, number: plan.numbers[0] }.into());
+    }
+    if dry_run {
+        session.ui.say(format!("{what}\nwould ask whether to undo it"));
+        return Ok(());
     }
     ui::part(&format!("{what}\nundo it? [y/N] "));
     let mut answer = String::new();

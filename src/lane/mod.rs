@@ -64,6 +64,7 @@ mod stray;
 mod told;
 mod trash;
 mod undo;
+mod undo_ahead;
 mod undo_error;
 
 pub(crate) use activity::said_last;
@@ -122,5 +123,7 @@ pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use told::told_at_work;
 pub(crate) use trash::{Held, held, whose};
-pub(crate) use undo::{Undo, Which, plan as plan_undo, records as records_of_undo, undo};
+pub(crate) use undo::{
+    Undo, Which, foresee as foresee_undo, plan as plan_undo, records as records_of_undo, undo,
+};
 pub(crate) use undo_error::UndoError;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
-use super::operation::{Operation, operate_as};
+use super::operation::{Operation, operate, operate_as};
+use super::undo_ahead::Ahead;
 use super::{Error, Project, UndoError, Why, remove, steps};
 use crate::git::{self, Head, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
@@ -69,6 +70,41 @@ pub(crate) fn plan(project: &Project, which: Which) -> Result<Undo, Error> {
     Ok(Undo { numbers, command, own, which })
 }
 
+impl Undo {
+    /// The command that takes exactly these operations back with force; none for a redo, which has no such way.
+    pub(crate) fn forced(&self) -> Option<String> {
+        match self.which {
+            Which::Last(_) => self.numbers.first().map(|number| format!("git proq undo {number} --force")),
+            Which::After(number) => Some(format!("git proq op restore {number} --force")),
+            Which::Undo => None,
+        }
+    }
+
+    /// Why one of the operations stays as it is, with the way on.
+    fn refused(&self, number: u64, source: Error) -> Error {
+        let (source, redo) = (Box::new(source), self.which == Which::Undo);
+        UndoError::CannotUndo { number, redo, forced: self.forced(), source }.into()
+    }
+}
+
+/// Refuses what [`undo`] would refuse, and changes nothing. Operations below the newest are judged by what they did to
+/// branches: what their other steps meet is there only once the newer ones are taken back.
+///
+/// # Errors
+/// As those of [`undo`].
+pub(crate) fn foresee(project: &Project, planned: &Undo, force: bool) -> Result<(), Error> {
+    let log = OpLog::read(project);
+    operate(project, "undo", |op| {
+        let held = RefCell::new(BTreeMap::new());
+        let mut ahead = Ahead::default();
+        planned.numbers.iter().enumerate().try_for_each(|(at, number)| {
+            let entry = log.steps_of(*number).ok_or(UndoError::NoOperation { number: *number })?;
+            let back = TakeBack { op, entry, number: *number, force, held: &held };
+            back.foresee(&mut ahead, at == 0).map_err(|e| planned.refused(*number, e))
+        })
+    })
+}
+
 /// Takes the planned operations back. With `force` also where somebody built on what is taken back, which is kept under a
 /// ref then; uncommitted changes that are in the way refuse it always.
 ///
@@ -76,6 +112,13 @@ pub(crate) fn plan(project: &Project, which: Which) -> Result<Undo, Error> {
 /// [`UndoError::CannotUndo`] with the reason; then nothing was changed.
 pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(), Error> {
     let log = OpLog::read(project);
+    let last = log.standing().next().map(|last| last.number);
+    if let (Which::Last(_), Some(asked)) = (planned.which, planned.numbers.first().copied())
+        && last != Some(asked)
+    {
+        // Somebody else did something while this one was thought about.
+        return Err(UndoError::NotLast { asked, last }.into());
+    }
     let mut header = Header::new(match planned.which {
         Which::Last(_) => "undo",
         Which::After(_) => "op restore",
@@ -92,7 +135,7 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
             let back = TakeBack { op, entry, number: *number, force, held: &held };
             back.run()
                 .and_then(|()| auto_merge::take_off(op, entry.standing()))
-                .map_err(|e| Error::from(UndoError::CannotUndo { number: *number, source: Box::new(e) }))
+                .map_err(|e| planned.refused(*number, e))
         });
         held.into_inner().into_values().for_each(|lock| op.hold(lock));
         done
@@ -111,40 +154,51 @@ pub(crate) fn records(project: &Project, planned: &Undo) -> Vec<PathBuf> {
 }
 
 /// How many steps come before those that make lanes: the branch of the first one is the first of them.
-fn before_making(steps: &[&Step]) -> usize {
+pub(super) fn before_making(steps: &[&Step]) -> usize {
     let made = steps.iter().position(|step| matches!(step, Step::Worktree { .. })).unwrap_or_default();
     let is_branch = |step: &&Step| matches!(moved_branch(step), Some((_, None, Some(_))));
     steps[..made].iter().rposition(is_branch).unwrap_or_default()
 }
 
-struct TakeBack<'a, 'p> {
-    op: &'a Operation<'p>,
-    entry: &'a Entry,
+pub(super) struct TakeBack<'a, 'p> {
+    pub(super) op: &'a Operation<'p>,
+    pub(super) entry: &'a Entry,
     number: u64,
-    force: bool,
+    pub(super) force: bool,
     /// The run locks of lanes: several operations may be about one.
     held: &'a RefCell<BTreeMap<String, Guard>>,
 }
 
 impl TakeBack<'_, '_> {
-    fn run(&self) -> Result<(), Error> {
-        let mut steps: Vec<&Step> = self.entry.standing().collect();
-        let made = steps.iter().filter_map(|step| match step {
+    /// The lanes that the operation made.
+    pub(super) fn made(&self) -> Vec<&String> {
+        let made = self.entry.standing().filter_map(|step| match step {
             Step::Worktree { lane, .. } => Some(lane),
             _ => None,
         });
-        let made: Vec<&String> = made.collect();
+        made.collect()
+    }
+
+    /// Holds the lanes whose records come back or go.
+    pub(super) fn hold_lanes(&self) -> Result<(), Error> {
+        for name in self.lanes_that_move() {
+            if !self.held.borrow().contains_key(&name) {
+                let lock = self.op.project.store.locks().take(&LockName::Run(name.clone()))?;
+                self.held.borrow_mut().insert(name, lock);
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self) -> Result<(), Error> {
+        let mut steps: Vec<&Step> = self.entry.standing().collect();
+        let made = self.made();
         for lane in made.iter().rev() {
             // Whatever happened in it since is looked at as for any removal.
             self.remove_lane(lane)?;
         }
         if made.is_empty() {
-            for name in self.lanes_that_move() {
-                if !self.held.borrow().contains_key(&name) {
-                    let lock = self.op.project.store.locks().take(&LockName::Run(name.clone()))?;
-                    self.held.borrow_mut().insert(name, lock);
-                }
-            }
+            self.hold_lanes()?;
         } else {
             // What the making came after: an older lane of that name, which went for it.
             steps.truncate(before_making(&steps));
@@ -155,8 +209,11 @@ impl TakeBack<'_, '_> {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
                 // They follow their branch.
                 (Step::Tree { mv: RefMove::Nothing, .. }, _) => {}
-                (Step::Tree { dir, mv: RefMove::Switch { from, .. }, .. }, _) => {
+                (Step::Tree { dir, from: commit, mv: RefMove::Switch { from, .. }, .. }, _) => {
+                    // Held until the end: nothing lands on the branch meanwhile.
+                    let _checkout = self.op.checkout(dir)?;
                     self.refuse_edits(dir)?;
+                    self.refuse_moved(from, *commit)?;
                     // Somebody may have gone back there by hand.
                     if !self.is_on(dir, from)? {
                         steps::invert(self.op, step)?;
@@ -190,7 +247,7 @@ impl TakeBack<'_, '_> {
         self.entry.standing().filter_map(of_step).collect()
     }
 
-    fn is_on(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
+    pub(super) fn is_on(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
         let repo = &self.op.project.repo;
         let worktrees = WorktreeList::read(repo)?;
         let Some(worktree) = worktrees.at(dir) else { return Ok(false) };
@@ -201,7 +258,7 @@ impl TakeBack<'_, '_> {
     }
 
     /// A lane that goes once more may hold what was not in it when it went before.
-    fn refuse_new_work(&self) -> Result<(), Error> {
+    pub(super) fn refuse_new_work(&self) -> Result<(), Error> {
         let project = self.op.project;
         let goes = |lane: &LaneRecord, step: &Step| matches!(step, Step::Move { to, .. } if *to == lane.path);
         for lane in project.lanes()? {
@@ -228,20 +285,32 @@ impl TakeBack<'_, '_> {
     }
 
     /// Edits that were made since would go along to another branch and be mixed with what is there.
-    fn refuse_edits(&self, dir: &Path) -> Result<(), Error> {
+    pub(super) fn refuse_edits(&self, dir: &Path) -> Result<(), Error> {
         let project = self.op.project;
         let spared = steps::spared(project, dir)?;
         let is_spared =
             |path: &RepoPath| spared.contains(path) || path.parents().any(|up| spared.contains(&up));
-        let mut paths = git::status(&project.repo, dir, true)?.paths();
-        paths.retain(|path| !is_spared(path));
+        let mut dirt = git::status(&project.repo, dir, true)?;
+        // What differs inside a submodule stays there, whatever is shown.
+        dirt.entries.retain(|entry| !entry.is_inside_submodule() && !is_spared(&entry.path));
+        let paths = dirt.paths();
         if paths.is_empty() {
             return Ok(());
         }
         Err(UndoError::Edits { dir: dir.to_owned(), paths }.into())
     }
 
-    fn remove_lane(&self, name: &str) -> Result<(), Error> {
+    /// Files that are brought back to a commit which their branch has left would show what came since as deleted.
+    pub(super) fn refuse_moved(&self, head: &Head, commit: Oid) -> Result<(), Error> {
+        let Head::Branch(branch) = head else { return Ok(()) };
+        match self.op.project.repo.branch_tip(branch)? {
+            Some(tip) if tip != commit => Err(UndoError::HomeMoved { branch: branch.clone(), tip }.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The lane that the operation made, idle, with its lock; or why it may not go.
+    pub(super) fn hold_made(&self, name: &str) -> Result<(LaneRecord, Guard), Error> {
         let project = self.op.project;
         let path = project.store.layout().lane_record(name);
         if AnyLane::find(&path)?.is_none() {
@@ -253,9 +322,32 @@ impl TakeBack<'_, '_> {
         }
         // A later operation may have been about it, and its removal wants the lock for itself.
         drop(self.held.borrow_mut().remove(name));
-        let (lane, lock) = project.hold_idle(name)?;
+        project.hold_idle(name)
+    }
+
+    fn remove_lane(&self, name: &str) -> Result<(), Error> {
+        let (lane, lock) = self.hold_made(name)?;
         drop(remove(self.op, &lane, lock, Why::Discard, self.force)?);
         Ok(())
+    }
+
+    /// Refuses to move a branch that is at `tip` from `new` to `old` where others would miss what it leaves. A way that only
+    /// goes forward leaves nothing.
+    pub(super) fn require_own(&self, branch: &str, tip: Oid, old: Oid, new: Oid) -> Result<(), Error> {
+        let repo = &self.op.project.repo;
+        if self.force || tip == old {
+            return Ok(());
+        }
+        if tip != new {
+            return Err(UndoError::BuiltOn { branch: branch.to_owned(), tip }.into());
+        }
+        if repo.is_ancestor(new, old)? {
+            return Ok(());
+        }
+        match repo.remote_with(new)? {
+            Some(remote) => Err(UndoError::Pushed { branch: branch.to_owned(), remote }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Moves a branch back, with every worktree that is on it now, wherever it was when the branch moved.
@@ -267,20 +359,16 @@ impl TakeBack<'_, '_> {
         if tip == old {
             return Ok(());
         }
-        if !self.force {
-            if tip != new {
-                return Err(UndoError::BuiltOn { branch: branch.to_owned(), tip }.into());
-            }
-            if let Some(remote) = repo.remote_with(new)? {
-                return Err(UndoError::Pushed { branch: branch.to_owned(), remote }.into());
-            }
-        }
+        self.require_own(branch, tip, old, new)?;
         if !repo.is_ancestor(tip, new)? {
             // Somebody's own commits, not only a landing that can be redone.
             self.op.anchor(&format!("refs/proq/saved/{}-{}", branch.replace('/', "-"), new_id()), tip)?;
         }
         self.op.keep(new)?;
         self.op.set_why(format!("git-proq: operation {} undone", self.number));
+        // Nobody may open or leave a preview between the look at who is on the branch and the end of this operation, the way
+        // back from a failure included: the checkout would be where the branch is not.
+        let _main = repo.main_worktree().map(|dir| self.op.checkout(dir)).transpose()?;
         let worktrees = WorktreeList::read(repo)?;
         let on_it: Vec<PathBuf> = worktrees.on_branch(branch).map(|w| w.path.clone()).collect();
         let Some((first, others)) = on_it.split_first() else {

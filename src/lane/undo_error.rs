@@ -30,10 +30,14 @@ pub enum UndoError {
         last: Option<u64>,
     },
     /// Why an operation cannot be taken back.
-    #[error("operation {number} cannot be undone: {}; nothing was changed", bare(source))]
+    #[error("operation {number}{}: {}; nothing was changed", kept(*redo), bare(source))]
     CannotUndo {
         /// The operation.
         number: u64,
+        /// Whether it is an undo, which was to be taken back.
+        redo: bool,
+        /// The command that takes exactly the same back with force; none where there is no such way.
+        forced: Option<String>,
         /// Why not.
         #[source]
         source: Box<Error>,
@@ -41,6 +45,14 @@ pub enum UndoError {
     /// Somebody committed on top of what is to be taken back.
     #[error("'{branch}' has moved on to {} since", tip.short())]
     BuiltOn {
+        /// The branch.
+        branch: String,
+        /// Where it is.
+        tip: git::Oid,
+    },
+    /// The branch that a preview was opened from has moved, not by what is to be taken back.
+    #[error("'{branch}' has moved on to {} since the checkout left it", tip.short())]
+    HomeMoved {
         /// The branch.
         branch: String,
         /// Where it is.
@@ -78,6 +90,11 @@ pub enum UndoError {
     },
 }
 
+/// What is not to be, of an operation.
+fn kept(redo: bool) -> &'static str {
+    if redo { ", an undo, cannot be taken back" } else { " cannot be undone" }
+}
+
 /// Why, without the assurance that is given for the whole.
 fn bare(e: &Error) -> String {
     let text = e.to_string();
@@ -99,23 +116,26 @@ impl Explain for UndoError {
                     .into(),
                 ]
             }
-            UndoError::CannotUndo { number, source } => match &**source {
-                Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }) => vec![
-                    "undo it all the same, keeping what came after under a ref: git proq undo --force".into(),
-                ],
-                Error::Kept { force_helps: true, busy: false, .. } => {
+            UndoError::CannotUndo { number, forced, source, .. } => match (&**source, forced) {
+                (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), Some(forced)) => {
                     vec![
-                        "remove the lane all the same, saving everything first: git proq undo --force".into(),
+                        format!("undo it all the same, keeping what came after under a ref: {forced}").into(),
                     ]
                 }
+                (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
+                    vec![format!("see what it did: git proq op show {number}").into()]
+                }
+                (Error::Kept { force_helps: true, busy: false, .. }, Some(forced)) => {
+                    vec![format!("remove the lane all the same, saving everything first: {forced}").into()]
+                }
                 // A commit would be built on what is to be taken back.
-                Error::Git(git::Error::Overlap { dir, .. }) => {
+                (Error::Git(git::Error::Overlap { dir, .. }), _) => {
                     vec![format!("set them aside first: git -C '{}' stash push", dir.display()).into()]
                 }
-                Error::Expired { .. } => {
+                (Error::Expired { .. }, _) => {
                     vec![format!("see what of it is still there: git proq op show {number}").into()]
                 }
-                other => other.hints(),
+                (other, _) => other.hints(),
             },
             UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => {
                 Vec::new()
@@ -127,6 +147,9 @@ impl Explain for UndoError {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
             }
             UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
+            UndoError::HomeMoved { .. } => {
+                vec!["leave the preview instead: git proq preview --back".into()]
+            }
         }
     }
 

@@ -391,6 +391,25 @@ fn submodules_stay_where_they_are_also_where_git_is_told_to_take_them_along() {
     assert!(sandbox.proq(&["snap", "list"]).ok().is_empty(), "no edits were made");
 }
 
+#[test]
+fn edits_inside_a_submodule_keep_no_undo_from_being_made() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git init -q ../lib; cd ../lib; echo 1 > f; git add f; git commit -qm 1
+         cd \"$OLDPWD\"; git -c protocol.file.allow=always submodule add -q ../lib lib");
+    sandbox.commit_all("lib");
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    for edit in ["true", "echo mine >> a.txt"] {
+        sandbox.sh(&format!("echo mine >> lib/f; {edit}"));
+        let before = Image::of(&sandbox, &sandbox.repo);
+        for args in [&["preview", "one"][..], &["preview", "--back"], &["undo"]] {
+            let _ = sandbox.proq(args).ok();
+        }
+        assert!(sandbox.repo.join("lane.txt").exists());
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
+
 /// A tracked file in a folder that is ignored, and a lane that changes another file.
 fn with_an_ignored_folder() -> Sandbox {
     let sandbox = Sandbox::new();

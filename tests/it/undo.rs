@@ -88,7 +88,7 @@ fn a_base_that_somebody_built_on_is_not_moved_back() {
     insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
     --- stderr
     error: operation 3 cannot be undone: 'main' has moved on to d0cd48fc since; nothing was changed
-    hint: undo it all the same, keeping what came after under a ref: git proq undo --force
+    hint: undo it all the same, keeping what came after under a ref: git proq undo 3 --force
     --- code 1
     ");
     let tip = sandbox.git(&["rev-parse", "main"]);
@@ -105,10 +105,103 @@ fn a_base_that_was_pushed_is_not_moved_back() {
     insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
     --- stderr
     error: operation 3 cannot be undone: 'main' was pushed: origin/main has it; nothing was changed
-    hint: undo it all the same, keeping what came after under a ref: git proq undo --force
+    hint: undo it all the same, keeping what came after under a ref: git proq undo 3 --force
     --- code 1
     ");
-    let _ = sandbox.proq(&["undo", "--force"]).ok();
+    let _ = sandbox.proq(&["undo", "3", "--force"]).ok();
+}
+
+/// A clone whose base is what its remote has, as nearly all are.
+fn pushed() -> Sandbox {
+    let sandbox = scenes::two_lanes();
+    sandbox.sh("git init -q --bare ../hub.git; git remote add origin ../hub.git; git push -q -u origin main");
+    sandbox
+}
+
+#[test]
+fn going_forward_again_is_not_refused_for_what_a_remote_has() {
+    let sandbox = pushed();
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let after = sandbox.git(&["rev-parse", "main"]);
+    for back in [&["undo"][..], &["op", "restore", "2"]] {
+        let _ = sandbox.proq(back).ok();
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+        let _ = sandbox.proq(&["op", "redo", "--dry-run"]).ok();
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), after);
+    }
+}
+
+#[test]
+fn a_refused_redo_names_no_other_operation() {
+    let sandbox = pushed();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.sh("echo more > more.txt; git add more.txt; git commit -qm more more.txt");
+    insta::assert_snapshot!(refused(&sandbox, &["op", "redo"]), @r"
+    --- stderr
+    error: operation 4, an undo, cannot be taken back: 'main' has moved on to 6fb07932 since; nothing was changed
+    hint: see what it did: git proq op show 4
+    --- code 1
+    ");
+    insta::assert_snapshot!(refused(&sandbox, &["op", "redo", "--dry-run"]), @r"
+    --- stderr
+    error: operation 4, an undo, cannot be taken back: 'main' has moved on to 6fb07932 since; nothing was changed
+    hint: see what it did: git proq op show 4
+    --- code 1
+    ");
+}
+
+#[test]
+fn a_refused_restore_is_forced_by_the_same_restore() {
+    let sandbox = pushed();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+    sandbox.git(&["push", "-q"]);
+    insta::assert_snapshot!(refused(&sandbox, &["op", "restore", "2"]), @r"
+    --- stderr
+    error: operation 4 cannot be undone: 'main' was pushed: origin/main has it; nothing was changed
+    hint: undo it all the same, keeping what came after under a ref: git proq op restore 2 --force
+    --- code 1
+    ");
+    let _ = sandbox.proq(&["op", "restore", "2", "--force"]).ok();
+    assert_eq!(sandbox.git(&["log", "--format=%s", "-1", "main"]), "base");
+}
+
+/// `--dry-run` refuses in the words of the command itself.
+#[track_caller]
+fn refused_alike(sandbox: &Sandbox, args: &[&str]) {
+    let said = refused(sandbox, args);
+    let dry: Vec<&str> = args.iter().copied().chain(["--dry-run"]).collect();
+    assert_eq!(refused(sandbox, &dry), said);
+}
+
+#[test]
+fn a_dry_run_refuses_what_the_undo_refuses() {
+    let sandbox = scenes::two_lanes();
+    sandbox.write_in(&sandbox.lane("two"), "two.txt", "unsaved\n");
+    refused_alike(&sandbox, &["undo"]);
+    refused_alike(&sandbox, &["op", "restore", "0"]);
+
+    let sandbox = pushed();
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.write("shared.txt", "mine\n");
+    refused_alike(&sandbox, &["undo"]);
+    sandbox.git(&["checkout", "-q", "shared.txt"]);
+    sandbox.git(&["push", "-q"]);
+    refused_alike(&sandbox, &["undo"]);
+    sandbox.sh("echo more > more.txt; git add more.txt; git commit -qm more more.txt");
+    refused_alike(&sandbox, &["undo"]);
+    let _ = sandbox.proq(&["undo", "--force", "--dry-run"]).ok();
+
+    let sandbox = scenes::edited();
+    refused_alike(&sandbox, &["undo"]);
+
+    let sandbox = scenes::two_lanes();
+    let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+    sandbox.sh("rm -rf .git/proq/trash/*");
+    refused_alike(&sandbox, &["undo"]);
 }
 
 #[test]
@@ -151,6 +244,24 @@ fn edits_in_a_preview_refuse_the_undo_of_entering_it() {
 }
 
 #[test]
+fn a_branch_that_moved_while_a_lane_was_shown_refuses_the_undo_of_showing_it() {
+    let sandbox = scenes::shown();
+    sandbox.git(&["worktree", "add", "-q", "--force", "../elsewhere", "main"]);
+    sandbox.write_in(&sandbox.root().join("elsewhere"), "new", "new\n");
+    sandbox.commit_all_in(&sandbox.root().join("elsewhere"), "new");
+    for args in [&["undo", "--dry-run"][..], &["undo"], &["undo", "--force"]] {
+        let before = State::of(&sandbox);
+        let out = sandbox.proq(args).fails(1);
+        assert!(out.contains("cannot be undone: 'main' has moved on to"), "{out}");
+        assert!(out.contains("hint: leave the preview instead: git proq preview --back"), "{out}");
+        State::of(&sandbox).is(&before, "refused");
+    }
+    sandbox.git(&["worktree", "remove", "--force", "../elsewhere"]);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.read("new"), "new\n");
+}
+
+#[test]
 fn a_lane_whose_trash_was_emptied_does_not_come_back() {
     let sandbox = scenes::unfinished();
     let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
@@ -180,8 +291,10 @@ fn only_the_last_operation_is_undone() {
     --- code 1
     ");
     insta::assert_snapshot!(sandbox.proq(&["undo", "2", "--dry-run"]).shown(), @r"
-    would undo operation 2: git proq spawn --empty -n two
-    --- code 0
+    --- stderr
+    error: operation 2 cannot be undone: lane 'two' was kept: 1 commit that is not on main; nothing was changed
+    hint: remove the lane all the same, saving everything first: git proq undo 2 --force
+    --- code 1
     ");
 }
 
@@ -193,15 +306,16 @@ fn an_operation_of_another_session_is_undone_only_by_its_number() {
     let _ = sandbox.output(elsewhere).ok();
     insta::assert_snapshot!(refused(&sandbox, &["undo"]), @r"
     --- stderr
-    error: operation 3 was begun elsewhere: git proq preview one; nothing was changed
+    error: operation 3 was started in another terminal or by another program: git proq preview one; nothing was changed
     hint: look at it: git proq op show 3
     hint: undo it all the same: git proq undo 3
     --- code 1
     ");
+    refused_alike(&sandbox, &["undo"]);
     insta::assert_snapshot!(refused(&sandbox, &["undo", "--json"]), @r#"
     {
       "causes": [],
-      "error": "operation 3 was begun elsewhere: git proq preview one; nothing was changed",
+      "error": "operation 3 was started in another terminal or by another program: git proq preview one; nothing was changed",
       "exit": 1,
       "hints": [
         "look at it: git proq op show 3",

@@ -144,6 +144,8 @@ pub enum BatchError {
         id: String,
         /// Whether somebody goes on with it now.
         runs: bool,
+        /// The command that takes it back all the same, where there is one.
+        forced: Option<String>,
     },
     /// Work would get lost from sight.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
@@ -181,16 +183,18 @@ impl BatchError {
                 format!("have it end what it is at: git proq pause {id}").into(),
                 format!("or stop it: git proq abort {id}").into(),
             ],
-            BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true } => {
+            BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true, .. } => {
                 vec![format!("end that first: git proq abort {id}").into()]
             }
             BatchError::Cleaned { .. } => {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }
-            BatchError::BuiltOn { id, runs: false } => vec![
-                format!("go on with it: git proq resume {id}").into(),
-                "or take it back all the same, and never go on with it: git proq undo --force".into(),
-            ],
+            BatchError::BuiltOn { id, runs: false, forced } => {
+                let again = forced.as_ref().map(|command| {
+                    format!("or take it back all the same, and never go on with it: {command}").into()
+                });
+                std::iter::once(format!("go on with it: git proq resume {id}").into()).chain(again).collect()
+            }
             BatchError::NotMet { id, .. } => vec![
                 format!("see what is not met: git proq status {id}").into(),
                 format!("or land it all the same: git proq merge --batch {id} --force").into(),

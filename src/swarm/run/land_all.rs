@@ -132,7 +132,11 @@ pub(crate) fn require_met(project: &Project, batch: &BatchRecord) -> Result<(), 
 ///
 /// # Errors
 /// [`BatchError::BuiltOn`].
-pub(crate) fn require_none_open(project: &Project, records: &[PathBuf], force: bool) -> Result<(), Error> {
+pub(crate) fn require_none_open(
+    project: &Project,
+    records: &[PathBuf],
+    (force, forced): (bool, Option<String>),
+) -> Result<(), Error> {
     for id in records.iter().filter_map(|path| project.store.layout().batch_of(path)) {
         // One that is gone, or cannot be read any more, builds on nothing.
         let Ok(read) = Batch::load(project, &id) else { continue };
@@ -140,7 +144,7 @@ pub(crate) fn require_none_open(project: &Project, records: &[PathBuf], force: b
         let over = matches!(read.state(&lines).outcome_if_over(), Some(Outcome::Complete | Outcome::Partly));
         let runs = runs(project, &id)?;
         if runs || !(over || force || read.record.cleaned.is_some()) {
-            return Err(BatchError::BuiltOn { id, runs }.into());
+            return Err(BatchError::BuiltOn { id, runs, forced }.into());
         }
     }
     Ok(())
