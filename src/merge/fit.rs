@@ -107,12 +107,21 @@ fn rebase(
     apart: Option<Oid>,
 ) -> Result<Fit, Error> {
     let repo = &ground.project.repo;
-    if apart.is_none() && repo.is_ancestor_with(ours.0, candidate.tip, ground.into)? {
+    let own = repo.commits_since(apart.unwrap_or(ours.0), candidate.tip, ground.into)?;
+    // With a merge in it the lane's line is not the base's, whatever lies below its tip.
+    let is_one_line = own.iter().all(|one| one.parents.len() == 1);
+    if apart.is_none() && is_one_line && repo.is_ancestor_with(ours.0, candidate.tip, ground.into)? {
         return Ok(Fit::Lands(candidate.tip, repo.tree_of(candidate.tip)?));
     }
-    let other_way = || vec![format!("git proq merge --strategy merge {}", candidate.lane.name)];
+    let other_way = || {
+        let lane = &candidate.lane.name;
+        vec![
+            format!("land all of it as one commit: git proq merge --strategy squash {lane}"),
+            format!("or with a merge commit: git proq merge --strategy merge {lane}"),
+        ]
+    };
     let mut steps = Vec::new();
-    for one in repo.commits_since(apart.unwrap_or(ours.0), candidate.tip, ground.into)? {
+    for one in own {
         let id = one.id.short();
         let why = match one.parents[..] {
             [parent] => {

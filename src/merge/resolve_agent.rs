@@ -14,7 +14,7 @@ use crate::agent::{self, Asked, Job};
 use crate::event::Approvals;
 use crate::explain::Explain;
 use crate::lane::{self, Project, effective_state};
-use crate::store::records::{LaneRecord, LaneState, ResolveRecord, RunRecord};
+use crate::store::records::{LaneRecord, LaneState, ResolveRecord, RunRecord, Strategy};
 use crate::store::{Guard, Record};
 
 /// How often is looked whether the agent has ended, or somebody wants it to.
@@ -212,6 +212,11 @@ pub(super) fn after_landing(
     resolver: &Resolver<'_>,
     report: &mut Report,
 ) -> Result<(), Error> {
+    // A resolution is a merge, of which a rebase can make no commits of one line.
+    let strategy = match request.strategy(&project.settings) {
+        Strategy::Rebase => Strategy::Squash,
+        other => other,
+    };
     for line in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
         let resolved = match by_agent(project, &line.lane, resolver) {
             Ok(resolved) => resolved,
@@ -223,8 +228,15 @@ pub(super) fn after_landing(
             }
         };
         let lanes = [resolved.lane];
-        let again =
-            Request { lanes: &lanes, all: false, resolver: None, push: Push::No, stop: None, ..*request };
+        let again = Request {
+            lanes: &lanes,
+            all: false,
+            resolver: None,
+            push: Push::No,
+            stop: None,
+            strategy: Some(strategy),
+            ..*request
+        };
         if let Some(mut landed) = super::run(project, &again)?.lanes.pop() {
             if landed.result == Verdict::Landed && resolved.commit.is_some() {
                 landed.result = Verdict::Resolved;

@@ -88,6 +88,13 @@ fn a_lane_with_merges_is_not_rebased_and_one_that_conflicts_on_the_way_says_wher
     assert!(text.contains("which a rebase would lose"), "{text}");
     assert!(text.contains("git proq merge --strategy merge x"), "{text}");
     assert_eq!(before, Image::of(&sandbox, &sandbox.repo));
+    // Nor where the base has not moved since: the lane's line is not the base's.
+    sandbox.sh_in(&sandbox.lane("x"), "git merge -q --no-edit main");
+    let line = sandbox.git(&["log", "--first-parent", "--format=%H", "main"]);
+    let text = sandbox.proq(&["merge", "x", "--strategy", "rebase"]).fails(1);
+    assert!(text.contains("git proq merge --strategy squash x"), "{text}");
+    let _ = sandbox.proq(&["merge", "x", "--strategy", "squash"]).ok();
+    assert!(sandbox.git(&["log", "--first-parent", "--format=%H", "main"]).ends_with(&line));
 
     let sandbox = Sandbox::new();
     sandbox
@@ -248,4 +255,16 @@ fn a_dry_run_of_several_lanes_says_what_their_landing_does() {
         assert_eq!(before, objects(), "{how}");
         assert_eq!(said(&[]), planned);
     }
+}
+
+#[test]
+fn what_an_agent_resolved_is_landed_in_one_commit_where_lanes_are_rebased() {
+    let sandbox = super::resolve::conflicting();
+    let line = sandbox.git(&["log", "--first-parent", "--format=%H", "main"]);
+    let args = ["merge", "clash", "--strategy", "rebase", "--conflict-agent", "good"];
+    let _ = sandbox.proq(&args).ok();
+    assert_eq!(sandbox.read("long.txt"), super::resolve::RESOLVED);
+    let now = sandbox.git(&["log", "--first-parent", "--format=%H", "main"]);
+    assert!(now.ends_with(&line) && now.lines().count() == line.lines().count() + 1, "{now}");
+    assert_eq!(sandbox.git(&["rev-list", "--merges", "main"]), "");
 }
