@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Error;
-use super::regions::{Marked, Party, lines};
+use super::regions::{LeftOver, Marked, Party, lines};
 use crate::git::{self, Change, Laid, Merged, Repo, RepoPath, Side, tree_changes, tree_files};
 use crate::store::records::{ResolvePath, ResolveRecord};
 
@@ -155,9 +155,13 @@ impl Case<'_> {
         if let Some(bytes) = &bytes {
             let sides = self.reference.sides(self.repo, name)?;
             let sides: Vec<&[u8]> = sides.iter().map(Vec::as_slice).collect();
-            if let Some((n, line)) = Marked::left_over(size, &lines(bytes), &sides) {
-                return Ok(Some(format!("{name}:{n}: a conflict marker is left: {}", quoted(line))));
+            if let Some(why) = self.left_over(name, Marked::left_over(size, &lines(bytes), &sides)) {
+                return Ok(Some(why));
             }
+        } else if now.is_none() && has_both(path) && !self.leave.covers(name) {
+            return Ok(Some(format!(
+                "{name} was deleted, and neither side did that; --allow {name} gives leave"
+            )));
         }
         let undecided = changed.is_none() && self.laid.unmerged.contains(name);
         let (marked, bytes) = match (kind_of(path, marked.is_some()), marked, bytes) {
@@ -167,16 +171,28 @@ impl Case<'_> {
             _ if undecided => return Ok(Some(format!("{name} is as git left it, with its conflict"))),
             _ if self.leave.covers(name) => return Ok(None),
             (Kind::Text, Some(marked), Some(bytes)) => (marked, bytes),
-            (Kind::Text, ..) if self.strict => {
-                return Ok(Some(format!("{name} was deleted; --allow {name} gives leave")));
+            (Kind::Text, ..) => {
+                return Ok(Some(format!("{name} is no file any more; --allow {name} gives leave")));
             }
-            (Kind::Text, ..) => return Ok(None),
         };
         let mode = |c: &Change| c.old.map(|s| s.mode) != c.new.map(|s| s.mode);
         if changed.is_some_and(mode) {
             return Ok(Some(format!("{name} has another mode now; --allow {name} gives leave")));
         }
         Ok(self.compared(name, &marked, &lines(&bytes)))
+    }
+
+    /// Lines of a file that look like markers. Leave for the file takes them for text; a whole conflict of them, from an agent,
+    /// for what it is.
+    fn left_over(&self, name: &RepoPath, found: Option<LeftOver<'_>>) -> Option<String> {
+        let LeftOver { line, text, whole } = found?;
+        let is_final = self.strict && whole;
+        if !is_final && self.leave.covers(name) {
+            return None;
+        }
+        let leave =
+            if is_final { String::new() } else { format!("; if it is text, --allow {name} gives leave") };
+        Some(format!("{name}:{line}: a conflict marker is left: {}{leave}", quoted(text)))
     }
 
     /// A conflict that is not decided line by line.
@@ -212,6 +228,11 @@ impl Case<'_> {
         let line = places[n].start + 1;
         Some(format!("{name}:{line}: nothing is left of what {whose} did there; --allow {name} gives leave"))
     }
+}
+
+/// Whether both sides of a conflict have the path.
+fn has_both(path: &ResolvePath) -> bool {
+    [2, 3].iter().all(|side| path.stages.contains(side))
 }
 
 fn quoted(line: &[u8]) -> String {

@@ -149,11 +149,7 @@ impl<'a> Marked<'a> {
     }
 
     /// The first line of `result` that looks like a marker of this file and that neither side had.
-    pub(super) fn left_over<'r>(
-        size: usize,
-        result: &[&'r [u8]],
-        sides: &[&[u8]],
-    ) -> Option<(usize, &'r [u8])> {
+    pub(super) fn left_over<'r>(size: usize, result: &[&'r [u8]], sides: &[&[u8]]) -> Option<LeftOver<'r>> {
         let is_mark = |line: &[u8]| {
             b"<|=>".iter().any(|letter| {
                 // Of equals signs alone many a heading is underlined, so only the exact length counts.
@@ -162,8 +158,26 @@ impl<'a> Marked<'a> {
             })
         };
         let had: HashSet<&[u8]> = sides.iter().flat_map(|side| lines(side)).filter(|l| is_mark(l)).collect();
-        result.iter().enumerate().find(|(_, l)| is_mark(l) && !had.contains(*l)).map(|(n, l)| (n + 1, *l))
+        let mut left = result.iter().enumerate().filter(|(_, l)| is_mark(l) && !had.contains(*l)).peekable();
+        let (first, text) = left.peek().map(|(n, l)| (*n, **l))?;
+        // The lines of a conflict, in their order.
+        let mut wanted = b"<=>".iter().peekable();
+        for (_, line) in left {
+            let _ = wanted.next_if(|letter| line.starts_with(&[**letter]));
+        }
+        Some(LeftOver { line: first + 1, text, whole: wanted.peek().is_none() })
     }
+}
+
+/// What looks like markers in a result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LeftOver<'r> {
+    /// The first such line, from one.
+    pub(super) line: usize,
+    /// The text of that.
+    pub(super) text: &'r [u8],
+    /// Whether they make up a whole conflict.
+    pub(super) whole: bool,
 }
 
 fn find(text: &[&[u8]], part: &[&[u8]]) -> Option<usize> {
@@ -216,6 +230,11 @@ fn words<'a>(text: &[&'a [u8]]) -> HashSet<&'a [u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// One line that looks like a marker, and no whole conflict.
+    fn left(line: usize, text: &[u8]) -> Option<LeftOver<'_>> {
+        Some(LeftOver { line, text, whole: false })
+    }
 
     const TEXT: &[u8] =
         b"top\n<<<<<<< aa\nlane(x)\n||||||| 12\nold(x)\n=======\nmain(x)\n>>>>>>> bb\nmiddle\n<<<<<<< aa\none\n||||||| 12\n=======\ntwo\n>>>>>>> bb:f\nend\n";
@@ -302,7 +321,7 @@ mod tests {
     #[test]
     fn marks_that_a_side_had_before_are_no_leftovers() {
         let made = lines(b"Title\n=======\n<<<<<<< x\n");
-        assert_eq!(Marked::left_over(7, &made, &[b"=======\n"]), Some((3, b"<<<<<<< x".as_slice())));
+        assert_eq!(Marked::left_over(7, &made, &[b"=======\n"]), left(3, b"<<<<<<< x"));
         assert_eq!(Marked::left_over(7, &made, &[b"=======\n<<<<<<< x\n"]), None);
         assert_eq!(Marked::left_over(9, &made, &[]), None);
     }

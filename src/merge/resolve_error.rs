@@ -105,7 +105,7 @@ impl Explain for ResolveError {
         let give_up = |lane: &str| format!("or give it up, all kept: git proq resolve {lane} --abort").into();
         match self {
             ResolveError::NoConflict { lane } => {
-                vec![format!("see whether it conflicts: git proq merge {lane}").into()]
+                vec![format!("see whether it conflicts: git proq merge {lane} --dry-run").into()]
             }
             ResolveError::Open { lane, .. } | ResolveError::Stopped { lane } => {
                 vec![go_on(lane), give_up(lane)]

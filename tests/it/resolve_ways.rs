@@ -216,3 +216,53 @@ fn a_branch_that_is_gone_is_named_as_what_it_was() {
     let said = sandbox.proq(&["resolve", "clash", "--agent", "good"]).fails(1);
     assert!(said.contains("there is no branch 'main' to land on; nothing was changed"), "{said}");
 }
+
+/// Lays the conflict out by hand, has this script make something of it, and says so.
+fn by_hand(script: &str) -> Sandbox {
+    let sandbox = conflicting();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["resolve", "clash", "--shell"]);
+    command.env("SHELL", "true");
+    let _ = sandbox.output(command).fails(1);
+    sandbox.sh_in(&desk(&sandbox), script);
+    sandbox
+}
+
+#[test]
+fn a_conflicted_file_that_neither_side_deleted_is_deleted_by_leave_only() {
+    let sandbox = by_hand("git rm -qf long.txt");
+    let said = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
+    let why = "long.txt was deleted, and neither side did that; --allow long.txt gives leave";
+    assert!(said.contains(why), "{said}");
+    let _ = sandbox.proq(&["resolve", "clash", "--continue", "--allow", "long.txt"]).ok();
+    assert!(!sandbox.git(&["ls-tree", "--name-only", "proq/clash"]).contains("long.txt"));
+}
+
+#[test]
+fn what_looks_like_a_marker_and_is_text_is_taken_by_leave() {
+    for line in ["=======", "<<<<<<< text", ">>>>>>> text", "||||||| text"] {
+        let sandbox = by_hand(&format!("{GOOD} > ../said; sed -i '5i{line}' long.txt"));
+        let said = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
+        let why = format!("a conflict marker is left: '{line}'; if it is text, --allow long.txt gives leave");
+        assert!(said.contains(&why), "{said}");
+        let _ = sandbox.proq(&["resolve", "clash", "--continue", "--allow", "long.txt"]).ok();
+        assert!(sandbox.git(&["show", "proq/clash:long.txt"]).contains(line));
+    }
+}
+
+#[test]
+fn a_whole_conflict_is_never_text_from_an_agent() {
+    let sandbox = conflicting();
+    let both = "sed -i '1i<<<<<<< a\\n=======\\n>>>>>>> b' long.txt";
+    sandbox.program("bad", &format!("{GOOD}; {both}"));
+    let said = sandbox.proq(&["resolve", "clash", "--agent", "bad", "--allow", "long.txt"]).fails(3);
+    assert!(said.contains("a conflict marker is left: '<<<<<<< a'"), "{said}");
+    assert!(!said.contains("if it is text"), "{said}");
+}
+
+#[test]
+fn a_lane_without_a_conflict_is_not_landed_by_what_is_proposed() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("fine", "echo fine > fine.txt");
+    let said = sandbox.proq(&["resolve", "fine"]).fails(1);
+    assert!(said.contains("hint: see whether it conflicts: git proq merge fine --dry-run\n"), "{said}");
+}
