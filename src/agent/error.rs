@@ -162,6 +162,14 @@ pub enum Error {
         /// The agent.
         agent: String,
     },
+    /// The agent has a screen, and takes no prompt with it.
+    #[error(
+        "cannot start '{agent}' in a window: it takes no prompt there (its args.interactive name neither {{prompt}} nor {{prompt_file}}); nothing was made"
+    )]
+    NoPromptThere {
+        /// The agent.
+        agent: String,
+    },
     /// The window could not be made, or what was to be in it not started.
     #[error("no window of tmux could be had for it: {why}")]
     Window {
@@ -345,7 +353,7 @@ impl Error {
             Error::NoScreen { agent } => vec![
                 format!("leave --tmux out, or say how in your configuration: [agents.{agent}.args] with interactive").into(),
             ],
-            Error::Window { .. } => vec!["leave --tmux out".into()],
+            Error::NoPromptThere { .. } | Error::Window { .. } => vec!["leave --tmux out".into()],
             Error::Attended { lane } => vec![format!("go there: git proq attach {lane}").into()],
             Error::NoWindow { lane } => vec![
                 format!("see what its agent says: git proq logs -f {lane}").into(),

@@ -14,6 +14,7 @@ use tokio::net::unix::pipe::Sender;
 use super::Error;
 use super::order::Order;
 use super::outbox::Outbox;
+use super::profile::as_prompt;
 use super::stream::{Event, Said};
 use crate::lane::{self, Inbox, Project, Taken, join_messages};
 use crate::process;
@@ -36,6 +37,8 @@ pub(super) struct Feed {
     takes_more: bool,
     /// How often it was told more.
     count: u64,
+    /// How a prompt begins that it would take for a command of its own.
+    commands: Vec<String>,
 }
 
 impl Feed {
@@ -52,7 +55,8 @@ impl Feed {
         }
         let pipe = Sender::from_owned_fd(OwnedFd::from(pipe)).map_err(failed)?;
         let takes_more = order.can_be_sent_to && !order.resolves;
-        Ok(Feed { pipe: Some(pipe), outbox, takes_more, ..Feed::default() })
+        let commands = order.commands.clone();
+        Ok(Feed { pipe: Some(pipe), outbox, takes_more, commands, ..Feed::default() })
     }
 
     /// Whether there is anything on its way.
@@ -98,7 +102,7 @@ impl Feed {
         }
         match Inbox::of(project, &lane.name).take(talk) {
             Ok(taken) if !taken.letters.is_empty() => {
-                let text = join_messages(taken.texts());
+                let text = as_prompt(&self.commands, join_messages(taken.texts()));
                 if self.say(&text, log).is_err() {
                     self.pipe = None;
                     return;

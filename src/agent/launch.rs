@@ -269,6 +269,7 @@ fn prepare(
     }
     let attempt = lane.attempt + 1;
     let resolves = errand.resolves();
+    lane::exclude_patterns(project, &job.profile().leaves)?;
     let outfit = outfit::prepare(project, lane, job, attempt, exe, errand)?;
     on_screen::expect(project, lane, job, attempt)?;
     let said = matches!(errand, Errand::Said(_));

@@ -46,6 +46,8 @@ pub(super) struct Order {
     pub(super) may_try_again: bool,
     /// Whether it is for a task of a batch, which has its own way with failures.
     pub(super) of_batch: bool,
+    /// How a prompt begins that the agent would take for a command of its own.
+    pub(super) commands: Vec<String>,
     /// The conversation that it belongs to.
     pub(super) talk: u32,
     /// The messages that it tells: nobody else may until it has started.
@@ -74,7 +76,8 @@ impl Order {
             && (lane.purpose().is_some()
                 || git::status(&project.repo, &dir, true).is_ok_and(|dirt| dirt.is_clean()));
         let profile = catalogue::profile_of(&project.layers, &run.agent);
-        let can_be_sent_to = profile.is_ok_and(|profile| profile.goes_on());
+        let can_be_sent_to = profile.as_ref().is_ok_and(super::profile::Profile::goes_on);
+        let commands = profile.map(|profile| profile.commands).unwrap_or_default();
         let seconds = |limit: Option<u64>| limit.map(Duration::from_secs);
         Ok(Order {
             attempt,
@@ -96,6 +99,7 @@ impl Order {
             can_be_sent_to,
             may_try_again,
             of_batch: run.batch.is_some(),
+            commands,
             talk: run.talk(),
             taken: Cell::default(),
             before: counted_before(project, lane, &run)?,

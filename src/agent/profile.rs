@@ -79,6 +79,10 @@ pub(crate) struct Profile {
     pub(crate) window: OnScreen,
     /// What its hooks tell of what it does.
     pub(crate) tells: Vec<Activity>,
+    /// Files of its own that it writes into the worktree, as lines of a `.gitignore` that begin with '/'. Git does not see them.
+    pub(crate) leaves: Vec<String>,
+    /// How a prompt begins that the agent would take for a command of its own. Such a prompt gets a heading.
+    pub(crate) commands: Vec<String>,
 }
 
 /// How an agent is started on a person's terminal as the one that looks after all lanes.
@@ -308,6 +312,11 @@ impl Profile {
         self.program.is_empty() && self.prompt == Delivery::Protocol
     }
 
+    /// The prompt as it can be given to the agent: one that would be taken for a command of the agent's gets a heading.
+    pub(crate) fn as_prompt(&self, prompt: String) -> String {
+        as_prompt(&self.commands, prompt)
+    }
+
     /// Finds its program.
     pub(crate) fn find(&self, dir: &Path) -> Result<PathBuf, Error> {
         crate::process::find(&self.program, dir)
@@ -412,6 +421,16 @@ impl Profile {
             ));
         }
         let has = |name| self.args.start.iter().any(|w| mentions(w.as_ref(), name));
+        let names_little = |pattern: &String| {
+            let name = pattern.strip_prefix('/').unwrap_or_default();
+            !name.contains(char::is_alphanumeric) || name.contains('\n')
+        };
+        if self.leaves.iter().any(names_little) {
+            return Some((
+                "leaves".to_owned(),
+                "a pattern begins with '/' and a name: /.tool-cache*".to_owned(),
+            ));
+        }
         if self.supervise.as_ref().is_some_and(|own| own.start.is_empty()) {
             return Some(("supervise.start".to_owned(), "it is empty".to_owned()));
         }
@@ -427,6 +446,12 @@ impl Profile {
             _ => None,
         }
     }
+}
+
+/// A prompt that does not begin with one of `commands`: else it gets a heading.
+pub(super) fn as_prompt(commands: &[String], prompt: String) -> String {
+    let is_command = commands.iter().any(|command| prompt.trim_start().starts_with(command.as_str()));
+    if is_command { format!("# Task\n\n{prompt}") } else { prompt }
 }
 
 /// The name in a word that stands for a group: `model` in `[model]`.

@@ -17,8 +17,19 @@ pub(super) struct Told {
 }
 
 /// Builds what a run in a lane is told: the lane's task, or what was `said` in its place. `checks` are the commands that its
-/// landing will ask.
+/// landing will ask. The agent takes no prompt for a command of its own.
 pub(super) fn tell(
+    project: &Project,
+    lane: &AnyLane,
+    job: &Job,
+    checks: &[String],
+    said: Option<&str>,
+) -> Result<Told, Error> {
+    let told = compose(project, lane, job, checks, said)?;
+    Ok(Told { prompt: job.profile().as_prompt(told.prompt), ..told })
+}
+
+fn compose(
     project: &Project,
     lane: &AnyLane,
     job: &Job,
@@ -61,7 +72,7 @@ pub(super) fn attachments(project: &Project, lane: &str) -> Result<String, Error
 
 fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch: &str) -> String {
     let settings = &project.settings;
-    let mut out = where_it_works(lane, branch);
+    let mut out = where_it_works(lane, branch, job.in_window);
     let mut rule = |text: String| out.push_str(&format!("- {text}\n"));
     if lane.works_in_place() {
         rule(format!(
@@ -121,7 +132,7 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
 }
 
 /// Where a run works, and beside whom.
-fn where_it_works(lane: &AnyLane, branch: &str) -> String {
+fn where_it_works(lane: &AnyLane, branch: &str, in_window: bool) -> String {
     let (name, base, dir) = (&lane.name, &lane.base, lane.path.display());
     let place = if lane.works_in_place() {
         format!(
@@ -135,7 +146,11 @@ fn where_it_works(lane: &AnyLane, branch: &str) -> String {
              which is to land on `{base}`. Others work in other worktrees of this repository at the same time."
         )
     };
-    format!("{place} Nobody can answer questions: decide, and say at the end what you decided.\n\n")
+    let questions = match in_window {
+        true => "The person who started you can answer questions here: ask where you cannot decide.",
+        false => "Nobody can answer questions: decide, and say at the end what you decided.",
+    };
+    format!("{place} {questions}\n\n")
 }
 
 fn how_to_commit(project: &Project, lane: &AnyLane, job: &Job) -> String {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::profile::Profile;
+use super::template::mentions;
 use crate::lane::{Project, effective_state};
 use crate::process::{self, MARK, OF_A_RUN, Start};
 use crate::store::Record;
@@ -30,6 +31,11 @@ pub(super) fn require(profile: &Profile, agent: &str, prompt: &str) -> Result<()
     find_tmux()?;
     if !profile.bare && profile.args.interactive.is_empty() {
         return Err(Error::NoScreen { agent: agent.to_owned() });
+    }
+    let takes_prompt =
+        |word: &String| ["prompt", "prompt_file"].iter().any(|name| mentions(word.as_ref(), name));
+    if !profile.bare && !profile.args.interactive.iter().any(takes_prompt) {
+        return Err(Error::NoPromptThere { agent: agent.to_owned() });
     }
     profile.check_prompt_on_screen(prompt)
 }

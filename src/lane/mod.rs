@@ -105,7 +105,7 @@ pub(crate) use look::{
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};
 pub(crate) use operation::{Operation, operate};
-pub(crate) use place::{not_kept_out, prepare as keep_out};
+pub(crate) use place::{exclude_patterns, not_kept_out, prepare as keep_out};
 pub(crate) use pool::{Prospects, prospects};
 pub(crate) use ports::{keep_ports, ports_beside};
 pub(crate) use project::Project;

@@ -61,6 +61,15 @@ pub(crate) fn prepare(project: &Project) -> Result<(), Error> {
     exclude(&dir.join(IGNORE), ALL)
 }
 
+/// Keeps files that agents leave out of `git status` and `git add` in all worktrees, by lines of `info/exclude`.
+///
+/// # Errors
+/// When that file cannot be written.
+pub(crate) fn exclude_patterns(project: &Project, patterns: &[String]) -> Result<(), Error> {
+    let file = project.repo.common_dir().join("info/exclude");
+    patterns.iter().try_for_each(|pattern| exclude(&file, pattern.as_bytes()))
+}
+
 /// Adds a line to a file of what is excluded, which is made with its folder where it is missing.
 pub(super) fn exclude(file: &Path, line: &[u8]) -> Result<(), Error> {
     let old = std::fs::read(file).unwrap_or_default();

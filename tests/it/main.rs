@@ -9,6 +9,7 @@ mod agent_gate;
 mod agent_hooks;
 mod agent_start;
 mod agents;
+mod aider;
 mod already;
 mod approve;
 mod attempts;

@@ -108,6 +108,17 @@ fn codex_is_told_for_one_run_to_trust_a_repository_without_settings_for_it() {
     drop(screen.0.hear("up"));
     assert!(!heard(&screen).contains("trust_level"), "{}", heard(&screen));
     assert_eq!(screen.0.started_row("x")["detail"], "needs approval: asks whether you trust this repository");
+    // A person is there.
+    assert!(heard(&screen).contains("can answer questions here"), "{}", heard(&screen));
+}
+
+#[test]
+fn an_agent_that_takes_no_prompt_on_its_screen_is_not_started_on_one() {
+    let screen = Screen::new();
+    screen.0.program("aider", ON_SCREEN);
+    let said = screen.proq(&["spawn", "--tmux", "-n", "x", "aider", "do it"]).fails(1);
+    assert!(said.contains("cannot start 'aider' in a window: it takes no prompt there"), "{said}");
+    assert!(said.contains("{prompt}") && !screen.0.lane("x").exists(), "{said}");
 }
 
 #[test]
@@ -121,7 +132,6 @@ fn of_an_agent_that_does_not_tell_nothing_is_claimed() {
         ("qwen", "qwen", vec![]),
         ("copilot", "copilot", vec![format!("copilot {folder}")]),
         ("cursor", "cursor-agent", vec![format!("cursor {folder}")]),
-        ("aider", "aider", vec![]),
     ] {
         screen.0.program(program, ON_SCREEN);
         let helps = "; with agents.codex.capabilities.hooks = true it does";

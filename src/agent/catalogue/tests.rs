@@ -421,7 +421,7 @@ fn what_is_wrong_is_named_with_file_and_key() {
     agents.claude: invalid type: integer `1`, expected struct Templates in `args`
     ");
     insta::assert_snapshot!(said("[agents.claude]\ncolour = 1\n"), @r"
-    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`
+    agents.claude: unknown field `colour`, expected one of `about`, `program`, `args`, `permission`, `options`, `prompt`, `bare`, `env`, `env_default`, `env_json`, `files`, `env_file`, `dialect`, `capabilities`, `strays`, `model`, `version`, `tried`, `documented_only`, `supervise`, `window`, `tells`, `leaves`, `commands`
     ");
     insta::assert_snapshot!(said("[agents]\nclaude = 1\n"), @r"
     agents.claude: it is no table
