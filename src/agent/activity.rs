@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::gate;
+use super::stream::is_session;
 use crate::event::{self, Event};
 use crate::lane::Project;
 use crate::store::records::{Activity, ActivityRecord, AnyLane, RunRecord};
@@ -33,6 +34,9 @@ pub(crate) struct HookInput {
     /// Whether Pi tries again by itself.
     #[serde(rename = "willRetry")]
     will_retry: bool,
+    /// The session that Pi is in, which it tells nobody else where a person sits before it.
+    #[serde(rename = "piSession")]
+    pi_session: Option<String>,
 }
 
 impl HookInput {
@@ -128,15 +132,21 @@ pub(crate) fn hear(
     let Some((activity, message)) = told else { return Ok(None) };
     let message = message.map(|text| shortened(&text));
     let changed = before.as_ref().is_none_or(|record| record.activity != activity);
-    let same = before.is_some_and(|r| !changed && r.message == message && r.sent_back == sent_back);
-    if !same {
-        let record = ActivityRecord { activity, since: now(), message: message.clone(), sent_back };
+    let known = before.as_ref().and_then(|record| record.session.clone());
+    let session = input.pi_session.clone().filter(|id| is_session(id)).or(known);
+    let record = ActivityRecord { activity, since: now(), message: message.clone(), sent_back, session };
+    if before.is_none_or(|before| ActivityRecord { since: record.since, ..before } != record) {
         record.note(&path)?;
     }
     if changed {
         tell(project, &lane, activity, message.as_deref());
     }
     Ok(refusal)
+}
+
+/// The session that the hooks of a run have told, if they have.
+pub(super) fn session_of(project: &Project, lane: &str, attempt: u32) -> Option<String> {
+    ActivityRecord::find(&project.store.layout().run_activity(lane, attempt)).ok().flatten()?.session
 }
 
 /// Notes what is known of a run before its hooks have said anything.
@@ -151,7 +161,7 @@ pub(super) fn expect(
     message: Option<String>,
 ) -> Result<(), super::Error> {
     let path = project.store.layout().run_activity(&lane.name, attempt);
-    Ok(ActivityRecord { activity, since: now(), message, sent_back: 0 }.save(&path)?)
+    Ok(ActivityRecord { activity, since: now(), message, sent_back: 0, session: None }.save(&path)?)
 }
 
 /// Tells what was noted like that once the agent was started, if it is something to act on.
@@ -189,6 +199,12 @@ mod tests {
 
     fn after(kind: &str, input: &str) -> Option<Activity> {
         said(kind, &HookInput::read(input.as_bytes())).map(|(activity, _)| activity)
+    }
+
+    #[test]
+    fn pi_says_which_session_it_is_in() {
+        let input = HookInput::read(br#"{"ev":"agent_end","piSession":"0198-a"}"#);
+        assert_eq!(input.pi_session.as_deref(), Some("0198-a"));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use super::profile::Profile;
 use crate::process::{Ended, Hearing, Start, find};
 use crate::store::{Moment, Record, now};
 
-/// How long a program may take to say its version.
-const LIMIT: Duration = Duration::from_secs(10);
+/// How long a program may take to say its version. Python and Node from a cold disk take more than ten seconds.
+const LIMIT: Duration = Duration::from_secs(30);
 /// How long a program that does not end has after it was asked to.
 const GRACE: Duration = Duration::from_millis(200);
 /// After this it is asked again: a wrapper may lead to another version by now, and be the same file.

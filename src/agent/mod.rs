@@ -29,6 +29,7 @@ mod packet;
 mod pane;
 mod profile;
 mod prompt;
+mod retries;
 mod settle;
 mod stop;
 mod stream;

@@ -71,7 +71,7 @@ impl Order {
         let (dir, prompt) = desk(project, lane, attempt, run.resolves);
         let dialect = run.dialect.as_deref().and_then(Dialect::named).unwrap_or_default();
         // What was there before the run is not the run's to lose. One that only looks leaves it alone.
-        let may_try_again = dialect.is_for_machines()
+        let may_try_again = dialect.judges_its_end()
             && !run.resolves
             && (lane.purpose().is_some()
                 || git::status(&project.repo, &dir, true).is_ok_and(|dirt| dirt.is_clean()));
@@ -126,7 +126,12 @@ fn counted_before(project: &Project, lane: &AnyLane, run: &RunRecord) -> Result<
     for attempt in (1..run.attempt).rev().filter(|_| run.resumed) {
         let Some(former) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
         if former.account.session.is_some() && former.account.session == run.session {
-            return Ok(former.totals.unwrap_or_default());
+            let totals = former.totals.unwrap_or_default();
+            // Nothing is read of what a session uses in a window.
+            return Ok(match former.interactive {
+                true => SessionTotals { session: run.session.clone(), is_behind: true, ..totals },
+                false => totals,
+            });
         }
     }
     Ok(SessionTotals::default())

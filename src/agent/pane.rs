@@ -75,7 +75,7 @@ pub(super) async fn run(
     let exit = Exit { code: status.code(), signal: status.signal() };
     let summary = reader.finish(exit, &mut Vec::new());
     let account = account(reader.progress(), &summary, None);
-    Ok(Ended { status, cause, strays, summary, account, lost: None })
+    Ok(Ended { status, cause, strays, summary, account, lost: None, retrying: None })
 }
 
 /// Waits for the window's first process at a door in the run's own folder.

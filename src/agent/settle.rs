@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
 use super::Error;
+use super::activity::session_of;
 use super::answer::{self, Kept};
 use super::follow_up::FollowUp;
 use super::launcher::Launcher;
@@ -66,8 +67,7 @@ impl Settle<'_> {
         let lane = self.project.update_lane(&self.lane.name, |record| {
             record.detail.clone_from(&verdict.detail);
         })?;
-        let more = verdict.detail.clone().unwrap_or_else(|| verdict.class.to_string());
-        self.project.tell(then, Some(&lane), format!("lane '{}': {more}", lane.name));
+        self.project.tell(then, Some(&lane), shown(&lane, verdict));
         Ok(lane)
     }
 
@@ -86,7 +86,8 @@ impl Settle<'_> {
             None => self.project.repo.head_of(&self.lane.path).ok().flatten(),
         };
         run.strays = self.ended.strays;
-        let session = run.account.session.take();
+        let known = run.account.session.take();
+        let session = known.or_else(|| session_of(self.project, &self.lane.name, self.attempt));
         run.account =
             Account { session: self.ended.account.session.clone().or(session), ..self.ended.account.clone() };
         run.totals = Some(self.ended.summary.totals.clone());
@@ -120,9 +121,7 @@ impl Settle<'_> {
             record.already = verdict.already;
         })?;
         drop(store);
-        let more = verdict.detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
-        let told = format!("lane '{}': {}{more}", lane.name, verdict.state);
-        self.project.tell(event::Name::RunEnded, Some(&lane), told);
+        self.project.tell(event::Name::RunEnded, Some(&lane), shown(&lane, verdict));
         Ok(Some((lane, follow_up)))
     }
 
@@ -144,7 +143,7 @@ impl Settle<'_> {
     /// How the agent ended, and nothing else: why it was ended, then what it said last, then its exit code.
     fn how_it_ended(&self) -> Verdict {
         let summary = &self.ended.summary;
-        let by_itself = || match self.order.dialect.is_for_machines() {
+        let by_itself = || match self.order.dialect.judges_its_end() {
             // Out of memory, most often.
             true if self.ended.status.signal() == Some(9) => (RunClass::Crashed, summary.detail.clone()),
             true => (class_of(summary.class), summary.detail.clone()),
@@ -175,6 +174,7 @@ impl Settle<'_> {
             }
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
+        let detail = with_remark(detail, self.end_of_errors());
         let remark = self.overspent().filter(|_| class != RunClass::Budget);
         let detail = with_remark(detail, remark);
         let state = match class {
@@ -184,6 +184,20 @@ impl Settle<'_> {
             _ => LaneState::Failed,
         };
         Verdict { state, class, detail, already: false }
+    }
+
+    /// The end of what the agent wrote to its standard error, where nothing else says why the run ended as it did.
+    fn end_of_errors(&self) -> Option<String> {
+        let tells = match self.ended.cause {
+            None => self.order.dialect.judges_its_end() && self.ended.summary.wordless,
+            Some(Cause::Time | Cause::Stall) if self.ended.retrying.is_some() => {
+                return self.ended.retrying.clone();
+            }
+            Some(cause) => matches!(cause, Cause::Time | Cause::Stall),
+        };
+        let errors = self.project.store.layout().run_errors(&self.lane.name, self.attempt);
+        let words = lane::last_words(&errors).filter(|_| tells)?;
+        Some(format!("its errors end with: {words}"))
     }
 
     /// That it has cost more than it might, where nothing ended it in time.
@@ -353,4 +367,10 @@ fn class_of(class: Class) -> RunClass {
         Class::Crashed => RunClass::Crashed,
         Class::Interrupted => RunClass::Interrupted,
     }
+}
+
+/// What came of a run, in a line.
+fn shown(lane: &AnyLane, verdict: &Verdict) -> String {
+    let more = verdict.detail.as_ref().map(|d| format!(" ({d})")).unwrap_or_default();
+    format!("lane '{}': {}{more}", lane.name, verdict.state)
 }

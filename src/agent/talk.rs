@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::Error;
+use super::activity::session_of;
 use super::catalogue::profile_of;
 use super::launch;
 use super::profile::check_text;
@@ -116,7 +117,10 @@ pub(super) fn last_talk(
 ) -> Result<Option<RunRecord>, Error> {
     let layout = project.store.layout();
     for attempt in (1..=lane.attempt).rev() {
-        let Some(run) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
+        let Some(mut run) = RunRecord::find(&layout.run_record(&lane.name, attempt))? else { continue };
+        if run.account.session.is_none() {
+            run.account.session = session_of(project, &lane.name, attempt);
+        }
         // One that ended before it had started has nobody to go on with, though its session was chosen.
         let is_there = run.ended.is_none() || (run.account.session.is_some() && run.pid.is_some());
         if !run.resolves && !run.is_review() && is_there && talk.is_none_or(|talk| run.talk() == talk) {

@@ -111,7 +111,8 @@ impl Job {
             // Only a price for all models is sure to be its own.
             None => prices.of("").is_some() || (dialect.names_its_model() && !prices.is_empty()),
         };
-        if can.tokens && has_price && dialect.tells_tokens_midway() {
+        let in_messages = dialect == Dialect::Aider;
+        if can.tokens && has_price && dialect.tells_tokens_midway() && !in_messages {
             return Ok(None);
         }
         let is_known = can.cost || can.tokens && has_price;
@@ -129,6 +130,9 @@ impl Job {
         Ok(match dialect {
             Dialect::Acp => Some(format!(
                 "whether {name} says what it costs is for the agent behind it: where it does not, its budget cannot hold"
+            )),
+            _ if in_messages => Some(format!(
+                "{name} says what it used only at the end of each message: its budget cannot end one that goes on"
             )),
             _ if dialect.tells_cost_midway() => None,
             _ => Some(format!(

@@ -16,6 +16,7 @@ use super::launcher::Launcher;
 use super::limits::{Cause, Clock, Limits};
 use super::live::Live;
 use super::order::{self, Order, spent};
+use super::retries::Retries;
 use super::stream::{Event, Exit, Reader, Summary};
 use super::tail::Tail;
 use super::wishes::Wishes;
@@ -45,6 +46,8 @@ pub(super) struct Ended {
     pub(super) account: Account,
     /// Why it could not be watched any more, where that is what ended it.
     pub(super) lost: Option<String>,
+    /// What it was at, where that was nothing but requests that failed.
+    pub(super) retrying: Option<String>,
 }
 
 /// One run to be watched.
@@ -63,6 +66,9 @@ pub(super) struct Watch<'a> {
 /// What is kept of a run while it lasts.
 struct Hearing {
     tail: Tail,
+    /// What it writes as errors, where that tells anything.
+    errors: Option<Tail>,
+    retries: Retries,
     reader: Reader,
     clock: Clock,
     live: Live,
@@ -126,14 +132,19 @@ impl Watch<'_> {
         let summary = hearing.reader.finish(exit, &mut hearing.events);
         let account = order::account(hearing.reader.progress(), &summary, None);
         hearing.live.remove();
-        Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost })
+        let retrying = hearing.retries.in_words();
+        Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost, retrying })
     }
 
     fn hearing(&self, feed: Feed) -> Result<Hearing, Error> {
         let layout = self.project.store.layout();
         let log = layout.run_log(&self.lane.name, self.attempt);
+        let errors = layout.run_errors(&self.lane.name, self.attempt);
         Ok(Hearing {
             tail: Tail::open(&log).map_err(lane::Error::io("read", &log))?,
+            // What they would tell is worth no run.
+            errors: self.order.dialect.tells_by_errors().then(|| Tail::open(&errors).ok()).flatten(),
+            retries: Retries::default(),
             reader: self.order.reader(),
             clock: Clock::start(self.limits, Instant::now()),
             live: Live::new(layout.run_live(&self.lane.name, self.attempt)),
@@ -158,6 +169,8 @@ impl Watch<'_> {
 
     async fn attend(&self, child: &mut Spawned, hearing: &mut Hearing, wishes: &mut Wishes) -> Outcome {
         process::let_go_of_code();
+        // What it wrote before the file was watched.
+        self.hear_errors(hearing);
         loop {
             let more = self.hear(hearing);
             if let Some(cause) = self.is_too_much(hearing) {
@@ -193,6 +206,7 @@ impl Watch<'_> {
                 bytes = hearing.feed.write(), if tells => hearing.feed.wrote(&bytes),
                 () = std::future::ready(()), if more => {}
                 () = hearing.tail.grown(), if !more => {}
+                () = grown(&mut hearing.errors) => self.hear_errors(hearing),
             }
         }
     }
@@ -231,10 +245,26 @@ impl Watch<'_> {
         true
     }
 
+    /// Reads on in what it writes as errors. Where that cannot be read any more, it is left.
+    fn hear_errors(&self, hearing: &mut Hearing) {
+        loop {
+            match hearing.errors.as_mut().map(Tail::rest) {
+                Some(Ok(part)) if !part.is_empty() => hearing.reader.feed_errors(part, &mut hearing.events),
+                Some(Ok(_)) | None => break,
+                Some(Err(_)) => {
+                    hearing.errors = None;
+                    break;
+                }
+            }
+        }
+        self.note(hearing);
+    }
+
     /// Takes note of what is to be on record at once.
     fn note(&self, hearing: &mut Hearing) {
         let told = hearing.told;
         for event in hearing.events.drain(..) {
+            hearing.retries.hears(&event);
             hearing.told +=
                 u32::from(hearing.feed.hears(self.project, &self.lane.name, self.attempt, &event));
             match event {
@@ -247,6 +277,11 @@ impl Watch<'_> {
             let agent = self.lane.agent.as_deref().unwrap_or("its agent");
             let text = format!("lane '{}': {agent} is told more in the same run", self.lane.name);
             self.project.tell(event::Name::AgentTold, Some(self.lane), text);
+        }
+        if let Some(what) = hearing.retries.due() {
+            let agent = self.lane.agent.as_deref().unwrap_or("its agent");
+            let text = format!("lane '{}': {agent} {what}", self.lane.name);
+            self.project.tell(event::Name::AgentRetry, Some(self.lane), text);
         }
         self.take_note(hearing);
     }
@@ -395,6 +430,14 @@ enum Outcome {
     Ended(ExitStatus),
     /// It is to be ended.
     End(Cause),
+}
+
+/// Returns when a file may have grown; never without one.
+async fn grown(tail: &mut Option<Tail>) {
+    match tail {
+        Some(tail) => tail.grown().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Returns at that time; never without one.

@@ -43,7 +43,7 @@ pub(crate) enum Name {
     /// What an agent does changed, by its own hooks: `state` is `working`, `needs-approval` or `idle`.
     #[serde(rename = "agent.state")]
     AgentState,
-    /// A run failed, and is tried again.
+    /// A run failed, and is tried again; or an agent says that it sends a request again.
     #[serde(rename = "agent.retry")]
     AgentRetry,
     /// An agent is told what was sent to it while it was at work.

@@ -121,3 +121,23 @@ fn what_a_profile_leaves_running_on_purpose_is_left_alone() {
         let _ = sandbox.sh(&format!("kill -9 {} 2> /dev/null || true", pid.trim()));
     }
 }
+
+#[test]
+fn an_agent_that_sends_its_request_again_and_again_is_told_as_that() {
+    let sandbox = Sandbox::new();
+    let script = "for n in 1 2 3; do echo \"Attempt $n failed with status 429. Retrying with backoff... _Error: {\" >&2; echo \"    at x (y.js)\" >&2; done
+        exec sleep 600";
+    sandbox.program("gemini", script);
+    let _ = sandbox.proq(&["spawn", "-n", "x", "gemini", "do it", "--max-time", "5s"]).ok();
+    let told = || sandbox.events("agent.retry");
+    // While it lasts.
+    wait_until("the first word of it", || !told().is_empty());
+    let first = told()[0]["message"].as_str().unwrap().to_owned();
+    assert!(first.starts_with("lane 'x': gemini sends its request again"), "{first}");
+    let _ = sandbox.proq(&["wait", "x"]).fails(4);
+    assert_eq!(
+        sandbox.row("x")["detail"],
+        "it took longer than it may; it was sending its request again, 3 times so far: status 429"
+    );
+    assert!((1..=2).contains(&told().len()), "{:?}", told());
+}

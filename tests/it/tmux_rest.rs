@@ -144,3 +144,23 @@ fn on_a_terminal_it_is_asked_about_and_left_alone_when_it_works_again() {
         assert_eq!(screen.0.repo.join("one.txt").exists(), lands);
     }
 }
+
+#[test]
+fn a_session_that_only_its_plugin_tells_of_can_be_gone_on_with() {
+    let screen = Screen::new();
+    let says = |session: &str| {
+        format!(
+            "echo '{{\"ev\":\"agent_end\",\"piSession\":\"{session}\"}}' | \"$PROQ_PROGRAM\" _agent-event pi"
+        )
+    };
+    let ends = "echo '{\"type\":\"agent_end\"}'";
+    let script =
+        format!("printf '<%s>\\n' \"$@\" > \"$ROOT/heard\"; {}; {}; {ends}", says("0198-a"), says("--x y"));
+    screen.0.program("pi", &script);
+    let _ = screen.proq(&["spawn", "--tmux", "-n", "x", "pi", "do it"]).ok();
+    let _ = screen.proq(&["wait", "x"]);
+    assert_eq!(screen.proq(&["show", "x", "--json"]).json()["runs"][0]["account"]["session"], "0198-a");
+    let _ = screen.proq(&["send", "x", "--wait", "more"]);
+    let heard = std::fs::read_to_string(screen.0.root().join("heard")).unwrap();
+    assert!(heard.ends_with("<--session>\n<0198-a>\n"), "{heard}");
+}

@@ -33,9 +33,24 @@ pub(super) struct Acp {
     ended: Recent,
     /// The message that the last piece belongs to.
     speaking: Option<String>,
+    /// The beginning of the first turn in a session that was loaded, in which some agents tell its past once more.
+    opening: Option<Opening>,
+    /// What the client refused last, while the agent has done and said nothing since.
+    refused: Option<(String, String)>,
     /// What pieces say to have used, and what replies say.
     pieces: Tokens,
     replies: Tokens,
+}
+
+/// What may be a session's past.
+#[derive(Default)]
+struct Opening {
+    /// Whether the turn has begun.
+    asked: bool,
+    /// Whether words of the user's were told, which only the past has.
+    past: bool,
+    /// What the agent has said since, and may be new.
+    held: Vec<Value>,
 }
 
 struct Asked {
@@ -55,8 +70,17 @@ impl Parser for Acp {
         match text(line, "/method") {
             // The session's past, told once more.
             Some("session/update") if self.asked.iter().any(|asked| asked.method == "session/load") => {}
-            Some("session/update") => self.update(&line["params"], tally),
-            Some("session/request_permission") => self.wants(line, tally),
+            Some("session/update") => {
+                tally.session(text(line, "/params/sessionId").unwrap_or_default(), None);
+                let update = &line["params"]["update"];
+                if !self.is_past(update, tally) {
+                    self.update(update, tally);
+                }
+            }
+            Some("session/request_permission") => {
+                self.open_up(tally);
+                self.wants(line, tally);
+            }
             Some(other) => tally.unknown(other),
             None => self.answer(line, tally),
         }
@@ -65,9 +89,17 @@ impl Parser for Acp {
     fn client(&mut self, line: &Value, tally: &mut Tally) {
         match Said::deserialize(line) {
             Ok(Said::Asks { id, method, session, more }) => {
+                if method == "session/load" {
+                    self.opening = Some(Opening::default());
+                }
                 if method == "session/prompt" {
                     self.end = None;
+                    self.refused = None;
                     tally.goes_on();
+                    match &mut self.opening {
+                        Some(opening) if !opening.asked => opening.asked = true,
+                        _ => self.open_up(tally),
+                    }
                 }
                 if self.asked.len() < MOST_ASKED {
                     self.asked.push_back(Asked { id, method, session });
@@ -76,7 +108,10 @@ impl Parser for Acp {
                     tally.told(&more);
                 }
             }
-            Ok(Said::Refuses { call, tool, why }) => tally.refuse(Some(&call), &tool, &why),
+            Ok(Said::Refuses { call, tool, why }) => {
+                tally.refuse(Some(&call), &tool, &why);
+                self.refused = Some((tool, why));
+            }
             Ok(Said::Notes { text }) => tally.warn(&text),
             Ok(Said::Fails { text }) => {
                 let trouble = judge(None, &text);
@@ -89,6 +124,7 @@ impl Parser for Acp {
     }
 
     fn end(&mut self, tally: &mut Tally, _exit: Exit) -> Option<End> {
+        self.open_up(tally);
         while let Some(call) = self.held.pop_front() {
             self.tell(call, tally);
         }
@@ -129,9 +165,46 @@ impl Acp {
         }
     }
 
-    fn update(&mut self, params: &Value, tally: &mut Tally) {
-        tally.session(text(params, "/sessionId").unwrap_or_default(), None);
-        let update = &params["update"];
+    /// Whether an update is of the session's past, or is held since it may be. Some agents tell that only once they are asked: the
+    /// user's words, the agent's, and calls that are over when they are first told of.
+    fn is_past(&mut self, update: &Value, tally: &mut Tally) -> bool {
+        let kind = text(update, "/sessionUpdate").unwrap_or_default();
+        let Some(opening) = self.opening.as_mut().filter(|opening| opening.asked) else { return false };
+        match (kind, opening.past) {
+            ("user_message_chunk", _) => opening.past = true,
+            ("tool_call", true) if matches!(text(update, "/status"), Some("completed" | "failed")) => {
+                let id = cut(text(update, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
+                self.told.is_new(&id);
+                self.ended.is_new(&id);
+            }
+            ("agent_message_chunk" | "agent_thought_chunk", true) if opening.held.len() < MOST_HELD => {
+                opening.held.push(update.clone());
+                return true;
+            }
+            // The past is over.
+            ("available_commands_update", true) => self.opening = None,
+            ("session_info_update" | "config_option_update" | "current_mode_update", _)
+            | ("available_commands_update", false) => return false,
+            _ => {
+                self.open_up(tally);
+                return false;
+            }
+        }
+        // What was said before that is of the past, too.
+        if let Some(opening) = &mut self.opening {
+            opening.held.clear();
+        }
+        true
+    }
+
+    /// What comes from here on is new, and so is what was held.
+    fn open_up(&mut self, tally: &mut Tally) {
+        for update in self.opening.take().into_iter().flat_map(|opening| opening.held) {
+            self.update(&update, tally);
+        }
+    }
+
+    fn update(&mut self, update: &Value, tally: &mut Tally) {
         match text(update, "/sessionUpdate").unwrap_or("no update") {
             "agent_message_chunk" => {
                 if let Some(more) = usage(update, "/_meta/usage") {
@@ -146,8 +219,8 @@ impl Acp {
                 tally.model(text(update, "/_meta/_claude~1model").unwrap_or_default());
                 tally.context(count(update, "/used").unwrap_or(0), count(update, "/size"));
                 let dollars = text(update, "/cost/currency").is_none_or(|c| c == "USD");
-                if let Some(total) = money(update, "/cost/amount").filter(|_| dollars) {
-                    let own = tally.session_cost(total);
+                let total = money(update, "/cost/amount").filter(|_| dollars);
+                if let Some(own) = total.and_then(|total| tally.session_cost(total)) {
                     tally.cost(own);
                 }
             }
@@ -165,6 +238,9 @@ impl Acp {
         let said = text(update, "/content/text").unwrap_or_default();
         if said.is_empty() {
             return;
+        }
+        if !thought {
+            self.refused = None;
         }
         let message = text(update, "/messageId").map(|id| cut(id, LONGEST_NAME));
         if message != self.speaking {
@@ -194,6 +270,10 @@ impl Acp {
                 }
             }
             None if self.told.is_new(&id) => {
+                // Of one that was refused comes an end only.
+                if !ends {
+                    self.refused = None;
+                }
                 let call = Call { id: id.clone(), name: name(update), input: given(update) };
                 if status == Some("pending") && self.held.len() < MOST_HELD {
                     self.held.push_back(call);
@@ -214,6 +294,7 @@ impl Acp {
 
     /// It wants leave to use a tool, which the client gives or does not.
     fn wants(&mut self, message: &Value, tally: &mut Tally) {
+        self.refused = None;
         let call = &message["params"]["toolCall"];
         let id = cut(text(call, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
         let held = self.held.iter().position(|held| held.id == id).and_then(|at| self.held.remove(at));
@@ -235,6 +316,7 @@ impl Acp {
             tally.session(id, model.filter(|name| !["default", "auto"].contains(name)));
         }
         let Some(reason) = text(result, "/stopReason") else { return };
+        self.open_up(tally);
         if let Some(model) = text(result, "/_meta/quota/model_usage/0/model") {
             tally.model(model);
         }
@@ -256,6 +338,11 @@ impl Acp {
         }
         tally.flush();
         self.end = Some(match reason {
+            // Some end their turn where they are refused something, in the middle of their work.
+            "end_turn" if self.refused.is_some() => {
+                let (tool, why) = self.refused.take().unwrap_or_default();
+                End::of(Class::Refused, &format!("{tool}: {why}"))
+            }
             "end_turn" => End::done(),
             "max_tokens" => End::failed(Trouble::TokenLimit, "the model's tokens are used up"),
             "max_turn_requests" => End::failed(Trouble::Turns, "it asked the model as often as it may"),

@@ -203,7 +203,7 @@ impl Claude {
     fn money(&mut self, line: &Value, tally: &mut Tally) {
         let session = by_model(line, "/modelUsage");
         let of_session = session.map(|(tokens, _)| tally.session_used(tokens));
-        let dollars = money(line, "/total_cost_usd").map(|total| tally.session_cost(total));
+        let dollars = money(line, "/total_cost_usd").and_then(|total| tally.session_cost(total));
         let (tokens, cost) = if let Some((tokens, cost)) = by_model(line, "/model_usage_since_last_result") {
             self.told.tokens = self.told.tokens.plus(tokens);
             self.told.cost = self.told.cost.saturating_add(cost);

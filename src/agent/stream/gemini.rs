@@ -38,6 +38,12 @@ impl Parser for Gemini {
         }
     }
 
+    fn error_line(&mut self, line: &str, tally: &mut Tally) {
+        if let Some((attempt, delay, why)) = retry_in(line) {
+            tally.retry(Some(attempt), None, delay, why);
+        }
+    }
+
     /// An exit code says more where the words say little, or where there are none.
     fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
         let said = tally.end.clone();
@@ -46,6 +52,19 @@ impl Parser for Gemini {
         let words = said.and_then(|end| end.text).unwrap_or(words);
         Some(End::failed(trouble, &words))
     }
+}
+
+/// What a line says of a request that is sent again: which try failed, how long it waits in milliseconds, and why. They are
+/// `Attempt 1 failed with status 429. Retrying with backoff...` and `Attempt 4 failed: WHY Retrying after 32691ms...`.
+fn retry_in(line: &str) -> Option<(u64, Option<u64>, &str)> {
+    let (attempt, rest) = line.trim().strip_prefix("Attempt ")?.split_once(" failed")?;
+    let (why, then) = rest.split_once(" Retrying ")?;
+    let delay = then
+        .strip_prefix("after ")
+        .and_then(|then| then.split_once("ms"))
+        .and_then(|(ms, _)| ms.parse().ok());
+    let why = why.trim_start_matches([':', ' ']).trim_start_matches("with ").trim_end_matches(['.', ' ']);
+    Some((attempt.parse().ok()?, delay, why))
 }
 
 /// What its exit codes mean: a few of its own, else the last eight bits of a status.

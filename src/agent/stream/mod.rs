@@ -35,6 +35,7 @@ pub(crate) use price::{Price, Prices};
 pub(crate) use reader::{Dialect, Reader};
 pub(crate) use said::{OURS, Said};
 pub(crate) use summary::{Class, Exit, Summary};
+pub(super) use tally::is_session;
 pub(crate) use tally::{Progress, Refusal};
 pub(crate) use trouble::Trouble;
 

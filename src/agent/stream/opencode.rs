@@ -19,6 +19,8 @@ pub(super) struct OpenCode {
     reason: Option<String>,
     /// Steps in a row that came to nothing: the provider broke off, and it asks again without end.
     empty: u32,
+    /// Whether the stream had an error event: opencode exits with 1 then, even where it recovered.
+    erred: bool,
     cost: u64,
 }
 
@@ -33,15 +35,20 @@ impl Parser for OpenCode {
             "reasoning" => tally.thinking(text(line, "/part/text").unwrap_or_default(), None),
             "tool_use" => tool(&line["part"], tally),
             "step_finish" => self.step(&line["part"], tally),
-            "error" => error(&line["error"], tally),
+            "error" => {
+                self.erred = true;
+                error(&line["error"], tally);
+            }
             kind => tally.unknown(kind),
         }
     }
 
-    /// `stop` needs a clean exit; `tool-calls` means that it was about to go on, and did not.
+    /// `stop` needs a clean exit, or an error before it that explains the exit code; `tool-calls` means that it was about to go on, and did not.
     fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
         if let Some(end) = tally.end.take() {
-            let failed = exit.ended_by().is_none() && exit.code.is_some_and(|code| code != 0);
+            // An error since then has put one in place of the end.
+            let got_over_it = self.erred && tally.error.is_none() && exit.code == Some(1);
+            let failed = exit.ended_by().is_none() && exit.code.is_some_and(|code| code != 0) && !got_over_it;
             return (end.class != Class::Done || !failed).then_some(end);
         }
         if let Some(why) = self.runaway() {

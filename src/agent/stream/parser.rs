@@ -21,6 +21,9 @@ pub(super) trait Parser {
         tally.noise(line);
     }
 
+    /// One line of what it writes as errors.
+    fn error_line(&mut self, _line: &str, _tally: &mut Tally) {}
+
     /// How it ended, if the stream or the exit code tells. Called once, after the last line.
     fn end(&mut self, tally: &mut Tally, _exit: Exit) -> Option<End> {
         tally.end.clone()

@@ -16,6 +16,10 @@ pub(super) struct Pi {
     stop: Option<String>,
     error: String,
     cost: u64,
+    /// Whether the last message has counters, and they say nothing at all.
+    counts_nothing: bool,
+    /// Whether the last message has neither words nor calls.
+    is_empty: bool,
 }
 
 impl Parser for Pi {
@@ -84,6 +88,8 @@ impl Pi {
             output: get("output"),
             reasoning: get("reasoning"),
         };
+        self.counts_nothing = message.get("usage").is_some() && used.is_none();
+        self.is_empty = list(message, "/content").is_empty();
         tally.used(used);
         self.cost = self.cost.saturating_add(money(message, "/usage/cost/total").unwrap_or(0));
         // Nothing for something means that it knows no price, not that there is none.
@@ -102,6 +108,10 @@ impl Pi {
 
     fn conclude(&mut self, tally: &mut Tally) {
         match self.stop.as_deref() {
+            // What 0.73 says of a stream that was cut. Some servers count nothing, of any message.
+            Some("stop") if self.counts_nothing && (self.is_empty || !tally.progress().tokens.is_none()) => {
+                tally.finished(End::failed(Trouble::Provider, "the model's answer broke off"), None);
+            }
             Some("stop") => {
                 let answer = tally.answer.clone();
                 tally.finished(End::done(), answer.as_deref());

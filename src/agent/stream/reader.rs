@@ -59,6 +59,16 @@ impl Dialect {
         !matches!(self, Dialect::Aider | Dialect::Text)
     }
 
+    /// Whether its output says how a run ended, and not the exit code alone.
+    pub(crate) fn judges_its_end(self) -> bool {
+        self != Dialect::Text
+    }
+
+    /// Whether something that matters while a run lasts is among what it writes as errors only.
+    pub(crate) fn tells_by_errors(self) -> bool {
+        self == Dialect::Gemini
+    }
+
     fn parser(self) -> Box<dyn Parser + Send> {
         match self {
             Dialect::Claude => Box::<Claude>::default(),
@@ -84,6 +94,7 @@ impl std::fmt::Display for Dialect {
 /// Reads one run's output. It holds one line at most, and that only up to a bound.
 pub(crate) struct Reader {
     lines: Lines,
+    errors: Lines,
     parser: Box<dyn Parser + Send>,
     tally: Tally,
 }
@@ -92,7 +103,8 @@ impl Reader {
     /// A reader for a run. `before` is what the last run of the same session left, or nothing; it counts only if the stream
     /// names that session.
     pub(crate) fn new(dialect: Dialect, before: &SessionTotals) -> Reader {
-        Reader { lines: Lines::default(), parser: dialect.parser(), tally: Tally::new(before) }
+        let (lines, errors) = (Lines::default(), Lines::default());
+        Reader { lines, errors, parser: dialect.parser(), tally: Tally::new(before) }
     }
 
     /// With prices for an agent that gives only tokens, and the model it was asked to use, for one that does not name it.
@@ -106,6 +118,18 @@ impl Reader {
     pub(crate) fn feed(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
         let (parser, tally) = (self.parser.as_mut(), &mut self.tally);
         self.lines.feed(bytes, |line| read(line, parser, tally));
+        tally.drain(out);
+    }
+
+    /// Takes the next bytes of what the agent writes as errors.
+    pub(crate) fn feed_errors(&mut self, bytes: &[u8], out: &mut Vec<Event>) {
+        let (parser, tally) = (self.parser.as_mut(), &mut self.tally);
+        self.errors.feed(bytes, |line| {
+            if let Line::Whole(bytes) = line {
+                let bytes = &bytes[..bytes.len().min(json::LONGEST_TEXT)];
+                parser.error_line(&String::from_utf8_lossy(bytes), tally);
+            }
+        });
         tally.drain(out);
     }
 
@@ -158,7 +182,7 @@ impl Reader {
     /// How many bytes it holds.
     #[cfg(test)]
     pub(super) fn weight(&self) -> usize {
-        self.lines.weight() + self.tally.weight()
+        self.lines.weight() + self.errors.weight() + self.tally.weight()
     }
 }
 

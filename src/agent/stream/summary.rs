@@ -126,13 +126,18 @@ pub(crate) struct Summary {
     pub(crate) refused: Vec<Refusal>,
     /// The agent's last words.
     pub(crate) answer: Option<String>,
+    /// Whether the output has no word for a bad end: the detail is the exit code alone.
+    #[serde(skip)]
+    pub(crate) wordless: bool,
     /// To be kept, for the next run of that session.
     pub(crate) totals: SessionTotals,
 }
 
 /// Sums up: `end` is what the dialect makes of it.
 pub(super) fn sum_up(tally: &Tally, end: Option<End>, exit: Exit) -> Summary {
+    let has_no_text = end.as_ref().is_none_or(|end| end.text.is_none());
     let end = end.unwrap_or_else(|| without_result(tally, exit));
+    let wordless = has_no_text && end.class != Class::Done && tally.last_trouble().is_none();
     let detail = match (end.class, &end.text) {
         (Class::Done, _) => (!exit.is_clean()).then(|| format!("{} after its result", exit.words())),
         (_, Some(text)) => Some(one_line(text)),
@@ -156,6 +161,7 @@ pub(super) fn sum_up(tally: &Tally, end: Option<End>, exit: Exit) -> Summary {
         last_tool: progress.last_tool.clone(),
         refused: tally.refused.clone(),
         answer: tally.answer.clone(),
+        wordless,
         totals: tally.totals(),
     }
 }

@@ -249,19 +249,26 @@ impl Tally {
     }
 
     /// What the session has used in all its runs. Returns what of it is this run's: what came on top of what was known.
-    /// Where the counters have gone down, the agent has begun to count anew.
+    /// Where the counters have gone down, the agent has begun to count anew. Where what was known is behind, only what was
+    /// counted in this run is.
     pub(super) fn session_used(&mut self, total: Tokens) -> Tokens {
         self.counted.0 = Some(total);
         let counted_here = self.progress.tokens;
+        if self.before.is_behind && self.goes_on_with() {
+            return counted_here;
+        }
         let own = if self.goes_on_with() { total.since(self.before.tokens) } else { Some(total) };
         own.unwrap_or(if counted_here.is_none() { total } else { counted_here })
     }
 
-    /// What the session has cost in all its runs. Returns what of it is this run's.
-    pub(super) fn session_cost(&mut self, total: u64) -> u64 {
+    /// What the session has cost in all its runs. Returns what of it is this run's, if that can be known.
+    pub(super) fn session_cost(&mut self, total: u64) -> Option<u64> {
         self.counted.1 = Some(total);
+        if self.before.is_behind && self.goes_on_with() {
+            return None;
+        }
         let known = self.before.cost_nanos.filter(|_| self.goes_on_with()).unwrap_or(0);
-        total.checked_sub(known).unwrap_or(total)
+        Some(total.checked_sub(known).unwrap_or(total))
     }
 
     fn goes_on_with(&self) -> bool {
@@ -388,6 +395,7 @@ impl Tally {
             tokens: self.counted.0.unwrap_or_else(|| before.tokens.plus(self.progress.tokens)),
             cost_nanos: self.counted.1.or(added),
             context_size: self.progress.context_size,
+            is_behind: before.is_behind && self.counted == (None, None),
         }
     }
 
@@ -409,7 +417,7 @@ fn name(text: &str) -> String {
 }
 
 /// Whether a text can be a session's id: no option, nothing that a shell or a path would take for more than a word.
-fn is_session(text: &str) -> bool {
+pub(in crate::agent) fn is_session(text: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_.:/@".contains(&b);
     (1..=LONGEST_NAME).contains(&text.len()) && !text.starts_with('-') && text.bytes().all(plain)
 }

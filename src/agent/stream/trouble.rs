@@ -86,7 +86,6 @@ const WORDINGS: &[(Trouble, &[&str])] = &[
             "limit will reset",
             "overloaded",
             "at capacity",
-            "high demand",
             "resource_exhausted",
             "resource exhausted",
             "quota exceeded",
@@ -163,6 +162,8 @@ const BROKEN_OFF: &[&str] = &[
     "serviceunavailable",
     "bad gateway",
     "unexpected eof",
+    "missing finish_reason",
+    "high demand",
     "terminated",
 ];
 

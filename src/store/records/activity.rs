@@ -44,6 +44,9 @@ pub(crate) struct ActivityRecord {
     /// How often its turn's end was refused since a person last said something, because checks failed.
     #[serde(default)]
     pub(crate) sent_back: u32,
+    /// The session that it is in, where its hooks are the only ones to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
 }
 
 impl Record for ActivityRecord {

@@ -116,6 +116,9 @@ pub(crate) struct SessionTotals {
     pub(crate) cost_nanos: Option<u64>,
     /// How many tokens its model's context holds.
     pub(crate) context_size: Option<u64>,
+    /// Whether it went on in a window since these counters were read, so that they are too low by an unknown amount.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_behind: bool,
 }
 
 /// What a run may take, where it is limited.

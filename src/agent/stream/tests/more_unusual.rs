@@ -195,6 +195,124 @@ fn a_turn_of_the_protocol_ends_for_different_reasons() {
     assert_eq!(run("{}"), Class::Interrupted);
 }
 
+/// An update of the protocol.
+fn update(update: &serde_json::Value) -> String {
+    json!({"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":update}}).to_string()
+}
+
+/// What somebody says in a piece.
+fn piece(who: &str, said: &str) -> String {
+    update(&json!({"sessionUpdate": format!("{who}_message_chunk"), "content": {"type":"text","text":said}}))
+}
+
+/// What the client asks.
+fn asks(id: u32, method: &str) -> String {
+    format!(r#"{{"proq":"asks","id":{id},"method":"{method}","session":"s"}}"#)
+}
+
+/// The end of the turn that was asked for so.
+fn turn_ends(id: u32) -> String {
+    json!({"jsonrpc":"2.0","id":id,"result":{"stopReason":"end_turn"}}).to_string()
+}
+
+/// A session that is loaded, a past that comes after that, its end, and what is new.
+fn gone_on_with() -> [Vec<String>; 4] {
+    let call = |kind: &str, id: &str, status: &str| {
+        update(
+            &json!({"sessionUpdate":kind,"toolCallId":id,"status":status,"kind":"edit","rawInput":{"a":1}}),
+        )
+    };
+    let loaded = json!({"jsonrpc":"2.0","id":2,"result":{}}).to_string();
+    let past = vec![
+        piece("user", "First task"),
+        piece("agent", "Old words. "),
+        call("tool_call", "old-1", "completed"),
+        call("tool_call", "old-2", "failed"),
+        piece("user", "[Function Response: x]"),
+        piece("agent", "Old end."),
+    ];
+    let available = update(&json!({"sessionUpdate":"available_commands_update","availableCommands":[]}));
+    let now = vec![
+        piece("agent", "New words."),
+        call("tool_call_update", "new", "completed"),
+        piece("agent", "New end."),
+        turn_ends(3),
+    ];
+    [vec![asks(2, "session/load"), loaded, asks(3, "session/prompt")], past, vec![available], now]
+}
+
+#[test]
+fn the_past_that_an_agent_tells_once_it_is_asked_is_none_of_the_turn() {
+    let [begun, past, available, now] = gone_on_with();
+    let run = |parts: &[&[String]]| {
+        let all = parts.concat();
+        lines(Dialect::Acp, &all.iter().map(String::as_str).collect::<Vec<_>>(), exit(0))
+    };
+    // Nothing of a past, one that ends with a word of its own, and one that does not.
+    for (parts, first) in [
+        (&[&begun[..], &now][..], "New words."),
+        (&[&begun[..], &past, &available, &now][..], "New words."),
+        (&[&begun[..], &past, &now][..], "Old end.New words."),
+    ] {
+        let (events, summary) = run(parts);
+        assert_eq!(
+            (summary.class, summary.tool_calls, summary.answer.as_deref()),
+            (Class::Done, 1, Some("New end."))
+        );
+        let text =
+            |event: &Event| if let Event::Text { text, .. } = event { Some(text.clone()) } else { None };
+        assert_eq!(events.iter().filter_map(text).collect::<Vec<_>>(), [first, "New end."]);
+    }
+    // One that only speaks, in its second turn as well.
+    let more = [asks(4, "session/prompt"), piece("agent", "More."), turn_ends(4)];
+    let (_, summary) = run(&[&begun, &past[..1], &available, &now[2..], &more]);
+    assert_eq!((summary.tool_calls, summary.answer.as_deref()), (0, Some("More.")));
+    // Without a session that was loaded nothing is taken for a past.
+    let (_, summary) = run(&[&begun[2..], &past, &available, &now]);
+    assert_eq!(summary.tool_calls, 3);
+}
+
+#[test]
+fn a_turn_that_ends_with_a_refusal_is_not_done() {
+    let asks = r#"{"proq":"asks","id":3,"method":"session/prompt"}"#;
+    let refuses = r#"{"proq":"refuses","call":"c","tool":"execute","why":"not allowed"}"#;
+    let ends = r#"{"jsonrpc":"2.0","id":3,"result":{"stopReason":"end_turn"}}"#;
+    let failed = update(&json!({"sessionUpdate":"tool_call_update","toolCallId":"c","status":"failed"}));
+    let run = |more: &str| lines(Dialect::Acp, &[asks, refuses, more, ends], exit(0)).1;
+    for more in [failed, piece("agent", ""), refuses.to_owned()] {
+        let summary = run(&more);
+        assert_eq!(
+            (summary.class, summary.detail.as_deref()),
+            (Class::Refused, Some("execute: not allowed"))
+        );
+    }
+    // It has gone on.
+    let other =
+        update(&json!({"sessionUpdate":"tool_call","toolCallId":"d","status":"pending","kind":"edit"}));
+    for more in [piece("agent", "I leave it."), other] {
+        assert_eq!(run(&more).class, Class::Done);
+    }
+}
+
+#[test]
+fn gemini_says_among_its_errors_that_it_sends_a_request_again() {
+    let mut reader = Reader::new(Dialect::Gemini, &SessionTotals::default());
+    let mut events = Vec::new();
+    let said = "Warning: no colors\nAttempt 1 failed with status 429. Retrying with backoff... _ApiError: {\n    at x (y.js:1:2)\n\
+                Attempt 4 failed: Rate limit reached\u{2026} Retrying after 32691ms...\nAttempt x failed. Retrying\nAttempt 9 failed for good\n";
+    for part in said.as_bytes().chunks(7) {
+        reader.feed_errors(part, &mut events);
+    }
+    let retry = |attempt, delay_ms, why: &str| Event::Retry {
+        attempt: Some(attempt),
+        of: None,
+        delay_ms,
+        why: why.to_owned(),
+    };
+    assert_eq!(events, [retry(1, None, "status 429"), retry(4, Some(32691), "Rate limit reached\u{2026}")]);
+    assert_eq!(reader.progress().retries, 2);
+}
+
 #[test]
 fn a_refused_tool_is_known_in_every_dialect_that_says_so() {
     let acp = r#"{"jsonrpc":"2.0","id":"p1","method":"session/request_permission","params":{"sessionId":"s","toolCall":{"toolCallId":"c","title":"rm","kind":"execute","rawInput":{"command":"rm"}},"options":[]}}"#;
@@ -251,4 +369,68 @@ fn what_a_terminal_would_obey_is_in_no_name_and_no_detail() {
     let (_, summary) = lines(Dialect::Claude, &[&text[0], &text[1]], exit(1));
     assert_eq!(summary.detail.as_deref(), Some("boom other: done\\u{1b}]0;evil\\u{7}"));
     assert_eq!(summary.last_tool.as_deref(), Some("x\\u{1b}[2J"));
+}
+
+#[test]
+fn opencode_that_got_over_an_error_is_done_whatever_its_exit_code() {
+    let error = r#"{"type":"error","sessionID":"s","error":{"name":"ContextOverflowError","data":{"message":"too long"}}}"#;
+    let step = |reason: &str| {
+        let used = json!({"input": 10, "output": 1, "cache": {"read": 0, "write": 0}});
+        json!({"type":"step_finish","sessionID":"s","part":{"reason":reason,"tokens":used,"cost":0}})
+            .to_string()
+    };
+    let (went_on, stop) = (step("tool-calls"), step("stop"));
+    let run = |text: &[&str], how: Exit| lines(Dialect::OpenCode, text, how).1;
+    let over = run(&[&went_on, error, &stop], exit(1));
+    assert_eq!((over.class, over.detail.as_deref()), (Class::Done, Some("exit code 1 after its result")));
+    assert_eq!(run(&[&went_on, &stop, error], exit(1)).class, Class::TokenLimit);
+    // Nothing explains it.
+    assert_eq!(run(&[&went_on, &stop], exit(1)).class, Class::Crashed);
+    assert_eq!(run(&[&went_on, error, &stop], exit(139)).class, Class::Done, "as without an error");
+}
+
+#[test]
+fn pi_whose_last_answer_was_cut_is_not_done() {
+    let message = |content: serde_json::Value, input: u64| {
+        let usage = json!({"input": input, "output": input});
+        let message = json!({"role":"assistant","content":content,"stopReason":"stop","usage":usage});
+        json!({"type":"message_end","message":message}).to_string()
+    };
+    let words = || json!([{"type":"text","text":"half a"}]);
+    let run = |text: &[&str]| {
+        let all: Vec<&str> =
+            [&["{\"type\":\"session\",\"id\":\"s\"}"], text, &["{\"type\":\"agent_end\"}"]].concat();
+        lines(Dialect::Pi, &all, exit(0)).1.class
+    };
+    assert_eq!(run(&[&message(words(), 10), &message(words(), 0)]), Class::Unavailable);
+    assert_eq!(run(&[&message(json!([]), 0)]), Class::Unavailable);
+    assert_eq!(run(&[&message(words(), 0), &message(words(), 10)]), Class::Done);
+    // Some servers never count.
+    assert_eq!(run(&[&message(words(), 0)]), Class::Done);
+}
+
+#[test]
+fn what_a_session_used_in_a_window_is_not_the_next_runs() {
+    let behind = SessionTotals { session: Some("s".to_owned()), is_behind: true, ..SessionTotals::default() };
+    let usage = |input: u64| json!({"input_tokens": input, "output_tokens": 0});
+    let init = r#"{"type":"system","subtype":"init","session_id":"s"}"#;
+    let said = json!({"type":"assistant","message":{"id":"m","content":[],"usage":usage(1000)}}).to_string();
+    let end =
+        json!({"type":"result","subtype":"success","is_error":false,"session_id":"s","usage":usage(3100)})
+            .to_string();
+    let run = |before: &SessionTotals| {
+        let text = [init, &said, &end].join("\n");
+        read(Dialect::Qwen, before, text.as_bytes(), exit(0)).1
+    };
+    let first = run(&behind);
+    assert_eq!((first.class, first.tokens.input), (Class::Done, 1000));
+    assert_eq!((first.totals.tokens.input, first.totals.is_behind), (3100, false), "the next run knows it");
+    assert_eq!(run(&SessionTotals::default()).tokens.input, 3100);
+    // Copilot only tells at its end what the session has used.
+    let mut reader = Reader::new(Dialect::Copilot, &behind);
+    reader.feed(br#"{"type":"session.start","data":{"sessionId":"s"}}"#, &mut Vec::new());
+    reader.feed(b"\n", &mut Vec::new());
+    let file = br#"{"modelMetrics":{"m":{"usage":{"inputTokens":4200,"outputTokens":1}}}}"#;
+    reader.read_usage_file(file, &mut Vec::new());
+    assert!(reader.progress().tokens.is_none());
 }

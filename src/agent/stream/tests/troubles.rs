@@ -70,6 +70,7 @@ fn codex() {
         (None, "stream disconnected before completion: stream closed before response.completed", Provider),
         (None, "Your access token could not be refreshed. Please log in again.", Auth),
         (None, "selected model is at capacity", RateLimit),
+        (None, "We're currently experiencing high demand, which may cause temporary errors.", Provider),
     ]);
 }
 
@@ -114,6 +115,16 @@ fn copilot_and_pi() {
         (None, "401 stub error", Auth),
         (None, "429 slow down", RateLimit),
         (None, "terminated", Provider),
+        (
+            None,
+            "query Failed to get response from the AI model; retried 5 times. Last error: missing finish_reason for choice 0",
+            Provider,
+        ),
+        (
+            Some(400),
+            "Failed to get response from the AI model; retried 5 times. Last error: bad request",
+            Other,
+        ),
     ]);
 }
 
