@@ -32,6 +32,9 @@ use tries::{SPENT, Tries};
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
 const INSISTENCE: Duration = Duration::from_mins(10);
 
+/// How long after a signal asked the supervisor to exit.
+const HURRIED: Duration = Duration::from_secs(1);
+
 /// How long until the second try.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
@@ -71,7 +74,6 @@ pub(crate) fn supervise(
         wishes,
         mark,
         answered: false,
-        hurries: false,
         tries: Tries::default(),
         afresh: Afresh::default(),
         ended_as: None,
@@ -105,8 +107,6 @@ struct Supervisor<'a> {
     answered: bool,
     /// The runs of what was asked last, this one included.
     tries: Tries,
-    /// Whether somebody wants this process to end, whatever could not be written.
-    hurries: bool,
     /// Which of its runs went on in a new conversation.
     afresh: Afresh,
     /// How the last run ended, by its number, until what was sent has reached its agent: so its lane ends if that cannot be told.
@@ -321,19 +321,18 @@ impl Supervisor<'_> {
         let since = Instant::now();
         let mut wait = FIRST_WAIT;
         loop {
-            let e = match write() {
-                Err(e) if !self.hurries && !is_of_nothing(&e) && since.elapsed() < INSISTENCE => e,
+            // `stop` waits for this process to exit, and its signal may have come before there was anything to write.
+            let insistence = if self.wishes.received() { HURRIED } else { INSISTENCE };
+            match write() {
+                Err(e) if !is_of_nothing(&e) && since.elapsed() < insistence => {}
                 done => return done,
-            };
-            self.hurries = self.runtime.block_on(async {
+            }
+            self.runtime.block_on(async {
                 tokio::select! {
-                    () = self.wishes.any() => true,
-                    () = tokio::time::sleep(wait) => false,
+                    () = self.wishes.any() => {}
+                    () = tokio::time::sleep(wait) => {}
                 }
             });
-            if self.hurries {
-                return Err(e);
-            }
             wait = (wait * 2).min(LONGEST_WAIT);
         }
     }

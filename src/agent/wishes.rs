@@ -6,7 +6,11 @@ use super::Error;
 use crate::{interrupt, process};
 
 /// TERM, INT and HUP.
-pub(super) struct Wishes([Signal; 3]);
+pub(super) struct Wishes {
+    signals: [Signal; 3],
+    /// Whether a signal has arrived.
+    received: bool,
+}
 
 impl Wishes {
     /// Listens from now on; the first signal is not missed.
@@ -20,16 +24,22 @@ impl Wishes {
             listen(SignalKind::hangup())?,
         ];
         interrupt::has_own_handlers();
-        Ok(Wishes(wishes))
+        Ok(Wishes { signals: wishes, received: false })
     }
 
     /// Returns at the next one.
     pub(super) async fn any(&mut self) {
-        let [a, b, c] = &mut self.0;
+        let [a, b, c] = &mut self.signals;
         tokio::select! {
             _ = a.recv() => {}
             _ = b.recv() => {}
             _ = c.recv() => {}
         }
+        self.received = true;
+    }
+
+    /// Returns whether [`Wishes::any`] has seen a signal, whatever the supervisor did at that time.
+    pub(super) fn received(&self) -> bool {
+        self.received
     }
 }

@@ -110,6 +110,24 @@ fn a_supervisor_that_waits_for_room_can_be_stopped_and_nothing_is_lost() {
 }
 
 #[test]
+fn an_agent_that_is_stopped_while_there_is_no_room_is_not_waited_for() {
+    let sandbox =
+        with_claude(&format!("{FULL} begin; echo new > n; echo $$ > \"$ROOT/up\"; read -r _ < \"$ROOT/go\""));
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    let _ = spawn(&sandbox).ok();
+    let agent = sandbox.hear("up");
+    // Its supervisor hears the wish before there is anything to write.
+    insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).shown(), @r"
+    --- stderr
+    x: failed (its supervisor ended without a word)
+    --- code 0
+    ");
+    assert!(!sandbox.lives(agent.trim()));
+    assert_eq!(std::fs::read_to_string(sandbox.lane("x").join("n")).unwrap(), "new\n");
+}
+
+#[test]
 fn a_message_that_cannot_be_passed_on_says_so_in_the_lane_and_waits() {
     let sandbox = with_claude(
         "begin; echo $n > \"$ROOT/up\"; read -r _ < \"$ROOT/go\"; echo $n > n$n; git add .; git commit -qm $n; well",
