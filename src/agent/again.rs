@@ -62,6 +62,7 @@ impl Patience {
             | RunClass::Stalled
             | RunClass::Timeout
             | RunClass::Runaway
+            | RunClass::GivenUp
             | RunClass::Stopped => return None,
         };
         (tries <= most).then_some(wait)

@@ -60,8 +60,8 @@ pub(crate) use launch::{hear as hear_start, launch, launch_again, launch_to_reso
 pub(crate) use live::shown as shown_live;
 pub(crate) use oversee::{Line as OverseersLine, Overseer, Task as OverseersTask};
 pub(crate) use packet::{
-    Begun, Packet, Shown as PacketShown, Status, launch_packet, packet_again, resume_packet,
-    shown as shown_packet,
+    Begun, Packet, Shown as PacketShown, Status, has_packet, launch_packet, packet_again, resume_packet,
+    resume_packet_as, shown as shown_packet,
 };
 pub(crate) use profile::{Permission, Profile};
 pub(crate) use stop::{is_watched, stop, stop_at_once, stop_gently};

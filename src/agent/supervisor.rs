@@ -266,6 +266,10 @@ impl Supervisor<'_> {
 
     /// What comes after a run, by what came of it. The verdict says so too.
     fn next(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
+        if !order.resolves && self.wraps_up() {
+            wrap_up(verdict);
+            return Next::End;
+        }
         // What was only looked at is nowhere but in the context that was full.
         if verdict.class == RunClass::ContextFull && self.lane.only_looks() {
             return Next::End;
@@ -381,6 +385,14 @@ impl Supervisor<'_> {
         // Where nothing can be written, the next command finds it as that of a dead supervisor.
         drop(ended);
         e
+    }
+}
+
+/// Calls a run stopped that ended well after it was asked to wrap up: its work may be half of its task.
+fn wrap_up(verdict: &mut Verdict) {
+    if matches!(verdict.class, RunClass::Done | RunClass::ContextFull) {
+        (verdict.state, verdict.class) = (LaneState::Stopped, RunClass::Stopped);
+        verdict.detail = with_remark(verdict.detail.take(), Some("asked to wrap up".to_owned()));
     }
 }
 

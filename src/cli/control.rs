@@ -179,7 +179,10 @@ pub(super) fn pause(session: &Session, args: &Pause) -> Done {
 
 pub(super) fn resume(session: &Session, args: &Resume) -> Done {
     let project = session.project_to_change()?;
-    let batch = which(&project, args.batch.as_deref(), "resume")?;
+    let batch = match repairable(&project, args)? {
+        Some(batch) => batch,
+        None => which(&project, args.batch.as_deref(), "resume")?,
+    };
     require_there(&batch)?;
     let id = &batch.id;
     let read = Batch::load(&project, id)?;
@@ -194,10 +197,10 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         wishes.push(WishKind::Retry { task: read.task_named(name)? });
     }
     let (over, word) = outcome(&project, &batch)?;
-    // A conflict may have been resolved since.
+    // A conflict may have been resolved since, or what a check failed by repaired.
     let rests = match over {
         Some(Outcome::Complete) => false,
-        Some(Outcome::Partly) => has_conflict(&project, &batch)?,
+        Some(Outcome::Partly) => is_repairable(&project, &batch)?,
         _ => true,
     };
     if rests {
@@ -232,11 +235,22 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
     command::follow(session, &project, id)
 }
 
-/// Whether a task of a batch could not land because of a conflict.
-fn has_conflict(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
+/// The last batch, where none is named or open and something of it may have been repaired since.
+fn repairable(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, Failure> {
+    if args.batch.is_some() || !open(project).is_empty() {
+        return Ok(None);
+    }
+    let Some(last) = swarm::batches(project, false).pop() else { return Ok(None) };
+    Ok(is_repairable(project, &last)?.then_some(last))
+}
+
+/// Whether a task of a batch could not land because of a conflict or a check.
+fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
     let read = Batch::load(project, &batch.id)?;
     let state = read.state(&read.log(project)?);
-    let is_stuck = |task: usize| matches!(state.fate(task), Some(swarm::Fate::Failed(swarm::Why::Conflict)));
+    let is_stuck = |task: usize| {
+        matches!(state.fate(task), Some(swarm::Fate::Failed(swarm::Why::Conflict | swarm::Why::Check)))
+    };
     Ok((0..read.tasks.len()).any(is_stuck))
 }
 

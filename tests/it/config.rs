@@ -97,7 +97,7 @@ fn so_are_those_of_notifiers_plans_and_checks() {
     swarm.auto_merge          false                                                                                              land the tasks of a plan on the base itself as they are done, and not on a branch of the batch first
     swarm.budget              0                                                                                                  pause a batch that has cost this; 0 for no limit
     swarm.max_attempts        3                                                                                                  with how many failures, over all batches, a task is set aside until somebody asks for it
-    swarm.max_idle            3                                                                                                  after how many iterations in a row without a new box or commit the work at a task folder is given up
+    swarm.max_idle            3                                                                                                  after how many iterations in a row without a new box the work at a task folder is given up
     swarm.max_iterations      50                                                                                                 how many iterations the work at a task folder may take
     swarm.max_parallel        3                                                                                                  how many lanes of a batch are at work at the same time
     swarm.mode                continuous                                                                                         what lands together: each task by itself, a wave, a phase, or the whole plan, done in one lane

@@ -159,10 +159,7 @@ fn a_tracked_task_lands_only_what_is_tracked_of_it() {
 fn three_iterations_of_which_nothing_comes_are_a_failure() {
     let sandbox = with_task(0, "[ $n = 1 ] && work; well");
     let out = sandbox.do_task(&[]).fails(4);
-    assert_eq!(
-        out,
-        "x: failed (three iterations without a new box or commit; 1 of 4 boxes in 4 iterations)\n"
-    );
+    assert_eq!(out, "x: failed (three iterations without a new box; 1 of 4 boxes in 4 iterations)\n");
     assert_eq!(sandbox.parts().len(), 4);
     sandbox.git(&["config", "proq.swarm.maxIterations", "6"]);
     // Somebody has it go on: it begins to count anew.
@@ -312,4 +309,32 @@ fn it_is_done_afresh_from_the_first_step() {
     let _ = sandbox.proq(&["redispatch", "x"]).ok();
     let _ = sandbox.proq(&["wait", "x"]).ok();
     assert_eq!(sandbox.parts(), ["work 1 done", "work 2 done", "work 2 done", "work 3 done"]);
+}
+
+#[test]
+fn commits_without_a_ticked_box_are_no_progress() {
+    let sandbox = with_task(0, "echo $n > more.txt; git add -A; git commit -qm \"more $n\"; well");
+    let out = sandbox.do_task(&[]).fails(4);
+    assert_eq!(out, "x: failed (three iterations without a new box; 0 of 4 boxes in 3 iterations)\n");
+}
+
+#[test]
+fn how_many_iterations_may_come_to_nothing_is_a_setting() {
+    let sandbox = with_task(0, "echo $n > more.txt; git add -A; git commit -qm \"more $n\"; well");
+    for (most, said) in [
+        ("1", "an iteration without a new box; 0 of 4 boxes in 1 iteration"),
+        ("2", "2 iterations without a new box; 0 of 4 boxes in 2 iterations"),
+    ] {
+        sandbox.git(&["config", "proq.swarm.maxIdle", most]);
+        assert_eq!(sandbox.do_task(&[]).fails(4), format!("x: failed ({said})\n"));
+        let _ = sandbox.proq(&["discard", "x", "--force"]).ok();
+    }
+}
+
+#[test]
+fn a_task_without_steps_is_done_by_one_good_run() {
+    let sandbox = with_task(0, "echo $n > more.txt; git add -A; git commit -qm more; well");
+    sandbox.write(&format!("{FOLDER}/PROMPT.md"), "# Task: PAY-3 - Refunds\n\nPay it back.\n");
+    assert_eq!(sandbox.do_task(&[]).ok(), "x: done (1 of 1 boxes in 1 iteration)\n");
+    assert_eq!(sandbox.new_files(), "more.txt");
 }

@@ -299,3 +299,25 @@ fn what_a_supervisor_wrote_that_died_is_said() {
     let found = sandbox.proq(&["doctor"]).stdout;
     assert!(found.contains(&format!("lane 'x' claims to be running, but {why}")), "{found}");
 }
+
+/// An agent that commits a part, says so, and ends once it is asked to wrap up.
+const WRAPS_UP: &str = r#"echo part > part.txt; git add -A; git commit -qm part; echo up > "$ROOT/up"
+    until [ -e "$PROQ_WRAP_UP" ]; do sleep 0.02; done"#;
+
+#[test]
+fn a_run_that_ends_after_it_was_asked_to_wrap_up_is_stopped_and_does_not_land() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("up");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "--", "sh", "-ec", WRAPS_UP]).ok();
+    sandbox.hear("up");
+    let said = sandbox.proq(&["stop", "--wrap-up", "x"]).shown();
+    assert!(said.contains("x: stopped (asked to wrap up)"), "{said}");
+    let row = sandbox.row("x");
+    assert_eq!((&row["state"], &row["detail"]), (&"stopped".into(), &"asked to wrap up".into()));
+    assert_eq!(sandbox.last_run("x")["class"], "stopped");
+    assert_eq!(sandbox.git(&["log", "--oneline", "main"]).lines().count(), 1);
+    assert!(!sandbox.repo.join("part.txt").exists());
+    let said = sandbox.proq(&["merge", "x"]).fails(1);
+    assert!(said.contains("refused x: it was stopped: asked to wrap up"), "{said}");
+    sandbox.assert_healthy();
+}

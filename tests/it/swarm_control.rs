@@ -191,3 +191,93 @@ fn a_plan_that_cannot_be_run_is_refused_before_anything_is_made() {
     assert!(said.contains("no batch is open"), "{said}");
     assert!(!sandbox.repo.join(".git/proq/batches").exists());
 }
+
+#[test]
+fn what_was_asked_to_wrap_up_is_not_done_and_is_gone_on_with() {
+    let sandbox = planned(DIAMOND);
+    sandbox.pipe("up");
+    let part = r#"ls > "$ROOT/seen-$name-$PROQ_TASK_ATTEMPT"
+        if [ $name$PROQ_TASK_ATTEMPT = top1 ]; then
+            echo part > part.txt; git add -A; git commit -qm part; echo up > "$ROOT/up"
+            until [ -e "$PROQ_WRAP_UP" ]; do sleep 0.02; done; exit 0
+        fi"#;
+    worker(&sandbox, part);
+    let out = sandbox.proq(&["swarm", "plan.toml", "--detach", "-q"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    sandbox.hear("up");
+    wait_until("the other task", || task(&sandbox, "alone")["state"] == "landed");
+    let _ = sandbox.proq(&["abort"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(task(&sandbox, "top")["state"], "cut off");
+    let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
+    assert_eq!(files, "a.txt\nalone.txt", "half of a task has landed");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("6 of 6 tasks landed"), "{}", out.stdout);
+    let seen = std::fs::read_to_string(sandbox.root().join("seen-top-2")).unwrap();
+    assert_eq!(seen, "a.txt\npart.txt\n", "its commits are gone");
+    let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
+    assert!(files.contains("part.txt") && files.contains("top.txt"), "{files}");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_task_waits_for_another_agent_in_its_lane() {
+    let sandbox = waiting();
+    sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
+    let _ = sandbox.proq(&["abort", "--hard"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    sandbox.pipe("up");
+    worker(&sandbox, "if [ -z \"$PROQ_TASK\" ]; then echo up > $ROOT/up; cat $ROOT/go; exit 0; fi");
+    let out = sandbox.proq(&["run", "top", "worker"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    sandbox.hear("up");
+    let out = sandbox.proq(&["resume", "--detach"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    let waits = || task(&sandbox, "top")["detail"].to_string().contains("an agent is at work in lane 'top'");
+    wait_until("it to wait or be given up", || waits() || !is_held(&sandbox));
+    assert!(waits(), "{}", task(&sandbox, "top"));
+    sandbox.tell("go");
+    wait_until("the end", || !is_held(&sandbox));
+    let status = sandbox.proq(&["status", "--json"]).json();
+    assert_eq!(status["why"], "complete", "{status}");
+}
+
+/// A batch that is paused because the check of its first task fails.
+fn with_a_failed_check() -> Sandbox {
+    let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"evil\"\ntitle = \"Evil\"\n\
+                [[task]]\nid = \"dep\"\ntitle = \"Builds on it\"\nneeds = [\"evil\"]\n";
+    let sandbox = planned(plan);
+    sandbox.git(&["config", "--add", "proq.verify.commands", "test ! -e BROKEN"]);
+    worker(&sandbox, "[ $name != evil ] || touch BROKEN");
+    let out = sandbox.proq(&["swarm", "plan.toml", "-q"]);
+    assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
+    assert_eq!(task(&sandbox, "evil")["state"], "check failed");
+    let lane = sandbox.lane("evil");
+    sandbox.git_in(&lane, &["rm", "-q", "BROKEN"]);
+    sandbox.git_in(&lane, &["commit", "-qm", "repaired"]);
+    sandbox
+}
+
+#[test]
+fn what_a_person_repaired_after_a_failed_check_is_checked_again_and_lands() {
+    let sandbox = with_a_failed_check();
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.stdout);
+    assert_eq!(ran(&sandbox), ["evil 1", "dep 1"]);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_lane_that_a_person_landed_satisfies_what_depends_on_its_task() {
+    let sandbox = with_a_failed_check();
+    let said = sandbox.proq(&["merge", "evil"]).ok();
+    assert!(said.contains("landed evil on proq/batch-20260102-030405"), "{said}");
+    let out = sandbox.proq(&["resume", "20260102-030405"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.stdout);
+    assert_eq!(task(&sandbox, "evil")["state"], "landed");
+    assert_eq!(ran(&sandbox), ["evil 1", "dep 1"]);
+    sandbox.assert_healthy();
+}

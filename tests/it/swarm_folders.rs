@@ -151,6 +151,25 @@ fn a_further_attempt_begins_with_no_box_ticked_and_keeps_what_the_first_had_note
 }
 
 #[test]
+fn an_agent_that_ticks_no_box_has_so_many_runs_in_all_and_no_further_attempt() {
+    let sandbox =
+        with_claude(&format!("{HANDS} echo $n > more.txt; git add -A; git commit -qm \"more $n\"; well"));
+    sandbox.git(&["config", "proq.swarm.maxIdle", "2"]);
+    add(&sandbox, "PAY-1", &[], 0, 1);
+    add(&sandbox, "PAY-2", &["PAY-1"], 0, 1);
+    let out = sandbox.proq(&["swarm", "pay", "--agent", "claude", "-q"]);
+    assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
+    assert_eq!(ran(&sandbox), ["PAY-1 1 work"; 2]);
+    let given_up = task(&sandbox, "pay/PAY-1");
+    assert_eq!((&given_up["state"], &given_up["attempts"]), (&"failed".into(), &1.into()), "{given_up:#}");
+    assert_eq!(given_up["detail"], "2 iterations without a new box; 0 of 1 boxes in 2 iterations");
+    assert_eq!(task(&sandbox, "pay/PAY-2")["state"], "skipped");
+    // A person may want it tried all the same.
+    let out = sandbox.proq(&["resume", "20260102-030405", "--retry", "pay/PAY-1"]);
+    assert_eq!((out.code, ran(&sandbox).len()), (4, 4), "{}{}", out.stdout, out.stderr);
+}
+
+#[test]
 fn a_task_that_cannot_be_brought_or_reviewed_is_refused_before_anything_begins() {
     let sandbox = planned("");
     add(&sandbox, "PAY-1", &[], 0, 1);
@@ -182,4 +201,31 @@ fn wherever_the_scheduler_dies_over_the_start_each_step_is_done_once() {
         assert_eq!(ran(&sandbox), ["PAY-1 1 work", "PAY-1 1 work"], "{point}");
         assert_eq!(landed(&sandbox), "PAY-1-1.txt\nPAY-1-2.txt", "{point}");
     }
+}
+
+#[test]
+fn steps_go_on_where_they_were_after_an_abort() {
+    let sandbox = with_claude(&format!(
+        "{HANDS}
+        if grep -q '\\[x\\]' $s && [ ! -e $ROOT/went ]; then
+            touch $ROOT/went; echo up > $ROOT/up; until [ -e \"$PROQ_WRAP_UP\" ]; do sleep 0.02; done; well; exit 0
+        fi; work; well"
+    ));
+    sandbox.pipe("up");
+    add(&sandbox, "PAY-1", &[], 0, 3);
+    let out = sandbox.proq(&["swarm", "pay", "--agent", "claude", "--detach", "-q"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    sandbox.hear("up");
+    let _ = sandbox.proq(&["abort"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(task(&sandbox, "pay/PAY-1")["state"], "cut off");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert_eq!(
+        ran(&sandbox),
+        ["PAY-1 1 work", "PAY-1 1 work", "PAY-1 2 work", "PAY-1 2 work"],
+        "a step that was done is done again"
+    );
+    assert_eq!(landed(&sandbox), "PAY-1-1.txt\nPAY-1-3.txt\nPAY-1-4.txt");
+    sandbox.assert_healthy();
 }

@@ -195,3 +195,20 @@ fn a_milestone_that_has_not_landed_is_found_behind_another_one() {
     assert!(said.contains(&format!("batch {BATCH} of this plan is over")), "{said}");
     assert_eq!(ran(&sandbox).len(), 2);
 }
+
+#[test]
+fn what_no_agent_could_be_started_for_has_had_no_attempt() {
+    let plan = format!("{ONE}[[task]]\nid = \"y\"\ntitle = \"Y\"\nneeds = [\"x\"]\n");
+    let sandbox = planned(&plan);
+    worker(&sandbox, "rm \"$0\"");
+    let out = sandbox.proq(&["swarm", "plan.toml", "--auto-merge", "--yes"]);
+    assert_eq!(out.code, 4, "{}", out.shown());
+    assert!(out.shown().contains("y: failed: no agent could be started for it"), "{}", out.shown());
+    assert!(!ledger(&sandbox).contains("failures = 3"), "{}", ledger(&sandbox));
+    let status = sandbox.proq(&["status", BATCH, "--json"]).json();
+    assert_eq!(status["tasks"][1]["attempts"], 0, "{status}");
+    worker(&sandbox, "");
+    let _ = sandbox.proq(&["resume", BATCH, "--retry", "y"]).ok();
+    assert_eq!(ran(&sandbox), ["x 1", "y 1"]);
+    sandbox.assert_healthy();
+}

@@ -161,6 +161,24 @@ fn a_failure_can_stop_all_of_it_and_it_can_be_gone_on_with() {
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
 }
 
+#[test]
+fn stopping_all_stops_agents_at_once_and_says_so() {
+    let sandbox = planned(DIAMOND);
+    sandbox.git(&["config", "proq.swarm.maxAttempts", "1"]);
+    sandbox.pipe("up");
+    worker(
+        &sandbox,
+        "if [ $name = top ]; then cat $ROOT/up; exit 3; fi
+        if [ $name = alone ]; then echo up > $ROOT/up; while :; do [ ! -e \"$PROQ_WRAP_UP\" ] || touch $ROOT/asked; sleep 0.05; done; fi",
+    );
+    let out = sandbox.proq(&["swarm", "plan.toml", "--on-task-failure", "stop-all"]);
+    assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
+    let said = format!("{}{}", out.stdout, out.stderr);
+    assert!(said.contains("'top' failed and stop-all is set: 1 agent is being stopped at once"), "{said}");
+    assert!(!sandbox.root().join("asked").exists(), "it was waited for");
+    assert_eq!(super::swarm::task(&sandbox, "alone")["state"], "cut off");
+}
+
 /// Two tasks that change the same line, each once the other has begun.
 pub(super) fn clashing(agents: &str) -> Sandbox {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"x\"\n[[task]]\nid = \"y\"\ntitle = \"y\"\n\

@@ -149,11 +149,31 @@ impl<'a> AtWork<'a> {
         self.folder.keep_out(self.project, self.kept_out())?;
         let message = format!("{}\n\nTake the task's own files out of the branch again.\n", self.lane.title);
         self.folder.take_out(self.project, self.kept_out(), &message)?;
+        if told.class == RunClass::Done && stint.part == Part::Work {
+            self.tick_only_box(run)?;
+        }
         if is_iteration(told.class) {
             let wrote = self.folder.text(STATUS)?.unwrap_or_default() != self.status_before(run.attempt);
             self.note(run, &stint, wrote, Err(String::new()))?;
         }
         Ok(None)
+    }
+
+    /// Ticks the box of a task without steps after a good run that changed something: that box is git-proq's own, and agents do not
+    /// always know of it.
+    fn tick_only_box(&self, run: &RunRecord) -> Result<(), Error> {
+        let kept_out = self.record.copied || self.record.hidden;
+        let tip = self.project.repo.branch_tip(&self.lane.place.branch)?;
+        let prompt = self.folder.text(PROMPT)?.unwrap_or_default();
+        if !kept_out || tip.is_none_or(|tip| tip == run.tip_before) || !status::has_one_box(&prompt) {
+            return Ok(());
+        }
+        let text = self.folder.text(STATUS)?.unwrap_or_default();
+        let now = Status::read(&text);
+        if (now.done(), now.of()) != (0, 1) {
+            return Ok(());
+        }
+        self.folder.write_status(&status::tick(&text))
     }
 
     fn take_review(

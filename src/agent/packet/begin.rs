@@ -227,6 +227,33 @@ fn new_record(
     })
 }
 
+/// Whether a lane has such a task.
+///
+/// # Errors
+/// When its record cannot be read.
+pub(crate) fn has_packet(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    Ok(AtWork::find(project, lane)?.is_some())
+}
+
+/// Goes on with a lane's task as [`resume_packet`] does, as another attempt at a task of a batch.
+///
+/// # Errors
+/// As [`resume_packet`].
+pub(crate) fn resume_packet_as(
+    project: &Project,
+    lane: &AnyLane,
+    lock: Guard,
+    exe: &Path,
+    by: Option<&Job>,
+    of: ForTask,
+) -> Result<Begun, Error> {
+    let none = || Error::NoPacket { lane: lane.name.clone() };
+    let mut at_work = AtWork::find(project, lane)?.ok_or_else(none)?;
+    at_work.record_mut().batch = Some(of);
+    at_work.save()?;
+    resume_packet(project, lane, lock, exe, by)
+}
+
 /// What came of going on.
 pub(crate) enum Begun {
     /// An agent runs.

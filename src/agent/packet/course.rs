@@ -66,7 +66,9 @@ pub(crate) fn take(record: &mut PacketRecord, came: &Came<'_>, status: &Status) 
 fn worked(record: &mut PacketRecord, came: &Came<'_>, status: &Status) {
     let Stint { part, step, iteration, .. } = *came.stint;
     let planned = part == Part::Plan && came.wrote;
-    if status.done() > record.done || came.tip != record.tip || planned {
+    // Commits alone are no progress: an agent that never ticks a box would go on for ever. What a reviewer wants anew has no box.
+    let revised = record.step(step).is_some_and(|step| step.code == Review::Revise) && came.tip != record.tip;
+    if status.done() > record.done || revised || planned {
         record.idle = 0;
     } else if iteration > record.iterations {
         // What it was told afterwards is no iteration of its own.
@@ -142,7 +144,7 @@ pub(crate) fn next(record: &PacketRecord, status: &Status, bounds: Bounds) -> Ne
             3 => "three iterations".to_owned(),
             n => format!("{n} iterations"),
         };
-        return Next::Fail(format!("{count} without a new box or commit"));
+        return Next::Fail(format!("{count} without a new box"));
     }
     if record.iterations >= bounds.iterations {
         return Next::Fail(format!("it has had its {} iterations", bounds.iterations));

@@ -12,7 +12,8 @@ mod words;
 
 pub(crate) use at_work::{AtWork, Told, is_iteration};
 pub(crate) use begin::{
-    Begun, Packet, before_run, doing, launch_packet, order_of_step, packet_again, resume_packet,
+    Begun, Packet, before_run, doing, has_packet, launch_packet, order_of_step, packet_again, resume_packet,
+    resume_packet_as,
 };
 pub(crate) use course::Next;
 pub(crate) use shown::{Shown, shown};

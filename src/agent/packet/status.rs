@@ -127,6 +127,17 @@ pub(crate) fn made(title: &str, prompt: &str) -> String {
     out
 }
 
+/// Whether a task says nothing that boxes can be made of, so that its title is the only one.
+pub(crate) fn has_one_box(prompt: &str) -> bool {
+    let found = Found::of(prompt);
+    found.steps.is_empty() && found.all.boxes.is_empty() && found.all.items.is_empty()
+}
+
+/// Ticks the first box that is open.
+pub(crate) fn tick(text: &str) -> String {
+    text.replacen("- [ ]", "- [x]", 1)
+}
+
 /// Lines of a task that boxes can be made of.
 #[derive(Debug, Default)]
 struct Lines {

@@ -64,7 +64,11 @@ impl Supervisor<'_> {
         });
         match coming {
             Err(e) => end(LaneState::Failed, e.to_string()),
-            Ok((Coming::Fail(why), words, _)) => end(LaneState::Failed, format!("{why}; {words}")),
+            Ok((Coming::Fail(why), words, _)) => {
+                let next = end(LaneState::Failed, format!("{why}; {words}"));
+                verdict.class = RunClass::GivenUp;
+                next
+            }
             Ok((Coming::Done, words, start)) => {
                 let state = if self.has_something(start) { LaneState::Done } else { LaneState::NoChange };
                 end(state, words)
@@ -140,6 +144,7 @@ fn counts(order: &Order, class: RunClass) -> bool {
         | RunClass::Crashed
         | RunClass::Interrupted
         | RunClass::Stalled
-        | RunClass::Runaway => true,
+        | RunClass::Runaway
+        | RunClass::GivenUp => true,
     }
 }

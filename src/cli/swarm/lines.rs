@@ -53,6 +53,7 @@ impl Reader {
                     End::Done => "done".to_owned(),
                     End::NoChange => "it changed nothing".to_owned(),
                     End::Already => "had been done before".to_owned(),
+                    End::NotStarted => "its agent could not be started".to_owned(),
                     End::Failed(class) => format!("its run {}", in_past(&class.to_string())),
                 };
                 format!("{}: {how}{why}", name(*task))
@@ -96,6 +97,7 @@ impl Reader {
             Action::MarkFailed { task, why } => {
                 let why = match why {
                     Why::Run(_) => "it is not tried again",
+                    Why::Start => "no agent could be started for it",
                     Why::SetUp => "its lane could not be made",
                     Why::Conflict => "it cannot land: its conflict is not resolved",
                     Why::Check => "it cannot land: its checks fail",

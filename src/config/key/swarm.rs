@@ -44,7 +44,7 @@ pub(super) const SWARM: &[Key] = &[
         form: Form::Count("iterations"),
         default: "3",
         by_repository: false,
-        about: "after how many iterations in a row without a new box or commit the work at a task folder is given up",
+        about: "after how many iterations in a row without a new box the work at a task folder is given up",
     },
     Key {
         name: "swarm.max_iterations",

@@ -42,6 +42,8 @@ pub(crate) enum RunClass {
     Timeout,
     /// It said the same over and over.
     Runaway,
+    /// It ended well, and so often without any progress at its task that the task was given up.
+    GivenUp,
     /// Somebody stopped it.
     Stopped,
 }
@@ -64,6 +66,7 @@ impl fmt::Display for RunClass {
             RunClass::Stalled => "stalled",
             RunClass::Timeout => "timeout",
             RunClass::Runaway => "runaway",
+            RunClass::GivenUp => "given-up",
             RunClass::Stopped => "stopped",
         })
     }

@@ -3,7 +3,8 @@
 use super::evidence::{Chain, chain_of, lanes_of};
 use super::runner::{Heard, Runner};
 use crate::agent::{self, Asked, Job};
-use crate::lane::Project;
+use crate::git::Oid;
+use crate::lane::{self, Project};
 use crate::note::Listener;
 use crate::store::LockName;
 use crate::store::records::{LaneState, RunClass};
@@ -18,6 +19,16 @@ pub(super) struct Starting {
     pub(super) lane: usize,
     pub(super) attempt: u32,
     pub(super) from: Base,
+}
+
+/// What came of starting a run.
+pub(super) struct Launched {
+    /// The lane.
+    pub(super) lane: String,
+    /// Whether an agent runs: of a task whose boxes are all ticked, nothing is left to do.
+    pub(super) runs: bool,
+    /// What stopped runs of the task have committed there, from the first commit to the last.
+    pub(super) work: Option<(Oid, Oid)>,
 }
 
 impl Runner<'_> {
@@ -51,23 +62,13 @@ impl Runner<'_> {
             }
             let (task, attempt) = (it.task, it.attempt);
             match self.launch(it) {
-                Ok((lane, false)) => {
-                    let facts = Facts { lane: Some(lane), ..Facts::saying("all of its boxes were ticked") };
-                    self.due.push_back((Event::Ended { task, attempt, end: End::Already }, facts));
-                }
-                Ok((lane, true)) => {
-                    let (agent, model) =
-                        (self.batch.tasks[task].agent.clone(), self.batch.tasks[task].model.clone());
-                    let facts = Facts { lane: Some(lane), agent, model, ..Facts::default() };
-                    self.due.push_back((Event::Started { task, attempt }, facts));
-                    self.watch(task, attempt);
-                }
+                Ok(launched) => self.has_launched((task, attempt), launched),
+                Err(Error::Lane(lane::Error::Busy { name })) => self.wait_for_lane(it, &name)?,
                 Err(e) => {
                     crate::interrupt::check().map_err(crate::store::Error::from)?;
                     let facts =
                         Facts { lane: self.lanes.get(&it.lane).cloned(), ..Facts::saying(e.to_string()) };
-                    let end = End::Failed(RunClass::Failed);
-                    self.due.push_back((Event::Ended { task, attempt, end }, facts));
+                    self.due.push_back((Event::Ended { task, attempt, end: End::NotStarted }, facts));
                 }
             }
         }
@@ -75,18 +76,54 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Brings the lane to where the run begins and starts it. The answer is the lane, and whether there was anything to start.
-    fn launch(&mut self, it: Starting) -> Result<(String, bool), Error> {
+    /// Notes that a run has started, or that nothing was left to do.
+    fn has_launched(&mut self, (task, attempt): (usize, u32), launched: Launched) {
+        let Launched { lane, runs, work } = launched;
+        if runs {
+            let (agent, model) = (self.batch.tasks[task].agent.clone(), self.batch.tasks[task].model.clone());
+            let facts = Facts { lane: Some(lane), agent, model, ..Facts::default() };
+            self.due.push_back((Event::Started { task, attempt }, facts));
+            self.watch(task, attempt);
+            return;
+        }
+        let facts = Facts { lane: Some(lane), ..Facts::saying("all of its boxes were ticked") };
+        let (end, facts) = match work {
+            Some((from, to)) => (End::Done, Facts { from: Some(from), to: Some(to), ..facts }),
+            None => (End::Already, facts),
+        };
+        self.due.push_back((Event::Ended { task, attempt, end }, facts));
+    }
+
+    /// Has a run start once nobody works in its lane any more: an agent there lives on although its supervisor is gone, or somebody
+    /// else has one at work. No attempt is counted for that; the lane is inspected again each second.
+    fn wait_for_lane(&mut self, it: Starting, name: &str) -> Result<(), Error> {
+        self.starting.push(it);
+        if self.busy.insert((it.task, it.attempt)) {
+            self.note(&format!("it waits: an agent is at work in lane '{name}'"), &[it.task])?;
+        }
+        Ok(())
+    }
+
+    /// Brings the lane to where the run begins and starts it; a run that goes on from one that was stopped begins where that ended.
+    fn launch(&mut self, it: Starting) -> Result<Launched, Error> {
         let gone = || crate::swarm::BatchError::Cleaned { id: self.batch.id().to_owned() };
         let from = self.commit_of(it.from).ok_or_else(gone)?;
-        let (lane, lock) = self.lane_at(it.lane, it.task, from)?;
-        let text = prompt(&self.batch, it.task);
+        let cut_off = self.cut_off_at(it, from)?;
+        let (lane, lock) = self.lane_at(it.lane, it.task, cut_off.unwrap_or(from))?;
+        let mut text = prompt(&self.batch, it.task);
+        if let Some(tip) = cut_off.filter(|tip| *tip != from) {
+            text.push_str(&format!(
+                "\nAn earlier run of this task was stopped. Its commits are in this branch ({}..{}): continue from there.\n",
+                from.short(),
+                tip.short()
+            ));
+        }
         let lane = self.give_task(&lane, &lock, it.task, from, &text)?;
         let task = &self.batch.tasks[it.task];
         let asked = Asked { model: task.model.clone(), ..Asked::default() };
         let agent = task.agent.as_deref().unwrap_or_default();
         let job = Job::agent(self.project, agent, &text, self.project.repo.home(), &asked)?;
-        self.begin_work(it, lane, lock, job)
+        self.begin_work(it, (lane, lock), job, cut_off.map(|tip| (from, tip)))
     }
 
     /// Has the end of a run heard.

@@ -100,6 +100,11 @@ impl Chain {
         self.has_steps() && self.is_last() && self.runs.last().is_some_and(without_a_word)
     }
 
+    /// Whether it was stopped and nothing has run in its lane since.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.is_last() && self.runs.last().is_some_and(|run| run.outcome == Some(LaneState::Stopped))
+    }
+
     /// How often that has happened so far.
     pub(super) fn deaths(&self) -> usize {
         self.runs.iter().filter(|run| is_death(run)).count()
@@ -119,7 +124,14 @@ impl Chain {
 
     /// What it came to, now that it is over.
     pub(super) fn came(&self, project: &Project) -> Result<Came, Error> {
-        let from = self.runs.first().map(|run| run.tip_before);
+        let mut from = self.runs.first().map(|run| run.tip_before);
+        // One that went on from what an attempt before it had committed has to land that too.
+        if let Some(first) = from
+            && self.is_last()
+            && project.repo.is_ancestor(self.lane.start, first)?
+        {
+            from = Some(self.lane.start);
+        }
         let last = self.runs.last();
         let failed = |class| Came {
             end: End::Failed(class),

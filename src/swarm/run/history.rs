@@ -219,7 +219,13 @@ impl Reader<'_> {
     fn entry(&mut self, entry: &Entry) {
         let (at, facts) = (entry.at, &entry.facts);
         match &entry.event {
-            Event::Started { task, attempt } => drop(self.run(*task, *attempt, entry)),
+            Event::Started { task, attempt } => {
+                // It could not be started before, which was no attempt.
+                if self.runs.get(&(*task, *attempt)).is_some_and(|run| run.ended.is_some()) {
+                    self.runs.remove(&(*task, *attempt));
+                }
+                self.run(*task, *attempt, entry);
+            }
             Event::Ended { task, attempt, end } => {
                 let run = self.run(*task, *attempt, entry);
                 run.ended = Some(at);
@@ -290,6 +296,7 @@ fn ended(end: End) -> Ended {
         End::Done => (true, "done".to_owned()),
         End::NoChange => (false, "no change".to_owned()),
         End::Already => (true, "done before".to_owned()),
+        End::NotStarted => (false, "not started".to_owned()),
         End::Failed(class) => (false, class.to_string()),
     };
     Ended { well, how }

@@ -12,6 +12,7 @@ use crate::lane::Project;
 use crate::merge::{Outcome, Part, Parts, Verdict, land_parts};
 use crate::note::Listener;
 use crate::store::Limit;
+use crate::store::records::LaneRecord;
 use crate::swarm::Error;
 use crate::swarm::batch::{Brought, Facts};
 use crate::swarm::schedule::Event;
@@ -169,7 +170,12 @@ impl Runner<'_> {
     pub(super) fn land(&mut self, tasks: &[usize]) -> Result<(), Error> {
         let mut parts = Vec::new();
         for task in tasks {
-            if let Some(part) = self.part(*task, tasks)? {
+            if let Some(commit) = self.landed_by_hand(*task)? {
+                let tip = self.project.repo.branch_tip(&self.batch.record.branch)?;
+                let brought = vec![Brought { task: *task, commit }];
+                let facts = Facts { brought, tip, ..Facts::default() };
+                self.due.push_back((Event::Landed { tasks: vec![*task] }, facts));
+            } else if let Some(part) = self.part(*task, tasks)? {
                 parts.push(part);
             } else {
                 let facts = Facts::saying("its lane is gone");
@@ -182,6 +188,26 @@ impl Runner<'_> {
             drop(self.lander.orders.send(order));
         }
         Ok(())
+    }
+
+    /// The commit with which a person landed a task's lane on the batch's branch, by `git proq merge LANE`.
+    pub(super) fn landed_by_hand(&self, task: usize) -> Result<Option<Oid>, Error> {
+        let Some(work) = self.known.works.get(&task) else { return Ok(None) };
+        let record = &self.batch.record;
+        let past = self.project.past_lanes().into_iter().map(|(_, lane)| lane);
+        let own = |lane: &LaneRecord| {
+            lane.name == work.lane && lane.batch.as_ref().is_some_and(|of| of.batch == record.id)
+        };
+        let landed = self.lane_named(&work.lane)?.into_iter().chain(past).filter(own);
+        let landed = landed.filter_map(|lane| lane.landed).filter(|landed| landed.onto == record.branch);
+        let Some(tip) = self.project.repo.branch_tip(&record.branch)? else { return Ok(None) };
+        for landed in landed {
+            let has_work = self.project.repo.is_ancestor(work.to, landed.tip)?;
+            if has_work && self.project.repo.is_ancestor(landed.commit, tip)? {
+                return Ok(Some(landed.commit));
+            }
+        }
+        Ok(None)
     }
 
     /// A task's own work as a part of its lane. None when that lane is gone: somebody has thrown it away.

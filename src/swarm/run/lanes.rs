@@ -1,5 +1,7 @@
 //! Owns the lanes of a batch: making them, bringing them to where a task begins, and letting them go.
 
+use super::agents::Starting;
+use super::evidence::chain_of;
 use super::runner::Runner;
 use crate::git::{self, Oid};
 use crate::lane::{self, Base as LaneBase, Given, NewLane, Why, operate};
@@ -150,6 +152,22 @@ impl Runner<'_> {
                 self.make_at(number, task, at, Given::Whole)
             }
         }
+    }
+
+    /// Where the run of a task goes on that was stopped in its lane: its tip, if that is on top of `from`.
+    pub(super) fn cut_off_at(&self, it: Starting, from: Oid) -> Result<Option<Oid>, Error> {
+        let Some(lane) = self.lane(it.lane)? else { return Ok(None) };
+        for attempt in (1..it.attempt).rev() {
+            let Some(chain) = chain_of(self.project, &lane, self.batch.id(), (it.task, attempt))? else {
+                continue;
+            };
+            let tip = self.project.repo.branch_tip(&lane.place.branch)?;
+            return Ok(match tip {
+                Some(tip) if chain.was_stopped() && self.project.repo.is_ancestor(from, tip)? => Some(tip),
+                _ => None,
+            });
+        }
+        Ok(None)
     }
 
     fn bring(&mut self, name: &str, at: Oid, task: usize) -> Result<(LaneRecord, Guard), Error> {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::agents::Starting;
+use super::agents::{Launched, Starting};
 use super::evidence::Chain;
 use super::runner::Runner;
 use crate::agent::{self, Begun, Job, Packet};
+use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::Guard;
 use crate::store::records::{ForTask, LaneRecord};
@@ -36,15 +37,15 @@ pub(crate) fn packet_of(
 }
 
 impl Runner<'_> {
-    /// Starts the work at a task in its lane, which is held and clean: all of its steps one after the other, where it has some. Says whether
-    /// anybody is at it: of a task whose boxes are all ticked, nothing is left to do.
+    /// Starts the work at a task in its lane, which is held and clean: all of its steps one after the other, where it has some.
+    /// `work` is what stopped runs of it have committed there: then it goes on at the step where those were.
     pub(super) fn begin_work(
         &self,
         it: Starting,
-        lane: LaneRecord,
-        lock: Guard,
+        (lane, lock): (LaneRecord, Guard),
         job: Job,
-    ) -> Result<(String, bool), Error> {
+        work: Option<(Oid, Oid)>,
+    ) -> Result<Launched, Error> {
         let task = &self.batch.tasks[it.task];
         let of = ForTask {
             batch: self.batch.id().to_owned(),
@@ -56,13 +57,19 @@ impl Runner<'_> {
         let packet = packet_of(self.project, task, Some(&lane.path))?;
         let lane = lane.any();
         let before = lane.attempt;
-        let started = if let Some(packet) = packet {
+        let goes_on = work.is_some() && agent::has_packet(self.project, &lane)?;
+        let started = if packet.is_some() && goes_on {
+            match agent::resume_packet_as(self.project, &lane, lock, &self.exe, Some(&job), of)? {
+                Begun::Runs(lane) | Begun::Over(lane) => lane,
+            }
+        } else if let Some(packet) = packet {
             let packet = packet.for_task(of, super::agents::told(&self.batch, it.task));
             agent::launch_packet(self.project, &lane, lock, &job, &self.exe, &packet)?
         } else {
             agent::launch(self.project, &lane, lock, &job.for_task(Some(of)), &self.exe)?
         };
-        Ok((started.name, started.attempt > before))
+        let work = work.filter(|(from, to)| from != to);
+        Ok(Launched { lane: started.name, runs: started.attempt > before, work })
     }
 
     /// Goes on with the steps of a task whose supervisor has died, unless that has happened too often, or somebody is to stop it.

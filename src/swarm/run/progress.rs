@@ -233,6 +233,9 @@ fn in_words(batch: &Batch, state: &State, known: &Known, task: usize) -> (&'stat
         Now::Over(Fate::NoChange) => ("no change", said()),
         Now::Over(Fate::Failed(Why::Run(class))) => ("failed", said().or(Some(class.to_string()))),
         Now::Over(Fate::Failed(Why::SetUp)) => ("failed", said().or(Some("its lane".to_owned()))),
+        Now::Over(Fate::Failed(Why::Start)) => {
+            ("failed", said().or(Some("its agent did not start".to_owned())))
+        }
         Now::Conflict | Now::Over(Fate::Failed(Why::Conflict)) => ("conflict", said()),
         Now::Over(Fate::Failed(Why::Check)) => ("check failed", said()),
         Now::Over(Fate::SetAside) => ("set aside", said()),

@@ -61,6 +61,8 @@ pub(super) struct Runner<'p> {
     pub(super) unmade: BTreeMap<usize, String>,
     /// Runs that are to start and wait for room.
     pub(super) starting: Vec<Starting>,
+    /// Runs that wait for whoever works in their lane.
+    pub(super) busy: BTreeSet<(usize, u32)>,
     /// Runs whose end is waited for.
     pub(super) watched: BTreeSet<(usize, u32)>,
     pub(super) lander: Lander,
@@ -110,6 +112,7 @@ pub(crate) fn run(
         lanes: BTreeMap::new(),
         unmade: BTreeMap::new(),
         starting: Vec::new(),
+        busy: BTreeSet::new(),
         watched: BTreeSet::new(),
         lander,
         resolving: BTreeSet::new(),
@@ -230,6 +233,7 @@ impl Runner<'_> {
         self.known.take(&line);
         let actions = self.state.on(event);
         self.count_failures(event)?;
+        self.note_stop_all(event, &actions)?;
         self.make_lanes(&actions)?;
         for action in &actions {
             fault::point("batch.action");
@@ -237,6 +241,23 @@ impl Runner<'_> {
         }
         self.show_progress();
         Ok(())
+    }
+
+    /// Writes that a failure has everything stopped that still runs.
+    fn note_stop_all(&mut self, event: &Event, actions: &[Action]) -> Result<(), Error> {
+        let stops = |action: &Action| matches!(action, Action::StopRun { hard: true, .. });
+        let Event::Ended { task, .. } = event else { return Ok(()) };
+        match actions.iter().filter(|action| stops(action)).count() {
+            0 => Ok(()),
+            count => {
+                let name = self.batch.name(*task);
+                let agents = if count == 1 { "1 agent is".to_owned() } else { format!("{count} agents are") };
+                self.note(
+                    &format!("'{name}' failed and stop-all is set: {agents} being stopped at once"),
+                    &[],
+                )
+            }
+        }
     }
 
     /// Writes a remark.

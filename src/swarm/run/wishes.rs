@@ -92,12 +92,14 @@ impl Runner<'_> {
         self.take_due()
     }
 
-    /// Tells of conflicts that somebody has resolved in their lanes meanwhile: there is more on them than was to land, and no
-    /// conflict is laid out or on record for that.
+    /// Tells of conflicts and failed checks that somebody has put right in their lanes meanwhile: there is more on them than was to
+    /// land, and no conflict is laid out or on record for that; or their lane has landed on the batch's branch.
     fn see_resolved(&mut self) -> Result<(), Error> {
         for task in 0..self.batch.tasks.len() {
-            let stuck =
-                matches!(self.state.now(task), Now::Over(Fate::Failed(Why::Conflict)) | Now::Conflict);
+            let stuck = matches!(
+                self.state.now(task),
+                Now::Over(Fate::Failed(Why::Conflict | Why::Check)) | Now::Conflict
+            );
             if stuck
                 && !self.resolving.contains(&task)
                 && let Some(to) = self.resolved_in_lane(task)?
@@ -111,6 +113,9 @@ impl Runner<'_> {
 
     fn resolved_in_lane(&self, task: usize) -> Result<Option<Oid>, Error> {
         let Some(work) = self.known.works.get(&task) else { return Ok(None) };
+        if self.landed_by_hand(task)?.is_some() {
+            return Ok(Some(work.to));
+        }
         let Some(lane) = self.lane_named(&work.lane)? else { return Ok(None) };
         let layout = self.project.store.layout();
         let held = self.project.store.locks().is_held(&LockName::Run(lane.name.clone()))?;

@@ -9,9 +9,13 @@ use super::standing::{Standing, Why};
 use super::state::State;
 use crate::store::records::RunClass;
 
+/// How often in a row a start may fail before its task has failed.
+const STARTS: u32 = 3;
+
 impl State {
     pub(super) fn run_is_at_work(&mut self, task: usize, attempt: u32) {
         if self.lane_of_run(task, attempt).is_some() && self.standing(task) == Standing::Starting {
+            (self.tasks[task].cut_off, self.tasks[task].unstarted) = (false, 0);
             self.set(task, Standing::Running);
             if let Some(lane) = self.tasks[task].lane {
                 self.change_lane(lane, |it| it.remains = None);
@@ -21,9 +25,14 @@ impl State {
 
     pub(super) fn run_has_ended(&mut self, task: usize, attempt: u32, end: End) {
         let Some(lane) = self.lane_of_run(task, attempt) else { return };
-        self.change_lane(lane, |it| (it.at, it.remains) = (Use::Idle, None));
         let stopped = self.tasks[task].stopping.take().is_some();
+        if end != End::NotStarted {
+            self.change_lane(lane, |it| it.remains = None);
+            (self.tasks[task].cut_off, self.tasks[task].unstarted) = (false, 0);
+        }
+        self.change_lane(lane, |it| it.at = Use::Idle);
         match end {
+            End::NotStarted => self.run_was_not_started(task, stopped),
             End::Done => {
                 self.ends += 1;
                 self.tasks[task].ended = self.ends;
@@ -40,11 +49,24 @@ impl State {
             End::Failed(class) => {
                 self.change_lane(lane, |it| it.remains = Some(task));
                 if stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted) {
+                    self.tasks[task].cut_off = true;
                     self.wait_again(task);
                 } else {
                     self.run_has_failed(task, class);
                 }
             }
+        }
+    }
+
+    /// No agent ran, so that nothing is counted as an attempt or held against the task; its lane is as it was.
+    fn run_was_not_started(&mut self, task: usize, stopped: bool) {
+        let slip = &mut self.tasks[task];
+        slip.attempts -= 1;
+        slip.unstarted += 1;
+        if stopped || slip.unstarted < STARTS {
+            self.wait_again(task);
+        } else {
+            self.settle(task, Standing::Failed(Why::Start));
         }
     }
 
@@ -89,7 +111,8 @@ impl State {
             match self.options.on_failure {
                 TaskPolicy::SkipDependents => {}
                 TaskPolicy::StopWave => self.wind_down(),
-                TaskPolicy::StopAll => self.abort(Outcome::Stopped, false),
+                // Half of their work would be thrown away anyway: nobody waits for it.
+                TaskPolicy::StopAll => self.abort(Outcome::Stopped, true),
             }
         }
     }
@@ -97,7 +120,7 @@ impl State {
     /// A person wants a task tried again: all that was counted against it is forgotten.
     pub(super) fn retry(&mut self, task: usize) {
         let Some(slip) = self.tasks.get_mut(task) else { return };
-        slip.failures = 0;
+        (slip.failures, slip.unstarted) = (0, 0);
         if !slip.standing.is_in_the_way() {
             return;
         }

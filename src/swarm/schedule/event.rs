@@ -14,6 +14,8 @@ pub(crate) enum End {
     NoChange,
     /// Well, and by evidence from what had landed when it began the task had been done before.
     Already,
+    /// Never: no agent could be started.
+    NotStarted,
     /// Otherwise.
     Failed(RunClass),
 }
@@ -66,7 +68,7 @@ pub(crate) enum Event {
         /// The task.
         task: usize,
     },
-    /// Its conflict is resolved, by whomever.
+    /// Its conflict is resolved, or what its checks failed by is repaired, by whomever.
     ConflictResolved {
         /// The task.
         task: usize,
@@ -142,9 +144,10 @@ impl End {
                 | RunClass::Auth
                 | RunClass::Budget
                 | RunClass::Refused
+                | RunClass::GivenUp
                 | RunClass::Stopped => false,
             },
-            End::Done | End::NoChange | End::Already => false,
+            End::Done | End::NoChange | End::Already | End::NotStarted => false,
         }
     }
 }

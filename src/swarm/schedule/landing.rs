@@ -123,7 +123,7 @@ impl State {
 
     pub(super) fn is_resolved(&mut self, task: usize) {
         let Some(slip) = self.tasks.get_mut(task) else { return };
-        let was_given_up = slip.standing == Standing::Failed(Why::Conflict);
+        let was_given_up = matches!(slip.standing, Standing::Failed(Why::Conflict | Why::Check));
         if !was_given_up && !matches!(slip.standing, Standing::Conflict { .. }) {
             return;
         }

@@ -7,6 +7,8 @@ use crate::store::records::RunClass;
 pub(crate) enum Why {
     /// Its run did.
     Run(RunClass),
+    /// No agent could be started for it.
+    Start,
     /// Its lane could not be set up.
     SetUp,
     /// It has a conflict that nobody resolved.

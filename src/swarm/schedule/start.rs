@@ -88,10 +88,11 @@ impl State {
     fn begin_run(&mut self, task: usize, lane: usize) {
         let weight = u64::from(self.work.tasks()[task].weight);
         let tips = self.tips;
+        let goes_on = self.goes_on(task, lane) && matches!(self.tasks[task].from, Some(Base::Landed(_)));
         self.assign(task, lane);
         self.change_lane(lane, |it| {
             (it.at, it.kept) = (Use::Run(task), false);
-            if it.unlanded == 0 {
+            if it.unlanded == 0 && !goes_on {
                 it.base = tips;
             }
             if it.tasks.last() != Some(&task) {
@@ -104,14 +105,22 @@ impl State {
         self.say_start(task, lane);
     }
 
-    /// Asks for the run that is to start in a lane. What a run that came to nothing left there is taken back first.
+    /// Whether a task was cut off in this lane and nothing else has run there since.
+    fn goes_on(&self, task: usize, lane: usize) -> bool {
+        self.tasks[task].cut_off && self.lanes[lane].remains == Some(task)
+    }
+
+    /// Asks for the run that is to start in a lane. What a run that came to nothing left there is taken back first, unless it was
+    /// cut off and this task goes on from there.
     pub(super) fn say_start(&mut self, task: usize, lane: usize) {
+        let goes_on = self.goes_on(task, lane);
         let it = &self.lanes[lane];
         let top = it.tasks.iter().rev().find(|other| **other != task && self.holds(**other, lane));
         let from = top.map_or(Base::Landed(it.base), |top| Base::Task(*top));
-        if let Some(left) = it.remains {
+        if let Some(left) = it.remains.filter(|_| !goes_on) {
             self.out.push(Action::TakeBack { lane, task: left, to: from });
         }
+        self.tasks[task].from = Some(from);
         let attempt = self.tasks[task].attempts;
         self.out.push(Action::StartRun { task, lane, attempt, from });
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::action::Action;
+use super::action::{Action, Base};
 use super::course::Course;
 use super::event::Event;
 use super::lane::{Lane, Use};
@@ -58,12 +58,18 @@ pub(super) struct Slip {
     pub(super) attempts: u32,
     /// How many failed, over all batches.
     pub(super) failures: u32,
+    /// How often in a row no agent could be started for it.
+    pub(super) unstarted: u32,
     /// Another batch has it.
     pub(super) claimed: bool,
     /// No other batch may have it.
     pub(super) held: bool,
     /// Where it was run last.
     pub(super) lane: Option<usize>,
+    /// On top of what its last run began.
+    pub(super) from: Option<Base>,
+    /// Its last run was stopped because the batch was: the next one goes on from there.
+    pub(super) cut_off: bool,
     /// Which landing brought it.
     pub(super) landed: u32,
     /// When it was done, next to others.
@@ -85,9 +91,12 @@ impl State {
             standing: Standing::Waiting,
             attempts: 0,
             failures: task.failures,
+            unstarted: 0,
             claimed: false,
             held: false,
             lane: None,
+            from: None,
+            cut_off: false,
             landed: 0,
             ended: 0,
             missing: task.after.len(),

@@ -65,6 +65,7 @@ fn run(case: &Case, task: usize, mut failures: u32) -> Option<Fate> {
             End::Done => return None,
             End::NoChange => return Some(Fate::NoChange),
             End::Already => return Some(Fate::Already),
+            End::NotStarted => unreachable!("every run of a trial begins"),
             End::Failed(class) => {
                 failures += u32::from(class != RunClass::Stopped);
                 if failures >= case.options.max_attempts {

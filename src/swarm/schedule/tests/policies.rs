@@ -71,7 +71,7 @@ fn a_stopped_wave_ends_and_lands_and_nothing_more_starts() {
 #[test]
 fn stopping_all_stops_what_runs() {
     let mut play = Play::new(&[&[], &[], &[]], &[], on_failure(TaskPolicy::StopAll)).with_lanes(2);
-    assert_eq!(play.crash(0), "set 0 aside; release 0; stop 1.1; keep L0");
+    assert_eq!(play.crash(0), "set 0 aside; release 0; stop 1.1 hard; keep L0");
     // Its lane was being made; what it was for is not begun.
     assert_eq!(play.set_up(2), "");
     assert_eq!(

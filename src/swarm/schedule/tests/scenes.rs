@@ -191,7 +191,7 @@ fn after_an_abort_nothing_is_run_twice() {
     let left: Vec<_> = (0..4).map(|task| play.state.fate(task)).collect();
     let of = |left| Some(Fate::Left(left));
     assert_eq!(left, [of(Left::NotLanded), of(Left::CutOff), of(Left::NotStarted), of(Left::NotStarted)]);
-    assert_eq!(play.on(&Event::Resume), "take 1 off L1 to @0; start 1.2 in L1 @0");
+    assert_eq!(play.on(&Event::Resume), "start 1.2 in L1 @0");
     assert_eq!(play.state.failures(1), 0);
     assert_eq!(play.done(1), "land [0, 1]");
 }
@@ -207,7 +207,7 @@ fn who_takes_a_batch_up_starts_what_was_not_and_nothing_that_was() {
     assert_eq!(play.on(&Event::TakenUp { runs: vec![(0, 1), (1, 1)] }), "make L2 for 2 @0; set up L2");
     // One that was at work and is gone has failed, and is tried again.
     let again = play.on(&Event::TakenUp { runs: vec![(0, 1)] });
-    assert!(again.ends_with("take 1 off L1 to @0; start 1.2 in L1 @0"), "{again}");
+    assert!(again.ends_with("start 1.2 in L1 @0"), "{again}");
 }
 
 #[test]
@@ -226,6 +226,18 @@ fn all_that_is_known_follows_from_the_events() {
         assert!(!state.on(event).is_empty() || *event == Event::Pause);
         assert!(state == State::fold(&work, &options, &events[..=at]));
     }
+}
+
+/// Nothing is held against a task for which no agent could be started, and it is not tried for ever.
+#[test]
+fn a_start_that_fails_is_no_attempt() {
+    let mut play = Play::new(&[&[], &[0]], &[], Options::default()).with_lanes(1);
+    let refused = Event::Ended { task: 0, attempt: 1, end: End::NotStarted };
+    assert_eq!(play.on(&refused), "start 0.1 in L0 @0");
+    assert_eq!(play.on(&refused), "start 0.1 in L0 @0");
+    let given_up = play.on(&refused);
+    assert!(given_up.starts_with("0 failed: Start; release 0; skip 1 for 0"), "{given_up}");
+    assert_eq!((play.state.attempts(0), play.state.failures(0)), (0, 0));
 }
 
 #[test]

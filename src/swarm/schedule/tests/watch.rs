@@ -19,7 +19,9 @@ struct Lane {
     /// Work from there up.
     works: Vec<usize>,
     /// Work of a run that came to nothing, on top.
-    remains: bool,
+    remains: Option<usize>,
+    /// Whether the task that left it was cut off: it may go on from there.
+    cut_off: bool,
     run: Option<usize>,
 }
 
@@ -132,7 +134,7 @@ impl Watch {
             Event::ConflictCaptured { task } => self.cannot_land(*task, Why::Conflict),
             Event::CheckFailed { task } => self.cannot_land(*task, Why::Check),
             Event::ConflictResolved { task } => {
-                let given_up = self.fates.get(task) == Some(&Fate::Failed(Why::Conflict));
+                let given_up = matches!(self.fates.get(task), Some(Fate::Failed(Why::Conflict | Why::Check)));
                 if self.conflicts.remove(task) || given_up {
                     self.fates.remove(task);
                     self.stopped.remove(task);
@@ -184,8 +186,10 @@ impl Watch {
             }
             End::NoChange => drop(self.fates.insert(task, Fate::NoChange)),
             End::Already => drop(self.fates.insert(task, Fate::Already)),
+            End::NotStarted => unreachable!("every run of a trial begins"),
             End::Failed(class) => {
-                it.remains = true;
+                it.cut_off = stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted);
+                it.remains = Some(task);
                 if stopped && matches!(class, RunClass::Stopped | RunClass::Interrupted) {
                     return;
                 }
@@ -282,7 +286,7 @@ impl Watch {
                 self.lanes.insert(*lane, Lane { works: vec![*task], ..Lane::default() });
             }
             Action::StartRun { task, lane, attempt, from } => self.starts(*task, *lane, *attempt, *from),
-            Action::TakeBack { lane, .. } => self.lanes.get_mut(lane).unwrap().remains = false,
+            Action::TakeBack { lane, .. } => self.lanes.get_mut(lane).unwrap().remains = None,
             Action::Land { landing, tasks } => {
                 // One that was on its way goes on.
                 assert!(!self.landings.insert(*landing) || !self.aborted, "something lands after an abort");
@@ -318,7 +322,9 @@ impl Watch {
         assert!(self.at_work.len() < most, "{} runs at work, of {most}", self.at_work.len() + 1);
         self.is_its_turn(task);
         let it = self.lanes.get_mut(&lane).expect("a lane that was never made");
-        assert!(it.set_up && !it.gone && it.run.is_none() && !it.remains, "lane {lane} is not fit: {it:?}");
+        let is_clean = it.remains.is_none_or(|left| left == task && it.cut_off);
+        assert!(it.set_up && !it.gone && it.run.is_none() && is_clean, "lane {lane} is not fit: {it:?}");
+        it.remains = None;
         match from {
             Base::Landed(tip) => {
                 assert!(tip <= self.tips);
