@@ -33,7 +33,7 @@ pub(crate) struct Pause {
 ///
 /// With one that is paused, that was aborted, or whose process was killed: agents that still run are taken over, what has ended
 /// meanwhile is found, and nothing is run twice. A conflict that was resolved meanwhile lands. One that goes on is only
-/// followed.
+/// followed. What happened before is in `git proq report`.
 ///
 /// Examples:
 ///     git proq resume
@@ -211,9 +211,10 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         return Ok(Exit::Done);
     }
     let goes_on = word == "running" && swarm::is_run(&project, id)?;
+    let at = command::Follow::from_here(&project, id)?;
     let owes = batch.is_unproven(&project) || Ledger::read(&project).map_err(swarm::Error::from)?.has(id);
     if wishes.is_empty() && owes {
-        return end_it(session, &project, args, id);
+        return end_it(session, &project, args, at, id);
     }
     match (wishes.is_empty(), goes_on) {
         (true, _) => {
@@ -232,7 +233,7 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         say(session, id, word, &format!("batch {id} goes on"), false);
         return Ok(Exit::Done);
     }
-    command::follow(session, &project, id)
+    command::follow(session, &project, at)
 }
 
 /// The last batch, where none is named or open and something of it may have been repaired since.
@@ -255,13 +256,13 @@ fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure
 }
 
 /// Goes on with what belongs to the end of a batch that is over: whoever did that was killed over it.
-fn end_it(session: &Session, project: &Project, args: &Resume, id: &str) -> Done {
+fn end_it(session: &Session, project: &Project, args: &Resume, at: command::Follow, id: &str) -> Done {
     let _by_whomever = swarm::resume_batch(project, id, &resolve::this_program()?)?;
     if args.detach {
         say(session, id, "over", &format!("batch {id} goes on with its end"), false);
         return Ok(Exit::Done);
     }
-    command::follow(session, project, id)
+    command::follow(session, project, at)
 }
 
 pub(super) fn abort(session: &Session, args: &Abort) -> Done {

@@ -23,6 +23,7 @@ use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
 use crate::store::path_form;
 use crate::store::records::{Account, AnyLane, InBatch, LaneRecord, LaneState, Purpose};
+use crate::swarm::{self, BatchRecord};
 
 /// List the lanes
 ///
@@ -108,6 +109,9 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<String>,
     unrecorded: Vec<String>,
+    /// Batches that are over and have not landed on their bases.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unlanded_batches: Vec<String>,
 }
 
 /// Everything a list shows.
@@ -115,6 +119,8 @@ struct Board {
     views: Vec<View>,
     beside: Beside,
     strays: Vec<PathBuf>,
+    /// Batches that are over and whose branches have what their bases lack.
+    unlanded: Vec<BatchRecord>,
     /// None when it could not be made.
     forecast: Option<Forecast>,
 }
@@ -141,7 +147,9 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
     }
     if board.views.is_empty() && board.beside.past.is_empty() {
         session.ui.say("no lanes yet");
-        session.ui.hint("git proq spawn claude \"what to do\"");
+        if board.unlanded.is_empty() {
+            session.ui.hint("git proq spawn claude \"what to do\"");
+        }
     } else {
         session.ui.answer(render(&board));
     }
@@ -197,6 +205,10 @@ pub(super) fn overview(session: &Session) -> Done {
         session.ui.object(answer(&board));
         return Ok(Exit::Done);
     }
+    if board.views.is_empty() && !board.unlanded.is_empty() {
+        remarks(session, &project, &board);
+        return Ok(Exit::Done);
+    }
     if board.views.is_empty() {
         session.ui.answer("No lanes yet. A lane is a branch and a worktree for one agent.");
         session.ui.answer("");
@@ -250,7 +262,8 @@ fn look(project: &Project, all: bool, wide: bool, paint: Option<Paint>) -> Resul
     if !views.is_empty() {
         lane::have_commit_graph(project);
     }
-    Ok(Board { views, beside, strays, forecast })
+    let unlanded = swarm::unlanded(project);
+    Ok(Board { views, beside, strays, unlanded, forecast })
 }
 
 /// The table of all that was found out.
@@ -284,6 +297,7 @@ fn answer(board: &Board) -> Answer {
         lanes,
         preview: board.beside.showing.as_ref().map(|s| s.lane.clone()),
         unrecorded: board.strays.iter().map(|p| path_form::text(p)).collect(),
+        unlanded_batches: board.unlanded.iter().map(|batch| batch.id.clone()).collect(),
     }
 }
 
@@ -335,6 +349,11 @@ fn bare_row(lane: &AnyLane) -> Row {
     }
 }
 
+/// A batch that is over, and where its work is.
+pub(super) fn unlanded(batch: &BatchRecord) -> String {
+    format!("batch {} is over; what it landed on {} is not on {} yet", batch.id, batch.branch, batch.base)
+}
+
 /// What a table cannot say: the open preview, lanes that lost something, leftovers of a crash.
 fn remarks(session: &Session, project: &Project, board: &Board) {
     if let Some(showing) = &board.beside.showing {
@@ -367,6 +386,10 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
         let Some((missing, branch)) = view.broken.zip(view.lane.branch()) else { continue };
         let repair = missing.repair(&project.repo, &view.lane.path, branch);
         session.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, missing.in_words()));
+    }
+    for batch in &board.unlanded {
+        session.ui.say(unlanded(batch));
+        session.ui.hint(format!("land it on {}: git proq merge --batch {}", batch.base, batch.id));
     }
     for path in &board.strays {
         let path = path.strip_prefix(project.repo.home()).unwrap_or(path);

@@ -249,14 +249,32 @@ fn print_set_up(session: &Session, project: &Project, asked: &str) -> Done {
     Ok(Exit::Done)
 }
 
-/// A lane, or a removed one by `name@N`, and the folder of its records.
+/// A lane, a removed one by `name@N`, or the last one of a batch's task, and the folder of its records.
 pub(super) fn find(project: &Project, asked: &str) -> Result<(AnyLane, PathBuf), Failure> {
     if let Some((dir, lane)) = project.past_lane(asked)? {
         return Ok((lane, dir));
     }
-    let lane = project.any_lane(asked)?;
+    let lane = match project.any_lane(asked) {
+        Err(e @ lane::Error::Unknown { .. }) => {
+            return of_task(project, asked)?.ok_or_else(|| e.into());
+        }
+        lane => lane?,
+    };
     let dir = project.store.layout().lane(&lane.name);
     Ok((lane, dir))
+}
+
+/// The youngest lane of a batch's task, by the name that the plan gives it, also if it is removed.
+fn of_task(project: &Project, task: &str) -> Result<Option<(AnyLane, PathBuf)>, Failure> {
+    let layout = project.store.layout();
+    let here = project.every_lane()?.into_iter().map(|lane| {
+        let dir = layout.lane(&lane.name);
+        (lane, dir)
+    });
+    let past = project.every_past_lane().into_iter();
+    let past = past.map(|(name, lane)| (lane, layout.history().join(name)));
+    let is_of = |lane: &AnyLane| lane.batch.as_ref().is_some_and(|of| of.task.eq_ignore_ascii_case(task));
+    Ok(here.chain(past).filter(|(lane, _)| is_of(lane)).max_by_key(|(lane, _)| lane.created))
 }
 
 /// A file for an answer that holds all of it.

@@ -16,6 +16,7 @@ use crate::lane::{self, Project};
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
+use crate::swarm;
 
 /// Land lanes on the branch they were cut from
 ///
@@ -114,16 +115,20 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
     if let Some(asked) = &args.batch {
         return merge_batch::run(session, &project, args, asked);
     }
-    land_and_go_on(session, &project, args)
+    let report = land_and_go_on(session, &project, args)?;
+    if !args.dry_run {
+        merge_batch::note_all(session, &project, &report);
+    }
+    Ok(report.exit())
 }
 
-pub(super) fn land_and_go_on(session: &Session, project: &Project, args: &Merge) -> Done {
+pub(super) fn land_and_go_on(session: &Session, project: &Project, args: &Merge) -> Result<Report, Failure> {
     let report = land(session, project, args, None)?;
     if !args.dry_run {
         let tried: Vec<String> = report.lanes.iter().map(|line| line.lane.clone()).collect();
         auto_merge::try_again(session, project, &auto_merge::bases_of(&report), &tried);
     }
-    Ok(report.exit())
+    Ok(report)
 }
 
 /// Lands lanes and says what became of them; `by_itself` is the one that nobody asks for just now.
@@ -216,7 +221,12 @@ fn sessions_to_end(session: &Session, project: &Project, args: &Merge) -> Result
 pub(super) fn tell(session: &Session, project: &Project, args: &Merge, agent: Option<&str>, report: &Report) {
     let own = agent.is_none() || args.how.conflict_agent.as_deref() == agent;
     let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
+    let batches = if args.all { swarm::unlanded(project) } else { Vec::new() };
     print(session, args, (agent, if approved { "" } else { ", once it is approved" }), report);
+    for batch in batches {
+        session.ui.say(super::list::unlanded(&batch));
+        session.ui.hint(format!("land it on {}: git proq merge --batch {}", batch.base, batch.id));
+    }
 }
 
 /// Without a limit a landing waits for its turn for as long as it takes.

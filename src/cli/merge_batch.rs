@@ -6,6 +6,7 @@ use crate::explain::Exit;
 use crate::git::Oid;
 use crate::harmless;
 use crate::lane::Project;
+use crate::merge::{Outcome, Report, Verdict};
 use crate::swarm::{self, BatchRecord};
 
 pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &str) -> Done {
@@ -22,13 +23,24 @@ pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &st
         if is_new {
             swarm::drop_landing_lane(project, &lane.name)?;
         }
-        return done;
+        return Ok(done?.exit());
     }
-    let exit = done?;
+    let exit = done?.exit();
     if let (Exit::Done, Some(tip)) = (exit, tip) {
         note(session, project, &batch, args.onto.as_deref().unwrap_or(&batch.base), tip);
     }
     Ok(exit)
+}
+
+/// Notes it for the batches whose own lanes were landed by name, as after a conflict.
+pub(super) fn note_all(session: &Session, project: &Project, report: &Report) {
+    let landed = |line: &&Outcome| matches!(line.result, Verdict::Landed | Verdict::Resolved);
+    for line in report.lanes.iter().filter(landed) {
+        let Some((batch, tips)) = swarm::landed_by(project, &line.lane) else { continue };
+        for tip in tips {
+            note(session, project, &batch, &line.onto, tip);
+        }
+    }
 }
 
 /// Notes in the files of a batch's plan what has landed. It has, also where that cannot be noted.

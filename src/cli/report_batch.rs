@@ -95,7 +95,8 @@ fn head(history: &History) -> Vec<String> {
     };
     fact("plan", format!("{}{}", picture.summary, sources(history)));
     fact("landed", landed(history));
-    fact("branch", format!("{} for {}", picture.branch, picture.base));
+    let on_base = if picture.on_base { format!("; all of it is on {}", picture.base) } else { String::new() };
+    fact("branch", format!("{} for {}{on_base}", picture.branch, picture.base));
     fact("took", format!("{}, since {}", ui::span(history.last.since(history.began)), history.began));
     fact("cost", cost(history));
     out

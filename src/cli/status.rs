@@ -115,7 +115,9 @@ fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
     parts.extend(picture.cost_usd.map(|usd| format!("${usd:.2}")));
     let why = picture.why.as_ref().filter(|_| picture.state == "paused").map(|why| format!(" ({why})"));
     session.ui.answer(format!("{}{}: {}", state_of(&picture), why.unwrap_or_default(), parts.join(", ")));
-    session.ui.answer(format!("from {}, lands on {}", picture.base, picture.branch));
+    let on_base =
+        if picture.on_base { format!("; all of that is on {}", picture.base) } else { String::new() };
+    session.ui.answer(format!("from {}, lands on {}{on_base}", picture.base, picture.branch));
     session.ui.answer("");
     session.ui.answer(tasks(&picture));
     if let Some(proof) = &picture.criteria {
@@ -176,10 +178,44 @@ fn hints(session: &Session, batch: &BatchRecord, picture: &Picture) {
         ("running" | "pausing" | "stopping", _) => {
             session.ui.hint(format!("follow it: git proq resume {id}"));
         }
+        ("complete" | "partly", _) if picture.on_base => {
+            session.ui.hint(format!("tidy up: git proq cleanup --batch {id}"));
+        }
         ("complete" | "partly", landed) if landed > 0 && !batch.auto_merge => {
             session.ui.hint(format!("land it on {}: git proq merge --batch {id}", batch.base));
         }
         ("complete" | "partly", _) => {}
+        ("paused", _) => {
+            for hint in when_paused(picture) {
+                session.ui.hint(hint);
+            }
+        }
         _ => session.ui.hint(format!("go on with it: git proq resume {id}")),
+    }
+}
+
+/// The commands that help with a batch that is paused.
+pub(super) fn when_paused(picture: &Picture) -> Vec<String> {
+    let id = &picture.batch;
+    if picture.why.as_deref() == Some(swarm::SPENT) {
+        // Twice as much as so far, in whole dollars: with as much as before it pauses again at once.
+        let more = (picture.cost_usd.unwrap_or(0.0) * 2.0).ceil().max(1.0);
+        return vec![format!("let it cost more in all: git proq resume {id} --budget {more}")];
+    }
+    let stuck = |state: &str| {
+        let lane = picture.tasks.iter().find(|task| task.state == state).and_then(|task| task.lane.as_ref());
+        lane.map(ToString::to_string)
+    };
+    let go_on = |when: &str| format!("{when}: git proq resume {id}");
+    match (stuck("conflict"), stuck("check failed")) {
+        (Some(lane), _) => vec![
+            format!("resolve its conflict: git proq resolve {lane}"),
+            go_on("once that is done, go on with it"),
+        ],
+        (None, Some(lane)) => vec![
+            format!("see what failed: git proq logs {lane} --check"),
+            go_on("once you have repaired it in the lane, go on with it"),
+        ],
+        (None, None) => vec![go_on("go on with it")],
     }
 }

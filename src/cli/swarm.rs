@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
-pub(super) use follow::follow;
+pub(super) use follow::{Follow, follow};
 
 use super::complete::{agent_names, branch_names};
 use super::plan_source::PlanSource;
@@ -179,7 +179,7 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
         return Ok(Exit::Done);
     }
     session.ui.say(format!("batch {}", batch.id));
-    follow(session, &project, &batch.id)
+    follow(session, &project, Follow::from_the_start(&project, &batch.id)?)
 }
 
 /// Says what the doctor would say: a plan runs for hours, and what is wrong now is still wrong then.
@@ -241,12 +241,13 @@ fn go_on_with(session: &Session, project: &Project, args: &Swarm, open: &(BatchR
     for name in &args.retry {
         wishes.push(WishKind::Retry { task: read.task_named(name)? });
     }
+    let at = Follow::from_here(project, &id)?;
     swarm::ask_batch(project, &id, &resolve::this_program()?, wishes)?;
     if args.detach {
         say_begun(session, batch);
         return Ok(Exit::Done);
     }
-    follow(session, project, &id)
+    follow(session, project, at)
 }
 
 /// Goes on with a batch, in a session of its own.

@@ -37,8 +37,16 @@ fn run(sandbox: &Sandbox, args: &[&str]) {
 fn boxes_of_what_landed_are_ticked_by_a_commit_on_top() {
     let sandbox = with("ROADMAP.md", ROADMAP);
     run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
-    // Nothing is on main yet.
+    // Nothing is on main yet, and whoever looks is told.
     assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
+    let said = format!("batch {BATCH} is over; what it landed on proq/batch-{BATCH} is not on main yet");
+    let hint = format!("hint: land it on main: git proq merge --batch {BATCH}\n");
+    for args in [&[][..], &["list"], &["merge", "--all"], &["merge", "--all", "--dry-run"]] {
+        let out = sandbox.proq(args);
+        assert!(out.stderr.contains(&said) && out.stderr.contains(&hint), "{}", out.shown());
+        assert!(!out.stdout.contains("No lanes yet"), "{}", out.shown());
+    }
+    assert_eq!(sandbox.proq(&["--json"]).json()["unlanded_batches"][0], BATCH);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
@@ -55,6 +63,26 @@ fn boxes_of_what_landed_are_ticked_by_a_commit_on_top() {
     Done in batch 20260102-030405.
     ");
     assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD^"]), "ROADMAP.md");
+    assert!(!sandbox.proq(&[]).stderr.contains("is over"));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn what_lands_by_the_name_of_the_batchs_lane_is_noted_too() {
+    let sandbox = with("ROADMAP.md", ROADMAP);
+    run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
+    // It cannot land yet, and its lane is what a person is told to go on with.
+    sandbox.write("table.txt", "mine\n");
+    let said = sandbox.proq(&["merge", "--batch", BATCH]).fails(1);
+    assert!(said.contains("table.txt"), "{said}");
+    std::fs::remove_file(sandbox.repo.join("table.txt")).unwrap();
+    let out = sandbox.proq(&["merge", &format!("swarm-{BATCH}")]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
+    let noted = ROADMAP.replacen("- [ ] Table", "- [x] Table", 1).replace("- [ ] Form", "- [x] Form");
+    assert_eq!(sandbox.read("ROADMAP.md"), noted);
+    let status = sandbox.proq(&["status"]).shown();
+    assert!(status.contains("; all of that is on main\n") && !status.contains("land it on"), "{status}");
     sandbox.assert_healthy();
 }
 

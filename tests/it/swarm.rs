@@ -84,12 +84,28 @@ fn a_plan_is_run_to_its_end_and_lands_in_one_step() {
     let files = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
     assert_eq!(files, "a.txt\nalone.txt\nbottom.txt\nfoot.txt\nleft.txt\nright.txt\ntop.txt");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"].as_array().unwrap().len(), 0);
+    let told = || ["status", "report"].map(|command| sandbox.proq(&[command]).shown());
+    assert_eq!(sandbox.proq(&["status", "--json"]).json()["on_base"], false);
+    assert!(told().iter().all(|told| !told.contains("is on main")), "{:?}", told());
     let landed = sandbox.proq(&["merge", "--batch", "20260102-030405"]).ok();
     assert!(landed.contains("landed"), "{landed}");
     assert!(sandbox.repo.join("foot.txt").exists());
+    // It is told where it is, and not to land it once more.
+    assert_eq!(sandbox.proq(&["status", "--json"]).json()["on_base"], true);
+    let [status, report] = told();
+    assert!(status.contains("; all of that is on main\n") && !status.contains("land it on"), "{status}");
+    assert!(status.contains("hint: tidy up: git proq cleanup --batch 20260102-030405\n"), "{status}");
+    assert!(report.contains("proq/batch-20260102-030405 for main; all of it is on main\n"), "{report}");
     let gone = sandbox.proq(&["cleanup", "--batch", "20260102-030405"]).ok();
     assert!(gone.contains("cleaned up batch 20260102-030405: 0 lanes"), "{gone}");
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
+    // What was done is told by commands that a person can type.
+    let log = sandbox.proq(&["op", "log"]).ok();
+    assert!(!log.contains(" _") && log.contains("git proq resume 20260102-030405"), "{log}");
+    assert!(
+        log.contains("branch proq/batch-20260102-030405 removed") && !log.contains("records only"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -42,6 +42,13 @@ fn a_pause_ends_what_runs_and_starts_nothing() {
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("6 of 6 tasks landed"), "{}", out.stdout);
+    // Only what is new is told.
+    assert!(
+        out.stderr.contains("  it goes on\n") && out.stderr.contains("  left: worker is at work"),
+        "{}",
+        out.stderr
+    );
+    assert!(!out.stderr.contains("  top: ") && !out.stderr.contains("is to pause"), "{}", out.stderr);
 }
 
 #[test]
@@ -50,6 +57,8 @@ fn agents_that_run_are_taken_over_from_a_dead_scheduler() {
     kill_scheduler(&sandbox);
     let status = sandbox.proq(&["status"]).ok();
     assert!(status.contains("interrupted: "), "{status}");
+    let said = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
+    assert!(said.contains("is not over (interrupted); nothing was begun"), "{said}");
     let _ = sandbox.proq(&["resume", "--detach"]).ok();
     assert_eq!(task(&sandbox, "top")["state"], "running");
     sandbox.tell("go");

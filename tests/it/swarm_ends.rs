@@ -69,7 +69,11 @@ fn criteria_are_looked_at_by_commands_and_by_an_agent_and_told_everywhere() {
         page.contains("<h2>Criteria</h2>") && page.contains("The foot stands.: claude: foot.txt:1"),
         "{page}"
     );
-    assert!((sandbox.proq(&["report", "--json"]).json()["cost"]["nanos"].as_u64()).unwrap() > 0);
+    let cost = sandbox.proq(&["report", "--json"]).json()["cost"]["nanos"].as_f64().unwrap();
+    assert!(cost > 0.0);
+    // All of them tell the same sum, looking at the criteria included.
+    let told = sandbox.proq(&["status", ID, "--json"]).json()["cost_usd"].as_f64().unwrap();
+    assert_eq!(format!("{told:.9}"), format!("{:.9}", cost / 1e9));
     let events = sandbox.proq(&["events"]).ok();
     assert!(events.contains("all of it is done; 2 of 3 criteria met"), "{events}");
     assert_eq!(sandbox.proq(&["list", "--json"]).json()["lanes"].as_array().unwrap().len(), 0);

@@ -103,6 +103,29 @@ fn folders_are_done_step_by_step_and_reviewed_and_survive_the_scheduler() {
 }
 
 #[test]
+fn what_landed_without_an_approval_is_told_as_that() {
+    let script = "case $what in plan) echo \"plan $n\" >> $s;; review) judge 'REVISE\\\\nmore of it';; *) work;; esac; well";
+    let sandbox = with_claude(&format!("{HANDS}{script}"));
+    add(&sandbox, "PAY-1", &[], 1, 1);
+    let out = sandbox.proq(&["swarm", "pay", "--agent", "claude", "-q"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    let landed = task(&sandbox, "pay/PAY-1");
+    assert_eq!(landed["state"], "landed");
+    let why = "the plan of step 1 was not approved after 2 revisions";
+    assert!(landed["detail"].as_str().unwrap().ends_with(why), "{landed:#}");
+    for command in ["status", "report"] {
+        let said = sandbox.proq(&[command]).ok();
+        assert!(said.contains(why), "{command}: {said}");
+    }
+    // Its lane is known by its task as well, in whatever case that is written.
+    let shown = sandbox.proq(&["show", "pay/PAY-1"]).ok();
+    assert!(shown.contains("for pay/PAY-1: git proq status"), "{shown}");
+    assert!(sandbox.proq(&["logs", "pay/pay-1"]).ok().contains("All done."));
+    let said = sandbox.proq(&["show", "pay/PAY-9"]).fails(1);
+    assert!(said.contains("there is no lane 'pay/PAY-9'"), "{said}");
+}
+
+#[test]
 fn steps_go_on_where_they_were_when_their_supervisor_dies() {
     let sandbox = with_claude(&format!(
         "{HANDS}

@@ -36,6 +36,11 @@ fn a_batch_that_has_cost_what_it_may_pauses_and_goes_on_with_more() {
     // With no more money it pauses again before anything begins.
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 1, "{}{}", out.stdout, out.stderr);
+    // What helps is said, by both.
+    let hint = format!("hint: let it cost more in all: git proq resume {ID} --budget 1\n");
+    for told in [out.stderr, sandbox.proq(&["status"]).stderr] {
+        assert!(told.contains(&hint) && !told.contains(&format!("git proq resume {ID}\n")), "{told}");
+    }
     let mut runs = ran(&sandbox);
     runs.sort();
     assert_eq!(runs, ["one", "two"]);

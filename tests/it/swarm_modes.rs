@@ -223,6 +223,13 @@ fn a_conflict_that_stays_pauses_the_batch_and_one_resolved_by_hand_lands() {
     assert!(out.stdout.contains("cannot land: 1 of 3 tasks landed"), "{}", out.stdout);
     let late = if task(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
     let lane = task(&sandbox, late)["lane"].as_str().unwrap().to_owned();
+    for told in [&out.stderr, &sandbox.proq(&["status"]).stderr] {
+        let hint = format!("hint: resolve its conflict: git proq resolve {lane}\n");
+        assert!(told.contains(&hint) && told.contains(": git proq resume 20260102-030405\n"), "{told}");
+    }
+    // Whoever goes on too early has lost nothing.
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 3, "{}{}", out.stdout, out.stderr);
     let _ = sandbox.proq(&["resolve", &lane, "--abort"]).ok();
     sandbox.program("solver", SOLVES);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();

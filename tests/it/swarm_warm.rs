@@ -55,6 +55,16 @@ fn a_lane_that_cannot_be_made_ready_is_not_worked_in() {
     assert!(out.stderr.contains("failed (exit code 7); it wrote "), "{}", out.stderr);
     assert_eq!(task(&sandbox, "docs")["state"], "landed");
     assert!(!ran(&sandbox).iter().any(|run| run.starts_with("web")));
+    // Whoever looks later is told why, too, by every command that says how far it is.
+    let web = task(&sandbox, "web");
+    let why = web["detail"].as_str().unwrap();
+    assert!(why.starts_with("`echo no network; exit 7` failed (exit code 7); it wrote "), "{web:#}");
+    for command in ["status", "report"] {
+        let said = sandbox.proq(&[command]).ok();
+        assert!(said.contains(why), "{command}: {said}");
+    }
+    let events = sandbox.proq(&["events"]).ok();
+    assert!(events.contains("web failed: `echo no network; exit 7` failed"), "{events}");
     assert!(sandbox.sh("cat .git/proq/batches/*/warm/*.log").contains("no network"));
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::status::criteria;
+use super::super::status::{criteria, when_paused};
 use super::super::{Done, Session, ui};
 use super::lines::Reader;
 use super::{exit_of, view};
@@ -14,8 +14,7 @@ use crate::swarm::{self, Batch, Line, LogTail, Outcome, Picture};
 pub(super) const GLANCE: Duration = Duration::from_millis(100);
 
 /// Follows a batch until it is over or paused.
-pub(crate) fn follow(session: &Session, project: &Project, id: &str) -> Done {
-    let mut at = Follow::of(project, id)?;
+pub(crate) fn follow(session: &Session, project: &Project, mut at: Follow) -> Done {
     let shown = ui::stderr_is_terminal() && !session.ui.json && !session.ui.quiet;
     if shown && std::env::var_os("TERM").is_none_or(|term| term != "dumb") {
         view::show(session, project, &mut at)?;
@@ -37,7 +36,7 @@ pub(super) enum Going {
 }
 
 /// A batch that is followed.
-pub(super) struct Follow {
+pub(crate) struct Follow {
     pub(super) reader: Reader,
     /// Where it is in the batch's log.
     log: LogTail,
@@ -46,10 +45,26 @@ pub(super) struct Follow {
 }
 
 impl Follow {
-    fn of(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
+    /// Says all that has happened to a batch, and what happens.
+    ///
+    /// # Errors
+    /// When the batch cannot be read.
+    pub(crate) fn from_the_start(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
         let batch = Batch::load(project, id)?;
         let log = batch.log_tail(project);
         Ok(Follow { reader: Reader::new(batch), log, scheduler: true })
+    }
+
+    /// Says only what happens from now on.
+    ///
+    /// # Errors
+    /// As [`Follow::from_the_start`], and when its log cannot be read.
+    pub(crate) fn from_here(project: &Project, id: &str) -> Result<Follow, swarm::Error> {
+        let mut at = Follow::from_the_start(project, id)?;
+        for line in at.log.more()? {
+            drop(at.reader.take(&line));
+        }
+        Ok(at)
     }
 
     /// Takes in what has been written since.
@@ -96,7 +111,13 @@ fn say_end(session: &Session, project: &Project, at: &Follow) -> Done {
     }
     let landed = at.reader.known.tips.len() > 1;
     match state.outcome_if_over() {
-        None => session.ui.hint(format!("look: git proq status {id}   go on with it: git proq resume {id}")),
+        None => {
+            session.ui.hint(format!("look: git proq status {id}"));
+            let picture = Picture::of(project, batch, &batch.log(project)?, at.scheduler);
+            for hint in when_paused(&picture) {
+                session.ui.hint(hint);
+            }
+        }
         Some(outcome) => {
             if batch.record.is_unproven(project) {
                 session.ui.hint(format!("have its criteria looked at: git proq resume {id}"));

@@ -1,7 +1,7 @@
 //! Owns what is said of each change of a batch, a line for each.
 
 use crate::harmless;
-use crate::swarm::{Action, Batch, Entry, Event, Known, Line, Outcome, PauseReason, State, Why};
+use crate::swarm::{Action, Batch, Entry, Event, Fate, Known, Line, Outcome, PauseReason, State, Why};
 
 /// A batch as somebody sees it who reads its log with the scheduler's eyes.
 pub(super) struct Reader {
@@ -129,13 +129,13 @@ impl Reader {
     /// What it has come to, in a sentence; none while it goes on.
     pub(super) fn end(&self) -> Option<String> {
         let tasks = self.batch.tasks.len();
-        let landed = (0..tasks)
-            .filter(|task| {
-                use crate::swarm::Fate;
-                matches!(self.state.fate(*task), Some(Fate::Landed | Fate::Already))
-            })
-            .count();
-        let count = format!("{landed} of {} landed", super::super::ui::count(tasks, "task"));
+        let of = |fate: Fate| (0..tasks).filter(|task| self.state.fate(*task) == Some(fate)).count();
+        let before = match of(Fate::Already) {
+            0 => String::new(),
+            n => format!(", {n} had been done before"),
+        };
+        let count =
+            format!("{} of {} landed{before}", of(Fate::Landed), super::super::ui::count(tasks, "task"));
         if let Some(outcome) = self.state.outcome_if_over() {
             let how = match outcome {
                 Outcome::Complete => "is complete",

@@ -85,6 +85,8 @@ impl Wanted {
                 Some(Outcome::Complete | Outcome::Partly) => return None,
                 Some(Outcome::Aborted) => "aborted",
                 Some(Outcome::Stopped) => "stopped",
+                // It says that it goes on, and nobody does.
+                None if state.word() != "paused" && !swarm::is_run(project, read.id()).ok()? => "interrupted",
                 None => state.word(),
             };
             Some((read.record, word.to_owned()))

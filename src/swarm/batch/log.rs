@@ -95,6 +95,9 @@ pub(crate) struct Facts {
     /// What it wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<PathBuf>,
+    /// The task that a lane was being made for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<usize>,
     /// The batch that has a task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) batch: Option<String>,

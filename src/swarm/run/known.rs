@@ -31,6 +31,8 @@ pub(crate) struct Known {
     pub(crate) lanes: BTreeMap<usize, String>,
     /// By task, what was said last of how it went.
     pub(crate) details: BTreeMap<usize, String>,
+    /// By task, what is to be known of its last run, which was done.
+    pub(crate) endings: BTreeMap<usize, String>,
     /// Tasks that another batch has, and which.
     pub(crate) elsewhere: BTreeMap<usize, String>,
     /// The wishes that were heard.
@@ -73,6 +75,7 @@ impl Known {
         }
         match &entry.event {
             Event::Begun => self.begun = true,
+            Event::SetUpFailed { .. } => self.details.extend(facts.task.zip(facts.detail.clone())),
             Event::Slots { room } => self.room = *room,
             Event::Claimed { task } => {
                 self.elsewhere.insert(*task, facts.batch.clone().unwrap_or_default());
@@ -80,8 +83,10 @@ impl Known {
             Event::Unclaimed { task } => drop(self.elsewhere.remove(task)),
             Event::Ended { task, attempt, end } => {
                 self.costs.extend(facts.cost.map(|cost| ((*task, *attempt), cost)));
+                self.endings.remove(task);
                 if *end == End::Done {
                     self.keep(*task, entry);
+                    self.endings.extend(facts.detail.clone().map(|detail| (*task, detail)));
                 }
             }
             Event::ConflictResolved { task } | Event::ConflictGivenUp { task } => {

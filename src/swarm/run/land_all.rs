@@ -7,15 +7,18 @@ use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, oper
 use crate::preview;
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, new_id, now};
-use crate::swarm::batch::{Batch, BatchRecord, runs};
+use crate::swarm::batch::{Batch, BatchRecord, all as all_batches, runs};
 use crate::swarm::schedule::{Fate, Outcome};
 use crate::swarm::{BatchError, Error, Ledger};
 
 use super::evidence::lanes_of;
 
+/// What the names of lanes by which batches land begin with.
+const LANDING: &str = "swarm-";
+
 /// The name of the lane by which a batch lands.
 fn landing_name(id: &str) -> String {
-    format!("swarm-{id}")
+    format!("{LANDING}{id}")
 }
 
 /// The lane by which a batch lands on its base, with all that has landed on the batch's own branch so far: an ordinary one, so
@@ -108,6 +111,54 @@ fn bring_forward(
     let (lane, _lock) = project.hold_idle(&lane.name)?;
     lane::put_back(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
     Ok(project.lane(&lane.name)?)
+}
+
+/// Batches that are over and whose branches have what their bases lack. What cannot be read is not among them.
+pub(crate) fn unlanded(project: &Project) -> Vec<BatchRecord> {
+    let mut out = all_batches(project, false);
+    out.retain(|batch| !batch.auto_merge && is_unlanded(project, batch).unwrap_or(false));
+    out
+}
+
+fn is_unlanded(project: &Project, batch: &BatchRecord) -> Result<bool, Error> {
+    let repo = &project.repo;
+    let (tip, base) = (repo.branch_tip(&batch.branch)?, repo.branch_tip(&batch.base)?);
+    if base.is_none() || tip.is_none_or(|tip| tip == batch.start) || is_on_base(project, batch)? {
+        return Ok(false);
+    }
+    let read = Batch::load(project, &batch.id)?;
+    let over = read.state(&read.log(project)?).outcome_if_over();
+    Ok(matches!(over, Some(Outcome::Complete | Outcome::Partly)))
+}
+
+/// Whether all that landed on a batch's own branch is on its base.
+///
+/// # Errors
+/// When the repository cannot be read.
+pub(crate) fn is_on_base(project: &Project, batch: &BatchRecord) -> Result<bool, Error> {
+    let repo = &project.repo;
+    let (tip, base) = (repo.branch_tip(&batch.branch)?, repo.branch_tip(&batch.base)?);
+    let (Some(tip), Some(base), false) = (tip, base, batch.auto_merge) else { return Ok(false) };
+    if tip == batch.start {
+        return Ok(false);
+    }
+    // A landing in one commit, or in new ones, leaves the branch beside its base.
+    Ok(repo.is_ancestor(tip, base)? || landings(project, batch).contains(&tip))
+}
+
+/// The tips that landed on the base by the lane of a batch.
+fn landings(project: &Project, batch: &BatchRecord) -> Vec<Oid> {
+    let name = landing_name(&batch.id);
+    let past = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(&name));
+    past.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).map(|it| it.tip).collect()
+}
+
+/// The batch that lands by a lane of this name, and the tips of it that have landed.
+pub(crate) fn landed_by(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<Oid>)> {
+    let id = lane.strip_prefix(LANDING)?;
+    let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
+    let tips = landings(project, &batch);
+    Some((batch, tips))
 }
 
 /// Refuses a strict batch of which it is not known that what is on its branch meets its criteria.

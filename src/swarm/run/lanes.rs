@@ -74,20 +74,23 @@ impl Runner<'_> {
 
     /// Says that a lane is ready, or why it is not.
     pub(super) fn see_ready(&mut self, number: usize, failed: Option<String>) -> Result<(), Error> {
+        let not = |why: String| {
+            let facts = Facts { task: self.state.set_up_for(number), ..Facts::saying(why) };
+            (Event::SetUpFailed { lane: number }, facts)
+        };
         if let Some(why) = failed {
-            self.due.push_back((Event::SetUpFailed { lane: number }, Facts::saying(why)));
+            let event = not(why);
+            self.due.push_back(event);
             return Ok(());
         }
-        let lane = self.lane(number)?;
-        self.due.push_back(match (lane, self.unmade.remove(&number)) {
+        let event = match (self.lane(number)?, self.unmade.get(&number)) {
             (Some(lane), _) => {
                 (Event::SetUp { lane: number }, Facts { lane: Some(lane.name), ..Facts::default() })
             }
-            (None, why) => {
-                let why = why.unwrap_or_else(|| "its lane is gone".to_owned());
-                (Event::SetUpFailed { lane: number }, Facts::saying(why))
-            }
-        });
+            (None, why) => not(why.cloned().unwrap_or_else(|| "its lane is gone".to_owned())),
+        };
+        self.unmade.remove(&number);
+        self.due.push_back(event);
         Ok(())
     }
 

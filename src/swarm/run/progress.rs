@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::known::Known;
+use super::land_all::is_on_base;
 use super::runner::Runner;
 use crate::agent::{PacketShown, shown_live, shown_packet};
 use crate::lane::{Project, effective_state};
@@ -20,6 +21,9 @@ const PLAIN: &str = "text";
 
 /// How much of a log is looked at for its last line.
 const TAIL: u64 = 2_000;
+
+/// Why a batch is paused that has used up its budget.
+pub(crate) const SPENT: &str = "it has cost what it may";
 
 /// A batch at one moment.
 #[derive(Debug, Clone, Serialize)]
@@ -39,11 +43,13 @@ pub(crate) struct Picture {
     pub(crate) base: String,
     /// The branch that its tasks land on.
     pub(crate) branch: String,
+    /// Whether it is over, and all that landed on a branch of its own is on the base.
+    pub(crate) on_base: bool,
     /// When it was made.
     pub(crate) created: Moment,
     /// How many tasks are how far.
     pub(crate) counts: Counts,
-    /// What it has cost, in US dollars; none when no agent has told.
+    /// What it has cost, looking at its criteria included, in US dollars; none when no agent has told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cost_usd: Option<f64>,
     /// What was found out of its criteria.
@@ -146,7 +152,10 @@ impl Picture {
         for task in &mut tasks {
             task.boxes = lanes.iter().find(|lane| lane.task == task.name).and_then(|lane| lane.boxes);
         }
-        let spent = known.spent();
+        let criteria = record.proof(project);
+        let looking = criteria.as_ref().and_then(|proof| proof.cost).map_or(0, |cost| cost.nanos);
+        let spent = known.spent().saturating_add(looking);
+        let over = state.outcome_if_over().is_some();
         Picture {
             batch: record.id.clone(),
             summary: record.summary.clone(),
@@ -158,7 +167,8 @@ impl Picture {
             created: record.created,
             counts: counts(state, batch.tasks.len()),
             cost_usd: (spent > 0).then(|| dollars(spent)),
-            criteria: record.proof(project),
+            on_base: over && is_on_base(project, record).unwrap_or(false),
+            criteria,
             tasks,
             lanes,
         }
@@ -184,7 +194,7 @@ fn why(batch: &Batch, state: &State) -> Option<String> {
     Some(match state.pause_reason()? {
         PauseReason::Asked => "asked".to_owned(),
         PauseReason::Merge(task) => format!("{} cannot land", batch.name(task)),
-        PauseReason::Budget => "it has cost what it may".to_owned(),
+        PauseReason::Budget => SPENT.to_owned(),
     })
 }
 
@@ -228,11 +238,13 @@ fn in_words(batch: &Batch, state: &State, known: &Known, task: usize) -> (&'stat
         Now::Running => ("running", None),
         Now::Done => ("done", Some("it is to land".to_owned())),
         Now::Landing => ("landing", said()),
-        Now::Over(Fate::Landed) => ("landed", None),
+        Now::Over(Fate::Landed) => ("landed", known.endings.get(&task).cloned()),
         Now::Over(Fate::Already) => ("done before", None),
         Now::Over(Fate::NoChange) => ("no change", said()),
         Now::Over(Fate::Failed(Why::Run(class))) => ("failed", said().or(Some(class.to_string()))),
-        Now::Over(Fate::Failed(Why::SetUp)) => ("failed", said().or(Some("its lane".to_owned()))),
+        Now::Over(Fate::Failed(Why::SetUp)) => {
+            ("failed", said().or(Some("its lane could not be made".to_owned())))
+        }
         Now::Over(Fate::Failed(Why::Start)) => {
             ("failed", said().or(Some("its agent did not start".to_owned())))
         }

@@ -100,6 +100,14 @@ impl State {
         self.outcome_if_over().map(|_| Fate::Left(left))
     }
 
+    /// The task that a lane is being set up for.
+    pub(crate) fn set_up_for(&self, lane: usize) -> Option<usize> {
+        match self.lanes.get(lane)?.at {
+            Use::SettingUp(task) => Some(task),
+            _ => None,
+        }
+    }
+
     /// How many runs of a task were started, or are to be.
     pub(crate) fn attempts(&self, task: usize) -> u32 {
         self.tasks[task].attempts
