@@ -315,6 +315,9 @@ impl Error {
                 describe(agent).into(),
             ],
             Error::NotJoined { path, .. } => vec![format!("make {} a JSON object without comments", path.display()).into()],
+            Error::HasCommand { agent } if agent == "command" => {
+                vec!["a command gets a lane of its own: git proq spawn -- CMD ARGS…".into()]
+            }
             Error::HasCommand { .. } => vec![
                 "leave out what stands after '--'".into(),
                 "or, if that speaks the Agent Client Protocol: git proq spawn acp \"what to do\" -- CMD ARGS…".into(),

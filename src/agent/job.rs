@@ -74,6 +74,8 @@ pub(crate) struct Job {
     pub(super) batch: Option<ForTask>,
     /// Which part it has in a task that is a folder.
     pub(super) stint: Option<Stint>,
+    /// The lane's checks, which its permission level may name.
+    checks: Vec<String>,
     program: PathBuf,
     profile: Profile,
     /// The user's own arguments, in place of the profile's.
@@ -134,6 +136,7 @@ impl Job {
             spent_before: 0,
             batch: None,
             stint: None,
+            checks: Vec::new(),
             program,
             profile,
             own,
@@ -173,6 +176,7 @@ impl Job {
             spent_before: 0,
             batch: None,
             stint: None,
+            checks: Vec::new(),
             program: found,
             profile: Profile { bare: true, prompt: Delivery::File, ..Profile::default() },
             own: Some(args.to_vec()),
@@ -202,6 +206,11 @@ impl Job {
     /// The same as a part of a task that is a folder.
     pub(super) fn with_part(self, stint: Option<Stint>) -> Job {
         Job { stint, ..self }
+    }
+
+    /// Sets the checks of the lane's task, which its agent may run.
+    pub(crate) fn with_checks(self, checks: Vec<String>) -> Job {
+        Job { checks, ..self }
     }
 
     /// The agent as a sentence names it.
@@ -287,6 +296,7 @@ impl Job {
         let left = self.limits.budget.map(|budget| budget.saturating_sub(self.spent_before));
         values.set_if("budget", left.map(dollars));
         values.set_if("session", self.resume.as_ref());
+        values.set_all("check", self.checks.iter().filter(|check| is_plain(check)).cloned().collect());
         values
     }
 
@@ -361,6 +371,11 @@ pub(super) fn require(profile: &Profile, agent: &str, dir: &Path) -> Result<Path
     profile.find(dir)
 }
 
+/// Whether an agent's own rules can name a command without it meaning more there than here: no wildcards, no brackets.
+fn is_plain(check: &str) -> bool {
+    !check.contains(|c: char| "*()[]{},\\\"'`".contains(c) || c.is_control())
+}
+
 /// A word as a shell would need it written.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
@@ -373,6 +388,14 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_plain_checks_are_named_in_an_agents_rules() {
+        assert!(is_plain("make test -j2"));
+        for bad in ["rm *", "f(x)", "a\nb", "echo \"x\"", "a, b"] {
+            assert!(!is_plain(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn words_are_quoted_only_where_a_shell_needs_it() {

@@ -53,7 +53,7 @@ pub(crate) use catalogue::profiles;
 pub(crate) use error::Error;
 pub(crate) use fence::{Found, HookByHand, answer, commit_by_hand, has_moved, take_up};
 pub(crate) use follow_up::{Because, land_by_itself, take_landing};
-pub(crate) use gate::checks_of;
+pub(crate) use gate::{checks_of, checks_with};
 pub(crate) use installed::{Installed, installed};
 pub(crate) use job::{Asked, Job};
 pub(crate) use launch::{hear as hear_start, launch, launch_again, launch_to_resolve, require};

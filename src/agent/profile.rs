@@ -365,11 +365,13 @@ impl Profile {
         for word in template {
             let group = group_in(word).map_or(std::slice::from_ref(word), |name| self.group(name, level));
             if !group.iter().any(lacks) {
-                let words = group.iter().filter(|w| !mentions(w.as_ref(), "check"));
-                out.extend(words.map(|w| match values.fill(w.as_ref()) {
-                    Some(filled) => filled.to_string_lossy().into_owned(),
-                    None => w.clone(),
-                }));
+                for word in group {
+                    let filled = match mentions(word.as_ref(), "check") {
+                        true => values.fill_group(&[word]),
+                        false => vec![values.fill(word.as_ref()).unwrap_or_else(|| word.into())],
+                    };
+                    out.extend(filled.iter().map(|word| word.to_string_lossy().into_owned()));
+                }
             }
         }
         out

@@ -36,6 +36,13 @@ impl Conflicts {
         Some(Conflicts { base, lanes, complete })
     }
 
+    /// Whether it is known that it conflicts with neither its base nor any of these lanes.
+    pub(super) fn get_along(&self, lanes: &[&str]) -> bool {
+        self.base == Some(false)
+            && self.complete
+            && self.lanes.iter().all(|lane| !lanes.contains(&lane.as_str()))
+    }
+
     /// In a few words: `base`, `2 lanes`, `base + 1 lane`; nothing where it may or may not conflict.
     pub(super) fn in_words(&self) -> String {
         let base = (self.base == Some(true)).then(|| "base".to_owned());

@@ -17,7 +17,7 @@ use super::conflicts::Conflicts;
 use super::{Done, Session, account, everywhere, ui};
 use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
-use crate::git::{Missing, WorktreeList};
+use crate::git::{Dirt, Missing, WorktreeList};
 use crate::lane::{self, Partly, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
@@ -397,6 +397,21 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
     }
 }
 
+/// Whether it is known of these lanes that all of them would land together: all is committed, and none conflicts with its base
+/// or another of them.
+fn all_land(board: &Board, lanes: &[&str]) -> bool {
+    lanes.iter().all(|name| {
+        let view = board.views.iter().find(|view| view.lane.name == **name);
+        let ready = view.is_some_and(|view| {
+            view.dirt.as_ref().is_some_and(Dirt::is_clean)
+                && view.distance.is_some_and(|distance| distance.ahead > 0)
+                && view.lane.batch.is_none()
+        });
+        let found = Conflicts::of(board.forecast.as_ref(), name);
+        ready && found.is_some_and(|found| found.get_along(lanes))
+    })
+}
+
 fn next_steps(board: &Board) -> Vec<String> {
     let named = |wanted: &[LaneState]| -> Vec<&str> {
         let fits = |v: &&View| wanted.contains(&v.state) && missing(v).is_empty() && v.broken.is_none();
@@ -420,7 +435,12 @@ fn next_steps(board: &Board) -> Vec<String> {
     done.retain(|name| rivals.iter().all(|v| v.lane.name != *name) && lands(name));
     if let Some(first) = done.first() {
         out.push(format!("git proq preview {first} shows it in your checkout"));
-        out.push(format!("git proq merge --all lands {}", ui::count(done.len(), "lane")));
+        let count = ui::count(done.len(), "lane");
+        let are = if done.len() == 1 { "is" } else { "are" };
+        out.push(match all_land(board, &done) {
+            true => format!("git proq merge --all lands {count}"),
+            false => format!("{count} {are} done: git proq merge --all --dry-run shows what would land"),
+        });
     }
     let over = |v: &&&View| !v.state.is_busy();
     if let Some(group) = rivals.iter().find(over).and_then(|v| v.lane.group.as_ref()) {

@@ -85,6 +85,13 @@ struct SetUp<'a> {
     text: String,
 }
 
+/// The last run of a lane that a landing followed: one that resolved a conflict is followed by none. The last one where there is
+/// none.
+fn last_landing(lane: &AnyLane, dir: &Path) -> u32 {
+    let is_there = |run: &u32| dir.join(Layout::landing_log_in_lane(*run)).exists();
+    (1..=lane.attempt).rev().find(is_there).unwrap_or(lane.attempt)
+}
+
 pub(super) fn run(session: &Session, args: &Logs) -> Done {
     let project = session.project()?;
     if args.setup {
@@ -94,7 +101,7 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     if args.check {
         return print_check(session, &lane, &dir);
     }
-    let run = args.run.unwrap_or(lane.attempt);
+    let run = args.run.unwrap_or_else(|| if args.merge { last_landing(&lane, &dir) } else { lane.attempt });
     let path = match args.merge {
         true => dir.join(Layout::landing_log_in_lane(run)),
         false => dir.join(format!("runs/{run}.log")),
@@ -109,7 +116,7 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
         let errors = dir.join(format!("runs/{run}.err"));
         if errors.exists() {
             let mut view = View::plain(false);
-            print_parts(session, &errors, &mut view)?;
+            let _ = print_parts(session, &errors, &mut view)?;
             session.ui.raw(&view.rest());
         }
         return Ok(Exit::Done);
@@ -128,14 +135,26 @@ pub(super) fn run(session: &Session, args: &Logs) -> Done {
     }
     let past = args.lane.contains('@');
     if !args.follow || past || run != lane.attempt {
-        print_parts(session, &path, &mut view)?;
-        session.ui.raw(&view.rest());
+        let shows = print_parts(session, &path, &mut view)?;
+        let rest = view.rest();
+        session.ui.raw(&rest);
+        if !shows && rest.is_empty() && !args.merge {
+            hint_at_errors(session, &dir, &args.lane, (run, lane.attempt));
+        }
         return Ok(Exit::Done);
     }
     let (lane, state) = pour(&project, &lane, &path, &mut |bytes| session.ui.raw(&view.shown(bytes)))?;
     session.ui.raw(&view.rest());
     session.ui.say(wait::line(&lane, state));
     Ok(Exit::Done)
+}
+
+/// Points to the errors of a run whose log shows nothing, where it has some. `last` is the number of the lane's last run.
+fn hint_at_errors(session: &Session, dir: &Path, lane: &str, (run, last): (u32, u32)) {
+    if dir.join(format!("runs/{run}.err")).metadata().is_ok_and(|errors| errors.len() > 0) {
+        let of_run = if run == last { String::new() } else { format!(" --run {run}") };
+        session.ui.hint(format!("see what it wrote as errors: git proq logs{of_run} --errors {lane}"));
+    }
 }
 
 /// How a log is shown: as it is, as a terminal may have it, or as what its lines tell.
@@ -222,7 +241,7 @@ fn print_check(session: &Session, lane: &AnyLane, dir: &Path) -> Done {
         session.ui.object(CheckAnswer { check: &check, path: &path, text });
     } else {
         let mut view = View::plain(false);
-        print_parts(session, &path, &mut view)?;
+        let _ = print_parts(session, &path, &mut view)?;
         session.ui.raw(&view.rest());
     }
     Ok(Exit::Done)
@@ -244,7 +263,7 @@ fn print_set_up(session: &Session, project: &Project, asked: &str) -> Done {
         let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
         session.ui.object(SetUp { lane, path: &path, text });
     } else {
-        print_parts(session, &path, &mut View::AsItIs)?;
+        let _ = print_parts(session, &path, &mut View::AsItIs)?;
     }
     Ok(Exit::Done)
 }
@@ -282,12 +301,18 @@ fn read_whole(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(std::fs::read(path).map_err(|source| Mistake::Unreadable { path: path.to_owned(), source })?)
 }
 
-/// Prints a file as `view` has it, however long it is.
-fn print_parts(session: &Session, path: &Path, view: &mut View) -> Result<(), Failure> {
+/// Prints a file as `view` has it, however long it is. Whether there was anything to print.
+fn print_parts(session: &Session, path: &Path, view: &mut View) -> Result<bool, Failure> {
     let unreadable = |source| Mistake::Unreadable { path: path.to_owned(), source };
     let mut file = crate::regular_file::open_record(path).map_err(unreadable)?;
-    read_on(&mut file, &mut |part| session.ui.raw(&view.shown(part))).map_err(unreadable)?;
-    Ok(())
+    let mut shows = false;
+    let mut print = |part: &[u8]| {
+        let part = view.shown(part);
+        shows |= !part.is_empty();
+        session.ui.raw(&part);
+    };
+    read_on(&mut file, &mut print).map_err(unreadable)?;
+    Ok(shows)
 }
 
 /// Hands on what a file has beyond what was read of it, a part at a time.

@@ -231,7 +231,10 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let args = many.as_ref().map_or(args, Attempts::first);
     let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
     let project = session.project_to_change()?;
-    let asked = Asked::read(session, &project, args)?;
+    let mut asked = Asked::read(session, &project, args)?;
+    if let Some(job) = asked.job.take() {
+        asked.job = Some(job.with_checks(agent::checks_with(&project, &checks)?));
+    }
     let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
     let wanted = NewLane {
         name: args.name.as_deref().map(lane::Name::parse).transpose()?,

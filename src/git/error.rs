@@ -9,6 +9,9 @@ use crate::explain::{Exit, Explain};
 /// How many names a one-line message lists before it counts the rest.
 const NAMED: usize = 4;
 
+/// How many characters are shown of an answer that is not understood.
+const SHOWN: usize = 200;
+
 /// An error from git, or from reading and changing what git keeps.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -88,11 +91,11 @@ pub enum Error {
         is_lfs: bool,
     },
     /// The git program answered in a form that is not understood.
-    #[error("`git {args}` gave an answer that is not understood: {what}")]
+    #[error("`git {args}` {}", answer(what))]
     Answer {
         /// The arguments, joined for reading.
         args: String,
-        /// What was wrong with the answer.
+        /// What was wrong with the answer, or the answer; empty where there was none.
         what: String,
     },
     /// A name that resolves to nothing.
@@ -278,6 +281,18 @@ pub(crate) fn names(paths: &[RepoPath]) -> String {
     out
 }
 
+/// How an answer is shown that is not understood: no more of it than a person reads.
+fn answer(what: &str) -> String {
+    if what.is_empty() {
+        return "ended well and answered nothing: what it wrote was lost".to_owned();
+    }
+    let shown: String = what.chars().take(SHOWN).collect();
+    match what.len() - shown.len() {
+        0 => format!("gave an answer that is not understood: {shown}"),
+        more => format!("gave an answer that is not understood: {shown}… and {more} more bytes"),
+    }
+}
+
 /// What helps where a filter failed.
 fn of_filter(stderr: &str, is_lfs: bool) -> Vec<Cow<'static, str>> {
     match is_lfs {
@@ -336,6 +351,10 @@ impl Error {
             Error::BareUnnamed { dir } => {
                 format!("name it, if you trust it: git --git-dir='{}' proq", dir.display()).into()
             }
+            Error::Answer { what, .. } if what.is_empty() => {
+                "see whether the disk is full, or a limit was reached: df -h; ulimit -a".into()
+            }
+            Error::Answer { .. } => "see which git it is: git --version; type -a git".into(),
             _ => return Vec::new(),
         }]
     }
@@ -377,7 +396,9 @@ impl Explain for Error {
             Error::Mixture { .. } => {
                 vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }
-            Error::Untrusted { .. } | Error::BareUnnamed { .. } => self.hints_on_trust(),
+            Error::Untrusted { .. } | Error::BareUnnamed { .. } | Error::Answer { .. } => {
+                self.hints_on_trust()
+            }
             Error::NotFetched { remote, .. } => vec![unreached(remote).into()],
             Error::Filter { stderr, is_lfs } => of_filter(stderr, *is_lfs),
             Error::Bare => vec!["lanes work here, a preview needs a checkout: git clone".into()],
@@ -417,18 +438,33 @@ impl Explain for Error {
             Error::Command { stderr, .. } if stderr.contains("No space left on device") => {
                 vec!["make room on the disk, then run the command again".into()]
             }
-            Error::Command { .. } | Error::Answer { .. } | Error::Object { .. } | Error::Io { .. } => {
-                Vec::new()
-            }
+            Error::Command { .. } | Error::Object { .. } | Error::Io { .. } => Vec::new(),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Error::Answer { .. } => Exit::Bug,
             Error::Glob { .. } => Exit::Usage,
             Error::IndexLocked { .. } | Error::RefLocked { .. } => Exit::Locked,
             _ => Exit::Refused,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_an_answer_no_more_is_shown_than_a_person_reads() {
+        let shown = |what: &str| Error::Answer { args: "write-tree".into(), what: what.to_owned() };
+        assert_eq!(
+            shown("").to_string(),
+            "`git write-tree` ended well and answered nothing: what it wrote was lost"
+        );
+        assert_eq!(shown("ab").to_string(), "`git write-tree` gave an answer that is not understood: ab");
+        let long = shown(&"x".repeat(100_000)).to_string();
+        assert!(long.len() < 300 && long.ends_with("… and 99800 more bytes"), "{long}");
+        assert!(shown("").exit() == Exit::Refused && shown("ab").exit() == Exit::Refused);
     }
 }

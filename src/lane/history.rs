@@ -139,8 +139,7 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
             Step::Restore { .. } => rest.push("changes back".to_owned()),
             Step::Clear { .. } => quiet.push("changes set aside".to_owned()),
             step => {
-                if let Some((branch, Some(old), Some(new))) = moved_branch(step) {
-                    let moved = format!("{branch} {} -> {}", old.short(), new.short());
+                if let Some((branch, moved)) = branch_in_words(step) {
                     if is_own(branch) { quiet.push(moved) } else { rest.push(moved) }
                 }
             }
@@ -165,6 +164,17 @@ pub(super) fn in_words<'s>(steps: impl Iterator<Item = &'s Step>, prefix: &str) 
     }
     parts.dedup();
     (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The branch that a step moves or removes, and what becomes of it.
+fn branch_in_words(step: &Step) -> Option<(&str, String)> {
+    match moved_branch(step)? {
+        (branch, Some(old), Some(new)) => {
+            Some((branch, format!("{branch} {} -> {}", old.short(), new.short())))
+        }
+        (branch, Some(_), None) => Some((branch, format!("branch {branch} removed"))),
+        (_, None, _) => None,
+    }
 }
 
 /// The lane whose records these are, where they lie in these folders: those that it has, and those that it had.

@@ -26,7 +26,7 @@ impl Name {
     pub(crate) fn from_prompt(prompt: &str) -> Name {
         let line = prompt.lines().find(|l| !l.trim().is_empty()).unwrap_or_default();
         let mut slug = String::new();
-        for c in line.chars().map(|c| c.to_ascii_lowercase()) {
+        for c in line.chars().flat_map(char::to_lowercase).flat_map(plain) {
             match c {
                 'a'..='z' | '0'..='9' => slug.push(c),
                 _ if slug.ends_with('-') || slug.is_empty() => {}
@@ -66,6 +66,45 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Letters of the Latin alphabet with marks, and what they are without; in pairs where that takes two letters.
+const MARKED: [(&str, &str); 27] = [
+    ("àáâãāăą", "a"),
+    ("äæ", "ae"),
+    ("å", "aa"),
+    ("çćĉċč", "c"),
+    ("ďđð", "d"),
+    ("èéêëēĕėęě", "e"),
+    ("ĝğġģ", "g"),
+    ("ĥħ", "h"),
+    ("ìíîïĩīĭįı", "i"),
+    ("ĵ", "j"),
+    ("ķ", "k"),
+    ("ĺļľŀł", "l"),
+    ("ñńņň", "n"),
+    ("òóôõōŏő", "o"),
+    ("öøœ", "oe"),
+    ("ŕŗř", "r"),
+    ("śŝşšș", "s"),
+    ("ß", "ss"),
+    ("ţťŧț", "t"),
+    ("þ", "th"),
+    ("ùúûũūŭůűų", "u"),
+    ("ü", "ue"),
+    ("ŵ", "w"),
+    ("ýÿŷ", "y"),
+    ("źżž", "z"),
+    // Marks that stand by themselves, after their letter.
+    ("\u{300}\u{301}\u{302}\u{303}\u{304}\u{306}\u{307}\u{30a}\u{30b}\u{30c}\u{327}\u{328}", ""),
+    ("\u{308}", "e"),
+];
+
+/// A letter without its marks.
+fn plain(c: char) -> impl Iterator<Item = char> {
+    let bare = MARKED.iter().filter(|_| !c.is_ascii()).find(|(marked, _)| marked.contains(c));
+    let own = bare.is_none().then_some(c);
+    bare.map_or("", |(_, bare)| bare).chars().chain(own)
 }
 
 /// Why a text is no name; none when it is one.
@@ -153,6 +192,10 @@ mod tests {
             ("🚀🚀", "lane-1"),
             ("", "lane-1"),
             ("batch-7 things", "lane-1"),
+            ("Größe ändern", "groesse-aendern"),
+            ("Gro\u{308}\u{df}e a\u{308}ndern", "groesse-aendern"),
+            ("Ça va, naïve Łódź?", "ca-va-naive-lodz"),
+            ("日本語 のテスト", "lane-1"),
             (
                 "a very long prompt that goes on and on and never comes to its end",
                 "a-very-long-prompt-that-goes-on-and-on",

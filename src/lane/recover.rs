@@ -162,16 +162,23 @@ fn shown(op: &Operation<'_>) -> String {
 /// to do now.
 fn report(project: &Project, entry: &Entry, number: Option<u64>) {
     let prefix = &project.settings.prefix;
+    // A process of git-proq's own is no command that anybody could type.
+    let again = |what: &str| match entry.header.command.starts_with("git proq ") {
+        true => format!("run it again{what}"),
+        false => "there is nothing to do".to_owned(),
+    };
     let back = entry.steps.iter().filter(|p| p.status == Status::Back && p.of.is_none()).map(|p| &p.step);
     let (became, now) = if entry.standing().next().is_none() {
         let what = history::in_words(back, prefix).unwrap_or_else(|| "what it had begun".to_owned());
-        (format!("taken back: {what}"), "everything is as it was before; run it again".to_owned())
+        (format!("taken back: {what}"), format!("everything is as it was before; {}", again("")))
     } else {
         let what = format!("done: {}", history::summary(entry, prefix));
         let undo = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));
-        let now =
-            if no_way_back(entry) > 0 { "run it again for the rest" } else { "the rest was taken back" };
-        (what, if undo.is_empty() { now.to_owned() } else { format!("{now}, or {undo}") })
+        let now = match no_way_back(entry) {
+            0 => "the rest was taken back".to_owned(),
+            _ => again(" for the rest"),
+        };
+        (what, if undo.is_empty() { now } else { format!("{now}, or {undo}") })
     };
     let Header { command, pid, at, .. } = &entry.header;
     project

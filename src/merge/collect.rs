@@ -327,8 +327,14 @@ impl Look<'_, '_> {
             Uncommitted::Refuse => refused(
                 format!("it has uncommitted work: {names}"),
                 vec![
-                    format!("commit it there: git -C '{}' commit -a", lane.path.display()),
-                    "or let merge do it: git -c proq.merge.uncommitted=commit proq merge …".to_owned(),
+                    format!(
+                        "commit it there: git -C '{0}' add -A && git -C '{0}' commit",
+                        lane.path.display()
+                    ),
+                    format!(
+                        "or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}",
+                        lane.name
+                    ),
                 ],
             ),
             Uncommitted::Commit => {

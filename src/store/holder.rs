@@ -77,11 +77,18 @@ impl Holder {
     }
 }
 
-/// The command line as a person types it, shortened.
+/// The command line as a person types it, shortened. What git-proq starts itself goes by the command that does the same, or by
+/// what it is.
 fn typed(args: impl Iterator<Item = std::ffi::OsString>) -> String {
     const LONGEST: usize = 160;
+    let words: Vec<String> = args.map(|a| a.to_string_lossy().into_owned()).collect();
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["_swarm", "--batch", batch] => return format!("git proq resume {batch}"),
+        ["_supervise", "--lane", lane, ..] => return format!("supervisor of lane {lane}"),
+        _ => {}
+    }
     let mut out = String::from("git proq");
-    for word in args.map(|a| a.to_string_lossy().into_owned()) {
+    for word in words {
         let plain = |c: char| c.is_alphanumeric() || "-_./@:=,+".contains(c);
         let word: String = word.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         match !word.is_empty() && word.chars().all(plain) {

@@ -89,6 +89,26 @@ fn every_lane_is_shown_with_what_it_has() {
 }
 
 #[test]
+fn what_is_not_known_to_land_is_not_promised() {
+    let hints = |sandbox: &Sandbox| sandbox.proq(&[]).stderr;
+    let done = "hint: 2 lanes are done: git proq merge --all --dry-run shows what would land\n";
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("a", "echo lane > a.txt");
+    sandbox.lane_with("b", "echo b > b.txt");
+    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 2 lanes\n"), "{}", hints(&sandbox));
+    sandbox.write_in(&sandbox.lane("b"), "b.txt", "unsaved\n");
+    assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
+    sandbox.git_in(&sandbox.lane("b"), &["checkout", "-q", "b.txt"]);
+    sandbox.commit_in_lane("b", "echo b > a.txt");
+    assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
+    let _ = sandbox.proq(&["discard", "--force", "a"]).ok();
+    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
+    sandbox.sh("echo main > b.txt; git add .; git commit -qm main");
+    let said = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
+    assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
+}
+
+#[test]
 fn a_program_gets_every_field() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "false"]).fails(4);

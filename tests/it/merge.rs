@@ -146,8 +146,8 @@ fn json_has_a_line_for_each_lane() {
             "left.txt"
           ],
           "hints": [
-            "commit it there: git -C '[ROOT]/repo/.proq-worktrees/dirty' commit -a",
-            "or let merge do it: git -c proq.merge.uncommitted=commit proq merge …"
+            "commit it there: git -C '[ROOT]/repo/.proq-worktrees/dirty' add -A && git -C '[ROOT]/repo/.proq-worktrees/dirty' commit",
+            "or let merge do it: git -c proq.merge.uncommitted=commit proq merge dirty"
           ],
           "lane": "dirty",
           "message": "it has uncommitted work: left.txt",
@@ -212,11 +212,25 @@ fn uncommitted_work_is_refused_committed_or_kept_as_the_setting_says() {
     insta::assert_snapshot!(sandbox.proq(&["merge", "one"]).shown(), @r"
     refused one: it has uncommitted work: one.txt, new.txt
     --- stderr
-    hint: commit it there: git -C '[ROOT]/repo/.proq-worktrees/one' commit -a
-    hint: or let merge do it: git -c proq.merge.uncommitted=commit proq merge …
+    hint: commit it there: git -C '[ROOT]/repo/.proq-worktrees/one' add -A && git -C '[ROOT]/repo/.proq-worktrees/one' commit
+    hint: or let merge do it: git -c proq.merge.uncommitted=commit proq merge one
     --- code 1
     ");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
+
+    // Both hints work as they are, for files that git does not know yet, too.
+    for which in 0..2 {
+        let sandbox = two_lanes();
+        sandbox.sh_in(&sandbox.lane("one"), "echo n > new.txt");
+        let json = sandbox.proq(&["merge", "one", "--json"]).json();
+        let hint = json["lanes"][0]["hints"][which].as_str().unwrap();
+        sandbox.sh(&format!(
+            "export GIT_EDITOR='echo by hand >'; {}",
+            hint.split_once(": ").unwrap().1.replace("[ROOT]", sandbox.root().to_str().unwrap())
+        ));
+        let _ = sandbox.proq(&["merge", "--all"]).ok();
+        assert_eq!(sandbox.read("new.txt"), "n\n");
+    }
 
     let sandbox = lane();
     sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);

@@ -18,7 +18,7 @@ fn the_first_milestone_with_something_to_do_is_a_plan() {
 
     Groups:
       Basket: SHOP-4, SHOP-5, show-what-it-costs
-      Checkout: SHOP-7, confirm-by-mail, confirm-by-mail-2, gr-e, item-1
+      Checkout: SHOP-7, confirm-by-mail, confirm-by-mail-2, groesse, item-1
 
     WAVE  LANE  TASK                SIZE  STEPS  TITLE
     done  -     SHOP-4              M     -      Put an article into the basket
@@ -27,7 +27,7 @@ fn the_first_milestone_with_something_to_do_is_a_plan() {
     1     3     SHOP-7              M     -      Address and postage
     1     4     confirm-by-mail     M     -      Confirm by mail
     1     5     confirm-by-mail-2   M     -      Confirm by mail
-    1     6     gr-e                M     -      Größe
+    1     6     groesse             M     -      Größe
     1     7     item-1              M     -      価格
 
     Lanes: 3 at a time, of 7 that could be at work (--max-parallel 3)

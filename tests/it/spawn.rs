@@ -160,6 +160,26 @@ fn during_a_preview_the_branch_it_was_entered_from_counts() {
 }
 
 #[test]
+fn a_dry_run_shows_the_tools_that_the_run_is_allowed() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.verify.commands", "make all"]);
+    sandbox.agent(
+        "claude",
+        "for word; do echo \"$word\"; done > ../../../args; git commit -q --allow-empty -m x",
+    );
+    let args = ["spawn", "-n", "x", "claude", "do it", "--check", "make test", "--check", "grep '*'"];
+    let dry = sandbox.proq(&[&args[..], &["--dry-run"]].concat()).ok();
+    let _ = sandbox.proq(&[&args[..], &["--wait"]].concat());
+    let real = std::fs::read_to_string(sandbox.root().join("args")).unwrap();
+    let tools: Vec<&str> = real.lines().filter(|word| word.starts_with("Bash(")).collect();
+    assert_eq!(tools, ["Bash(git *)", "Bash(make all)", "Bash(make test)"]);
+    for tool in tools {
+        assert!(dry.contains(&format!("'{tool}'")), "{dry}");
+    }
+    assert!(!dry.contains("Bash(grep"), "{dry}");
+}
+
+#[test]
 fn a_dry_run_shows_the_plan_and_makes_nothing() {
     let sandbox = Sandbox::new();
     sandbox.program("robot", "true");

@@ -46,16 +46,17 @@ impl Wanted {
             top: &top,
             ledger: &Ledger::read(project)?,
         };
+        let plan = harmless::line(&args.source.names().join(" "));
         let mut tasks = swarm::tasks_of(found, &defaults)?;
         for name in &args.retry {
             let same = |task: &&mut swarm::BatchTask| {
                 task.name.eq_ignore_ascii_case(name) || task.id.eq_ignore_ascii_case(name)
             };
-            let none = || BatchError::NoSuchTask { name: name.clone() };
+            let none = || BatchError::NoSuchTask { name: name.clone(), plan: plan.clone() };
             tasks.iter_mut().find(same).ok_or_else(none).map_err(swarm::Error::from)?.failures = 0;
         }
         if tasks.iter().all(|task| task.done) {
-            return Err(swarm::Error::from(BatchError::AllDone).into());
+            return Err(swarm::Error::from(BatchError::AllDone { plan }).into());
         }
         let mut jobs = Vec::new();
         for task in tasks.iter().filter(|task| !task.done) {
@@ -69,7 +70,7 @@ impl Wanted {
             crate::agent::require(project, agent, project.repo.home())?;
         }
         Ok(Wanted {
-            base: lane::resolve_base(project, args.base.as_deref(), None)?,
+            base: base(project, args)?,
             options: options(project, args)?,
             tasks,
             auto_merge: args.auto_merge || settings.swarm.auto_merge,
@@ -205,6 +206,14 @@ impl Wanted {
         swarm::start_batch(project, &batch.id, lock, exe)?;
         Ok(batch)
     }
+}
+
+/// The branch that all of it is for.
+fn base(project: &Project, args: &Swarm) -> Result<Base, Failure> {
+    lane::resolve_base(project, args.base.as_deref(), None).map_err(|e| match e {
+        lane::Error::NeedsOnto { why } => swarm::Error::from(BatchError::NoBase { why }).into(),
+        e => e.into(),
+    })
 }
 
 /// What a task's agent is started for. Refuses one that could not be, as it is asked for.

@@ -100,7 +100,7 @@ pub(super) const SWARM: &[Key] = &[
         form: Form::OneOf(&["affinity-first", "round-robin", "load-balanced"]),
         default: "affinity-first",
         by_repository: true,
-        about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work",
+        about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work; it matters most where tasks land together, as waves do",
     },
     Key {
         name: "swarm.strict",

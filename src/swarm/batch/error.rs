@@ -57,6 +57,8 @@ pub enum BatchError {
     NoSuchTask {
         /// What was asked for.
         name: String,
+        /// The plan as it was named.
+        plan: String,
     },
     /// Nobody could be started to go on with it.
     #[error("nobody goes on with batch {id}: {why}")]
@@ -92,7 +94,10 @@ pub enum BatchError {
     },
     /// There is nothing to run.
     #[error("all tasks of this plan are done; nothing was begun")]
-    AllDone,
+    AllDone {
+        /// The plan as it was named.
+        plan: String,
+    },
     /// Commands of a plan that came with a repository, and that nobody has approved.
     #[error("{} asks for commands that you have not approved: {}; nothing was begun", path.display(), commands.join("; "))]
     Unapproved {
@@ -102,6 +107,12 @@ pub enum BatchError {
         commands: Vec<String>,
         /// The plan as it was named.
         plan: String,
+    },
+    /// It is not clear which branch it is for.
+    #[error("{why}, so it is not clear which branch the batch is for; nothing was begun")]
+    NoBase {
+        /// Why.
+        why: String,
     },
     /// Changes that no lane would have.
     #[error("your uncommitted changes would be in no lane: {names}; nothing was begun")]
@@ -238,7 +249,9 @@ impl Explain for BatchError {
             }
             BatchError::Flaw { id, .. } => vec![format!("look at it: git proq status {id} --json").into()],
             BatchError::NoTask { id, .. } => vec![format!("see its tasks: git proq status {id}").into()],
-            BatchError::NoSuchTask { .. } => vec!["see its tasks: git proq plan …".into()],
+            BatchError::NoSuchTask { plan, .. } => {
+                vec![format!("see its tasks: git proq plan {plan}").into()]
+            }
             BatchError::NotStarted { id, .. } => vec![format!("try again: git proq resume {id}").into()],
             BatchError::Deaf { id, .. } => vec![format!("see how far it is: git proq status {id}").into()],
             BatchError::Open { id, .. } => vec![
@@ -248,10 +261,11 @@ impl Explain for BatchError {
             BatchError::NoAgent { .. } => {
                 vec!["name an agent for such tasks: git proq swarm --agent claude …".into()]
             }
-            BatchError::AllDone => vec!["see them: git proq plan …".into()],
+            BatchError::AllDone { plan } => vec![format!("see them: git proq plan {plan}").into()],
             BatchError::Unapproved { plan, .. } => {
                 vec![format!("read them and let them run: git proq approve --plan {plan}").into()]
             }
+            BatchError::NoBase { .. } => vec!["name it: git proq swarm --base BRANCH …".into()],
             BatchError::Dirty { .. } => vec![
                 "commit them first: git commit -a".into(),
                 "or begin without them: git proq swarm --ignore-dirty …".into(),
@@ -262,7 +276,7 @@ impl Explain for BatchError {
 
     fn exit(&self) -> Exit {
         match self {
-            BatchError::Which { .. } => Exit::Usage,
+            BatchError::Which { .. } | BatchError::NoBase { .. } => Exit::Usage,
             BatchError::Deaf { .. } => Exit::Locked,
             _ => Exit::Refused,
         }
