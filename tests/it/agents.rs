@@ -103,10 +103,8 @@ fn a_program_is_asked_again_when_another_has_taken_its_place() {
 }
 
 #[test]
+#[cfg_attr(not(target_os = "linux"), ignore = "needs setsid")]
 fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
-    if !cfg!(target_os = "linux") {
-        return;
-    }
     let sandbox = Sandbox::new();
     // It says its version once the other one is there.
     sandbox.program(

@@ -273,9 +273,10 @@ fn what_only_an_old_head_a_rebase_or_the_index_leads_to_outlives_its_lane_and_a_
 }
 
 #[test]
+#[ignore = "needs a second file system"]
 fn a_lane_on_another_disk_than_the_repository_comes_back_whole() {
     let sandbox = Sandbox::new();
-    let Some(other) = sandbox.other_disk() else { return };
+    let other = sandbox.other_disk();
     let home = other.path().join("git");
     sandbox.sh(&format!("mv .git '{0}'; echo 'gitdir: {0}' > .git", home.display()));
     sandbox.write(".gitignore", "*.log\n");

@@ -287,8 +287,10 @@ fn only_a_few_places_give_a_terminal_text_as_it_is() {
 fn nothing_is_left_undone() {
     let mut wrong = Vec::new();
     for source in everything() {
+        // A test that needs more than every machine has is ignored, and says what it needs; .ci/run looks for that.
+        let with_needs = |word: &str| word == "#[ignore" && !source.code.contains("#[ignore]");
         for word in ["todo!", "unimplemented!", "#[ignore", "dbg!"] {
-            if source.code.contains(word) {
+            if source.code.contains(word) && !with_needs(word) {
                 wrong.push(format!("{} has {word}", source.shown()));
             }
         }

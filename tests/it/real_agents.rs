@@ -1,10 +1,11 @@
-//! Owns the tests with real command lines of agents, against a model server on this machine. They are left out unless
-//! `PROQ_REAL_AGENTS` and `PROQ_MODEL_SERVER` say where both are; nothing is installed or downloaded here.
+//! Owns the tests with real command lines of agents, against a model server on this machine. They are ignored by default; with
+//! `--ignored` they need `PROQ_REAL_AGENTS` (a folder with the command lines) and `PROQ_MODEL_SERVER` (the server's script), and fail
+//! without them. Nothing is installed or downloaded here. `TMPDIR` has to be `/tmp` for Codex, whose sandbox lets its commands write
+//! there, and SIGHUP must not be ignored, as `nohup` has it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::sync::Once;
 
 use serde_json::{Value, json};
 
@@ -58,9 +59,6 @@ while b'launched' not in seen: seen += os.read(fd, 1000)
 os.close(fd)
 print(os.WTERMSIG(os.waitpid(pid, 0)[1]))";
 
-/// That nothing is tried is said once.
-static SAID: Once = Once::new();
-
 /// A sandbox in which the real command lines talk to a model server.
 pub struct Real {
     /// Where everything is.
@@ -71,16 +69,10 @@ pub struct Real {
 }
 
 impl Real {
-    /// The sandbox; none where nobody has said where agents are.
-    pub fn with(agent: &'static str) -> Option<Real> {
-        let named = ["PROQ_REAL_AGENTS", "PROQ_MODEL_SERVER"].map(std::env::var_os);
-        let [Some(agents), Some(server)] = named else {
-            assert_eq!(named, [None, None], "PROQ_REAL_AGENTS and PROQ_MODEL_SERVER are needed both");
-            // Not by `eprintln`, which nobody sees of a test that goes well.
-            let skipped = b"skipped: real agents, since PROQ_REAL_AGENTS and PROQ_MODEL_SERVER do not say where they are\n";
-            SAID.call_once(|| drop(std::io::stderr().write_all(skipped)));
-            return None;
-        };
+    /// The sandbox. Panics where the environment does not name the command lines and the server.
+    pub fn with(agent: &'static str) -> Real {
+        let named = |name| std::env::var_os(name).unwrap_or_else(|| panic!("this test needs {name}"));
+        let (agents, server) = (named("PROQ_REAL_AGENTS"), named("PROQ_MODEL_SERVER"));
         let program = Path::new(&agents).join(agent);
         assert!(program.exists(), "there is no {agent} in PROQ_REAL_AGENTS");
         let sandbox = Sandbox::new();
@@ -94,7 +86,7 @@ impl Real {
         configure(&sandbox, &format!("http://127.0.0.1:{}", port.trim()));
         sandbox.pipe("up");
         sandbox.pipe("go");
-        Some(Real { sandbox, server, agent })
+        Real { sandbox, server, agent }
     }
 
     /// Runs the program, and prints both for who wants to see it (`--nocapture`).
@@ -459,10 +451,9 @@ macro_rules! tests {
         mod $agent {
             $(
                 #[test]
+                #[ignore = "needs the real command lines: PROQ_REAL_AGENTS and PROQ_MODEL_SERVER"]
                 fn $test() {
-                    if let Some(real) = super::Real::with(stringify!($agent)) {
-                        real.$test();
-                    }
+                    super::Real::with(stringify!($agent)).$test();
                 }
             )*
         }

@@ -1,7 +1,7 @@
 //! Owns the tests with real managers of hooks: husky, lefthook and Git LFS in the lanes of a repository that is set up for them. They are
-//! left out unless `PROQ_REAL_HOOKS` names a folder with all three; nothing is installed or downloaded here.
+//! ignored by default; with `--ignored` they need `PROQ_REAL_HOOKS`, a folder with all three, and fail without it. Nothing is installed
+//! or downloaded here.
 
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::support::Sandbox;
@@ -25,13 +25,10 @@ const AGENT: &str = r#"
     sh -ec "$1"; commit two
     if git branch -f main HEAD; then echo not fenced; fi"#;
 
-/// A sandbox that finds them; none where nobody has said where they are.
-fn with(programs: &[&str]) -> Option<Sandbox> {
-    let Some(folder) = std::env::var_os("PROQ_REAL_HOOKS").map(PathBuf::from) else {
-        let skipped = b"skipped: real hooks, since PROQ_REAL_HOOKS does not say where they are\n";
-        drop(std::io::stderr().write_all(skipped));
-        return None;
-    };
+/// A sandbox that finds these programs. Panics where the environment does not name them.
+fn with(programs: &[&str]) -> Sandbox {
+    let folder = std::env::var_os("PROQ_REAL_HOOKS")
+        .map_or_else(|| panic!("this test needs PROQ_REAL_HOOKS"), PathBuf::from);
     let sandbox = Sandbox::new();
     std::fs::create_dir(sandbox.root().join("bin")).unwrap();
     for program in programs {
@@ -39,7 +36,7 @@ fn with(programs: &[&str]) -> Option<Sandbox> {
         assert!(place.exists(), "there is no {program} in PROQ_REAL_HOOKS");
         std::os::unix::fs::symlink(place, sandbox.root().join("bin").join(program)).unwrap();
     }
-    Some(sandbox)
+    sandbox
 }
 
 /// Has an agent commit, with hooks that `lays_out` lays out, and insists that they ran as they do anywhere.
@@ -67,16 +64,18 @@ fn commits_are_checked(sandbox: &Sandbox, lays_out: &str) {
 }
 
 #[test]
+#[ignore = "needs the real managers of hooks: PROQ_REAL_HOOKS"]
 fn real_lefthook_checks_the_commits_of_a_lane() {
-    let Some(sandbox) = with(&["lefthook"]) else { return };
+    let sandbox = with(&["lefthook"]);
     sandbox.write("lefthook.yml", LEFTHOOK);
     sandbox.commit_all("lefthook");
     commits_are_checked(&sandbox, "lefthook install > /dev/null");
 }
 
 #[test]
+#[ignore = "needs the real managers of hooks: PROQ_REAL_HOOKS"]
 fn real_husky_checks_the_commits_of_a_lane() {
-    let Some(sandbox) = with(&["husky"]) else { return };
+    let sandbox = with(&["husky"]);
     sandbox.write(".husky/pre-commit", "echo \"linted in $(pwd)\" >> \"$ROOT/ran\"; test ! -e refuse\n");
     sandbox.write(".husky/commit-msg", "echo trailer >> \"$1\"\n");
     sandbox.commit_all("husky");
@@ -84,8 +83,9 @@ fn real_husky_checks_the_commits_of_a_lane() {
 }
 
 #[test]
+#[ignore = "needs the real managers of hooks: PROQ_REAL_HOOKS"]
 fn real_lfs_keeps_large_files_of_a_lane() {
-    let Some(sandbox) = with(&["git-lfs"]) else { return };
+    let sandbox = with(&["git-lfs"]);
     sandbox.sh("git lfs install --local > /dev/null; git lfs track '*.bin' > /dev/null; git add .gitattributes; git commit -qm lfs");
     sandbox.lane_with(
         "x",
@@ -103,8 +103,9 @@ fn real_lfs_keeps_large_files_of_a_lane() {
 }
 
 #[test]
+#[ignore = "needs the real managers of hooks: PROQ_REAL_HOOKS"]
 fn real_lfs_leaves_pointers_in_a_lane_that_wants_them() {
-    let Some(sandbox) = with(&["git-lfs"]) else { return };
+    let sandbox = with(&["git-lfs"]);
     sandbox.sh(
         "git lfs install --local > /dev/null; git lfs track '*.bin' > /dev/null; printf large > a.bin; git add .; git commit -qm lfs
         git config proq.lane.lfs pointer",

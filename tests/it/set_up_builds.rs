@@ -7,15 +7,6 @@ use super::support::{Output, Sandbox};
 /// A project of npm's with a dependency beside it, so that no network is needed.
 const PACKAGE: &str = r#"{"name":"app","version":"1.0.0","dependencies":{"dep":"file:dep"}}"#;
 
-fn has(sandbox: &Sandbox, tool: &str) -> bool {
-    let there =
-        sandbox.output(sandbox.command("sh", &sandbox.root()).with(&["-c", &format!("command -v {tool}")]));
-    if there.code != 0 {
-        eprintln!("left out: there is no {tool} here");
-    }
-    there.code == 0
-}
-
 trait With {
     fn with(self, args: &[&str]) -> Self;
 }
@@ -28,11 +19,9 @@ impl With for std::process::Command {
 }
 
 #[test]
+#[ignore = "needs npm"]
 fn npm_installs_in_each_lane() {
     let sandbox = Sandbox::new();
-    if !has(&sandbox, "npm") {
-        return;
-    }
     sandbox.write("package.json", PACKAGE);
     sandbox.write("dep/package.json", r#"{"name":"dep","version":"1.0.0","main":"i.js"}"#);
     sandbox.write("dep/i.js", "module.exports = process.env.PROQ_LANE\n");
@@ -68,9 +57,6 @@ fn cargo(sandbox: &Sandbox, dir: &Path, args: &[&str]) -> Output {
 #[test]
 fn what_cargo_has_built_is_not_built_again() {
     let sandbox = Sandbox::new();
-    if !has(&sandbox, "cargo") {
-        return;
-    }
     let package =
         |name: &str| format!("[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
     sandbox.write("Cargo.toml", &(package("app") + "[dependencies]\ndep = { path = \"dep\" }\n"));

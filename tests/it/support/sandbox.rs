@@ -78,12 +78,12 @@ impl Sandbox {
         self.root.path().canonicalize().unwrap()
     }
 
-    /// A folder on another file system than the sandbox; none on a machine that has only one.
-    pub fn other_disk(&self) -> Option<tempfile::TempDir> {
+    /// A folder on another file system than the sandbox. Panics on a machine that has only one.
+    pub fn other_disk(&self) -> tempfile::TempDir {
         let disk = |dir: &Path| dir.metadata().ok().map(|m| m.dev());
         let places = [Path::new("/dev/shm"), Path::new("/var/tmp"), Path::new(env!("CARGO_TARGET_TMPDIR"))];
-        let other = places.into_iter().find(|dir| disk(dir).is_some() && disk(dir) != disk(&self.root()))?;
-        tempfile::tempdir_in(other).ok()
+        let other = places.into_iter().find(|dir| disk(dir).is_some() && disk(dir) != disk(&self.root()));
+        tempfile::tempdir_in(other.unwrap_or_else(|| panic!("this test needs a second file system"))).unwrap()
     }
 
     /// The worktree of a lane.
