@@ -42,6 +42,11 @@ enum Task {
     /// Run sequences of commands on random states of a checkout (Linux on x86_64 only)
     #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
     States,
+    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+    Rivals(sweep::rivals::Args),
+    /// Kill git-proq and other tools at every call that changes something, side by side (Linux on x86_64 only)
+    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+    Rivals,
     #[command(subcommand)]
     Merges(merges::Task),
 }
@@ -55,8 +60,10 @@ fn main() -> ExitCode {
         Task::Merges(task) => merges::main(&task),
         #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
         Task::CrashSweep(args) => sweep::main(&args),
+        #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+        Task::Rivals(args) => sweep::rivals::main(&args),
         #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-        Task::CrashSweep | Task::States => {
+        Task::CrashSweep | Task::States | Task::Rivals => {
             eprintln!("error: this task shares the sweep's tracer, which works on Linux on x86_64 only");
             ExitCode::FAILURE
         }

@@ -36,14 +36,26 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "nested")]
     pub(super) no_nested: bool,
     /// Instead of killing, let calls fail: once, and from there on, with ENOSPC and with EIO
-    #[arg(long)]
+    #[arg(long, group = "mode")]
     pub(super) errors: bool,
+    /// Instead of killing, let each call fail once: with ENOSPC, EIO and EACCES in turn; the seed says which comes first
+    #[arg(long, group = "mode")]
+    pub(super) one_error: bool,
     /// Instead of killing, send SIGINT, SIGTERM and SIGHUP as a terminal would
-    #[arg(long, conflicts_with = "errors")]
+    #[arg(long, group = "mode")]
     pub(super) signals: bool,
+    /// Kill only the program that makes the call, where git-proq has started it: git, a hook, a filter
+    #[arg(long, group = "mode")]
+    pub(super) children: bool,
+    /// Instead of killing, cut the power: what ext4 has not written is gone (Linux, needs root and loop devices)
+    #[arg(long, group = "mode")]
+    pub(super) power: bool,
     /// Instead of all that, let many processes work in one repository at once, for so long
     #[arg(long, value_name = "SECONDS")]
     pub(super) crowd: Option<u64>,
+    /// With --crowd: kill one command in five at a random moment
+    #[arg(long, requires = "crowd")]
+    pub(super) kills: bool,
     /// How many those are
     #[arg(long, value_name = "N", default_value_t = 64, requires = "crowd")]
     pub(super) processes: usize,
@@ -55,21 +67,61 @@ pub(crate) struct Args {
     pub(super) proq: Option<PathBuf>,
 }
 
+/// What is done at a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Everything is killed.
+    Kill,
+    /// Calls fail: this one, or all from there on.
+    Errors,
+    /// This call fails.
+    OneError,
+    /// A signal is sent.
+    Signals,
+    /// The program that makes the call is killed, where it is not the command itself.
+    Children,
+    /// The power is cut.
+    Power,
+}
+
+impl Mode {
+    /// The option that chooses it.
+    fn option(self) -> &'static str {
+        match self {
+            Mode::Kill => "",
+            Mode::Errors => " --errors",
+            Mode::OneError => " --one-error",
+            Mode::Signals => " --signals",
+            Mode::Children => " --children",
+            Mode::Power => " --power",
+        }
+    }
+}
+
 impl Args {
+    /// What is done at each point.
+    pub(super) fn mode(&self) -> Mode {
+        let chosen = [
+            (self.errors, Mode::Errors),
+            (self.one_error, Mode::OneError),
+            (self.signals, Mode::Signals),
+            (self.children, Mode::Children),
+            (self.power, Mode::Power),
+        ];
+        chosen.into_iter().find(|(is_chosen, _)| *is_chosen).map_or(Mode::Kill, |(_, mode)| mode)
+    }
+
     /// Whether recovery is killed wherever that leaves something new on disk.
     pub(super) fn every_nested(&self) -> bool {
-        let kills = !self.errors && !self.signals && self.crowd.is_none();
+        let kills = self.mode() == Mode::Kill && self.crowd.is_none();
         kills && !self.short && !self.no_nested && self.some_nested.is_none() && self.point.is_none()
     }
 
     /// The options that repeat one run of a scenario.
-    pub(super) fn repeat(&self, scene: &str, point: usize, nested: Option<usize>) -> String {
-        let mode = match (self.errors, self.signals) {
-            (true, _) => " --errors",
-            (_, true) => " --signals",
-            _ => "",
-        };
+    pub(super) fn repeat(&self, scene: &str, seed: u64, point: usize, nested: Option<usize>) -> String {
+        let mode = self.mode();
+        let seed = if mode == Mode::OneError { format!(" --seed {seed}") } else { String::new() };
         let nested = nested.map(|j| format!(" --nested {j}")).unwrap_or_default();
-        format!("cargo xtask crash-sweep{mode} --scenario {scene} --point {point}{nested}")
+        format!("cargo xtask crash-sweep{}{seed} --scenario {scene} --point {point}{nested}", mode.option())
     }
 }

@@ -102,11 +102,14 @@ pub(super) struct Call {
     pub(super) needs_room: bool,
     /// Who makes it: the program's command line, shortened.
     pub(super) who: String,
+    /// Whether another process than the command itself makes it.
+    pub(super) of_child: bool,
 }
 
 impl Call {
-    /// The call at whose entry `pid` is stopped, when it changes a file. `ours` are files of the harness itself.
-    pub(super) fn at(pid: pid_t, regs: &user_regs_struct, ours: &[PathBuf]) -> Option<Call> {
+    /// The call at whose entry thread `pid` is stopped, when it changes a file. `root` is the command, `ours` are files of
+    /// the harness itself.
+    pub(super) fn at(pid: pid_t, root: pid_t, regs: &user_regs_struct, ours: &[PathBuf]) -> Option<Call> {
         let number = c_long::try_from(regs.orig_rax).ok()?;
         let &(name, _, subject, needs_room) = CALLS.iter().find(|c| c.1 == number)?;
         let args = [regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9];
@@ -129,7 +132,8 @@ impl Call {
             return None;
         }
         let subject = subject.as_os_str().as_bytes().escape_ascii().to_string();
-        Some(Call { name, subject, needs_room, who: who(pid) })
+        let of_child = !Path::new(&format!("/proc/{root}/task/{pid}")).exists();
+        Some(Call { name, subject, needs_room, who: who(pid), of_child })
     }
 }
 

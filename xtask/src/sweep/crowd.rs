@@ -1,16 +1,20 @@
-//! Owns the crowd: many processes at work in one repository at once, some with a clock that is hours off.
+//! Owns the crowd: many processes at work in one repository at once, some with a clock that is hours off, and where that is
+//! wanted some of them killed.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
 use super::Outcome;
+use super::args::Args;
 use super::crowd_model;
 use super::place::{Answer, Place};
+use super::sys;
 use crate::dice::Dice;
 
 /// What one member of the crowd needs to work.
@@ -23,6 +27,8 @@ struct Member<'a> {
     /// Its lanes, as far as it knows.
     lanes: Vec<String>,
     made: usize,
+    /// What it ran last, and how that ended.
+    last: String,
 }
 
 /// What all members know together, for the model to check.
@@ -34,10 +40,10 @@ pub(super) struct Log {
     pub(super) tokens: Vec<String>,
     /// Every commit made in a lane whose landing was reported afterwards, and every merge that was reported.
     pub(super) landed: Vec<String>,
-    /// How often each command was run and how it ended.
-    pub(super) ends: BTreeMap<(String, i32), usize>,
-    /// One example of what each of those said.
-    pub(super) said: BTreeMap<(String, i32), String>,
+    /// How often each command was run, how it ended, and what it said of that, without names and numbers.
+    pub(super) ends: BTreeMap<(String, i32, String), usize>,
+    /// Whether anything was undone.
+    pub(super) undone: bool,
     /// What no command may say or do.
     pub(super) faults: Vec<String>,
 }
@@ -48,11 +54,36 @@ pub(super) struct Crowd {
     place: Mutex<Place>,
     proq: std::path::PathBuf,
     until: Instant,
+    /// Whether commands are killed.
+    kills: bool,
+    /// Whether there is one member only, whose every step can be looked at.
+    alone: bool,
+    /// The user's own changes in the main checkout.
+    start: String,
     log: Mutex<Log>,
 }
 
+/// How a command ended that was killed, as a shell has it.
+const KILLED: i32 = 128 + 9;
+
+/// How long a command that is to be killed has at most, in microseconds: most take less.
+const LONGEST_LIFE: usize = 60_000;
+
+/// What a command may be refused for while others are at work: what they did, never what a killed one has left.
+const FAIR: &[&str] = &[
+    "there is no lane",
+    "no preview is open",
+    "is shown by a preview",
+    "it has uncommitted work",
+    "nothing to land",
+    "cannot be undone",
+    "is not the last",
+    "could not be moved",
+];
+
 /// Lets `processes` processes work for `seconds`, and checks what is there afterwards. Returns whether all was well.
-pub(super) fn crowd(folder: &Path, proq: &Path, seed: u64, seconds: u64, processes: usize) -> Outcome<bool> {
+pub(super) fn crowd(folder: &Path, proq: &Path, seed: u64, args: &Args) -> Outcome<bool> {
+    let (seconds, processes) = (args.crowd.unwrap_or_default(), args.processes);
     let place = Place::new(&folder.join("crowd"), proq)?;
     crowd_model::prepare(&place)?;
     let start = crowd_model::status(&place)?;
@@ -61,6 +92,9 @@ pub(super) fn crowd(folder: &Path, proq: &Path, seed: u64, seconds: u64, process
         place: Mutex::new(place),
         proq: proq.to_owned(),
         until: Instant::now() + Duration::from_secs(seconds),
+        kills: args.kills,
+        alone: processes == 1,
+        start,
         log: Mutex::default(),
     };
     std::thread::scope(|scope| {
@@ -71,14 +105,13 @@ pub(super) fn crowd(folder: &Path, proq: &Path, seed: u64, seconds: u64, process
     });
     let place = crowd.place.into_inner().unwrap_or_else(PoisonError::into_inner);
     let mut log = crowd.log.into_inner().unwrap_or_else(PoisonError::into_inner);
-    crowd_model::check(&place, &mut log, &start)?;
+    crowd_model::check(&place, &mut log, &crowd.start)?;
     tell(&log, seed);
     Ok(log.faults.is_empty())
 }
 
 fn tell(log: &Log, seed: u64) {
-    for (end @ (command, code), count) in &log.ends {
-        let said = log.said.get(end).map(String::as_str).unwrap_or_default();
+    for ((command, code, said), count) in &log.ends {
         println!("  {command:<12} ended with {code:<3} {count:>6} times  {said}");
     }
     for fault in &log.faults {
@@ -118,23 +151,44 @@ impl Member<'_> {
         let day = number / 2 % 20 + 1;
         let clock = (number % 2 == 1).then(|| format!("2026-06-{day:02}T{:02}:00:00Z", number * 7 % 24));
         let dice = Dice::new(seed, &format!("member {number}"));
-        Member { crowd, number, dice, clock, lanes: Vec::new(), made: 0 }
+        Member { crowd, number, dice, clock, lanes: Vec::new(), made: 0, last: String::new() }
     }
 
     fn work(mut self) {
         while Instant::now() < self.crowd.until {
-            if let Err(e) = self.act() {
-                self.crowd.log().faults.push(format!("the harness failed: {e}"));
-                return;
+            let next = self.act().and_then(|()| if self.crowd.alone { self.is_whole() } else { Ok(true) });
+            match next {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(e) => {
+                    self.crowd.log().faults.push(format!("the harness failed: {e}"));
+                    return;
+                }
             }
         }
+    }
+
+    /// Whether the main checkout is as its user left it, where nobody else is at work and no lane is shown.
+    fn is_whole(&mut self) -> Outcome<bool> {
+        let last = self.last.clone();
+        if self.proq(&["list"])?.code != 0 {
+            return Ok(true);
+        }
+        let now = crowd_model::status(&self.crowd.place.lock().unwrap_or_else(PoisonError::into_inner))?;
+        let is_whole = now == self.crowd.start || !now.contains("# branch.head main");
+        if !is_whole {
+            self.crowd.log().faults.push(format!("after {last}: the checkout is {now:?}"));
+        }
+        Ok(is_whole)
     }
 
     fn act(&mut self) -> Outcome<()> {
         let Some(lane) = self.lanes.get(self.dice.below(self.lanes.len())).cloned() else {
             return self.spawn();
         };
-        match self.dice.below(20) {
+        match self.dice.below(22) {
+            20 => self.edit(),
+            21 => self.undo(),
             0..=3 => self.spawn(),
             4..=9 => self.commit(&lane).map(drop),
             10 => self.note(&lane),
@@ -149,23 +203,54 @@ impl Member<'_> {
     }
 
     /// Runs the program with this member's clock.
-    fn proq(&self, args: &[&str]) -> Outcome<Answer> {
+    fn proq(&mut self, args: &[&str]) -> Outcome<Answer> {
         let mut command = self.crowd.command(&self.crowd.proq, None);
         match &self.clock {
             Some(clock) => command.env("PROQ_TEST_NOW", clock),
             None => command.env_remove("PROQ_TEST_NOW"),
         };
-        let answer = Answer::of(command.args(args))?;
+        let life = (self.crowd.kills && self.dice.below(5) == 0).then(|| self.dice.below(LONGEST_LIFE));
+        let answer = match life {
+            Some(micros) => killed(command.args(args), Duration::from_micros(micros as u64))?,
+            None => Answer::of(command.args(args))?,
+        };
+        let reasons = if matches!(answer.code, 0 | KILLED) { Vec::new() } else { reasons(&answer) };
+        let is_fair = match answer.code {
+            0 => true,
+            KILLED => life.is_some(),
+            1 | 3 | 5 => !reasons.is_empty() && reasons.iter().all(|why| FAIR.contains(&why.as_str())),
+            _ => false,
+        };
         let mut log = self.crowd.log();
-        let end = (args[0].to_owned(), answer.code);
-        *log.ends.entry(end.clone()).or_default() += 1;
-        if answer.code != 0 {
-            log.said.insert(end, example(&answer));
+        if !is_fair {
+            log.faults.push(format!(
+                "{} ended with {}: {} {}",
+                args.join(" "),
+                answer.code,
+                String::from_utf8_lossy(&answer.stdout),
+                answer.stderr
+            ));
         }
-        if ![0, 1, 3, 5].contains(&answer.code) {
-            log.faults.push(format!("{} ended with {}: {}", args.join(" "), answer.code, answer.stderr));
-        }
+        self.last = format!("{} ({})", args.join(" "), answer.code);
+        *log.ends.entry((args[0].to_owned(), answer.code, reasons.join("; "))).or_default() += 1;
         Ok(answer)
+    }
+
+    /// Takes back what was done last, by whomever. What landed with it is not on its base any more.
+    fn undo(&mut self) -> Outcome<()> {
+        let answer = self.proq(&["undo"])?;
+        self.crowd.log().undone |= matches!(answer.code, 0 | KILLED);
+        Ok(())
+    }
+
+    /// Writes a file of the user's to the main checkout, whichever lane is shown there.
+    fn edit(&mut self) -> Outcome<()> {
+        self.made += 1;
+        let token = format!("precious edit {} {}\n", self.number, self.made);
+        let repo = self.crowd.place.lock().unwrap_or_else(PoisonError::into_inner).repo();
+        std::fs::write(repo.join(format!("{}{}-{}", crowd_model::EDITS, self.number, self.made)), &token)?;
+        self.crowd.log().tokens.push(token);
+        Ok(())
     }
 
     fn spawn(&mut self) -> Outcome<()> {
@@ -232,13 +317,41 @@ impl Member<'_> {
     }
 }
 
-/// Why something was refused, in a line.
-fn example(answer: &Answer) -> String {
+/// Runs a command that is killed, with what it started, if it takes longer than this.
+fn killed(command: &mut Command, life: Duration) -> Outcome<Answer> {
+    let child = command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let group = libc::pid_t::try_from(child.id())?;
+    let (done, wait) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if wait.recv_timeout(life) == Err(mpsc::RecvTimeoutError::Timeout) {
+                sys::signal(-group, libc::SIGKILL);
+            }
+        });
+        let answer = Answer::of_child(child);
+        drop(done);
+        answer
+    })
+}
+
+/// Why something was refused, without the names of lanes and files; of a landing, each lane that did not land.
+fn reasons(answer: &Answer) -> Vec<String> {
     let value: Value = serde_json::from_slice(&answer.stdout).unwrap_or_default();
-    let mut lanes = value["lanes"].as_array().into_iter().flatten();
-    let why = lanes.find_map(|l| l["message"].as_str()).map(str::to_owned);
-    why.or_else(|| value["error"]["message"].as_str().map(str::to_owned))
-        .unwrap_or_else(|| answer.complaint())
+    let lanes = value["lanes"].as_array().into_iter().flatten();
+    let lanes = lanes.filter(|lane| !matches!(lane["result"].as_str(), Some("landed" | "already-landed")));
+    let mut said: Vec<String> =
+        lanes.filter_map(|lane| lane["message"].as_str().map(str::to_owned)).collect();
+    said.extend(value["error"].as_str().map(str::to_owned));
+    if said.is_empty() {
+        let errors = answer.stderr.lines().filter_map(|line| line.strip_prefix("error: "));
+        said.extend(errors.map(str::to_owned));
+    }
+    let known =
+        |why: String| FAIR.iter().find(|fair| why.contains(**fair)).map_or(why, |fair| (*fair).to_owned());
+    let mut out: Vec<String> = said.into_iter().map(known).collect();
+    out.sort();
+    out.dedup();
+    out
 }
 
 /// Lanes that an answer of `merge` calls landed, with the merge commit.

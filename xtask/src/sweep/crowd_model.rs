@@ -11,6 +11,9 @@ use super::image::{self, Image};
 use super::place::Place;
 use super::precious;
 
+/// Beginning of the names of files that the user makes meanwhile.
+pub(super) const EDITS: &str = "edit-";
+
 /// A repository whose user has uncommitted work in the main checkout.
 pub(super) fn prepare(place: &Place) -> Outcome<()> {
     place.begin()?;
@@ -28,7 +31,10 @@ pub(super) fn status(place: &Place) -> Outcome<String> {
     let answer = place.answer(place.command("git", &place.repo()).args(args))?.ok("git status")?;
     // Where main is has changed; that it is main has not.
     let text = String::from_utf8_lossy(&answer).into_owned();
-    let lines = text.lines().filter(|l| !l.starts_with("# branch.oid") && !l.contains(".gitignore"));
+    // Those that were made while a lane was shown wait for its next preview.
+    let is_edit = |line: &str| line.strip_prefix("? ").is_some_and(|path| path.starts_with(EDITS));
+    let lines =
+        text.lines().filter(|l| !l.starts_with("# branch.oid") && !l.contains(".gitignore") && !is_edit(l));
     Ok(lines.collect::<Vec<_>>().join("\n"))
 }
 
@@ -60,9 +66,9 @@ fn list(place: &Place) -> Outcome<Value> {
     Ok(serde_json::from_slice(&place.proq(&["list", "--all", "--json"])?.ok("git proq list")?)?)
 }
 
-/// What was reported landed is on the base.
+/// What was reported landed is on the base; where landings were undone, at least within reach of some ref.
 fn landed(place: &Place, log: &mut Log) -> Outcome<()> {
-    let args = ["rev-list", "main"];
+    let args = ["rev-list", if log.undone { "--all" } else { "main" }];
     let all = place.answer(place.command("git", &place.repo()).args(args))?.ok("git rev-list")?;
     let all = String::from_utf8_lossy(&all).into_owned();
     let on_base: BTreeSet<&str> = all.lines().collect();

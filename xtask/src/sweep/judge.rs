@@ -9,6 +9,63 @@ use super::state::State;
 /// How many faults a verdict names.
 type Faults = Vec<String>;
 
+/// What may be otherwise than in the state before or after.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Spared<'a> {
+    /// What is at or below these paths of a lane, which the command has named as not copied.
+    Paths(&'a [String]),
+    /// In the state after: contents of files in working trees, and the indexes of lanes. A power cut may leave them empty, since
+    /// neither git nor the program syncs them; git has what they are made of.
+    Unsynced,
+}
+
+impl Spared<'_> {
+    /// Nothing.
+    pub(super) const NOTHING: Spared<'static> = Spared::Paths(&[]);
+
+    /// Whether an image is as the one before the command.
+    fn is_before(self, image: &Image, before: &Image) -> bool {
+        match self {
+            Spared::Paths(paths) => difference(&without(image, paths), &without(before, paths)).is_none(),
+            Spared::Unsynced => difference(image, before).is_none(),
+        }
+    }
+
+    /// Whether an image is as one after the command.
+    fn is_after(self, image: &Image, after: &Image) -> bool {
+        match self {
+            Spared::Paths(paths) => difference(&without(image, paths), &without(after, paths)).is_none(),
+            Spared::Unsynced => difference(&synced(image, after), &synced(after, after)).is_none(),
+        }
+    }
+}
+
+/// An image without what is at or below paths of lanes.
+fn without(image: &Image, paths: &[String]) -> Image {
+    let mut image = image.clone();
+    image.retain(|key, _| !paths.iter().any(|path| is_below(key, path)));
+    image
+}
+
+/// What of an image a power cut must leave: an empty file is taken for the one in `after`.
+fn synced(image: &Image, after: &Image) -> Image {
+    let mut image = image.clone();
+    let is_index = |key: &str| key.starts_with("lane ") && key.contains(": index");
+    // What is said of a lane follows from its files.
+    let is_said = |key: &str| key.starts_with("list: lanes ") && !key.ends_with(" name");
+    image.retain(|key, value| {
+        let is_broken = key == "fsck" && value.contains("/index: index file smaller than expected");
+        !is_index(key) && !is_said(key) && !is_broken
+    });
+    for (key, value) in &mut image {
+        let is_empty = value.strip_prefix("644 ").or(value.strip_prefix("755 ")).is_some_and(str::is_empty);
+        if let Some(whole) = after.get(key).filter(|_| is_empty && key.contains(": file ")) {
+            value.clone_from(whole);
+        }
+    }
+    image
+}
+
 /// The command that recovers: any would do.
 pub(super) const RECOVER: &[&str] = &["list"];
 
@@ -36,10 +93,9 @@ impl Stage<'_> {
         Ok((answer.pid, (answer.code != 0).then(bad).into_iter().collect()))
     }
 
-    /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded,
-    /// `left_out` what it named as not copied: that may be missing.
-    pub(super) fn judge(&self, done: bool, left_out: &[String]) -> Outcome<Faults> {
-        let (mut faults, as_before) = self.state(left_out)?;
+    /// Everything there is to say about what a recovery left. `done` says that the command claimed to have succeeded.
+    pub(super) fn judge(&self, done: bool, spared: Spared<'_>) -> Outcome<Faults> {
+        let (mut faults, as_before) = self.state(spared)?;
         if as_before && done {
             faults.push("it claimed to be done, and everything is as before".to_owned());
         }
@@ -51,21 +107,15 @@ impl Stage<'_> {
 
     /// What there is to say about the state alone, and whether it is the one before. From that state the command was run
     /// again often enough where recovery was not killed.
-    pub(super) fn state(&self, left_out: &[String]) -> Outcome<(Faults, bool)> {
+    pub(super) fn state(&self, spared: Spared<'_>) -> Outcome<(Faults, bool)> {
         let mut faults = self.lost("after recovery");
         let image = self.scene.look(self.place)?;
-        let counts = |image: &Image| {
-            let mut image = image.clone();
-            image.retain(|key, _| !left_out.iter().any(|path| is_below(key, path)));
-            image
-        };
         faults.extend(self.second_recovery()?);
         faults.extend((self.scene.holds)(self.place)?);
-        let same = |other: &Image| difference(&counts(&image), &counts(other)).is_none();
-        if same(&self.after) {
+        if spared.is_after(&image, &self.after) {
             return Ok((faults, false));
         }
-        if let Some((_, finish)) = self.also.iter().find(|(state, _)| same(state)) {
+        if let Some((_, finish)) = self.also.iter().find(|(state, _)| spared.is_after(&image, state)) {
             if finish.is_empty() {
                 return Ok((faults, false));
             }
@@ -79,7 +129,7 @@ impl Stage<'_> {
             }
             return Ok((faults, false));
         }
-        if !same(&self.before) {
+        if !spared.is_before(&image, &self.before) {
             let from_before = difference(&image, &self.before).unwrap_or_default();
             let from_after = difference(&image, &self.after).unwrap_or_default();
             faults.push(if image_distance(&image, &self.before) <= image_distance(&image, &self.after) {

@@ -4,14 +4,17 @@ pub(crate) mod args;
 mod calls;
 mod crowd;
 mod crowd_model;
+mod disk;
 mod fresh;
 mod image;
 mod judge;
 mod odd;
 pub(crate) mod place;
 mod points;
+mod power;
 pub(crate) mod precious;
 mod report;
+pub(crate) mod rivals;
 mod scene;
 pub(crate) mod start;
 mod stat;
@@ -30,7 +33,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::copy;
-use args::Args;
+use args::{Args, Mode};
+use disk::Disk;
 use place::Place;
 use points::{Share, sweep};
 use report::{HEADER, Tally};
@@ -54,8 +58,9 @@ pub(crate) fn main(args: &Args) -> ExitCode {
         return ExitCode::from(SKIPPED);
     }
     match start(args) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+        Ok(Some(true)) => ExitCode::SUCCESS,
+        Ok(Some(false)) => ExitCode::FAILURE,
+        Ok(None) => ExitCode::from(SKIPPED),
         Err(e) => {
             eprintln!("error: {e}");
             ExitCode::from(2)
@@ -63,8 +68,8 @@ pub(crate) fn main(args: &Args) -> ExitCode {
     }
 }
 
-/// Whether nothing was violated.
-fn start(args: &Args) -> Outcome<bool> {
+/// Whether nothing was violated; none when the sweep cannot be run here.
+fn start(args: &Args) -> Outcome<Option<bool>> {
     let scenes = chosen(args)?;
     if args.list {
         for scene in &scenes {
@@ -73,22 +78,26 @@ fn start(args: &Args) -> Outcome<bool> {
                 println!("{:<26}   may also end: {}", "", state.why);
             }
         }
-        return Ok(true);
+        return Ok(Some(true));
+    }
+    if args.mode() == Mode::Power && !disk::is_possible() {
+        println!("SKIPPED: this system does not let this process make and mount a file system");
+        return Ok(None);
     }
     let proq = crate::place::program(args.proq.as_deref(), false)?;
     let folder = crate::place::folder(if args.point.is_some() { "proq-look-" } else { SWEPT }, SWEPT)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
     let good = match args.crowd {
-        Some(seconds) => crowd::crowd(&folder, &proq, seed, seconds, args.processes),
+        Some(_) => crowd::crowd(&folder, &proq, seed, args),
         None => all(args, &scenes, &proq, &folder, seed),
     };
-    if args.point.is_some() {
+    if args.point.is_some() || (args.crowd.is_some() && !matches!(good, Ok(true))) {
         println!("kept: {}", folder.display());
     } else {
         copy::remove(&folder)?;
     }
-    good
+    good.map(Some)
 }
 
 /// The scenarios that were named; all without a name.
@@ -125,7 +134,8 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let jobs = if args.point.is_some() { 1 } else { args.jobs.unwrap_or(cores).max(1) };
     // Short scenarios are not worth making twice; and which states are known is only known where they were met.
-    let parts = if args.short || args.every_nested() { 1 } else { jobs };
+    let whole = args.short || args.every_nested() || args.mode() == Mode::Power;
+    let parts = if whole { 1 } else { jobs };
     let mut todo: Vec<(usize, Share)> =
         (0..scenes.len()).flat_map(|n| (0..parts).map(move |part| (n, Share { part, parts }))).collect();
     todo.reverse();
@@ -170,10 +180,15 @@ impl Work<'_> {
             let next = self.todo.lock().unwrap_or_else(PoisonError::into_inner).pop();
             let Some((n, share)) = next else { return Ok(()) };
             let begin = Instant::now();
-            let place = Place::new(folder, proq)?;
             let scene = &self.scenes[n];
+            let disk = if self.args.mode() == Mode::Power { Some(Disk::new(folder)?) } else { None };
+            let folder = disk.as_ref().map_or(folder.to_owned(), |disk| disk.files().join("w"));
+            let place = Place::new(&folder, proq)?;
             let stage = Stage::new(&place, scene).map_err(|e| format!("{}: {e}", scene.title()))?;
-            let mut tally = sweep(&stage, self.args, self.seed, share)?;
+            let mut tally = match &disk {
+                Some(disk) => power::sweep(&stage, disk, self.args, self.seed)?,
+                None => sweep(&stage, self.args, self.seed, share)?,
+            };
             tally.seconds = begin.elapsed().as_secs_f64();
             let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             let (shares, sum) = done.entry(n).or_default();

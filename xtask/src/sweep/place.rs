@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::still::adapt;
 use super::trace::{Plan, Run, Watcher, run};
@@ -47,8 +47,12 @@ pub(crate) struct Answer {
 impl Answer {
     /// Runs a command to its end.
     pub(super) fn of(command: &mut Command) -> Outcome<Answer> {
+        Answer::of_child(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?)
+    }
+
+    /// Waits for the end of a process whose output is piped.
+    pub(super) fn of_child(child: Child) -> Outcome<Answer> {
         use std::os::unix::process::ExitStatusExt;
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let pid = i32::try_from(child.id())?;
         let out = child.wait_with_output()?;
         let code = out.status.code().or(out.status.signal().map(|s| 128 + s)).unwrap_or(-1);
@@ -228,7 +232,8 @@ impl Place {
         let ours = [self.folder.join("out"), self.folder.join("err")];
         let mut command = self.command(&self.proq, &self.repo());
         command.args(args).stdout(File::create(&ours[0])?).stderr(File::create(&ours[1])?);
-        let run = run(command, plan, &ours, watcher)?;
+        let mut run = run(command, plan, &ours, watcher)?;
+        run.has_answered = !std::fs::read(&ours[0])?.is_empty();
         let complaints = std::fs::read(&ours[1])?;
         Ok((run, String::from_utf8_lossy(&complaints).into_owned()))
     }

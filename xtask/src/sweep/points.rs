@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::Outcome;
-use super::args::Args;
+use super::args::{Args, Mode};
 use super::calls::Call;
-use super::judge::RECOVER;
+use super::judge::{RECOVER, Spared};
 use super::precious::Reached;
 use super::report::{Tally, Violation};
 use super::scene::Stage;
@@ -15,7 +15,7 @@ use super::trace::{Plan, Run};
 use crate::dice::Dice;
 
 /// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
-const SHORT: usize = 20;
+pub(super) const SHORT: usize = 20;
 const SHORT_NESTED: usize = 6;
 
 /// A way to disturb.
@@ -28,6 +28,13 @@ const ERRORS: &[Way] = &[
     ("disk full from", |at| Plan::Fail { at, errno: libc::ENOSPC, lasting: true }),
     ("all fails from", |at| Plan::Fail { at, errno: libc::EIO, lasting: true }),
 ];
+/// One of them at each point, in turn.
+const ONE_ERROR: &[Way] = &[
+    ("ENOSPC", |at| Plan::Fail { at, errno: libc::ENOSPC, lasting: false }),
+    ("EIO", |at| Plan::Fail { at, errno: libc::EIO, lasting: false }),
+    ("EACCES", |at| Plan::Fail { at, errno: libc::EACCES, lasting: false }),
+];
+const CHILDREN: &[Way] = &[("child killed", Plan::KillChild)];
 const SIGNALS: &[Way] = &[
     ("SIGINT", |at| Plan::Signal { at, signal: libc::SIGINT }),
     ("SIGTERM", |at| Plan::Signal { at, signal: libc::SIGTERM }),
@@ -48,6 +55,7 @@ pub(super) fn sweep(stage: &Stage<'_>, args: &Args, seed: u64, share: Share) -> 
     let mut sweep = Sweep {
         stage,
         args,
+        seed,
         tally: Tally::default(),
         dice: Dice::new(seed, &stage.scene.title()),
         known: HashSet::new(),
@@ -61,7 +69,8 @@ pub(super) fn sweep(stage: &Stage<'_>, args: &Args, seed: u64, share: Share) -> 
     }
     stage.place.reset()?;
     let (watched, _) = stage.place.traced(stage.scene.tested(), Plan::Watch)?;
-    let last = watched.calls.len();
+    let is_point = |call: &&Call| args.mode() != Mode::Children || call.of_child;
+    let last = watched.calls.iter().filter(is_point).count();
     if share.part == 0 {
         sweep.tally.points = last;
     }
@@ -87,6 +96,7 @@ pub(super) fn sweep(stage: &Stage<'_>, args: &Args, seed: u64, share: Share) -> 
 struct Sweep<'a> {
     stage: &'a Stage<'a>,
     args: &'a Args,
+    seed: u64,
     tally: Tally,
     dice: Dice,
     /// What kills have left that recovery has been judged from.
@@ -100,10 +110,17 @@ struct Sweep<'a> {
 impl Sweep<'_> {
     /// Disturbs one point in every way; false when the command has no such point.
     fn point(&mut self, point: usize, deep: bool) -> Outcome<bool> {
-        let ways = match (self.args.errors, self.args.signals) {
-            (true, _) => ERRORS,
-            (_, true) => SIGNALS,
-            _ => KILL,
+        let ways = match self.args.mode() {
+            Mode::Kill => KILL,
+            Mode::Errors => ERRORS,
+            Mode::OneError => {
+                let turn = (point as u64 + self.seed % 3) % 3;
+                &ONE_ERROR[usize::try_from(turn).unwrap_or_default()..][..1]
+            }
+            Mode::Signals => SIGNALS,
+            Mode::Children => CHILDREN,
+            // That is swept over by `power`.
+            Mode::Power => &[],
         };
         let mut reached = false;
         for (way, plan) in ways {
@@ -126,7 +143,7 @@ impl Sweep<'_> {
         let mut faults = stage.lost("at once");
         let killed = matches!(plan, Plan::Kill(_));
         if !killed {
-            faults.extend(mistake(&run, &complaints));
+            faults.extend(mistake(&run, stage.scene.tested_code(), &complaints));
         }
         self.save("disturbed")?;
         if let Some(nested) = self.args.nested {
@@ -149,7 +166,7 @@ impl Sweep<'_> {
             self.remove_gits_lock(&call)?;
         }
         let done = !killed && run.code == stage.scene.tested_code();
-        faults.extend(stage.judge(done, &left_out(&complaints))?);
+        faults.extend(stage.judge(done, Spared::Paths(&left_out(&complaints)))?);
         if !killed && !faults.is_empty() {
             faults.push(format!("it had ended with {}", run.code));
         }
@@ -207,7 +224,7 @@ impl Sweep<'_> {
             let left = [Left::Command(command), Left::Recovery(recovery.pid), Left::Recovery(again)];
             let after = state(stage.place, &left)?;
             if !self.good.contains(&after) {
-                faults.extend(stage.state(&[])?.0);
+                faults.extend(stage.state(Spared::NOTHING)?.0);
                 if faults.is_empty() {
                     self.good.insert(after);
                 }
@@ -237,7 +254,7 @@ impl Sweep<'_> {
         self.save("disturbed")?;
         faults.extend(stage.recover()?.1);
         self.save("recovered")?;
-        faults.extend(stage.state(&[])?.0);
+        faults.extend(stage.state(Spared::NOTHING)?.0);
         self.violation("recovery killed", point, Some(nested), Some(call), faults);
         Ok(true)
     }
@@ -264,7 +281,7 @@ impl Sweep<'_> {
         let scene = self.stage.scene.title();
         let at = call.map(|c| format!("{}: {} {}", c.who, c.name, c.subject)).unwrap_or_default();
         let at = self.stage.place.plain(at.as_bytes());
-        let repeat = self.args.repeat(&scene, point, nested);
+        let repeat = self.args.repeat(&scene, self.seed, point, nested);
         self.tally.violations.push(Violation { scene, way, point, nested, at, faults, repeat });
     }
 }
@@ -275,8 +292,14 @@ fn left_out(complaints: &str) -> Vec<String> {
     complaints.lines().filter_map(named).collect()
 }
 
-/// A command that fails says so in its own words; it does not crash.
-fn mistake(run: &Run, complaints: &str) -> Option<String> {
+/// A command that fails says so in its own words; it does not crash, and does not wait for ever.
+fn mistake(run: &Run, well: i32, complaints: &str) -> Option<String> {
+    if run.code == 128 + libc::SIGKILL {
+        return Some("it waited for ever".to_owned());
+    }
+    if run.code != well && complaints.trim().is_empty() && !run.has_answered {
+        return Some(format!("it ended with {} without a word", run.code));
+    }
     let crash = [70, 101, 134, 139].contains(&run.code) || complaints.contains("panicked at");
     crash.then(|| format!("it ended with {}: {}", run.code, complaints.lines().next().unwrap_or_default()))
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Outcome;
 use super::args::Args;
+use super::disk::Disk;
 use super::place::Place;
 use super::points::{Share, sweep};
 use super::report::{Tally, Violation};
@@ -13,7 +14,8 @@ use super::scene::{Scene, Stage};
 /// A program that moves `a` to `b`: rightly by one rename, wrongly by removing it first, or with something left over.
 const TOY: &str = r#"#!/bin/sh
 case $1 in
-list) if test -e undo; then
+list) if test -e a.tmp; then rm a.tmp; fi
+  if test -e undo; then
     if test -e b.txt; then
       if grep -q careless undo; then text=$(cat b.txt); rm b.txt; printf '%s\n' "$text" > a.txt
       else mv b.txt a.txt; fi
@@ -24,6 +26,8 @@ list) if test -e undo; then
 rename) mv a.txt b.txt ;;
 lose) text=$(cat a.txt); rm a.txt; printf '%s\n' "$text" > b.txt ;;
 journal|careless) echo $1 > undo; mv a.txt b.txt; rm undo ;;
+rewrite) cp a.txt a.tmp; mv a.tmp a.txt ;;
+durable) cp a.txt a.tmp; sync a.tmp; mv a.tmp a.txt ;;
 litter) cp a.txt b.tmp; mv a.txt b.txt; rm b.tmp ;;
 esac
 "#;
@@ -53,8 +57,12 @@ fn args() -> Args {
         some_nested: None,
         no_nested: false,
         errors: false,
+        one_error: false,
         signals: false,
+        children: false,
+        power: false,
         crowd: None,
+        kills: false,
         processes: 1,
         jobs: Some(1),
         proq: None,
@@ -71,6 +79,17 @@ impl Drop for Folder {
 }
 
 fn swept(test: &str, command: &'static [&'static str], args: &Args) -> Tally {
+    let none = |_: &Path| None;
+    swept_on(none, test, command, args)
+}
+
+/// The same on a file system that `disk` makes in a folder.
+fn swept_on(
+    disk: fn(&Path) -> Option<Disk>,
+    test: &str,
+    command: &'static [&'static str],
+    args: &Args,
+) -> Tally {
     let folder = Folder(std::env::temp_dir().join(format!("xtask-{}-{test}", std::process::id())));
     let bin = folder.0.join("bin");
     std::fs::create_dir_all(&bin).unwrap();
@@ -78,10 +97,15 @@ fn swept(test: &str, command: &'static [&'static str], args: &Args) -> Tally {
     let mut sh = std::process::Command::new("sh");
     sh.args(["-c", "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"", "sh", TOY]).arg(bin.join("git-proq"));
     assert!(sh.status().unwrap().success());
-    let place = Place::new(&folder.0.join("w"), Path::new(&bin.join("git-proq"))).unwrap();
+    let disk = disk(&folder.0);
+    let within = disk.as_ref().map_or(&*folder.0, Disk::files).join("w");
+    let place = Place::new(&within, Path::new(&bin.join("git-proq"))).unwrap();
     let scene = Scene { name: "toy", prepare: toy, command, ..super::table::PLAIN };
     let stage = Stage::new(&place, &scene).unwrap();
-    sweep(&stage, args, 1, Share { part: 0, parts: 1 }).unwrap()
+    match &disk {
+        Some(disk) => super::power::sweep(&stage, disk, args, 1).unwrap(),
+        None => sweep(&stage, args, 1, Share { part: 0, parts: 1 }).unwrap(),
+    }
 }
 
 #[test]
@@ -158,4 +182,47 @@ fn a_recovery_that_loses_something_when_it_is_killed_is_caught() {
     let caught = |v: &Violation| v.nested.is_some() && v.faults[0].contains("LOST");
     assert!(tally.violations.iter().any(caught), "{:?}", tally.violations);
     assert!(tally.violations.iter().all(|v| v.nested.is_some()), "{:?}", tally.violations);
+}
+
+#[test]
+fn a_child_that_is_killed_is_noticed_by_who_started_it() {
+    needs_tracing!();
+    let children = Args { children: true, ..args() };
+    let tally = swept("children", &["lose"], &children);
+    // The shell removes the file by another program; what it writes itself is no point.
+    assert_eq!((tally.points, tally.losses), (1, 0), "{:?}", tally.violations);
+    let tally = swept("rename-child", &["rename"], &children);
+    let found: Vec<&str> =
+        tally.violations.iter().flat_map(|v| v.faults.iter().map(String::as_str)).collect();
+    assert!(
+        found.iter().any(|fault| fault.contains("without a word") || fault.contains("ended with 137")),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn each_call_fails_once_with_each_error_in_turn() {
+    needs_tracing!();
+    let errors = Args { one_error: true, ..args() };
+    let tally = swept("one-error", &["lose"], &errors);
+    assert_eq!((tally.points, tally.runs), (3, 3));
+    assert!(tally.violations.iter().any(|v| v.way == "EIO" || v.way == "ENOSPC"), "{:?}", tally.violations);
+    assert!(tally.violations[0].repeat.contains(" --one-error --seed 1 "), "{:?}", tally.violations);
+}
+
+#[test]
+fn what_was_not_synced_is_gone_when_the_power_is_cut() {
+    needs_tracing!();
+    if !super::disk::is_possible() {
+        eprintln!("skipped: this system does not let a file system be made and mounted");
+        return;
+    }
+    let disk = |folder: &Path| Some(Disk::new(folder).unwrap());
+    let swept = |test, command| swept_on(disk, test, command, &Args { power: true, ..args() });
+    let tally = swept("power-durable", &["durable"]);
+    assert!(tally.runs > 4 && tally.violations.is_empty(), "{:?}", tally.violations);
+    let tally = swept("power-rewrite", &["rewrite"]);
+    let ways: BTreeSet<&str> = tally.violations.iter().map(|v| v.way).collect();
+    assert_eq!(ways, BTreeSet::from(["power cut after a commit, no heuristics"]), "{:?}", tally.violations);
+    assert!(tally.losses > 0);
 }

@@ -19,6 +19,9 @@ pub(super) enum Plan {
     Watch,
     /// Everything is killed before this call takes effect.
     Kill(usize),
+    /// The process that makes this call is killed before it takes effect. Only calls of processes other than the command
+    /// count.
+    KillChild(usize),
     /// This call fails, and the later ones too when `lasting`.
     Fail {
         /// The first call that fails.
@@ -41,7 +44,7 @@ impl Plan {
     fn at(self) -> usize {
         match self {
             Plan::Watch => usize::MAX,
-            Plan::Kill(at) | Plan::Fail { at, .. } | Plan::Signal { at, .. } => at,
+            Plan::Kill(at) | Plan::KillChild(at) | Plan::Fail { at, .. } | Plan::Signal { at, .. } => at,
         }
     }
 }
@@ -57,13 +60,16 @@ pub(super) struct Run {
     pub(super) code: i32,
     /// The command's process number.
     pub(super) pid: pid_t,
+    /// Whether it wrote anything to its output.
+    pub(super) has_answered: bool,
 }
 
 /// Looks at what is on disk before each call takes effect; it is given the command's process number.
 pub(super) type Watcher<'a> = &'a mut (dyn FnMut(pid_t) -> Outcome<()> + 'a);
 
-/// How long a run may take; none takes a hundredth of it.
+/// How long a run may take; none takes a hundredth of it. One that is watched waits for its watcher, too.
 const LONG: Duration = Duration::from_mins(2);
+const LONG_WATCHED: Duration = Duration::from_mins(20);
 
 /// Runs a command to the end of it and of all its children. `ours` are files whose changes do not count.
 pub(super) fn run(
@@ -74,10 +80,11 @@ pub(super) fn run(
 ) -> Outcome<Run> {
     let tracer = sys::thread();
     let (done, wait) = mpsc::channel::<()>();
+    let long = if watcher.is_some() { LONG_WATCHED } else { LONG };
     std::thread::scope(|scope| {
         // Something that waits for ever is ended, and shows as 128 + 9.
         scope.spawn(move || {
-            if wait.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
+            if wait.recv_timeout(long) == Err(RecvTimeoutError::Timeout) {
                 for pid in traced_by(tracer) {
                     sys::signal(pid, libc::SIGKILL);
                 }
@@ -170,8 +177,9 @@ impl Tracer<'_, '_> {
     }
 
     fn call(&mut self, pid: pid_t) -> Outcome<()> {
-        let call = sys::registers(pid).ok().and_then(|regs| Call::at(pid, &regs, self.ours));
-        let Some(call) = call else {
+        let call = sys::registers(pid).ok().and_then(|regs| Call::at(pid, self.root, &regs, self.ours));
+        let counts = |call: &Call| call.of_child || !matches!(self.plan, Plan::KillChild(_));
+        let Some(call) = call.filter(counts) else {
             sys::resume(pid, 0);
             return Ok(());
         };
@@ -187,6 +195,7 @@ impl Tracer<'_, '_> {
                     sys::signal(*pid, libc::SIGKILL);
                 }
             }
+            Plan::KillChild(_) if due => sys::signal(pid, libc::SIGKILL),
             Plan::Fail { errno, .. } if due => sys::fail_call(pid, errno)?,
             Plan::Fail { at, errno, lasting: true }
                 if self.count > at && (errno != libc::ENOSPC || call.needs_room) =>
