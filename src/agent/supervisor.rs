@@ -253,6 +253,7 @@ impl Supervisor<'_> {
             // What it tells is gone from the inbox by now.
             drop(order.taken.take());
             *before = None;
+            // The one that was started before the run may have ended, as no agent was at work yet.
             auto_snapshots::ensure_running(project, exe);
             if !*answered {
                 say(STARTED);
@@ -260,6 +261,7 @@ impl Supervisor<'_> {
             }
             Ok(())
         };
+        auto_snapshots::ensure_running(project, exe);
         let wishes = &mut self.wishes;
         self.runtime.block_on(order.launcher.run(&watch, wishes, started))
     }

@@ -1,5 +1,7 @@
 //! Owns the hidden command that takes automatic snapshots.
 
+use std::io::Write;
+
 use clap::Args;
 
 use super::{Done, Session};
@@ -16,6 +18,12 @@ pub(super) fn run(session: &Session, _args: &Snapshots) -> Done {
     crate::process::leave_session();
     let mut project = Project::open(&session.dir, Listener::silent())?;
     project.lasting = true;
-    lane::take_automatically(&project)?;
+    let mut waiting = true;
+    lane::take_automatically(&project, || {
+        // Whoever waited may be gone by now.
+        if std::mem::take(&mut waiting) {
+            let _ = writeln!(std::io::stdout());
+        }
+    })?;
     Ok(Exit::Done)
 }

@@ -30,17 +30,19 @@ const SPAN: Duration = Duration::from_mins(10);
 /// Those that no event names are deleted at this age.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// Takes automatic snapshots until no agent is at work, unless another process does so.
+/// Takes automatic snapshots until no agent is at work, unless another process does so. `first_taken` is called once each worktree
+/// has been looked at.
 ///
 /// # Errors
 /// When the lanes cannot be listed. What cannot be copied of one worktree is left out and tried again.
-pub(crate) fn take_automatically(project: &Project) -> Result<(), Error> {
+pub(crate) fn take_automatically(project: &Project, mut first_taken: impl FnMut()) -> Result<(), Error> {
     let mut snapshots = AutoSnapshots::default();
     let (start, mut spent) = (Instant::now(), Duration::ZERO);
     while let Some(lock) = project.store.locks().try_take(&LockName::Snapshots)? {
         loop {
             let begin = Instant::now();
             snapshots.pass(project)?;
+            first_taken();
             if !agents_are_at_work(project)? {
                 break;
             }

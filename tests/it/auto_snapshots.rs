@@ -110,6 +110,25 @@ fn what_an_agent_deletes_elsewhere_comes_back_by_the_command_that_the_event_name
 }
 
 #[test]
+fn what_an_agent_deletes_as_soon_as_it_starts_comes_back_too() {
+    let sandbox = with_changes();
+    let (main, lane) = (Image::of(&sandbox, &sandbox.repo), Image::of(&sandbox, &sandbox.lane("idle")));
+    let script = "cd ../..; git worktree remove --force .proq-worktrees/idle; git reset -q --hard; git clean -qfdx -e .proq-worktrees";
+    let mut command =
+        sandbox.proq_command(&sandbox.repo, &["spawn", "-q", "-n", "agent", "--", "sh", "-c", script]);
+    command.env("PROQ_SNAPSHOT_INTERVAL", "1");
+    let _ = sandbox.output(command).ok();
+    let _ = sandbox.proq(&["wait", "agent"]);
+    assert!(!sandbox.repo.join("new").exists() && !sandbox.lane("idle").exists());
+    for command in &commands(&sandbox, 2) {
+        let _ = sandbox.proq(&command.split(' ').collect::<Vec<_>>()).ok();
+    }
+    assert_eq!(Image::of(&sandbox, &sandbox.repo), main);
+    assert_eq!(Image::of(&sandbox, &sandbox.lane("idle")), lane);
+    wait_until_free(&sandbox.repo.join(".git/proq/locks/supervisor/snapshots.lock"));
+}
+
+#[test]
 fn changes_that_are_committed_or_stashed_or_shown_by_a_preview_are_not_lost() {
     let sandbox = with_changes();
     start(&sandbox, "true");
