@@ -99,8 +99,7 @@ fn unrecorded(scene: &Scene<'_>) -> Option<Finding> {
     if scene.project.store.layout().preview().exists() {
         return None;
     }
-    let lane =
-        branch.strip_prefix(&format!("{}/", scene.project.settings.prefix))?.strip_suffix("-preview")?;
+    let lane = scene.project.lane_of_preview(branch)?;
     let message = format!("the main checkout is on the preview branch of '{lane}', and no preview is open");
     Some(
         Finding::error("preview-record", branch.clone(), message)

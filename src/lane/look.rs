@@ -88,10 +88,7 @@ fn view_apart(project: &Project, dir: PathBuf, rev: Option<&str>) -> Result<View
 fn shown(project: &Project, branch: Option<String>) -> String {
     match branch {
         None => "HEAD".to_owned(),
-        Some(name) => match name.strip_suffix("-preview") {
-            Some(lane) if project.is_own_branch(&name) => lane.to_owned(),
-            _ => name,
-        },
+        Some(name) => project.lane_of_preview(&name).map(str::to_owned).unwrap_or(name),
     }
 }
 

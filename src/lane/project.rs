@@ -127,6 +127,11 @@ impl Project {
         format!("{}/{name}-preview", self.settings.prefix)
     }
 
+    /// The lane that a branch shows in the main checkout, when it is a preview branch.
+    pub(crate) fn lane_of_preview<'b>(&self, branch: &'b str) -> Option<&'b str> {
+        branch.strip_prefix(self.settings.prefix.as_str())?.strip_prefix('/')?.strip_suffix("-preview")
+    }
+
     /// Whether a branch is a lane's, or shows one.
     pub(crate) fn is_own_branch(&self, branch: &str) -> bool {
         branch.strip_prefix(self.settings.prefix.as_str()).is_some_and(|rest| rest.starts_with('/'))

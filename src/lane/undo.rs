@@ -209,11 +209,11 @@ impl TakeBack<'_, '_> {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
                 // They follow their branch.
                 (Step::Tree { mv: RefMove::Nothing, .. }, _) => {}
-                (Step::Tree { dir, from: commit, mv: RefMove::Switch { from, .. }, .. }, _) => {
+                (Step::Tree { dir, mv: RefMove::Switch { from, .. }, .. }, _) => {
                     // Held until the end: nothing lands on the branch meanwhile.
                     let _checkout = self.op.checkout(dir)?;
                     self.refuse_edits(dir)?;
-                    self.refuse_moved(from, *commit)?;
+                    self.refuse_moved(step)?;
                     // Somebody may have gone back there by hand.
                     if !self.is_on(dir, from)? {
                         steps::invert(self.op, step)?;
@@ -297,16 +297,46 @@ impl TakeBack<'_, '_> {
         if paths.is_empty() {
             return Ok(());
         }
-        Err(UndoError::Edits { dir: dir.to_owned(), paths }.into())
+        // The record of the preview may have been put back already; where HEAD is comes last.
+        let worktrees = WorktreeList::read(&project.repo)?;
+        let branch = worktrees.at(dir).and_then(|worktree| worktree.branch.as_deref());
+        let in_preview = branch.is_some_and(|branch| project.lane_of_preview(branch).is_some());
+        Err(UndoError::Edits { dir: dir.to_owned(), paths, in_preview }.into())
     }
 
-    /// Files that are brought back to a commit which their branch has left would show what came since as deleted.
-    pub(super) fn refuse_moved(&self, head: &Head, commit: Oid) -> Result<(), Error> {
-        let Head::Branch(branch) = head else { return Ok(()) };
-        match self.op.project.repo.branch_tip(branch)? {
-            Some(tip) if tip != commit => Err(UndoError::HomeMoved { branch: branch.clone(), tip }.into()),
-            _ => Ok(()),
+    /// Refuses to take back a switch of HEAD when one of its branches has moved since. Files that are brought back to a commit which
+    /// their branch has left would show what came since as deleted.
+    pub(super) fn refuse_moved(&self, step: &Step) -> Result<(), Error> {
+        let Step::Tree { dir, from: old, to: new, mv: RefMove::Switch { from, to } } = step else {
+            return Ok(());
+        };
+        if let Some((branch, tip)) = self.moved_from(from, *old)? {
+            return Err(UndoError::HomeMoved { branch, tip }.into());
         }
+        if self.is_on(dir, from)? {
+            return Ok(());
+        }
+        let Some((branch, tip)) = self.moved_from(to, *new)? else { return Ok(()) };
+        let project = self.op.project;
+        let preview_of = |head: &Head| match head {
+            Head::Branch(name) => project.lane_of_preview(name).map(str::to_owned),
+            Head::Detached(_) => None,
+        };
+        let instead = match (preview_of(to), preview_of(from)) {
+            (Some(_), _) => Some("git proq preview --back".to_owned()),
+            (None, Some(lane)) if project.store.layout().lane_record(&lane).exists() => {
+                Some(format!("git proq preview {lane}"))
+            }
+            (None, _) => None,
+        };
+        Err(UndoError::MovedOn { branch, tip, instead }.into())
+    }
+
+    /// The branch that `head` names, and its tip, when that is not `commit`.
+    fn moved_from(&self, head: &Head, commit: Oid) -> Result<Option<(String, Oid)>, Error> {
+        let Head::Branch(branch) = head else { return Ok(None) };
+        let tip = self.op.project.repo.branch_tip(branch)?;
+        Ok(tip.filter(|tip| *tip != commit).map(|tip| (branch.clone(), tip)))
     }
 
     /// The lane that the operation made, idle, with its lock; or why it may not go.

@@ -16,6 +16,8 @@ pub(super) struct Ahead {
     refs: BTreeMap<String, Option<Oid>>,
     /// What would have been moved, from and to.
     moved: BTreeSet<PathBuf>,
+    /// Worktrees whose changes would have been set aside.
+    set_aside: BTreeSet<PathBuf>,
 }
 
 impl Ahead {
@@ -49,12 +51,18 @@ impl TakeBack<'_, '_> {
         match (step, moved_branch(step)) {
             (_, Some((branch, Some(old), Some(new)))) => self.foresee_branch(branch, old, new, ahead),
             (Step::Ref { name, old, new }, _) => self.foresee_ref(name, *old, *new, ahead),
-            (Step::Tree { dir, from: commit, mv: RefMove::Switch { from, .. }, .. }, _) if newest => {
-                self.refuse_edits(dir)?;
-                self.refuse_moved(from, *commit)?;
+            (Step::Tree { dir, mv: RefMove::Switch { from, .. }, .. }, _) if newest => {
+                if !ahead.set_aside.contains(dir) {
+                    self.refuse_edits(dir)?;
+                }
+                self.refuse_moved(step)?;
                 if !self.is_on(dir, from)? && !dir.exists() {
                     return Err(Error::Expired { path: dir.clone() });
                 }
+                Ok(())
+            }
+            (Step::Restore { dir, .. }, _) => {
+                ahead.set_aside.insert(dir.clone());
                 Ok(())
             }
             (Step::Move { from, to }, _) => {

@@ -58,6 +58,16 @@ pub enum UndoError {
         /// Where it is.
         tip: git::Oid,
     },
+    /// The branch that the checkout went to has moved, not by what is to be taken back.
+    #[error("'{branch}' has moved on to {} since", tip.short())]
+    MovedOn {
+        /// The branch.
+        branch: String,
+        /// Where it is.
+        tip: git::Oid,
+        /// The command that comes nearest to the undo.
+        instead: Option<String>,
+    },
     /// What is to be taken back is known elsewhere.
     #[error("'{branch}' was pushed: {remote} has it")]
     Pushed {
@@ -73,6 +83,8 @@ pub enum UndoError {
         dir: std::path::PathBuf,
         /// The changed paths.
         paths: Vec<git::RepoPath>,
+        /// Whether it shows a lane.
+        in_preview: bool,
     },
     /// A lane would go with work that was not in it when it went before.
     #[error("lane '{name}' has uncommitted work: {}", git::names(paths))]
@@ -140,8 +152,12 @@ impl Explain for UndoError {
             UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => {
                 Vec::new()
             }
-            UndoError::Edits { .. } => {
+            UndoError::Edits { in_preview: true, .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
+            }
+            UndoError::Edits { dir, .. } => {
+                let stash = format!("git -C '{}' stash push --include-untracked", dir.display());
+                vec![format!("set them aside first: {stash}").into()]
             }
             UndoError::Uncommitted { name, .. } => {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
@@ -149,6 +165,9 @@ impl Explain for UndoError {
             UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
             UndoError::HomeMoved { .. } => {
                 vec!["leave the preview instead: git proq preview --back".into()]
+            }
+            UndoError::MovedOn { instead, .. } => {
+                instead.iter().map(|command| format!("do this instead: {command}").into()).collect()
             }
         }
     }

@@ -146,9 +146,16 @@ fn a_refused_undo_changes_no_snapshot() {
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.sh("git checkout -q a.txt; git commit -q --allow-empty -m other; echo two >> second");
     let (refs, before) = (sandbox.git(&["for-each-ref"]), Image::of(&sandbox, &sandbox.repo));
-    let _ = sandbox.proq(&["undo"]).fails(1);
-    assert_eq!(sandbox.git(&["for-each-ref"]), refs);
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    for args in [&["undo", "--dry-run"][..], &["undo"]] {
+        let out = sandbox.proq(args).fails(1);
+        assert!(out.contains("cannot be undone: 'main' has moved on to"), "{out}");
+        assert!(out.contains("hint: do this instead: git proq preview one"), "{out}");
+        assert_eq!(sandbox.git(&["for-each-ref"]), refs);
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+    // The hint is true.
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert_eq!(sandbox.read("lane"), "lane\n");
 }
 
 #[test]

@@ -205,6 +205,30 @@ fn a_dry_run_refuses_what_the_undo_refuses() {
 }
 
 #[test]
+fn edits_since_a_preview_was_left_are_set_aside_by_its_undo_as_the_dry_run_says() {
+    let sandbox = scenes::shown();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.write("a.txt", "edited at home\n");
+    let _ = sandbox.proq(&["undo", "--dry-run"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.read("a.txt"), "edited at home\n");
+}
+
+#[test]
+fn edits_that_an_undo_would_not_set_aside_refuse_it_with_a_hint_that_helps() {
+    let sandbox = scenes::two_lanes();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.write("a.txt", "edited at home\n");
+    refused_alike(&sandbox, &["undo"]);
+    let out = sandbox.proq(&["undo"]).fails(1);
+    assert!(out.contains("hint: set them aside first: git -C '[ROOT]/repo' stash push"), "{out}");
+    sandbox.git(&["stash", "push", "-q", "--include-untracked"]);
+    let _ = sandbox.proq(&["undo"]).ok();
+}
+
+#[test]
 fn changes_in_the_way_refuse_an_undo_also_with_force() {
     let sandbox = scenes::two_lanes();
     let _ = sandbox.proq(&["merge", "one"]).ok();
