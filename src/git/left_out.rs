@@ -108,6 +108,20 @@ pub(super) fn bring_left_out(tree: &Tree<'_>, index: &Path, changes: &[Change]) 
     Ok(true)
 }
 
+/// Those of `changes` that write or remove something: without new files that the patterns of a sparse checkout leave out. A new
+/// file that replaces one or a folder of them counts as written, whether or not that was there.
+pub(super) fn without_left_out(tree: &Tree<'_>, changes: &[Change]) -> Result<Vec<Change>, Error> {
+    let Some(patterns) = Patterns::of(tree)? else { return Ok(changes.to_vec()) };
+    let leaving: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
+    let above: HashSet<RepoPath> = leaving.iter().flat_map(|path| path.parents()).collect();
+    let replaces = |path: &RepoPath| above.contains(path) || path.parents().any(|up| leaving.contains(&up));
+    let is_left_out = |change: &&Change| {
+        let is_new_file = change.old.is_none() && change.new.is_some_and(|new| !new.is_gitlink());
+        is_new_file && patterns.leave_out(&change.path) && !replaces(&change.path)
+    };
+    Ok(changes.iter().filter(|change| !is_left_out(change)).cloned().collect())
+}
+
 fn line(input: &mut Vec<u8>, mode: u32, id: &str, path: &RepoPath) {
     input.extend_from_slice(format!("{mode:o} {id}\t").as_bytes());
     input.extend_from_slice(path.as_bytes());

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::diff::changes_by_git;
+use super::left_out::without_left_out;
 use super::open_op::refuse_open;
 use super::ref_move::{Head, RefMove};
 use super::repair::{forget_untouched, has_moved, note_untouched};
@@ -86,7 +87,12 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
     if !met.is_empty() {
         return Err(Error::Overlap { dir: tree.dir.to_owned(), paths: met });
     }
-    let paths = obstructions(tree.dir, changes, tree.repo.setting_bool("core.ignoreCase") == Some(true));
+    let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
+    let mut paths = obstructions(tree.dir, changes, folds);
+    if !paths.is_empty() {
+        // A sparse checkout writes nothing where it leaves a file out, so nothing is in the way there.
+        paths = obstructions(tree.dir, &without_left_out(tree, changes)?, folds);
+    }
     if paths.is_empty() {
         return Ok(());
     }

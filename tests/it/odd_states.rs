@@ -102,6 +102,26 @@ fn files_outside_a_sparse_checkout_that_were_put_back_stay_there() {
 }
 
 #[test]
+fn an_ignored_file_in_place_of_a_folder_outside_a_sparse_checkout_stays_there() {
+    for script in ["ln -s in out", ": >out", "echo mine >out"] {
+        for lane in ["git rm -qr out", "echo l >x", "echo l >out/new"] {
+            for ways in [
+                &[&["preview", "one"][..], &["preview", "--back"]][..],
+                &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
+                &[&["merge", "one"], &["undo"]],
+            ] {
+                let sandbox = sparse(lane, &format!("echo out >>.git/info/exclude; {script}"));
+                let before = Image::of(&sandbox, &sandbox.repo);
+                for args in ways {
+                    let _ = sandbox.proq(args).ok();
+                }
+                same(&before, &Image::of(&sandbox, &sandbox.repo));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_landing_leaves_files_outside_a_sparse_checkout_as_they_are() {
     let sandbox = sparse(
         "echo l >x; echo l >out/new",
