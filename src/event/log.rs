@@ -82,6 +82,9 @@ pub(crate) enum Name {
     /// Uncommitted changes disappeared from a worktree while agents were at work; the message names the snapshot.
     #[serde(rename = "changes.lost")]
     ChangesLost,
+    /// Settings or hooks of the repository changed, or a lane's worktree disappeared, while agents were at work.
+    #[serde(rename = "repository.changed")]
+    RepositoryChanged,
     /// The main checkout shows a lane.
     #[serde(rename = "preview.entered")]
     PreviewEntered,

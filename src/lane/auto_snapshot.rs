@@ -2,16 +2,16 @@
 //! again and again, so that what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force` deletes
 //! there can be brought back.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::ignored_files::IgnoredFiles;
 use super::in_place::at_work_in_place;
-use super::{Checkout, Error, Project, effective_state, snaps};
+use super::{Checkout, Error, Project, changed_settings, effective_state, shared_settings, snaps};
 use crate::event::{Event, Name};
 use crate::git::{self, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes};
-use crate::store::records::{Automatic, SnapRecord};
+use crate::store::records::{Automatic, LaneRecord, SnapRecord};
 use crate::store::{LockName, Moment, Record, new_id, now};
 
 /// How much of the time passes may take: one part in so many. A pass works in two threads at most, so that all of them together
@@ -79,6 +79,10 @@ struct AutoSnapshots {
     /// By lane; none for the main checkout.
     worktrees: HashMap<Option<String>, Known>,
     marks: Option<Marks>,
+    /// What all worktrees share, as [`shared_settings`] gives it.
+    shared: Option<BTreeMap<String, String>>,
+    /// Lanes by name, and for how many passes their worktrees have been gone.
+    gone: BTreeMap<String, usize>,
 }
 
 /// What is known of one worktree.
@@ -116,7 +120,10 @@ impl AutoSnapshots {
         {
             self.try_worktree(project, &Place { lane: None, dir, on_purpose });
         }
+        self.report_shared(project);
         let lanes = project.lanes()?;
+        lanes.iter().for_each(|lane| self.report_gone(project, lane, on_purpose));
+        self.gone.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
         self.worktrees
             .retain(|lane, _| lane.as_ref().is_none_or(|lane| lanes.iter().any(|known| known.name == *lane)));
         for lane in lanes {
@@ -128,6 +135,39 @@ impl AutoSnapshots {
             }
         }
         Ok(())
+    }
+
+    /// Writes an event if settings or hooks of the repository have changed since the last pass.
+    fn report_shared(&mut self, project: &Project) {
+        let now = shared_settings(project);
+        let before = self.shared.replace(now.clone());
+        if let Some(changed) = before.and_then(|before| changed_settings(&before, &now)) {
+            let message = format!("{changed} of the repository changed while agents were at work");
+            project.tell_event(Event::now(Name::RepositoryChanged, message));
+        }
+    }
+
+    /// Writes an event if a lane's worktree has been gone for two passes, in which git-proq did nothing: what removes a lane takes
+    /// a moment. What was uncommitted there has an event of its own.
+    fn report_gone(&mut self, project: &Project, lane: &LaneRecord, on_purpose: bool) {
+        let is_there = lane.path.join(".git").exists() && project.repo.is_own_worktree(&lane.path);
+        let Some(passes) = self.gone.get_mut(&lane.name) else {
+            if is_there {
+                self.gone.insert(lane.name.clone(), 0);
+            }
+            return;
+        };
+        *passes = if is_there || on_purpose { 0 } else { *passes + 1 };
+        if *passes == 2 {
+            let (path, branch) = (lane.path.display(), &lane.place.branch);
+            let message = format!(
+                "the worktree of lane '{}' is gone; bring it back: git worktree add -f '{path}' {branch}",
+                lane.name
+            );
+            let mut event = Event::now(Name::RepositoryChanged, message);
+            event.lane = Some(lane.name.clone());
+            project.tell_event(event);
+        }
     }
 
     fn try_worktree(&mut self, project: &Project, place: &Place<'_>) {

@@ -129,6 +129,38 @@ fn what_an_agent_deletes_as_soon_as_it_starts_comes_back_too() {
 }
 
 #[test]
+fn what_an_agent_changes_for_all_worktrees_is_an_event_while_it_runs() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("idle", "echo work > work");
+    start(
+        &sandbox,
+        "git config core.fsmonitor nowhere; mkdir -p ../../.git/hooks; echo > ../../.git/hooks/pre-commit; git worktree remove --force ../idle",
+    );
+    wait_until("the first snapshots", || {
+        sandbox.repo.join(".git/proq/locks/supervisor/snapshots.lock").exists()
+    });
+    go(&sandbox);
+    let changed = || -> Vec<String> {
+        let events = json(&sandbox, &["events", "--json"]);
+        let all = events["events"].as_array().unwrap().iter();
+        let all = all.filter(|event| event["event"] == "repository.changed");
+        all.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+    };
+    wait_until("two events", || changed().len() >= 2);
+    let (gone, settings): (Vec<_>, Vec<_>) =
+        changed().into_iter().partition(|text| text.contains("lane 'idle'"));
+    let settings = settings.join("; ");
+    assert!(
+        settings.contains("setting core.fsmonitor") && settings.contains("hook pre-commit"),
+        "{settings}"
+    );
+    sandbox.sh("git config --unset core.fsmonitor; rm .git/hooks/pre-commit");
+    sandbox.sh(gone[0].split_once("bring it back: ").unwrap().1);
+    assert_eq!(std::fs::read_to_string(sandbox.lane("idle").join("work")).unwrap(), "work\n");
+    end(&sandbox);
+}
+
+#[test]
 fn changes_that_are_committed_or_stashed_or_shown_by_a_preview_are_not_lost() {
     let sandbox = with_changes();
     start(&sandbox, "true");

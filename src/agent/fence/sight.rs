@@ -6,10 +6,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::escape::{Elsewhere, Told, changed_since, tell};
-use super::settings;
 use crate::event::Certainty;
 use crate::git::{self, Dirt, Oid, RepoPath};
-use crate::lane::{self, Project};
+use crate::lane::{self, Project, shared_settings};
 use crate::store::records::{AnyLane, FileSeen, LaneRecord, LaneSeen, PlaceSeen, SightRecord, Step};
 use crate::store::{Entry, Layout, LockName, Record};
 
@@ -41,7 +40,7 @@ pub(super) fn note(project: &Project, lane: &AnyLane, fence: &Path) {
                 attempt: o.attempt,
             })
             .collect(),
-        settings: settings::now(project),
+        settings: shared_settings(project),
         operation: last_operation(project),
         places: seen.collect(),
     };
