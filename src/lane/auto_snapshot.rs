@@ -3,12 +3,15 @@
 //! there can be brought back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::ignored_files::IgnoredFiles;
 use super::in_place::at_work_in_place;
-use super::{Checkout, Error, Project, changed_settings, effective_state, shared_settings, snaps};
+use super::{
+    Checkout, Error, Project, changed_settings, effective_state, last_ended, set_aside_since,
+    shared_settings, snaps,
+};
 use crate::event::{Event, Name};
 use crate::git::{self, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes};
 use crate::store::records::{Automatic, LaneRecord, SnapRecord};
@@ -93,36 +96,67 @@ struct Known {
     snapshot: Option<String>,
 }
 
-/// What changes when somebody sets changes aside on purpose: the number of git-proq's last operation, and the newest stash.
-#[derive(PartialEq, Eq)]
+/// What changes when somebody sets changes aside on purpose.
 struct Marks {
-    operation: Option<u64>,
+    /// The number of git-proq's last operation that had ended.
+    operation: u64,
+    /// The newest stash.
     stash: Option<Oid>,
+}
+
+impl Marks {
+    /// Those of now, and the worktrees in which changes were set aside since `before`: by operations of git-proq, and by a stash
+    /// on top of the commit that is checked out there.
+    fn read(project: &Project, before: Option<&Marks>) -> Result<(Marks, SetAside), Error> {
+        let last = match before {
+            Some(marks) => marks.operation,
+            None => last_ended(project),
+        };
+        let (worktrees, operation) = set_aside_since(project, last);
+        let stash = project.repo.ref_tip("refs/stash")?;
+        let is_new = before.is_some_and(|marks| marks.stash != stash);
+        let on = stash.filter(|_| is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
+        let marks = Marks { operation, stash };
+        Ok((marks, SetAside { worktrees, stashed_on: on.and_then(Result::ok) }))
+    }
+}
+
+/// Where changes were set aside on purpose.
+struct SetAside {
+    worktrees: BTreeSet<PathBuf>,
+    /// The commit that was checked out when the newest stash was made.
+    stashed_on: Option<Oid>,
+}
+
+impl SetAside {
+    fn holds(&self, project: &Project, dir: &Path) -> Result<bool, Error> {
+        let is_stashed = self.stashed_on.is_some() && project.repo.head_of(dir)? == self.stashed_on;
+        Ok(is_stashed || self.worktrees.contains(dir))
+    }
 }
 
 /// A worktree that is looked at.
 struct Place<'a> {
     lane: Option<&'a str>,
     dir: &'a Path,
-    /// Whether what is gone there was set aside on purpose.
-    on_purpose: bool,
+    set_aside: &'a SetAside,
 }
 
 impl AutoSnapshots {
     /// Looks at the main checkout and at each idle lane, and takes a snapshot of what has changed since the last pass.
     fn pass(&mut self, project: &Project) -> Result<(), Error> {
-        let operation = project.store.layout().operation_numbers().last().copied();
-        let marks = Marks { operation, stash: project.repo.ref_tip("refs/stash")? };
-        let on_purpose = self.marks.as_ref().is_some_and(|before| *before != marks);
+        let (marks, set_aside) = Marks::read(project, self.marks.as_ref())?;
         self.marks = Some(marks);
         if let Some(dir) = project.repo.main_worktree()
             && at_work_in_place(project, None)?.is_none()
         {
-            self.try_worktree(project, &Place { lane: None, dir, on_purpose });
+            self.try_worktree(project, &Place { lane: None, dir, set_aside: &set_aside });
         }
         self.report_shared(project);
         let lanes = project.lanes()?;
-        lanes.iter().for_each(|lane| self.report_gone(project, lane, on_purpose));
+        for lane in &lanes {
+            self.report_gone(project, lane, set_aside.worktrees.contains(&lane.path));
+        }
         self.gone.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
         self.worktrees
             .retain(|lane, _| lane.as_ref().is_none_or(|lane| lanes.iter().any(|known| known.name == *lane)));
@@ -130,7 +164,7 @@ impl AutoSnapshots {
             if effective_state(project, &lane)?.0.is_busy() {
                 self.worktrees.remove(&Some(lane.name));
             } else {
-                let place = Place { lane: Some(&lane.name), dir: &lane.path, on_purpose };
+                let place = Place { lane: Some(&lane.name), dir: &lane.path, set_aside: &set_aside };
                 self.try_worktree(project, &place);
             }
         }
@@ -199,7 +233,9 @@ impl AutoSnapshots {
             return Ok(());
         }
         let newest = before.and_then(|known| known.snapshot);
-        if let Some(id) = newest.as_ref().filter(|_| !place.on_purpose) {
+        if let Some(id) = &newest
+            && !place.set_aside.holds(project, place.dir)?
+        {
             place.report_loss(project, id, Some(&git_dir))?;
         }
         let (snapshot, is_whole) = place.take(project, &ignored, newest.as_deref())?;

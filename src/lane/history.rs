@@ -1,7 +1,7 @@
 //! Owns the operation log as people read it: what each operation did, which of them still stand, what can be undone.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 use super::{Error, Project, UndoError};
 use crate::git::{Head, RefMove};
@@ -214,4 +214,33 @@ pub(super) fn moved_branch(step: &Step) -> Option<(&str, Option<crate::git::Oid>
         }
         _ => None,
     }
+}
+
+/// The number of the last operation that has ended, or of the one before an operation that is under way; 0 for none.
+pub(crate) fn last_ended(project: &Project) -> u64 {
+    let layout = project.store.layout();
+    let last = layout.operation_numbers().last().copied().unwrap_or(0);
+    let is_open = matches!(Entry::read(&layout.operation(last)), Ok(Some(Entry { end: None, .. })));
+    if is_open { last.saturating_sub(1) } else { last }
+}
+
+/// The worktrees in which operations after number `last` set changes aside or brought changes back, or which they moved away, and the
+/// number of the last operation that has ended.
+pub(crate) fn set_aside_since(project: &Project, last: u64) -> (BTreeSet<PathBuf>, u64) {
+    let layout = project.store.layout();
+    let (mut worktrees, mut ended) = (BTreeSet::new(), last);
+    let mut is_whole = true;
+    for number in layout.operation_numbers().into_iter().filter(|number| *number > last) {
+        let Ok(Some(entry)) = Entry::read(&layout.operation(number)) else { continue };
+        is_whole &= entry.end.is_some();
+        if is_whole {
+            ended = number;
+        }
+        worktrees.extend(entry.steps.into_iter().filter_map(|planned| match planned.step {
+            Step::Clear { dir, .. } | Step::Restore { dir, .. } => Some(dir),
+            Step::Move { from, .. } => Some(from),
+            _ => None,
+        }));
+    }
+    (worktrees, ended)
 }

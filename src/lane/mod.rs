@@ -87,7 +87,7 @@ pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
 pub(crate) use head::follow_head;
-pub(crate) use history::{Logged, OpLog, require as require_operation, summary};
+pub(crate) use history::{Logged, OpLog, last_ended, require as require_operation, set_aside_since, summary};
 pub(crate) use in_place::{
     at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,
     refuse_move_beside_in_place,

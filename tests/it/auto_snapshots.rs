@@ -161,6 +161,23 @@ fn what_an_agent_changes_for_all_worktrees_is_an_event_while_it_runs() {
 }
 
 #[test]
+fn what_an_agent_deletes_is_named_though_something_else_landed_meanwhile() {
+    let sandbox = with_changes();
+    sandbox.lane_of("ready", "echo ready > ready");
+    let main = Image::of(&sandbox, &sandbox.repo);
+    start(&sandbox, "cd ../..; rm new d/e/deep; git checkout -q edited");
+    wait_for_snapshots(&sandbox, &[("main checkout", 5)]);
+    // An operation of git-proq between two passes, and a stash elsewhere.
+    let _ = sandbox.proq(&["spawn", "-q", "--empty", "-n", "other"]).ok();
+    sandbox.sh_in(&sandbox.lane("ready"), "echo more >> ready; git stash -q");
+    go(&sandbox);
+    let commands = commands(&sandbox, 1);
+    let _ = sandbox.proq(&commands[0].split(' ').collect::<Vec<_>>()).ok();
+    assert_eq!(Image::of(&sandbox, &sandbox.repo), main);
+    end(&sandbox);
+}
+
+#[test]
 fn changes_that_are_committed_or_stashed_or_shown_by_a_preview_are_not_lost() {
     let sandbox = with_changes();
     start(&sandbox, "true");

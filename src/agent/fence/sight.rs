@@ -9,8 +9,8 @@ use super::escape::{Elsewhere, Told, changed_since, tell};
 use crate::event::Certainty;
 use crate::git::{self, Dirt, Oid, RepoPath};
 use crate::lane::{self, Project, shared_settings};
-use crate::store::records::{AnyLane, FileSeen, LaneRecord, LaneSeen, PlaceSeen, SightRecord, Step};
-use crate::store::{Entry, Layout, LockName, Record};
+use crate::store::records::{AnyLane, FileSeen, LaneRecord, LaneSeen, PlaceSeen, SightRecord};
+use crate::store::{Layout, LockName, Record};
 
 /// How many files that differ from their commit are kept of a place. One with more is not looked at again.
 const MOST: usize = 2_000;
@@ -108,7 +108,7 @@ pub(super) fn tell_of_changes(project: &Project, lane: &AnyLane, fence: &Path, t
     let Ok(Some(record)) = SightRecord::find(&Layout::fence_sight(fence)) else { return };
     let Ok(began) = Layout::fence_record(fence).metadata() else { return };
     let beside = Beside::of(project, lane, &record);
-    let moved = moved_by_us(project, record.operation);
+    let (moved, _) = lane::set_aside_since(project, record.operation);
     let now: BTreeMap<Option<String>, u32> =
         places(project, lane).into_iter().map(|(there, attempt)| (there.lane, attempt)).collect();
     for place in record.places {
@@ -168,18 +168,6 @@ impl Beside {
             several => format!(", or an agent of lanes {}", several.join(", ")),
         }
     }
-}
-
-/// The worktrees that operations since then have taken files out of, or brought files back to: all there may have another time.
-fn moved_by_us(project: &Project, last: u64) -> BTreeSet<PathBuf> {
-    let layout = project.store.layout();
-    let since = layout.operation_numbers().into_iter().filter(|number| *number > last);
-    let entries = since.filter_map(|number| Entry::read(&layout.operation(number)).ok().flatten());
-    let dirs = entries.flat_map(|entry| entry.steps).filter_map(|planned| match planned.step {
-        Step::Clear { dir, .. } | Step::Restore { dir, .. } => Some(dir),
-        _ => None,
-    });
-    dirs.collect()
 }
 
 /// The files that are not as they were. What differs between the commits that were checked out then and now was brought by whoever
