@@ -3,9 +3,14 @@
 use super::{Error, Oid, Repo};
 
 impl Repo {
-    /// Why the signature of a commit does not count, by git's own check (`gpg.minTrustLevel` included); none where it does.
+    /// Why the signature of a commit does not count, by git's own check; none where it does. As for `git merge`, its key has to be
+    /// trusted at least marginally where `gpg.minTrustLevel` does not say otherwise; `git verify-commit` asks for no trust then.
     pub(crate) fn lacks_signature(&self, commit: Oid) -> Result<Option<String>, Error> {
-        let out = self.git().arg("verify-commit").arg(commit.to_string()).accept(&[1]).run()?;
+        let mut call = self.git();
+        if self.gix.config_snapshot().string("gpg.minTrustLevel").is_none() {
+            call = call.args(["-c", "gpg.minTrustLevel=marginal"]);
+        }
+        let out = call.arg("verify-commit").arg(commit.to_string()).accept(&[1]).run()?;
         if out.code == 0 {
             return Ok(None);
         }

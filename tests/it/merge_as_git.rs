@@ -83,6 +83,22 @@ fn only_what_is_signed_lands_where_git_is_told_so() {
 }
 
 #[test]
+fn a_key_that_nobody_trusts_signs_nothing_as_for_git() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    sandbox.program_as_it_is("gpg", &GPG.replace("TRUST_ULTIMATE", "TRUST_UNDEFINED"));
+    let program = sandbox.root().join("bin/gpg");
+    sandbox.git(&["config", "gpg.program", program.to_str().unwrap()]);
+    sandbox.git(&["config", "merge.verifySignatures", "true"]);
+    sandbox.git_in(&sandbox.lane("one"), &["commit", "-q", "--amend", "--no-edit", "-S"]);
+    let by_git = sandbox.sh("git merge --no-edit proq/one 2>&1 || :");
+    assert!(by_git.contains("untrusted GPG signature"), "{by_git}");
+    let _ = refused_alike(&sandbox, &["merge", "one"]);
+    sandbox.git(&["config", "gpg.minTrustLevel", "undefined"]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert!(sandbox.repo.join("lane.txt").exists());
+}
+
+#[test]
 fn an_option_for_merges_into_the_base_is_harmless_or_refused_by_name() {
     let sandbox = sandbox_with("echo lane > lane.txt");
     for options in ["-Xours", "--no-ff --squash", "--ff-only", "--signoff"] {
