@@ -397,9 +397,16 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
     }
 }
 
-/// Whether it is known of these lanes that all of them would land together: all is committed, and none conflicts with its base
-/// or another of them.
+/// Whether it is known of these lanes that all of them and no others would land together: all is committed, and none conflicts with
+/// its base or another of them.
 fn all_land(board: &Board, lanes: &[&str]) -> bool {
+    let may_land = |view: &View| {
+        let is_ready = matches!(view.state, LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);
+        is_ready && view.distance.is_some_and(|distance| distance.ahead > 0)
+    };
+    if board.views.iter().any(may_land) {
+        return false;
+    }
     lanes.iter().all(|name| {
         let view = board.views.iter().find(|view| view.lane.name == **name);
         let ready = view.is_some_and(|view| {

@@ -103,8 +103,14 @@ fn what_is_not_known_to_land_is_not_promised() {
     assert!(hints(&sandbox).contains(done), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "a"]).ok();
     assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
-    sandbox.sh("echo main > b.txt; git add .; git commit -qm main");
+    // An idle lane with commits lands, too.
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
+    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
+    sandbox.commit_in_lane("idle", "echo idle > idle.txt");
     let said = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
+    assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
+    let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
+    sandbox.sh("echo main > b.txt; git add .; git commit -qm main");
     assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
 }
 
