@@ -263,7 +263,9 @@ fn print_set_up(session: &Session, project: &Project, asked: &str) -> Done {
         let text = String::from_utf8_lossy(&read_whole(&path)?).into_owned();
         session.ui.object(SetUp { lane, path: &path, text });
     } else {
-        let _ = print_parts(session, &path, &mut View::AsItIs)?;
+        let mut view = View::plain(false);
+        let _ = print_parts(session, &path, &mut view)?;
+        session.ui.raw(&view.rest());
     }
     Ok(Exit::Done)
 }

@@ -217,6 +217,8 @@ fn what_hooks_checks_and_set_ups_print_is_not_obeyed() {
             git(&[], &["show", "x"]),
             git(&[], &["list", "--wide"]),
             git(&[setting("lane.setup")], &["spawn", "--empty", "-n", "y"]),
+            git(&[], &["logs", "--setup", "y"]),
+            git(&[], &["logs", "--check", "x"]),
             git(&[setting("hook.lane.created")], &["spawn", "--empty", "-n", "w"]),
             git(&[], &["doctor"]),
             git(&[], &["events"]),
