@@ -88,7 +88,10 @@ fn view_apart(project: &Project, dir: PathBuf, rev: Option<&str>) -> Result<View
 fn shown(project: &Project, branch: Option<String>) -> String {
     match branch {
         None => "HEAD".to_owned(),
-        Some(name) => project.lane_of_preview(&name).map(str::to_owned).unwrap_or(name),
+        Some(name) => match name.strip_suffix("-preview") {
+            Some(branch) if project.is_own_branch(&name) => branch.to_owned(),
+            _ => name,
+        },
     }
 }
 
