@@ -372,7 +372,7 @@ pub(super) fn deletes_too_much(
     let Some(found) = git::mass_deletion(repo, base, changed)? else { return Ok(None) };
     let hints = vec![format!("if that is meant: git proq merge {lane} --allow-deletions")];
     let why = format!("it deletes {found} of {onto}");
-    Ok(Some(Outcome { hints, ..Outcome::refused(lane, onto, why) }))
+    Ok(Some(Outcome { hints, lasting: true, ..Outcome::refused(lane, onto, why) }))
 }
 
 /// Files longer than this are not searched for conflict markers.

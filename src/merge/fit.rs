@@ -17,6 +17,8 @@ pub(super) enum Fit {
     Clash(Merged),
     /// It is not to land like this: why, and what helps.
     Refused(String, Vec<String>),
+    /// A hook of the repository refuses it, which may change its mind: why, and what helps.
+    Vetoed(String, Vec<String>),
 }
 
 /// Fits a lane on top of a commit and its tree.
@@ -59,7 +61,7 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
         Strategy::Merge => {
             let tree = match ground.gate.ask(ground, ours, candidate, merged.tree)? {
                 Ok(tree) => tree,
-                Err(why) => return Ok(Fit::Refused(why, vec![hooks::WITHOUT_IT.into()])),
+                Err(why) => return Ok(Fit::Vetoed(why, vec![hooks::WITHOUT_IT.into()])),
             };
             let text = message::of_merge(&candidate.lane);
             commit(ground, tree, &[ours.0, candidate.tip], &text, "merge")
@@ -93,7 +95,7 @@ fn squash(
 fn commit(ground: Ground<'_>, tree: Oid, parents: &[Oid], text: &str, kind: &str) -> Result<Fit, Error> {
     let text = match hooks::message(ground, text, kind)? {
         Ok(text) => text,
-        Err(refusal) => return Ok(Fit::Refused(refusal.why, vec![refusal.help])),
+        Err(refusal) => return Ok(Fit::Vetoed(refusal.why, vec![refusal.help])),
     };
     let new = NewCommit { tree, parents, message: &text };
     Ok(Fit::Lands(new.write(&ground.project.repo, ground.into)?, tree))

@@ -104,6 +104,9 @@ pub struct Outcome {
     /// The exit code this line asks for when it was refused; a lock that could not be had outranks the rest.
     #[serde(skip)]
     pub(crate) exit: Option<Exit>,
+    /// Whether a refusal stands until a person changes the lane or a setting: to try again would be in vain.
+    #[serde(skip)]
+    pub(crate) lasting: bool,
     /// Which part of the lane it is about, where that is not all of it.
     #[serde(skip)]
     pub(crate) part: Option<usize>,
@@ -125,6 +128,7 @@ impl Outcome {
             check: None,
             cleaned_up: false,
             exit: None,
+            lasting: false,
             part: None,
         }
     }

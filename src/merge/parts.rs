@@ -120,7 +120,8 @@ fn candidate(
     let changes = git::tree_changes(repo, part.from, part.to)?;
     if let Some(path) = changes.iter().find(|change| brings_markers(repo, change)).map(|c| c.path.clone()) {
         let why = format!("{path} holds conflict markers");
-        return of(Outcome { files: vec![path], ..Outcome::refused(&part.lane, onto, why) });
+        let files = vec![path];
+        return of(Outcome { files, lasting: true, ..Outcome::refused(&part.lane, onto, why) });
     }
     if let Some(refused) = deletes_too_much(repo, &part.lane, (onto, tip), &changes)? {
         return of(refused);

@@ -110,6 +110,10 @@ pub(super) fn build(ground: Ground<'_>, base: Oid, candidates: &[Candidate]) -> 
             Fit::Clash(merged) => stack.clashes.push(Clash { candidate, ours, merged }),
             Fit::Refused(why, hints) => {
                 let outcome = Outcome::refused(&candidate.lane.name, onto, why);
+                stack.decided.push(Outcome { hints, lasting: true, part, ..outcome });
+            }
+            Fit::Vetoed(why, hints) => {
+                let outcome = Outcome::refused(&candidate.lane.name, onto, why);
                 stack.decided.push(Outcome { hints, part, ..outcome });
             }
         }

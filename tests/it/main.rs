@@ -163,6 +163,7 @@ mod swarm_kills;
 mod swarm_left;
 mod swarm_limits;
 mod swarm_modes;
+mod swarm_refused;
 mod swarm_warm;
 mod sync;
 mod talk;

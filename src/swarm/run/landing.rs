@@ -1,12 +1,14 @@
-//! Owns landing tasks: in a thread of its own, one landing after the other, each tried until it can be tried.
+//! Owns landing tasks: in a thread of its own, one landing after the other. What cannot be tried waits for its next try and holds
+//! up no other.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use super::runner::{Heard, Runner};
+use super::known::task_of;
+use super::runner::{Heard, Runner, own_lane};
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::merge::{Outcome, Part, Parts, Verdict, land_parts};
@@ -17,17 +19,18 @@ use crate::swarm::Error;
 use crate::swarm::batch::{Brought, Facts};
 use crate::swarm::schedule::Event;
 
-/// How long after each time a landing is tried again that could not be: a lock passes, a person puts a hook right.
+/// Milliseconds until the next try of a landing, by the number of tries before: a lock passes, a person repairs a hook.
 const WAITS: [u64; 6] = [200, 1_000, 5_000, 10_000, 20_000, 30_000];
 
-/// How often it is looked whether it is to be given up.
+/// Interval at which the thread checks for new orders, due tries and whether to give up.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// What came of a landing.
+/// Result of a landing, or of a part of it.
+#[derive(Default)]
 pub(super) struct Landed {
     /// The tasks that are there now, each with its commit.
     brought: Vec<Brought>,
-    /// The tasks that are not, and why.
+    /// The tasks that cannot land, and why.
     left: Vec<(Event, Facts)>,
     /// Where the branch is now.
     tip: Option<Oid>,
@@ -35,10 +38,20 @@ pub(super) struct Landed {
     checks: Vec<String>,
 }
 
-/// Something to land.
+/// Tasks of a batch to land.
 struct Order {
-    parts: Vec<Part>,
+    batch: String,
     onto: String,
+    parts: Vec<Part>,
+}
+
+/// An order, and when it is tried.
+struct Waiting {
+    order: Order,
+    tries: usize,
+    due: Instant,
+    /// Why the last try failed.
+    why: String,
 }
 
 /// The thread that lands.
@@ -53,11 +66,7 @@ impl Lander {
         let (orders, hear) = mpsc::channel::<Order>();
         let given_up = Arc::new(AtomicBool::new(false));
         let (dir, stop) = (project.repo.home().to_owned(), Arc::clone(&given_up));
-        std::thread::spawn(move || {
-            for order in hear {
-                land(&dir, &order, &tell, &stop);
-            }
-        });
+        std::thread::spawn(move || land_all(&dir, &hear, &tell, &stop));
         Lander { orders, given_up }
     }
 
@@ -72,65 +81,158 @@ impl Lander {
     }
 }
 
-/// Tries until it could be tried. After giving up, the tasks are told not to fit, so that somebody sees to them when the batch
-/// goes on.
-fn land(dir: &Path, order: &Order, tell: &Sender<Heard>, given_up: &AtomicBool) {
-    let keys = || order.parts.iter().map(|part| part.key).collect::<Vec<_>>();
-    let mut waits = WAITS.iter().copied().chain(std::iter::repeat(WAITS[WAITS.len() - 1]));
-    let mut said = String::new();
+/// Lands orders as they come, and those that wait when they are due, until nobody is there to send more.
+fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up: &AtomicBool) {
+    let mut waiting: Vec<Waiting> = Vec::new();
     loop {
-        let why = match try_to_land(dir, order) {
-            Ok(landed) => return drop(tell.send(Heard::Landed(landed))),
-            Err(why) => why,
+        let next = match waiting.is_empty() {
+            true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            false => orders.recv_timeout(GLANCE),
         };
-        if crate::interrupt::check().is_err() {
-            return;
-        }
-        if said != why {
-            drop(tell.send(Heard::Delayed(keys(), why.clone())));
-            said.clone_from(&why);
-        }
-        let until = Instant::now() + Duration::from_millis(waits.next().unwrap_or_default());
-        while Instant::now() < until {
-            if given_up.load(Ordering::Relaxed) {
-                let left =
-                    keys().into_iter().map(|task| (Event::ConflictCaptured { task }, Facts::saying(&*why)));
-                let landed =
-                    Landed { brought: Vec::new(), left: left.collect(), tip: None, checks: Vec::new() };
-                return drop(tell.send(Heard::Landed(landed)));
+        match next {
+            Ok(order) => {
+                waiting.push(Waiting { order, tries: 0, due: Instant::now(), why: String::new() });
             }
-            std::thread::sleep(GLANCE);
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        for mut one in std::mem::take(&mut waiting) {
+            if one.due <= Instant::now() && !one.lands(dir, tell) {
+                continue;
+            }
+            if crate::interrupt::check().is_err() {
+                return;
+            }
+            if given_up.load(Ordering::Relaxed) {
+                one.give_up(tell);
+            } else {
+                waiting.push(one);
+            }
         }
     }
 }
 
-/// What came of trying; why it could not be tried.
-fn try_to_land(dir: &Path, order: &Order) -> Result<Landed, String> {
-    let project = Project::open(dir, Listener::silent()).map_err(|e| e.to_string())?;
-    let asked = Parts { all: &order.parts, onto: &order.onto, no_checks: false, patience: Limit::Forever };
-    let report = land_parts(&project, &asked).map_err(|e| e.to_string())?;
-    let tip = project.repo.branch_tip(&order.onto).map_err(|e| e.to_string())?;
-    let (mut brought, mut left) = (Vec::new(), Vec::new());
+impl Waiting {
+    /// Tries to land it. Returns whether something of it waits for another try.
+    fn lands(&mut self, dir: &Path, tell: &Sender<Heard>) -> bool {
+        let mut landed = Landed::default();
+        let result = try_to_land(dir, &self.order, &mut landed);
+        self.order.take_out(&landed);
+        if !landed.brought.is_empty() || !landed.left.is_empty() {
+            drop(tell.send(Heard::Landed(landed)));
+        }
+        let Err(why) = result else { return false };
+        if self.order.parts.is_empty() {
+            return false;
+        }
+        if self.why != why && crate::interrupt::check().is_ok() {
+            drop(tell.send(Heard::Delayed(self.order.keys(), why.clone())));
+            self.why = why;
+        }
+        self.due = Instant::now() + Duration::from_millis(WAITS[self.tries.min(WAITS.len() - 1)]);
+        self.tries += 1;
+        true
+    }
+
+    /// Reports its tasks as in conflict: somebody sees to them when the batch goes on.
+    fn give_up(self, tell: &Sender<Heard>) {
+        let keys = self.order.keys().into_iter();
+        let left = keys.map(|task| (Event::ConflictCaptured { task }, Facts::saying(&*self.why)));
+        drop(tell.send(Heard::Landed(Landed { left: left.collect(), ..Landed::default() })));
+    }
+}
+
+impl Order {
+    fn keys(&self) -> Vec<usize> {
+        self.parts.iter().map(|part| part.key).collect()
+    }
+
+    /// Takes out what has landed, what cannot land, and what needs that: of the latter the scheduler knows by itself.
+    fn take_out(&mut self, landed: &Landed) {
+        let there = |task: &usize| landed.brought.iter().any(|one| one.task == *task);
+        let mut gone: Vec<usize> = landed.left.iter().filter_map(|(event, _)| task_of(event)).collect();
+        for part in &mut self.parts {
+            part.needs.retain(|need| !there(need));
+        }
+        self.parts.retain(|part| !there(&part.key) && !gone.contains(&part.key));
+        while let Some(at) =
+            self.parts.iter().position(|part| part.needs.iter().any(|need| gone.contains(need)))
+        {
+            gone.push(self.parts.remove(at).key);
+        }
+    }
+}
+
+/// Lands what can be landed, and notes it in `landed`.
+///
+/// # Errors
+/// Why the rest has to be tried again.
+fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), String> {
+    let words = |e: &dyn std::error::Error| e.to_string();
+    let project = Project::open(dir, Listener::silent()).map_err(|e| words(&e))?;
+    let batch = (order.batch.as_str(), order.onto.as_str());
+    let mut parts = Vec::new();
+    for part in &order.parts {
+        let task = part.key;
+        if let Some(commit) = landed_by_hand(&project, batch, &part.lane, part.to).map_err(|e| words(&e))? {
+            landed.brought.push(Brought { task, commit });
+        } else if own_lane(&project, batch.0, &part.lane).map_err(|e| words(&e))?.is_none() {
+            landed.left.push((Event::CheckFailed { task }, Facts::saying("its lane is gone")));
+        } else {
+            parts.push(part.clone());
+        }
+    }
+    for part in &mut parts {
+        part.needs.retain(|need| !landed.brought.iter().any(|one| one.task == *need));
+    }
+    landed.tip = project.repo.branch_tip(&order.onto).map_err(|e| words(&e))?;
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let asked = Parts { all: &parts, onto: &order.onto, no_checks: false, patience: Limit::Forever };
+    let report = land_parts(&project, &asked).map_err(|e| words(&e))?;
+    landed.tip = project.repo.branch_tip(&order.onto).map_err(|e| words(&e))?;
+    let mut delayed = None;
     for line in &report.lanes {
         let Some(task) = line.part else { continue };
         match line.result {
             Verdict::Landed | Verdict::Resolved | Verdict::AlreadyLanded => {
-                let commit = line.commit.or(tip);
-                brought.extend(commit.map(|commit| Brought { task, commit }));
+                let commit = line.commit.or(landed.tip);
+                landed.brought.extend(commit.map(|commit| Brought { task, commit }));
             }
-            Verdict::Conflict => left.push((Event::ConflictCaptured { task }, conflict(line))),
+            Verdict::Conflict => landed.left.push((Event::ConflictCaptured { task }, conflict(line))),
             // A lock, a hook, a branch that is in use.
-            Verdict::Refused if line.files.is_empty() => {
-                return Err(line.message.clone().unwrap_or_else(|| "it may not land".to_owned()));
+            Verdict::Refused if !line.lasting => {
+                delayed = line.message.clone().or_else(|| Some("it may not land".to_owned()));
             }
-            // The latter where what is in it is not fit to land.
             Verdict::CheckFailed | Verdict::Refused => {
-                left.push((Event::CheckFailed { task }, failed_check(line)));
+                landed.left.push((Event::CheckFailed { task }, failed_check(line)));
             }
         }
     }
-    let checks = checks(&project, order, &brought);
-    Ok(Landed { brought, left, tip, checks })
+    landed.checks = checks(&project, order, &landed.brought);
+    delayed.map_or(Ok(()), Err)
+}
+
+/// Finds the commit with which a person landed a task's work on the batch's branch, by `git proq merge LANE`.
+pub(super) fn landed_by_hand(
+    project: &Project,
+    (batch, branch): (&str, &str),
+    lane: &str,
+    to: Oid,
+) -> Result<Option<Oid>, Error> {
+    let past = project.past_lanes().into_iter().map(|(_, lane)| lane);
+    let is_own = |it: &LaneRecord| it.name == lane && it.batch.as_ref().is_some_and(|of| of.batch == batch);
+    let landed = own_lane(project, batch, lane)?.into_iter().chain(past.filter(is_own));
+    let landed = landed.filter_map(|lane| lane.landed).filter(|landed| landed.onto == branch);
+    let Some(tip) = project.repo.branch_tip(branch)? else { return Ok(None) };
+    for landed in landed {
+        let has_work = project.repo.is_ancestor(to, landed.tip)?;
+        if has_work && project.repo.is_ancestor(landed.commit, tip)? {
+            return Ok(Some(landed.commit));
+        }
+    }
+    Ok(None)
 }
 
 /// What has to succeed with these tasks before they land, each once.
@@ -160,22 +262,20 @@ fn failed_check(line: &Outcome) -> Facts {
         files: line.files.clone(),
         check: line.check.as_ref().map(|check| check.command.clone()),
         log: line.check.as_ref().map(|check| check.log.clone()),
-        detail: line.message.as_deref().map(crate::harmless::line),
+        detail: line.message.as_deref().map(|why| {
+            let hints = line.hints.iter().flat_map(|hint| ["; ", hint]).collect::<String>();
+            crate::harmless::line(&format!("{why}{hints}"))
+        }),
         ..Facts::default()
     }
 }
 
 impl Runner<'_> {
     /// Has tasks landed, in this order and by one move.
-    pub(super) fn land(&mut self, tasks: &[usize]) -> Result<(), Error> {
+    pub(super) fn land(&mut self, tasks: &[usize]) {
         let mut parts = Vec::new();
         for task in tasks {
-            if let Some(commit) = self.landed_by_hand(*task)? {
-                let tip = self.project.repo.branch_tip(&self.batch.record.branch)?;
-                let brought = vec![Brought { task: *task, commit }];
-                let facts = Facts { brought, tip, ..Facts::default() };
-                self.due.push_back((Event::Landed { tasks: vec![*task] }, facts));
-            } else if let Some(part) = self.part(*task, tasks)? {
+            if let Some(part) = self.part_of(*task, tasks) {
                 parts.push(part);
             } else {
                 let facts = Facts::saying("its lane is gone");
@@ -183,41 +283,29 @@ impl Runner<'_> {
             }
         }
         if !parts.is_empty() {
-            let order = Order { parts, onto: self.batch.record.branch.clone() };
-            // It is there for as long as this process.
-            drop(self.lander.orders.send(order));
+            let (batch, onto) = (self.batch.id().to_owned(), self.batch.record.branch.clone());
+            // The thread is there for as long as this process.
+            drop(self.lander.orders.send(Order { batch, onto, parts }));
         }
-        Ok(())
     }
 
-    /// The commit with which a person landed a task's lane on the batch's branch, by `git proq merge LANE`.
+    /// Finds the commit with which a person landed a task's lane on the batch's branch.
     pub(super) fn landed_by_hand(&self, task: usize) -> Result<Option<Oid>, Error> {
         let Some(work) = self.known.works.get(&task) else { return Ok(None) };
-        let record = &self.batch.record;
-        let past = self.project.past_lanes().into_iter().map(|(_, lane)| lane);
-        let own = |lane: &LaneRecord| {
-            lane.name == work.lane && lane.batch.as_ref().is_some_and(|of| of.batch == record.id)
-        };
-        let landed = self.lane_named(&work.lane)?.into_iter().chain(past).filter(own);
-        let landed = landed.filter_map(|lane| lane.landed).filter(|landed| landed.onto == record.branch);
-        let Some(tip) = self.project.repo.branch_tip(&record.branch)? else { return Ok(None) };
-        for landed in landed {
-            let has_work = self.project.repo.is_ancestor(work.to, landed.tip)?;
-            if has_work && self.project.repo.is_ancestor(landed.commit, tip)? {
-                return Ok(Some(landed.commit));
-            }
-        }
-        Ok(None)
+        let batch = (self.batch.id(), self.batch.record.branch.as_str());
+        landed_by_hand(self.project, batch, &work.lane, work.to)
     }
 
     /// A task's own work as a part of its lane. None when that lane is gone: somebody has thrown it away.
     pub(super) fn part(&self, task: usize, with: &[usize]) -> Result<Option<Part>, Error> {
-        let Some(work) = self.known.works.get(&task) else { return Ok(None) };
-        if self.lane_named(&work.lane)?.is_none() {
-            return Ok(None);
-        }
+        let Some(part) = self.part_of(task, with) else { return Ok(None) };
+        Ok(self.lane_named(&part.lane)?.map(|_| part))
+    }
+
+    fn part_of(&self, task: usize, with: &[usize]) -> Option<Part> {
+        let work = self.known.works.get(&task)?;
         let it = &self.batch.tasks[task];
-        Ok(Some(Part {
+        Some(Part {
             key: task,
             lane: work.lane.clone(),
             from: work.from,
@@ -226,7 +314,7 @@ impl Runner<'_> {
             checks: it.checks.clone(),
             needs: it.needs.iter().copied().filter(|need| with.contains(need)).collect(),
             proof: self.project.store.layout().batch_proof(self.batch.id(), task),
-        }))
+        })
     }
 
     /// Tells what came of a landing.

@@ -296,7 +296,10 @@ impl Runner<'_> {
             }
             Action::StopRun { task, attempt, hard } => self.stop_run(*task, *attempt, *hard),
             Action::TakeBack { lane, task, to } => self.take_back(*lane, *task, *to),
-            Action::Land { tasks, .. } => self.land(tasks),
+            Action::Land { tasks, .. } => {
+                self.land(tasks);
+                Ok(())
+            }
             Action::Resolve { task } => self.resolve(*task),
             Action::StopResolve { task, hard } => self.stop_resolve(*task, *hard),
             Action::Release { task } => self.release(*task),
@@ -343,11 +346,16 @@ impl Runner<'_> {
 
     /// The same by its name, which another one may have by now.
     pub(super) fn lane_named(&self, name: &str) -> Result<Option<LaneRecord>, Error> {
-        let own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|of| of.batch == self.batch.id());
-        match self.project.lane(name) {
-            Ok(lane) => Ok(Some(lane).filter(own)),
-            Err(lane::Error::Unknown { .. } | lane::Error::NoTree { .. }) => Ok(None),
-            Err(e) => Err(e.into()),
-        }
+        own_lane(self.project, self.batch.id(), name)
+    }
+}
+
+/// Finds the lane of this name, if it is there and of this batch.
+pub(super) fn own_lane(project: &Project, batch: &str, name: &str) -> Result<Option<LaneRecord>, Error> {
+    let own = |lane: &LaneRecord| lane.batch.as_ref().is_some_and(|of| of.batch == batch);
+    match project.lane(name) {
+        Ok(lane) => Ok(Some(lane).filter(own)),
+        Err(lane::Error::Unknown { .. } | lane::Error::NoTree { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
     }
 }

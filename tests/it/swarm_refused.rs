@@ -1,0 +1,92 @@
+//! Owns the tests of tasks that may not land: they end by name, the others go on, and what a person did about them counts.
+
+use super::support::Sandbox;
+use super::support::patience::wait_until;
+use super::swarm::{planned, ran, task, worker};
+use super::swarm_control::is_held;
+
+const BATCH: &str = "20260102-030405";
+
+/// One task that cannot land, one that needs it, and one that does not.
+const THREE: &str = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"evil\"\ntitle = \"Evil\"\n\
+                     [[task]]\nid = \"dep\"\ntitle = \"Builds on it\"\nneeds = [\"evil\"]\n\
+                     [[task]]\nid = \"other\"\ntitle = \"Something else\"\n";
+
+fn begin(sandbox: &Sandbox) {
+    let out = sandbox.proq(&["swarm", "plan.toml", "--detach", "-q"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+}
+
+fn detail(sandbox: &Sandbox, name: &str) -> String {
+    task(sandbox, name)["detail"].as_str().unwrap_or_default().to_owned()
+}
+
+fn all_landed(sandbox: &Sandbox) -> bool {
+    ["evil", "dep", "other"].iter().all(|name| task(sandbox, name)["state"] == "landed")
+}
+
+#[test]
+fn a_task_that_deletes_most_files_cannot_land_and_the_others_do() {
+    let sandbox = planned(THREE);
+    sandbox.sh("mkdir src; for n in $(seq 11); do echo $n > src/f$n.js; done");
+    sandbox.commit_all("eleven more");
+    worker(&sandbox, "[ $name != evil ] || git rm -q src/f[1-8].js");
+    begin(&sandbox);
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(task(&sandbox, "evil")["state"], "check failed");
+    assert_eq!(task(&sandbox, "other")["state"], "landed");
+    let why = detail(&sandbox, "evil");
+    // The other one may have landed before.
+    let of = |count: u32| why.contains(&format!("it deletes 8 of {count} files of proq/batch-{BATCH}"));
+    assert!(of(13) || of(14), "{why}");
+    let (_, hint) = why.split_once("if that is meant: git proq ").unwrap();
+    let said = sandbox.proq(&hint.split(' ').collect::<Vec<_>>()).ok();
+    assert!(said.contains(&format!("landed evil on proq/batch-{BATCH}")), "{said}");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(out.stdout.contains("3 of 3 tasks landed"), "{}", out.stdout);
+    let files = sandbox.git(&["ls-tree", "-r", "--name-only", &format!("proq/batch-{BATCH}")]);
+    assert!(files.contains("dep.txt") && !files.contains("f8.js"), "{files}");
+    sandbox.assert_healthy();
+}
+
+/// A batch whose first task waits for a hook that refuses it; the third one is still at work.
+fn refused_by_a_hook() -> Sandbox {
+    let sandbox = planned(THREE);
+    sandbox.sh("mkdir -p .git/hooks; printf '#!/bin/sh\\ntest ! -e evil.txt\\n' > .git/hooks/pre-merge-commit; chmod +x .git/hooks/pre-merge-commit");
+    sandbox.pipe("go");
+    worker(&sandbox, "[ $name != other ] || cat $ROOT/go");
+    begin(&sandbox);
+    wait_until("the hook", || {
+        detail(&sandbox, "evil").contains("the landing is tried again: the repository's")
+    });
+    assert_eq!(task(&sandbox, "evil")["state"], "landing");
+    sandbox.tell("go");
+    wait_until("the other one", || task(&sandbox, "other")["state"] == "landed");
+    sandbox
+}
+
+#[test]
+fn a_landing_that_waits_for_a_hook_holds_nobody_up_and_one_by_hand_is_noticed() {
+    let sandbox = refused_by_a_hook();
+    let said = sandbox.proq(&["merge", "evil", "--no-verify"]).ok();
+    assert!(said.contains(&format!("landed evil on proq/batch-{BATCH}")), "{said}");
+    std::fs::remove_file(sandbox.repo.join(".git/hooks/pre-merge-commit")).unwrap();
+    wait_until("its end", || !is_held(&sandbox));
+    assert!(all_landed(&sandbox), "{}", sandbox.proq(&["status"]).shown());
+    assert_eq!(ran(&sandbox).len(), 3);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_landing_that_waits_can_be_ended_and_gone_on_with() {
+    let sandbox = refused_by_a_hook();
+    let _ = sandbox.proq(&["abort"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(sandbox.proq(&["status", "--json"]).json()["why"], "aborted");
+    std::fs::remove_file(sandbox.repo.join(".git/hooks/pre-merge-commit")).unwrap();
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(all_landed(&sandbox), "{}", sandbox.proq(&["status"]).shown());
+    assert_eq!(ran(&sandbox).len(), 3);
+}
