@@ -50,14 +50,15 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
         return Ok(Fit::Nothing);
     }
     let since = apart.unwrap_or(ours.0);
+    let by_rebase = || match rebase(ground, ours, candidate, apart)? {
+        Fit::Refused(..) => squash(ground, ours, candidate, (since, merged.tree)),
+        fits => Ok(fits),
+    };
     match ground.strategy {
         // A merge commit would say that what lies below has landed too.
-        Strategy::Merge | Strategy::Rebase if apart.is_some() => {
-            match rebase(ground, ours, candidate, apart)? {
-                Fit::Refused(..) => squash(ground, ours, candidate, (since, merged.tree)),
-                fits => Ok(fits),
-            }
-        }
+        Strategy::Merge if apart.is_some() => by_rebase(),
+        // A resolved conflict is a merge, which no rebase can take over, and nobody is there to choose another way.
+        Strategy::Rebase if candidate.part.is_some() => by_rebase(),
         Strategy::Merge => {
             let tree = match ground.gate.ask(ground, ours, candidate, merged.tree)? {
                 Ok(tree) => tree,

@@ -4,6 +4,7 @@ use super::support::Sandbox;
 use super::support::patience::wait_until;
 use super::swarm::{planned, ran, task, worker};
 use super::swarm_control::is_held;
+use super::swarm_modes::{SOLVES, clashing};
 
 const BATCH: &str = "20260102-030405";
 
@@ -89,4 +90,20 @@ fn a_landing_that_waits_can_be_ended_and_gone_on_with() {
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(all_landed(&sandbox), "{}", sandbox.proq(&["status"]).shown());
     assert_eq!(ran(&sandbox).len(), 3);
+}
+
+#[test]
+fn a_resolved_conflict_lands_with_rebase_as_one_commit() {
+    let sandbox = clashing(SOLVES);
+    sandbox.git(&["config", "proq.merge.strategy", "rebase"]);
+    begin(&sandbox);
+    wait_until("its end", || !is_held(&sandbox));
+    let status = sandbox.proq(&["status", "--json"]).json();
+    assert_eq!(status["why"], "complete", "{status:#}");
+    let branch = format!("proq/batch-{BATCH}");
+    let text = sandbox.git(&["show", &format!("{branch}:clash.txt")]);
+    assert!(text == "start\nx\ny" || text == "start\ny\nx", "{text}");
+    assert_eq!(sandbox.git(&["rev-list", "--merges", &branch]), "");
+    assert_eq!(sandbox.git(&["rev-list", "--count", &format!("main..{branch}")]), "3");
+    sandbox.assert_healthy();
 }
