@@ -107,3 +107,27 @@ fn a_resolved_conflict_lands_with_rebase_as_one_commit() {
     assert_eq!(sandbox.git(&["rev-list", "--count", &format!("main..{branch}")]), "3");
     sandbox.assert_healthy();
 }
+
+#[test]
+fn what_landed_elsewhere_or_was_taken_back_since_is_not_on_the_base() {
+    let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"x\"\ntitle = \"X\"\n";
+    let sandbox = planned(plan);
+    sandbox.git(&["branch", "release"]);
+    let _ = sandbox.proq(&["swarm", "plan.toml", "-q"]).ok();
+    let is_on_base = || {
+        let on_base = sandbox.proq(&["status", BATCH, "--json"]).json()["on_base"] == true;
+        let open = sandbox.proq(&["list", "--json"]).json()["unlanded_batches"].clone();
+        assert_eq!(open.as_array().map_or(0, Vec::len), usize::from(!on_base), "{open}");
+        assert_eq!(sandbox.proq(&["merge", "--all"]).shown().contains(BATCH), !on_base);
+        on_base
+    };
+    assert!(!is_on_base());
+    let _ = sandbox.proq(&["merge", "--batch", BATCH, "--onto", "release", "--strategy", "squash"]).ok();
+    assert!(!is_on_base(), "it is on release");
+    let _ = sandbox.proq(&["merge", "--batch", BATCH, "--strategy", "squash"]).ok();
+    assert!(sandbox.repo.join("x.txt").exists() && is_on_base());
+    sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    assert!(!is_on_base(), "it was taken back");
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    assert!(sandbox.repo.join("x.txt").exists() && is_on_base());
+}

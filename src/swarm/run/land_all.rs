@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::git::{Oid, WorktreeList};
 use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, operate};
 use crate::preview;
-use crate::store::records::LaneRecord;
+use crate::store::records::{Landed, LaneRecord};
 use crate::store::{LockName, new_id, now};
 use crate::swarm::batch::{Batch, BatchRecord, all as all_batches, runs};
 use crate::swarm::schedule::{Fate, Outcome};
@@ -143,21 +143,37 @@ pub(crate) fn is_on_base(project: &Project, batch: &BatchRecord) -> Result<bool,
         return Ok(false);
     }
     // A landing in one commit, or in new ones, leaves the branch beside its base.
-    Ok(repo.is_ancestor(tip, base)? || landings(project, batch).contains(&tip))
+    Ok(repo.is_ancestor(tip, base)? || landings(project, batch, base)?.contains(&tip))
 }
 
-/// The tips that landed on the base by the lane of a batch.
-fn landings(project: &Project, batch: &BatchRecord) -> Vec<Oid> {
-    let name = landing_name(&batch.id);
+/// The tips that landed on the base by the lane of a batch and are still there. `base` is the base's tip.
+fn landings(project: &Project, batch: &BatchRecord, base: Oid) -> Result<Vec<Oid>, Error> {
+    let mut out = Vec::new();
+    for landed in landings_anywhere(project, &batch.id) {
+        let is_there = || {
+            Ok::<_, Error>(
+                project.repo.has_object(landed.commit) && project.repo.is_ancestor(landed.commit, base)?,
+            )
+        };
+        if landed.onto == batch.base && is_there()? {
+            out.push(landed.tip);
+        }
+    }
+    Ok(out)
+}
+
+/// The landings by the lane of a batch, on any branch.
+fn landings_anywhere(project: &Project, id: &str) -> Vec<Landed> {
+    let name = landing_name(id);
     let past = project.past_lanes().into_iter().map(|(_, lane)| lane).chain(project.lane(&name));
-    past.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).map(|it| it.tip).collect()
+    past.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).collect()
 }
 
 /// The batch that lands by a lane of this name, and the tips of it that have landed.
 pub(crate) fn landed_by(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<Oid>)> {
     let id = lane.strip_prefix(LANDING)?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
-    let tips = landings(project, &batch);
+    let tips = landings_anywhere(project, id).into_iter().map(|landed| landed.tip).collect();
     Some((batch, tips))
 }
 
