@@ -32,8 +32,8 @@ pub(crate) struct Pause {
 /// Go on with a batch, and follow it
 ///
 /// With one that is paused, that was aborted, or whose process was killed: agents that still run are taken over, what has ended
-/// meanwhile is found, and nothing is run twice. A conflict that was resolved meanwhile lands. One that goes on is only
-/// followed. What happened before is in `git proq report`.
+/// meanwhile is found, and nothing is run twice. A conflict that was resolved meanwhile lands, and checks that failed run
+/// again. One that goes on is only followed. What happened before is in `git proq report`.
 ///
 /// Examples:
 ///     git proq resume

@@ -131,3 +131,62 @@ fn what_landed_elsewhere_or_was_taken_back_since_is_not_on_the_base() {
     let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     assert!(sandbox.repo.join("x.txt").exists() && is_on_base());
 }
+
+/// A batch whose first task fails its check. It runs one task at a time.
+fn with_a_failed_check() -> Sandbox {
+    let sandbox = planned(THREE);
+    sandbox.git(&["config", "proq.swarm.maxParallel", "1"]);
+    sandbox.git(&["config", "--add", "proq.verify.commands", "test ! -e BROKEN || test -e $ROOT/well"]);
+    worker(&sandbox, "[ $name != evil ] || touch BROKEN");
+    let out = sandbox.proq(&["swarm", "plan.toml", "-q"]);
+    assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
+    assert_eq!(task(&sandbox, "evil")["state"], "check failed");
+    sandbox
+}
+
+#[track_caller]
+fn goes_on_to_its_end(sandbox: &Sandbox) {
+    let out = sandbox.proq(&["resume", BATCH]);
+    assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
+    assert!(all_landed(sandbox), "{}", sandbox.proq(&["status"]).shown());
+    assert_eq!(ran(sandbox).len(), 3, "nothing was run again");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_check_that_was_repaired_is_run_again_on_a_task_that_did_not_change() {
+    let sandbox = with_a_failed_check();
+    // Nothing was repaired: the others go on all the same, and are not held up by it once more.
+    for _ in 0..2 {
+        let out = sandbox.proq(&["resume", BATCH]);
+        assert_eq!(out.code, 4, "{}{}", out.stdout, out.stderr);
+        assert!(out.stderr.contains("evil: its checks run again"), "{}", out.stderr);
+        assert_eq!(sandbox.proq(&["status", "--json"]).json()["why"], "partly");
+        let states = ["evil", "dep", "other"].map(|name| task(&sandbox, name)["state"].clone());
+        assert_eq!(states, ["check failed", "skipped", "landed"]);
+    }
+    sandbox.sh("touch $ROOT/well");
+    goes_on_to_its_end(&sandbox);
+}
+
+#[test]
+fn a_task_that_was_amended_after_a_failed_check_is_checked_again() {
+    let sandbox = with_a_failed_check();
+    let lane = sandbox.lane("evil");
+    sandbox.git_in(&lane, &["rm", "-q", "BROKEN"]);
+    sandbox.git_in(&lane, &["commit", "-q", "--amend", "-m", "repaired"]);
+    goes_on_to_its_end(&sandbox);
+}
+
+#[test]
+fn a_task_that_was_put_on_top_of_what_landed_since_is_checked_again() {
+    let sandbox = with_a_failed_check();
+    let _ = sandbox.proq(&["resume", BATCH]).fails(4);
+    let branch = format!("proq/batch-{BATCH}");
+    assert!(sandbox.git(&["ls-tree", "--name-only", &branch]).contains("other.txt"));
+    let lane = sandbox.lane("evil");
+    sandbox.git_in(&lane, &["rm", "-q", "BROKEN"]);
+    sandbox.git_in(&lane, &["commit", "-q", "--amend", "-m", "repaired"]);
+    sandbox.git_in(&lane, &["rebase", "-q", &branch]);
+    goes_on_to_its_end(&sandbox);
+}

@@ -69,6 +69,7 @@ impl Reader {
                 let by = facts.agent.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
                 format!("{}: its conflict is resolved{by}", name(*task))
             }
+            Event::CheckAgain { task } => format!("{}: its checks run again", name(*task)),
             Event::ConflictGivenUp { task } => format!("{}: its conflict is left{why}", name(*task)),
             Event::Claimed { task } => {
                 format!("{}: batch {} has it", name(*task), facts.batch.as_deref().unwrap_or_default())

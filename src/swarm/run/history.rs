@@ -130,7 +130,7 @@ pub(crate) struct Obstacle {
     /// What that wrote.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) log: Option<PathBuf>,
-    /// What became of it: `open`, `resolved`, `given up`.
+    /// What became of it: `open`, `resolved`, `checked again`, `given up`.
     pub(crate) became: &'static str,
 }
 
@@ -249,6 +249,7 @@ impl Reader<'_> {
                 });
             }
             Event::ConflictResolved { task } => self.became(*task, "resolved", entry),
+            Event::CheckAgain { task } => self.became(*task, "checked again", entry),
             Event::ConflictGivenUp { task } => self.became(*task, "given up", entry),
             _ => {}
         }

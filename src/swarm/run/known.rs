@@ -132,6 +132,7 @@ pub(crate) fn task_of(event: &Event) -> Option<usize> {
         | Event::Ended { task, .. }
         | Event::ConflictCaptured { task }
         | Event::ConflictResolved { task }
+        | Event::CheckAgain { task }
         | Event::ConflictGivenUp { task }
         | Event::CheckFailed { task }
         | Event::Claimed { task }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::begin::{Resumed, resume};
+use super::known::Work;
 use super::runner::Runner;
 use crate::git::Oid;
 use crate::lane::Project;
@@ -92,40 +93,92 @@ impl Runner<'_> {
         self.take_due()
     }
 
-    /// Tells of conflicts and failed checks that somebody has put right in their lanes meanwhile: there is more on them than was to
-    /// land, and no conflict is laid out or on record for that; or their lane has landed on the batch's branch.
+    /// Reports conflicts and failed checks that a person has repaired in their lanes meanwhile: their branch has other commits than were
+    /// to land, and no conflict is laid out or on record for those; or their lane has landed on the batch's branch. Checks run again
+    /// on work that is as it was, since what they depend on may have been repaired.
     fn see_resolved(&mut self) -> Result<(), Error> {
         for task in 0..self.batch.tasks.len() {
-            let stuck = matches!(
-                self.state.now(task),
-                Now::Over(Fate::Failed(Why::Conflict | Why::Check)) | Now::Conflict
-            );
-            if stuck
-                && !self.resolving.contains(&task)
-                && let Some(to) = self.resolved_in_lane(task)?
-            {
-                let facts = Facts { to: Some(to), detail: Some("by hand".to_owned()), ..Facts::default() };
-                self.due.push_back((Event::ConflictResolved { task }, facts));
+            let now = self.state.now(task);
+            let failed_checks = now == Now::Over(Fate::Failed(Why::Check));
+            let conflicts = matches!(now, Now::Over(Fate::Failed(Why::Conflict)) | Now::Conflict);
+            if !(failed_checks || conflicts) || self.resolving.contains(&task) {
+                continue;
+            }
+            match self.repair_of(task)? {
+                Repair::Commits { from, to } => {
+                    let detail = Some("by hand".to_owned());
+                    let facts = Facts { from: Some(from), to: Some(to), detail, ..Facts::default() };
+                    self.due.push_back((Event::ConflictResolved { task }, facts));
+                }
+                Repair::AsItWas if failed_checks => {
+                    self.due.push_back((Event::CheckAgain { task }, Facts::default()));
+                }
+                Repair::AsItWas | Repair::None => {}
             }
         }
         self.take_due()
     }
 
-    fn resolved_in_lane(&self, task: usize) -> Result<Option<Oid>, Error> {
-        let Some(work) = self.known.works.get(&task) else { return Ok(None) };
+    fn repair_of(&self, task: usize) -> Result<Repair, Error> {
+        let Some(work) = self.known.works.get(&task) else { return Ok(Repair::None) };
         if self.landed_by_hand(task)?.is_some() {
-            return Ok(Some(work.to));
+            return Ok(Repair::Commits { from: work.from, to: work.to });
         }
-        let Some(lane) = self.lane_named(&work.lane)? else { return Ok(None) };
+        let Some(lane) = self.lane_named(&work.lane)? else { return Ok(Repair::None) };
         let layout = self.project.store.layout();
         let held = self.project.store.locks().is_held(&LockName::Run(lane.name.clone()))?;
         let known = ConflictRecord::find(&layout.conflict(&lane.name))?;
-        let tip = self.project.repo.branch_tip(&lane.place.branch)?;
-        let Some(tip) = tip.filter(|tip| *tip != work.to) else { return Ok(None) };
+        let Some(tip) = self.project.repo.branch_tip(&lane.place.branch)? else { return Ok(Repair::None) };
+        if held || layout.resolve(&lane.name).exists() {
+            return Ok(Repair::None);
+        }
+        if tip == work.to {
+            return Ok(Repair::AsItWas);
+        }
         // What was committed there by hand lands as it is, or conflicts as it is.
-        let moved = known.is_none_or(|known| known.theirs != tip);
-        let builds_on = self.project.repo.is_ancestor(work.to, tip)?;
-        let ready = !held && !layout.resolve(&lane.name).exists() && moved && builds_on;
-        Ok(ready.then_some(tip))
+        if known.is_some_and(|known| known.theirs == tip) {
+            return Ok(Repair::None);
+        }
+        if self.project.repo.is_ancestor(work.to, tip)? {
+            return Ok(Repair::Commits { from: work.from, to: tip });
+        }
+        let from = self.start_of_rewritten(task, work, tip)?;
+        Ok(from.map_or(Repair::None, |from| Repair::Commits { from, to: tip }))
     }
+
+    /// Finds where a task's work begins after its commits were amended or rebased; `tip` is their last. None where they may belong to
+    /// another task of the same lane, or nothing of them is left.
+    fn start_of_rewritten(&self, task: usize, work: &Work, tip: Oid) -> Result<Option<Oid>, Error> {
+        let repo = &self.project.repo;
+        let is_there = |other: usize| matches!(self.state.fate(other), Some(Fate::Landed | Fate::Already));
+        let shares =
+            |(other, lane): (&usize, &String)| *other != task && *lane == work.lane && !is_there(*other);
+        if self.known.lanes.iter().any(shares) {
+            return Ok(None);
+        }
+        let Some(branch) = repo.branch_tip(&self.batch.record.branch)? else { return Ok(None) };
+        if repo.is_ancestor(tip, branch)? {
+            return Ok(None);
+        }
+        // Below it may lie the work of others that landed in other commits.
+        if repo.is_ancestor(work.from, tip)? && !repo.is_ancestor(work.from, branch)? {
+            return Ok(Some(work.from));
+        }
+        Ok(repo.merge_base(branch, tip)?)
+    }
+}
+
+/// What a person did about a task that could not land.
+enum Repair {
+    /// Nothing that could land.
+    None,
+    /// Nothing in its lane.
+    AsItWas,
+    /// These commits are to land in place of its own.
+    Commits {
+        /// Where they begin.
+        from: Oid,
+        /// Where they end.
+        to: Oid,
+    },
 }

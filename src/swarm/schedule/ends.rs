@@ -93,6 +93,7 @@ impl State {
     /// A task has come to its end: others are skipped or may start, and the policies see to failures.
     pub(super) fn settle(&mut self, task: usize, standing: Standing) {
         self.set(task, standing);
+        let again = std::mem::take(&mut self.tasks[task].again);
         match standing {
             Standing::Failed(why) => self.out.push(Action::MarkFailed { task, why }),
             Standing::SetAside => self.out.push(Action::MarkSetAside { task }),
@@ -102,7 +103,9 @@ impl State {
         if standing.is_in_the_way() {
             self.skip_dependents(task);
         }
-        if standing.is_stuck() {
+        if standing.is_stuck() && again {
+            // A person goes on with the others.
+        } else if standing.is_stuck() {
             match self.options.on_merge_failure {
                 MergePolicy::Pause => self.pause(super::PauseReason::Merge(task)),
                 MergePolicy::Abort => self.abort(Outcome::Stopped, false),

@@ -73,6 +73,11 @@ pub(crate) enum Event {
         /// The task.
         task: usize,
     },
+    /// A person goes on with the batch, and a task whose checks failed is as it was: what they depend on may have been repaired.
+    CheckAgain {
+        /// The task.
+        task: usize,
+    },
     /// It could not be resolved, or nobody is to try it any longer.
     ConflictGivenUp {
         /// The task.

@@ -103,6 +103,7 @@ impl State {
         if let Some(lane) = self.tasks[task].lane {
             self.turn(lane, Use::Aside);
         }
+        self.tasks[task].again &= why == Some(Why::Check);
         match why {
             Some(why) => self.settle(task, Standing::Failed(why)),
             None if self.options.resolve => self.set(task, Standing::Conflict { asked: false }),
@@ -136,6 +137,15 @@ impl State {
             self.out.push(Action::MarkWaiting { task });
             self.take_skips_back(None);
             self.reopen();
+        }
+    }
+
+    /// Lands a task once more whose checks failed, as it is.
+    pub(super) fn check_again(&mut self, task: usize) {
+        let Some(slip) = self.tasks.get_mut(task) else { return };
+        if slip.standing == Standing::Failed(Why::Check) {
+            slip.again = true;
+            self.is_resolved(task);
         }
     }
 

@@ -80,6 +80,8 @@ pub(super) struct Slip {
     pub(super) because: Option<usize>,
     /// Somebody was told to stop it, at once or not.
     pub(super) stopping: Option<bool>,
+    /// Its checks failed and run again on the same work: the policy for that has acted already.
+    pub(super) again: bool,
 }
 
 impl State {
@@ -102,6 +104,7 @@ impl State {
             missing: task.after.len(),
             because: None,
             stopping: None,
+            again: false,
         };
         let mut state = State {
             work: work.clone(),
@@ -168,6 +171,7 @@ impl State {
             Event::Landed { tasks } => self.have_landed(tasks),
             Event::ConflictCaptured { task } => self.does_not_land(*task, None),
             Event::ConflictResolved { task } => self.is_resolved(*task),
+            Event::CheckAgain { task } => self.check_again(*task),
             Event::ConflictGivenUp { task } => self.is_given_up(*task),
             Event::CheckFailed { task } => self.does_not_land(*task, Some(super::Why::Check)),
             Event::Pause => self.pause(super::PauseReason::Asked),

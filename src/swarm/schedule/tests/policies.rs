@@ -109,6 +109,23 @@ fn what_cannot_land_can_end_the_batch() {
 }
 
 #[test]
+fn checks_that_run_again_and_fail_again_do_not_pause_the_batch_again() {
+    let mut play = Play::new(&[&[], &[]], &[], Options::default()).with_lanes(2);
+    let is_to_pause = |play: &Play| play.state.word().starts_with("paus");
+    play.done(0);
+    play.on(&Event::CheckFailed { task: 0 });
+    assert!(is_to_pause(&play));
+    assert_eq!(play.on(&Event::CheckAgain { task: 0 }), "0 waits; land [0]");
+    play.on(&Event::Resume);
+    assert!(play.on(&Event::CheckFailed { task: 0 }).contains("0 failed: Check"));
+    assert_eq!(play.state.word(), "running");
+    // With other work it is.
+    assert!(play.on(&Event::ConflictResolved { task: 0 }).contains("land [0]"));
+    play.on(&Event::CheckFailed { task: 0 });
+    assert!(is_to_pause(&play));
+}
+
+#[test]
 fn without_anybody_to_resolve_it_a_conflict_is_given_up() {
     let mut play = Play::new(&[&[]], &[], Options { resolve: false, ..Options::default() }).with_lanes(1);
     play.done(0);

@@ -44,6 +44,8 @@ pub(super) struct Watch {
     /// Those that had a conflict or were tried again by a person: later stages may have begun.
     late: BTreeSet<usize>,
     done: BTreeSet<usize>,
+    /// Those whose checks run again on the same work.
+    again: BTreeSet<usize>,
     fates: BTreeMap<usize, Fate>,
     failures: Vec<u32>,
     ran: BTreeSet<usize>,
@@ -81,6 +83,7 @@ impl Watch {
             conflicts: BTreeSet::new(),
             late: BTreeSet::new(),
             done: BTreeSet::new(),
+            again: BTreeSet::new(),
             fates: (0..tasks.len()).filter_map(fate).collect(),
             failures: tasks.iter().map(|t| t.failures).collect(),
             ran: BTreeSet::new(),
@@ -130,8 +133,14 @@ impl Watch {
             Event::Started { task, attempt } => drop(self.told_started.insert((*task, *attempt))),
             Event::Ended { task, end, .. } => self.ended(*task, *end),
             Event::Landed { tasks } => self.has_landed(tasks),
-            Event::ConflictCaptured { task } if self.options.resolve => drop(self.conflicts.insert(*task)),
-            Event::ConflictCaptured { task } => self.cannot_land(*task, Why::Conflict),
+            Event::ConflictCaptured { task } if self.options.resolve => {
+                self.again.remove(task);
+                self.conflicts.insert(*task);
+            }
+            Event::ConflictCaptured { task } => {
+                self.again.remove(task);
+                self.cannot_land(*task, Why::Conflict);
+            }
             Event::CheckFailed { task } => self.cannot_land(*task, Why::Check),
             Event::ConflictResolved { task } => {
                 let given_up = matches!(self.fates.get(task), Some(Fate::Failed(Why::Conflict | Why::Check)));
@@ -139,6 +148,13 @@ impl Watch {
                     self.fates.remove(task);
                     self.stopped.remove(task);
                     self.done.insert(*task);
+                }
+            }
+            Event::CheckAgain { task } => {
+                if self.fates.get(task) == Some(&Fate::Failed(Why::Check)) {
+                    self.fates.remove(task);
+                    self.done.insert(*task);
+                    self.again.insert(*task);
                 }
             }
             Event::ConflictGivenUp { task } => {
@@ -213,6 +229,9 @@ impl Watch {
         self.conflicts.remove(&task);
         self.done.remove(&task);
         self.fates.insert(task, Fate::Failed(why));
+        if self.again.remove(&task) {
+            return;
+        }
         self.stopped_by_policy |= self.options.on_merge_failure == MergePolicy::Abort;
         self.stops_all |= self.options.on_merge_failure == MergePolicy::Abort;
     }
@@ -220,6 +239,7 @@ impl Watch {
     fn has_landed(&mut self, tasks: &[usize]) {
         self.tips += 1;
         for task in tasks {
+            self.again.remove(task);
             assert!(self.done.remove(task), "task {task} lands and was not to");
             self.landed.insert(*task, self.tips);
             self.fates.insert(*task, Fate::Landed);

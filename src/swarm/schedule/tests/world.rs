@@ -283,7 +283,7 @@ impl World {
     fn intervene(&mut self) {
         let task = self.dice.below(self.work.tasks().len());
         let total = self.watch.spent + self.dice.below(60) as u64;
-        let event = match self.dice.below(14) {
+        let event = match self.dice.below(15) {
             0 => Event::Pause,
             1 | 2 => Event::Resume,
             3 => Event::Abort { hard: false },
@@ -295,6 +295,7 @@ impl World {
             9 => Event::Claimed { task },
             10 => Event::Unclaimed { task },
             11 | 12 => Event::Retry { task: self.watch.some_failed(task) },
+            13 => Event::CheckAgain { task: self.watch.some_failed(task) },
             _ => Event::ConflictResolved { task: self.watch.some_failed(task) },
         };
         self.tell(&event);
