@@ -104,13 +104,11 @@ fn rules(project: &Project, lane: &AnyLane, job: &Job, checks: &[String], branch
     if !settings.commit_style.trim().is_empty() && job.permission != Permission::Read {
         rule(format!("Commit messages: {}", settings.commit_style.trim()));
     }
-    if settings.context_warn.is_some() {
-        rule(
-            "Look now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, your context is \
-             nearly full: finish what you are at, commit it, say what is left to do, and end."
-                .to_owned(),
-        );
-    }
+    rule(
+        "Check now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, finish the step you are \
+         at, commit it, say what is left to do, and end."
+            .to_owned(),
+    );
     rule(if settings.agent_push {
         format!("You may push `{branch}`, and no other branch; never by force.")
     } else {

@@ -38,7 +38,8 @@ fn nobody_is_asked_who_need_not() {
     assert!(!sandbox.repo.join(".git/proq/lanes/x/runs/1.d/wrap-up").exists());
     sandbox.git(&["config", "--unset", "proq.agent.contextWarn"]);
     let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "y", "--wait"]).ok();
-    assert!(!sandbox.proq(&["show", "y", "--prompt"]).ok().contains("PROQ_WRAP_UP"));
+    // A person may want it of each run, as by git proq abort.
+    assert!(sandbox.proq(&["show", "y", "--prompt"]).ok().contains("PROQ_WRAP_UP"));
 }
 
 #[test]

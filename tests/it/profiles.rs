@@ -168,6 +168,7 @@ fn the_rules_of_a_lane_go_where_the_agent_takes_them() {
     - The task is expected to touch `src/pay/` and nothing else. Where it cannot be done without other files, change as little of them as possible, and say so.
     - Commit your work here, on this branch, one thing in each commit. What you cannot commit yourself is committed for you when you are done.
     - Commit messages: like this: topic: what
+    - Check now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, finish the step you are at, commit it, say what is left to do, and end.
     - Do not push.
     - The tool `read_task` of the MCP server `proq` gives you this task again. Report with `update_task` what you found out, and what only a person can do. Without that server, `git proq task read` and `git proq task update` do the same.
 

@@ -116,7 +116,6 @@ fn what_a_run_is_told_names_everything_that_it_needs() {
     - Tick a box in STATUS.md (`- [x]`) when what it says is done, and only then. Note below the step, in a few lines, what whoever goes on has to know.
     - Commit your work at the end. When every box of the step is ticked, end; the next one is begun in another conversation.
     - Git leaves `tasks/pay/PAY-3-refunds/STATUS.md` out of commits, and so do you: never add it with -f. It is kept all the same.
-    - Look now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, finish what you are at, commit it, write down what is left to do, and end.
     ");
 }
 
@@ -285,7 +284,8 @@ fn it_can_be_asked_to_wrap_up() {
     );
     assert_eq!(sandbox.git(&["show", "proq/x:wrapped"]), "1");
     assert_eq!(sandbox.parts(), ["work 1 done"]);
-    assert!(sandbox.note("prompt.1").contains("`PROQ_WRAP_UP`"));
+    let shown = sandbox.proq(&["show", "x", "--prompt"]).ok();
+    assert!(shown.contains("`PROQ_WRAP_UP`"), "{shown}");
     let _ = sandbox.proq(&["run", "x", "--wait"]).ok();
     assert_eq!(sandbox.parts().len(), 4);
 }

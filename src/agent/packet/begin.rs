@@ -377,7 +377,6 @@ impl AtWork<'_> {
             review: review.as_deref(),
             range: self.range(project, lane, number)?,
             hidden: record.hidden,
-            may_wrap_up: project.settings.context_warn.is_none(),
         };
         let text = words.text();
         let (agent, asked) = match part.is_review() {

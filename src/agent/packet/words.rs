@@ -26,8 +26,6 @@ pub(super) struct Words<'a> {
     pub(super) range: Option<(Oid, Oid)>,
     /// Whether git leaves STATUS.md out of commits.
     pub(super) hidden: bool,
-    /// Whether the rules say nothing of the file that asks a run to come to its end.
-    pub(super) may_wrap_up: bool,
 }
 
 /// A step as it is called: by number and title.
@@ -85,12 +83,6 @@ impl Words<'_> {
                 "- Git leaves `{}` out of commits, and so do you: never add it with -f. It is kept all the same.\n",
                 self.folder.name_of(STATUS)
             ));
-        }
-        if self.may_wrap_up {
-            out.push_str(
-                "- Look now and then whether the file exists that the variable `PROQ_WRAP_UP` names. Once it does, finish what you are at, commit \
-                 it, write down what is left to do, and end.\n",
-            );
         }
         out
     }
