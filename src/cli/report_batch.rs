@@ -111,9 +111,11 @@ fn sources(history: &History) -> String {
 pub(super) fn landed(history: &History) -> String {
     let counts = history.picture.counts;
     let others = [
+        (counts.before, "done before"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),
         (counts.at_work, "at work"),
+        (counts.landing, "landing"),
         (counts.waiting, "waiting"),
         (counts.left, "left"),
     ];

@@ -102,7 +102,9 @@ fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
     let counts = picture.counts;
     let mut parts = vec![format!("{} of {} landed", counts.landed, ui::count(counts.tasks, "task"))];
     for (count, what) in [
+        (counts.before, "done before"),
         (counts.at_work, "at work"),
+        (counts.landing, "landing"),
         (counts.waiting, "waiting"),
         (counts.failed, "failed"),
         (counts.skipped, "skipped"),

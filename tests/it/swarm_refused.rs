@@ -190,3 +190,27 @@ fn a_task_that_was_put_on_top_of_what_landed_since_is_checked_again() {
     sandbox.git_in(&lane, &["rebase", "-q", &branch]);
     goes_on_to_its_end(&sandbox);
 }
+
+#[test]
+fn tasks_at_work_landed_and_done_before_are_counted_apart() {
+    let sandbox = planned(&format!("{THREE}[[task]]\nid = \"old\"\ntitle = \"Old\"\ndone = true\n"));
+    sandbox.pipe("go");
+    worker(&sandbox, "[ $name != other ] || cat $ROOT/go");
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--waves", "--detach", "--yes", "-q"]).ok();
+    wait_until("the end of evil", || {
+        task(&sandbox, "evil")["state"] == "done" && task(&sandbox, "other")["state"] == "running"
+    });
+    let counts = sandbox.proq(&["status", "--json"]).json()["counts"].clone();
+    let count = |what: &str| counts[what].as_u64().unwrap();
+    assert_eq!(
+        (count("at_work"), count("landing"), count("landed"), count("before")),
+        (1, 1, 0, 1),
+        "{counts}"
+    );
+    sandbox.tell("go");
+    wait_until("its end", || !is_held(&sandbox));
+    let shown = sandbox.proq(&["status"]).ok();
+    assert!(shown.contains("3 of 4 tasks landed, 1 done before"), "{shown}");
+    let shown = sandbox.proq(&["report"]).ok();
+    assert!(shown.contains("3 of 4 tasks; 1 done before"), "{shown}");
+}

@@ -133,7 +133,7 @@ impl Screen {
     fn draw(&self, picture: &Picture, id: &str) {
         let counts = picture.counts;
         self.head.set_length(counts.tasks as u64);
-        self.head.set_position(counts.landed as u64);
+        self.head.set_position((counts.landed + counts.before) as u64);
         let cost = picture.cost_usd.map(|usd| format!(", ${usd:.2}")).unwrap_or_default();
         let parts = [("waiting", counts.waiting), ("failed", counts.failed), ("skipped", counts.skipped)];
         let parts: Vec<String> =

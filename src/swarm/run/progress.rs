@@ -66,10 +66,14 @@ pub(crate) struct Picture {
 pub(crate) struct Counts {
     /// All of them.
     pub(crate) tasks: usize,
-    /// Those that landed, or were done before.
+    /// Those that landed.
     pub(crate) landed: usize,
-    /// Those at work, landing or in conflict.
+    /// Those that were done before.
+    pub(crate) before: usize,
+    /// Those with an agent at work, or about to start.
     pub(crate) at_work: usize,
+    /// Those that are done and land, wait to land, or conflict.
+    pub(crate) landing: usize,
     /// Those that wait.
     pub(crate) waiting: usize,
     /// Those that failed, were set aside or brought nothing.
@@ -202,12 +206,14 @@ fn counts(state: &State, tasks: usize) -> Counts {
     let mut out = Counts { tasks, ..Counts::default() };
     for task in 0..tasks {
         match state.now(task) {
-            Now::Over(Fate::Landed | Fate::Already) => out.landed += 1,
+            Now::Over(Fate::Landed) => out.landed += 1,
+            Now::Over(Fate::Already) => out.before += 1,
             Now::Over(Fate::NoChange | Fate::Failed(_) | Fate::SetAside) => out.failed += 1,
             Now::Over(Fate::Skipped) => out.skipped += 1,
             Now::Over(Fate::Left(_)) => out.left += 1,
             Now::Waiting => out.waiting += 1,
-            _ => out.at_work += 1,
+            Now::Preparing | Now::Starting | Now::Running => out.at_work += 1,
+            Now::Done | Now::Landing | Now::Conflict => out.landing += 1,
         }
     }
     out
