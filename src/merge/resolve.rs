@@ -210,7 +210,7 @@ pub(crate) fn go_on(project: &Project, name: &str, leave: &Leave) -> Result<Reso
     if !why.is_empty() {
         return Err(ResolveError::Refused { lane: lane.name, dir: open.path, why }.into());
     }
-    let by = open.agent.clone().unwrap_or_else(|| "hand".to_owned());
+    let by = open.agent.as_ref().map_or_else(|| "hand".to_owned(), |agent| format!("hand, after {agent}"));
     take(project, &open, tree, &by)
 }
 

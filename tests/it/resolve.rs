@@ -240,7 +240,10 @@ fn after_the_last_try_everything_is_kept_and_a_person_goes_on() {
     let said = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
     assert!(said.contains("note.txt is new and is not in conflict"), "{said}");
     sandbox.sh_in(&desk(&sandbox), &format!("{GOOD}; rm note.txt"));
-    let _ = sandbox.proq(&["resolve", "clash", "--continue"]).ok();
+    let said = sandbox.proq(&["resolve", "clash", "--continue"]).ok();
+    assert!(said.starts_with("resolved by hand, after bad: "), "{said}");
+    let message = sandbox.git(&["log", "-1", "--format=%B", "proq/clash"]);
+    assert!(message.contains("Proq-Resolved-By: hand, after bad"), "{message}");
     assert_eq!(sandbox.git(&["show", "proq/clash:long.txt"]), RESOLVED.trim_end());
     sandbox.assert_healthy();
 }
