@@ -4,12 +4,14 @@ use super::finding::Finding;
 use super::scene::{Scene, quoted};
 use crate::lane::effective_state;
 use crate::store::LockName;
+use crate::swarm::{self, Batch};
 
 /// Folders, lanes and branches of batches.
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
     let mut out = half_made(scene);
     out.extend(lanes(scene));
     out.extend(branches(scene));
+    out.extend(interrupted(scene));
     out
 }
 
@@ -50,6 +52,29 @@ fn lanes(scene: &Scene<'_>) -> Vec<Finding> {
         out.push(Finding::warning("batch-lane", format!("lane '{name}'"), message).help(help));
     }
     out
+}
+
+/// Batches that are neither over nor paused, and whose schedulers were killed.
+fn interrupted(scene: &Scene<'_>) -> Vec<Finding> {
+    let project = scene.project;
+    let is_interrupted = |id: &str| {
+        if swarm::is_run(project, id).unwrap_or(true) {
+            return false;
+        }
+        let Ok(batch) = Batch::load(project, id) else { return false };
+        let Ok(lines) = batch.log(project) else { return false };
+        let state = batch.state(&lines);
+        batch.record.cleaned.is_none() && state.outcome_if_over().is_none() && state.pause_reason().is_none()
+    };
+    let ids = swarm::batches(project, false).into_iter().map(|batch| batch.id);
+    ids.filter(|id| is_interrupted(id))
+        .map(|id| {
+            let message = format!("batch {id} is interrupted: nobody goes on with it");
+            Finding::warning("batch-interrupted", format!("batch {id}"), message)
+                .help(format!("git proq resume {id}"))
+                .left("what its agents do next is for a person to decide")
+        })
+        .collect()
 }
 
 fn branches(scene: &Scene<'_>) -> Vec<Finding> {

@@ -214,3 +214,20 @@ fn tasks_at_work_landed_and_done_before_are_counted_apart() {
     let shown = sandbox.proq(&["report"]).ok();
     assert!(shown.contains("3 of 4 tasks; 1 done before"), "{shown}");
 }
+
+#[test]
+fn the_doctor_names_a_batch_that_nobody_goes_on_with() {
+    let sandbox = planned(THREE);
+    sandbox.pipe("go");
+    worker(&sandbox, "cat $ROOT/go");
+    begin(&sandbox);
+    wait_until("a task to be at work", || task(&sandbox, "other")["state"] == "running");
+    super::swarm_control::kill_scheduler(&sandbox);
+    let said = sandbox.proq(&["doctor"]).shown();
+    assert!(said.contains(&format!("batch {BATCH} is interrupted: nobody goes on with it")), "{said}");
+    assert!(said.contains(&format!("git proq resume {BATCH}")), "{said}");
+    worker(&sandbox, "");
+    let _ = sandbox.proq(&["abort", "--hard"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    sandbox.assert_healthy();
+}
