@@ -292,6 +292,10 @@ struct Numbered {
 }
 
 fn number(line: &[u8]) -> Option<u64> {
+    // A log may be damaged, and have very many lines that are none of ours.
+    if line.first() != Some(&b'{') {
+        return None;
+    }
     serde_json::from_slice::<Numbered>(line).ok().map(|line| line.n)
 }
 
