@@ -109,7 +109,8 @@ pub(super) fn bring_left_out(tree: &Tree<'_>, index: &Path, changes: &[Change]) 
 }
 
 /// Those of `changes` that write or remove something: without new files that the patterns of a sparse checkout leave out. A new
-/// file that replaces one or a folder of them counts as written, whether or not that was there.
+/// file that replaces one or a folder of them counts as written, whether or not that was there; so does one whose path is
+/// taken, as git takes what it finds there for that file and may remove it.
 pub(super) fn without_left_out(tree: &Tree<'_>, changes: &[Change]) -> Result<Vec<Change>, Error> {
     let Some(patterns) = Patterns::of(tree)? else { return Ok(changes.to_vec()) };
     let leaving: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
@@ -117,7 +118,9 @@ pub(super) fn without_left_out(tree: &Tree<'_>, changes: &[Change]) -> Result<Ve
     let replaces = |path: &RepoPath| above.contains(path) || path.parents().any(|up| leaving.contains(&up));
     let is_left_out = |change: &&Change| {
         let is_new_file = change.old.is_none() && change.new.is_some_and(|new| !new.is_gitlink());
-        is_new_file && patterns.leave_out(&change.path) && !replaces(&change.path)
+        // As git looks at it: through links above it.
+        let is_free = change.path.under(tree.dir).symlink_metadata().is_err();
+        is_new_file && is_free && patterns.leave_out(&change.path) && !replaces(&change.path)
     };
     Ok(changes.iter().filter(|change| !is_left_out(change)).cloned().collect())
 }

@@ -90,7 +90,7 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
     let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
     let mut paths = obstructions(tree.dir, changes, folds);
     if !paths.is_empty() {
-        // A sparse checkout writes nothing where it leaves a file out, so nothing is in the way there.
+        // A sparse checkout makes no folder for a file that it leaves out, so nothing is in the way of one.
         paths = obstructions(tree.dir, &without_left_out(tree, changes)?, folds);
     }
     if paths.is_empty() {

@@ -122,6 +122,25 @@ fn an_ignored_file_in_place_of_a_folder_outside_a_sparse_checkout_stays_there() 
 }
 
 #[test]
+fn what_is_ignored_in_place_of_a_new_file_outside_a_sparse_checkout_refuses_it_by_name() {
+    for (script, named) in [
+        ("mkdir -p out/n; echo mine >out/n/own", "out/n/own"),
+        ("mkdir -p out; echo mine >out/n", "out/n"),
+        ("mkdir -p out; ln -s nowhere out/n", "out/n"),
+    ] {
+        for lane in ["echo l >out/n", "ln -s x out/n"] {
+            let sandbox = sparse(lane, &format!("echo out/n >>.git/info/exclude; {script}"));
+            let before = Image::of(&sandbox, &sandbox.repo);
+            for args in [&["preview", "one"][..], &["merge", "one"]] {
+                let refused = sandbox.proq(args).fails(1);
+                assert!(refused.contains(named), "{refused}");
+                same(&before, &Image::of(&sandbox, &sandbox.repo));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_landing_leaves_files_outside_a_sparse_checkout_as_they_are() {
     let sandbox = sparse(
         "echo l >x; echo l >out/new",
