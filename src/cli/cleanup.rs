@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::complete::{any_lane_names, batch_names};
 use super::discard::{Answer, Gone, kept, make_ready, take_away};
-use super::{Done, Failure, Mistake, Session, report};
+use super::{Done, Failure, Mistake, Session, identity, report};
 use crate::explain::{Exit, Explain};
 use crate::git::WorktreeList;
 use crate::lane::{self, Project, Why, effective_state, operate};
@@ -43,6 +43,7 @@ pub(crate) struct Cleanup {
 
 pub(super) fn run(session: &Session, args: &Cleanup) -> Done {
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(&[], args.dry_run)?;
     if let Some(asked) = &args.batch {
         return tidy_batch(session, &project, asked, args);
     }

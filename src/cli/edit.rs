@@ -41,8 +41,8 @@ pub(super) fn run(session: &Session, args: &Edit) -> Done {
     let title = lane::plain_title(&args.title).ok_or_else(untitled)?;
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
+    identity::refuse_agent_for_others(std::slice::from_ref(&lane.name), args.dry_run)?;
     if !args.dry_run {
-        identity::refuse_agent_for_others(std::slice::from_ref(&lane.name))?;
         operate(&project, "edit", |op| op.update_lane(&lane.name, |record| record.title.clone_from(&title)))?;
     }
     if session.ui.json {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::{Done, Session, ui};
+use super::{Done, Session, identity, ui};
 use crate::explain::{Exit, Explain};
 use crate::lane::{self, Held, Kind, Old, Project, Spare, Stays};
 use crate::store::{Moment, now};
@@ -65,6 +65,7 @@ struct Kept {
 
 pub(super) fn run(session: &Session, args: &Gc) -> Done {
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(&[], args.dry_run)?;
     let (dry_run, trash) = (args.dry_run, Held::default());
     let mut answer = Answer { freed: Vec::new(), bytes: 0, kept: Vec::new(), trash, dry_run };
     let mut failed = false;

@@ -43,14 +43,14 @@ pub(super) fn refuse_for_others(
     }
 }
 
-/// Refuses an agent what changes other lanes than its own, or their bases. A person in a lane's folder may do it, and so may the
-/// commands that a person has set up.
+/// Refuses an agent what changes other lanes than its own, their bases or the main checkout. A person in a lane's folder may do it,
+/// and so may the commands that a person has set up. A dry run is for everybody.
 ///
 /// # Errors
 /// [`Mistake::OthersLane`] for an agent of a lane, unless `lanes` is that lane and no other.
-pub(super) fn refuse_agent_for_others(lanes: &[String]) -> Result<(), Failure> {
+pub(super) fn refuse_agent_for_others(lanes: &[String], dry_run: bool) -> Result<(), Failure> {
     let is_agent = std::env::var_os(ATTEMPT).is_some_and(|attempt| !attempt.is_empty());
-    match claimed().filter(|_| is_agent) {
+    match claimed().filter(|_| is_agent && !dry_run) {
         Some(own) if lanes.is_empty() || lanes.iter().any(|lane| *lane != own) => {
             Err(Mistake::OthersLane { own }.into())
         }

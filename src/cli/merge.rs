@@ -109,9 +109,8 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
         return auto_merge::run(session, args, why);
     }
     let project = session.project_to_change()?;
-    if !args.dry_run {
-        identity::refuse_agent_for_others(if args.all || args.batch.is_some() { &[] } else { &args.lanes })?;
-    }
+    let lanes = if args.all || args.batch.is_some() { &[] } else { &args.lanes[..] };
+    identity::refuse_agent_for_others(lanes, args.dry_run)?;
     if let Some(asked) = &args.batch {
         return merge_batch::run(session, &project, args, asked);
     }

@@ -99,9 +99,7 @@ impl Explain for Unpicked {
 
 pub(super) fn run(session: &Session, args: &Pick) -> Done {
     let project = session.project_to_change()?;
-    if !args.dry_run {
-        identity::refuse_agent_for_others(&[])?;
-    }
+    identity::refuse_agent_for_others(&[], args.dry_run)?;
     let (picked, landed) = find(&project, &args.lane)?;
     let Some(group) = picked.group.clone() else {
         return Err(Unpicked::Alone { lane: picked.name }.into());

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Mistake, Session, ui};
+use super::{Done, Mistake, Session, identity, ui};
 use crate::explain::Exit;
 use crate::git::Restored;
 use crate::lane::Project;
@@ -66,6 +66,7 @@ struct Answer {
 
 pub(super) fn run(session: &Session, args: &Preview) -> Done {
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(&[], args.dry_run)?;
     if args.dry_run {
         return plan(session, &project, args);
     }

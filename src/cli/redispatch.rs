@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::{agent_names, any_lane_names};
 use super::wishes::{Wishes, warn_of};
-use super::{Done, Failure, Session, approve, discard};
+use super::{Done, Failure, Session, approve, discard, identity};
 use crate::agent::{self, Asked, Job};
 use crate::explain::Exit;
 use crate::lane::{self, Base, Given, NewLane, Project, Removed, Why, operate};
@@ -93,6 +93,7 @@ impl crate::explain::Explain for Unfit {
 
 pub(super) fn run(session: &Session, args: &Redispatch) -> Done {
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(std::slice::from_ref(&args.lane), args.dry_run)?;
     let lane = match project.any_lane(&args.lane)?.with_tree() {
         Ok(lane) => lane,
         Err(purpose) => return ask_again(session, &project, args, purpose),

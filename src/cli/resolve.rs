@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::{agent_names, lane_names};
 use super::wishes::{Wishes, refuse_full_in_lane};
-use super::{Done, Failure, Mistake, Session, ui};
+use super::{Done, Failure, Mistake, Session, identity, ui};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::lane::Project;
@@ -122,6 +122,7 @@ pub(super) fn run(session: &Session, args: &Resolve) -> Done {
         return look(session, args);
     }
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(std::slice::from_ref(&args.lane), args.dry_run)?;
     if args.abort {
         return abort(session, &project, args);
     }

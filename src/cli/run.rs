@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::complete::{agent_names, any_lane_names};
 use super::send::say_what_waits;
 use super::wishes::{Wishes, warn_of};
-use super::{Done, Mistake, Session, follow, resolve, spawn, wait};
+use super::{Done, Mistake, Session, follow, identity, resolve, spawn, wait};
 use crate::agent::{self, Asked, Begun, Job};
 use crate::explain::Exit;
 use crate::lane::{Project, SaidFiles};
@@ -84,6 +84,7 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     }
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
+    identity::refuse_agent_for_others(std::slice::from_ref(&lane.name), args.dry_run)?;
     project.require_idle(&lane)?;
     if prompt.is_none() && (args.agent.is_none() || project.store.layout().packet(&lane.name).exists()) {
         return go_on(session, args, &project, &lane);

@@ -7,7 +7,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::any_lane_names;
-use super::{Done, Failure, Mistake, Session, follow, resolve, spawn};
+use super::{Done, Failure, Mistake, Session, follow, identity, resolve, spawn};
 use crate::agent::{self, Sent};
 use crate::explain::Exit;
 use crate::lane::{self, Inbox, Project, SaidFiles};
@@ -81,6 +81,7 @@ pub(super) fn run(session: &Session, args: &Send) -> Done {
     }
     let project = session.project_to_change()?;
     let lane = project.any_lane(&args.lane)?;
+    identity::refuse_agent_for_others(std::slice::from_ref(&lane.name), args.dry_run)?;
     let to = agent::addressee(&project, &lane, text.as_deref())?;
     if let Some(warning) = &to.warning {
         session.ui.warn(warning);

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::snap_ids;
-use super::{Done, Session, table, ui};
+use super::{Done, Session, identity, table, ui};
 use crate::explain::Exit;
 use crate::git::{LeftOut, Oid, RepoPath, Restored};
 use crate::lane::{self, Brought, SnapFile, SnapState, SnapView};
@@ -189,6 +189,7 @@ fn show(session: &Session, id: &str) -> Done {
 
 fn restore(session: &Session, id: &str, dry_run: bool) -> Done {
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(&[], dry_run)?;
     let view = lane::find_snap(&project, id)?;
     let brought = lane::restore_snap(&project, &view, dry_run)?;
     let conflicts = match &brought.restored {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::complete::any_lane_names;
 use super::send::say_what_waits;
-use super::{Done, Failure, Session, report, wait};
+use super::{Done, Failure, Session, identity, report, wait};
 use crate::agent;
 use crate::explain::Exit;
 use crate::lane::{Inbox, effective_state};
@@ -64,6 +64,7 @@ pub(super) fn run(session: &Session, args: &Stop) -> Done {
             names.push(project.any_lane(name)?.name);
         }
     }
+    identity::refuse_agent_for_others(if args.all { &[] } else { &names }, args.dry_run)?;
     if names.is_empty() {
         session.ui.say("no agent is running");
     }

@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
-use super::{Done, Session};
+use super::{Done, Session, identity};
 use crate::explain::Exit;
 use crate::git::{self, RepoPath};
 use crate::lane::{self, Sync};
@@ -49,6 +49,7 @@ struct Answer<'a> {
 
 pub(super) fn run(session: &Session, args: &SyncArgs) -> Done {
     let project = session.project_to_change()?;
+    identity::refuse_agent_for_others(std::slice::from_ref(&args.lane), args.dry_run)?;
     let (lane, lock) = project.hold_idle(&args.lane)?;
     let planned = lane::plan_sync(&project, &lane)?;
     if !args.dry_run && !planned.is_nothing(args.force) {

@@ -51,9 +51,7 @@ pub(super) fn run(session: &Session, args: &Undo) -> Done {
 /// Takes operations back. `sure` means that somebody named them.
 pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: bool, sure: bool) -> Done {
     let project = session.project_to_change()?;
-    if !dry_run {
-        identity::refuse_agent_for_others(&[])?;
-    }
+    identity::refuse_agent_for_others(&[], dry_run)?;
     let plan = lane::plan_undo(&project, which)?;
     if !sure && !plan.own {
         ask(session, &plan, dry_run)?;

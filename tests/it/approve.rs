@@ -94,7 +94,7 @@ fn an_agent_neither_throws_away_what_others_do_nor_starts_one_that_may_do_anythi
         try gone git proq discard --force other
         try both git proq discard --force other mine
         try full git proq spawn -n more --permission full claude 'do it'
-        try resolve git proq resolve other --agent claude --permission full
+        try resolve git proq resolve mine --agent claude --permission full
         PROQ_AGENT_PERMISSION=full try set git proq spawn -n more claude 'do it'
         cd $ROOT/repo
         try away git proq discard --force other

@@ -114,20 +114,36 @@ fn an_agent_neither_lands_nor_takes_back_nor_changes_what_is_others() {
         try redo git proq op redo
         try restore git proq op restore 1
         try edit git proq edit other --title Other
+        try stop git proq stop other
+        try every git proq stop --all
+        try run git proq run other
+        try send git proq send other more
+        try preview git proq preview other
+        try back git proq preview --back
+        try snap git proq snap restore 1
+        try cleanup git proq cleanup mine
+        try gc git proq gc
+        try redispatch git proq redispatch other
+        try resolve git proq resolve other --abort
+        try sync git proq sync other
         cd $ROOT/repo
         try away git proq merge other
         try own git proq edit mine --title Mine
-        try dry git proq merge --dry-run other";
+        try dry git proq merge --dry-run other
+        try foresee git proq stop --all --dry-run";
     sandbox.lane_with("mine", script);
     let said = |name: &str| std::fs::read_to_string(sandbox.root().join(name)).unwrap();
-    for name in ["merge", "all", "some", "undo", "redo", "restore", "edit", "away"] {
+    let landing = ["merge", "all", "some", "undo", "redo", "restore", "edit", "away"];
+    let others = ["stop", "every", "run", "send", "redispatch", "resolve", "sync"];
+    let checkout = ["preview", "back", "snap", "cleanup", "gc"];
+    for name in landing.into_iter().chain(others).chain(checkout) {
         let said = said(name);
         assert!(
             said.contains("this is the agent of lane 'mine'") && said.ends_with("\n1\n"),
             "{name}: {said}"
         );
     }
-    for name in ["own", "dry"] {
+    for name in ["own", "dry", "foresee"] {
         assert!(said(name).ends_with("\n0\n"), "{name}: {}", said(name));
     }
     assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
