@@ -31,12 +31,12 @@ fn shown() -> Moment {
     Moment(set.unwrap_or_else(Timestamp::now))
 }
 
-/// A clock that goes ahead by more than this since the last command showed a wrong time before, or shows one now.
-const LEAP: Duration = Duration::from_hours(366 * 24);
+/// Time in which no command ran counts as this much at most: nobody can tell it from a clock that was wrong before, or is now.
+const LEAP: Duration = Duration::from_hours(24);
 /// The newest time is written down this often. Nothing is kept for so short a time that it matters.
 const STEP: Duration = Duration::from_hours(1);
-/// So many leaps are remembered.
-const LEAPS: usize = 8;
+/// So many leaps are remembered. What is older than all of them is at least as many days old.
+const LEAPS: usize = 128;
 
 /// What is known of the time, from all commands that changed something in a repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub(super) struct Times {
     /// The newest time that a command was run at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     newest: Option<Moment>,
-    /// Where the clock went far ahead, oldest first.
+    /// Where the clock went ahead by more than [`LEAP`], oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     leaps: Vec<Leap>,
 }
@@ -53,7 +53,7 @@ impl Record for Times {
     const FORMAT: u32 = 1;
 }
 
-/// A clock that went ahead.
+/// A clock that went ahead from one command to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Leap {
     from: Moment,
@@ -76,24 +76,25 @@ impl Times {
         if shown < newest {
             // A clock that is back where it was before it went ahead was wrong in between.
             let back = self.leaps.iter().position(|leap| leap.from <= shown && shown < leap.to)?;
-            return Some(Times { newest: Some(shown), leaps: self.leaps[..back].to_vec() });
+            let Leap { from, .. } = self.leaps[back];
+            return Some(Times { newest: Some(from), leaps: self.leaps[..back].to_vec() }.ahead(shown));
         }
-        if shown.since(newest) < STEP {
-            return None;
-        }
-        let mut leaps = self.leaps.clone();
-        if shown.since(newest) > LEAP {
-            leaps.push(Leap { from: newest, to: shown });
-            leaps.drain(..leaps.len().saturating_sub(LEAPS));
-        }
-        Some(Times { newest: Some(shown), leaps })
+        (shown.since(newest) >= STEP).then(|| self.clone().ahead(shown))
     }
 
-    /// From when on the age of something counts that was put on record at `at`: from where the clock was seen to be right, if it was
-    /// wrong then, or nobody can tell.
-    fn counts_from(&self, at: Moment) -> Moment {
-        let leap = self.leaps.iter().rev().find(|leap| at < leap.to && leap.to.since(leap.from) > LEAP);
-        leap.map_or(at, |leap| leap.to)
+    /// The clock goes ahead to `shown`.
+    fn ahead(mut self, shown: Moment) -> Times {
+        if let Some(from) = self.newest.filter(|newest| shown.since(*newest) > LEAP) {
+            self.leaps.push(Leap { from, to: shown });
+            self.leaps.drain(..self.leaps.len().saturating_sub(LEAPS));
+        }
+        Times { newest: Some(shown), leaps: self.leaps }
+    }
+
+    /// How old something is for sure that was put on record at `at`: of each leap since, only what counts of it.
+    fn age(&self, at: Moment, now: Moment) -> Duration {
+        let excess = |leap: &Leap| leap.to.since(leap.from.max(at)).saturating_sub(LEAP);
+        now.since(at).saturating_sub(self.leaps.iter().map(excess).sum())
     }
 }
 
@@ -171,12 +172,12 @@ impl Moment {
         days.into_iter().flatten().filter_map(at).find(|moment| *moment >= earliest)
     }
 
-    /// Whether it lies that far back. What lies ahead, as when a clock has jumped, does not; nor does what was put on record while
-    /// the clock was wrong, until that time has passed since it is right.
+    /// Whether it lies that far back. What lies ahead, as when a clock has jumped, does not. A time in which no command ran counts
+    /// as a day at most, so that what was put on record while the clock was wrong is not old as soon as it is right.
     pub(crate) fn is_older_than(self, span: Duration) -> bool {
         let now = now();
-        let from = known().map_or(self, |known| known.counts_from(self));
-        from <= now && now.since(from) >= span
+        let age = known().map_or_else(|| now.since(self), |known| known.age(self, now));
+        self <= now && age >= span
     }
 
     /// Reads the form that [`Moment::compact`] writes.
@@ -252,22 +253,31 @@ mod tests {
         let times = Times::default().seen(first).unwrap();
         // It falls back: what is newest stays, and so does whatever is put on record from then on.
         assert_eq!(times.seen(past), None);
-        assert_eq!(times.counts_from(first), first);
+        let days = |count: u64| Duration::from_hours(24 * count);
         // It was wrong from the beginning.
         let times = Times::default().seen(past).unwrap().seen(first).unwrap();
-        assert_eq!((times.counts_from(past), times.counts_from(later)), (first, later));
+        assert_eq!((times.age(past, first), times.age(first, later)), (days(1), days(1)));
         let times = times.seen(later).unwrap();
-        assert_eq!((times.counts_from(past), times.counts_from(later)), (first, later));
+        assert_eq!((times.age(past, later), times.age(later, later)), (days(2), days(0)));
         // It goes far ahead, and comes back.
         let ahead = times.seen(moment("2031-01-01T00:00:00Z")).unwrap();
-        assert_eq!(ahead.counts_from(later), moment("2031-01-01T00:00:00Z"));
-        let back = ahead.seen(moment("2026-11-03T00:00:00Z")).unwrap();
-        assert_eq!(back.newest, Some(moment("2026-11-03T00:00:00Z")));
-        assert_eq!(back.counts_from(later), later);
-        // A few weeks without a command are no leap.
+        assert_eq!(ahead.age(later, moment("2031-01-01T00:00:00Z")), days(1));
+        let third = moment("2026-11-03T00:00:00Z");
+        let back = ahead.seen(third).unwrap();
+        assert_eq!((back.newest, back.age(first, third)), (Some(third), days(2)));
+        // A few weeks without a command count as a day; also where the clock is put back a little after them.
         let weeks = times.seen(moment("2026-12-24T00:00:00Z")).unwrap();
-        assert_eq!(weeks.counts_from(later), later);
         assert_eq!(weeks.seen(moment("2026-12-24T00:59:00Z")), None);
+        let (eve, day) = (moment("2026-12-23T23:00:00Z"), moment("2026-12-24T23:00:00Z"));
+        assert_eq!(weeks.age(later, moment("2026-12-24T00:00:00Z")), days(1));
+        let weeks = weeks.seen(eve).unwrap();
+        assert_eq!((weeks.newest, weeks.age(first, eve)), (Some(eve), days(2)));
+        assert_eq!(weeks.seen(day).unwrap().age(first, day), days(3));
+        // What was put on record within a leap, as it was by a clock that was ahead, has the rest of it.
+        assert_eq!(times.seen(day).unwrap().age(moment("2026-12-24T11:00:00Z"), day), days(1) / 2);
+        // Every week one day of work.
+        let weekly = (1..40).fold(times, |times, week| times.seen(later.after(days(7) * week)).unwrap());
+        assert_eq!(weekly.age(later, later.after(days(7) * 39)), days(39));
     }
 
     #[test]

@@ -204,9 +204,7 @@ fn the_trash_is_emptied_when_its_time_is_over() {
     let _ = sandbox.proq(&["discard", "x"]).ok();
     let entries = || std::fs::read_dir(sandbox.repo.join(".git/proq/trash")).unwrap().count();
     let at = |day: &str| {
-        let mut command = sandbox.proq_command(&sandbox.repo, &["cleanup"]);
-        command.env("PROQ_TEST_NOW", format!("2026-01-{day}T03:04:05Z"));
-        let _ = sandbox.output(command).ok();
+        let _ = sandbox.proq_at(&format!("2026-01-{day}T03:04:05Z"), &["cleanup"]).ok();
     };
     at("08");
     assert_eq!(entries(), 1);

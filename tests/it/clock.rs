@@ -8,9 +8,18 @@ fn at(sandbox: &Sandbox, time: &str, args: &[&str]) -> Output {
     sandbox.output(command)
 }
 
-/// What gc would free at a time.
+/// What gc frees at a time.
 fn freed(sandbox: &Sandbox, time: &str) -> Vec<String> {
-    let answer = at(sandbox, time, &["gc", "--json"]).json();
+    kinds(&at(sandbox, time, &["gc", "--json"]))
+}
+
+/// Whether gc frees the trash once the program was used on each day of a month.
+fn freed_in_the_end(sandbox: &Sandbox) -> bool {
+    kinds(&sandbox.proq_at("2026-02-20T00:00:00Z", &["gc", "--json"])).contains(&"trash".to_owned())
+}
+
+fn kinds(answer: &Output) -> Vec<String> {
+    let answer = answer.json();
     let kinds = answer["freed"].as_array().unwrap().iter();
     kinds.map(|group| group["kind"].as_str().unwrap().to_owned()).collect()
 }
@@ -40,7 +49,7 @@ fn what_was_put_aside_by_a_clock_that_fell_back_is_as_young_as_what_came_before(
     discard(&sandbox, "1970-01-01T00:05:00Z");
     stays(&sandbox, "2026-01-02T03:10:00Z", "2");
     stays(&sandbox, "2026-01-08T03:04:00Z", "2");
-    assert!(freed(&sandbox, "2026-02-20T00:00:00Z").contains(&"trash".to_owned()));
+    assert!(freed_in_the_end(&sandbox));
 }
 
 #[test]
@@ -52,7 +61,37 @@ fn what_was_put_aside_by_a_clock_that_was_wrong_from_the_beginning_is_kept_from_
     discard(&sandbox, "1970-01-01T00:05:00Z");
     stays(&sandbox, "2026-01-02T03:10:00Z", "2");
     stays(&sandbox, "2026-01-08T03:04:00Z", "2");
-    assert!(freed(&sandbox, "2026-02-20T00:00:00Z").contains(&"trash".to_owned()));
+    assert!(freed_in_the_end(&sandbox));
+}
+
+#[test]
+fn what_was_put_aside_by_a_clock_that_was_months_behind_is_kept_from_when_it_is_right() {
+    for (wrong, begun) in
+        [("2025-10-03T00:00:00Z", "2025-10-01T00:00:00Z"), ("2025-12-20T00:00:00Z", "2025-12-20T00:00:00Z")]
+    {
+        let sandbox = Sandbox::new();
+        sandbox.write(".gitignore", ".env\n");
+        sandbox.commit_all("ignore");
+        let _ = at(&sandbox, begun, &["spawn", "--empty", "-n", "x"]).ok();
+        discard(&sandbox, wrong);
+        for day in 2..8 {
+            assert_eq!(freed(&sandbox, &format!("2026-01-0{day}T03:00:00Z")), [""; 0], "{wrong}, {day}");
+        }
+        stays(&sandbox, "2026-01-07T03:10:00Z", "2");
+        assert!(freed_in_the_end(&sandbox));
+    }
+}
+
+#[test]
+fn a_repository_that_is_used_once_a_week_is_tidied_in_the_end() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    let _ = sandbox.proq(&["discard", "x"]).ok();
+    let weeks = ["01-09", "01-16", "01-23", "01-30", "02-06", "02-13"];
+    for day in weeks {
+        assert_eq!(freed(&sandbox, &format!("2026-{day}T03:04:05Z")), [""; 0], "{day}");
+    }
+    assert_eq!(freed(&sandbox, "2026-02-20T03:04:05Z"), ["trash"]);
 }
 
 #[test]

@@ -9,25 +9,19 @@ fn day(n: u32) -> String {
     format!("2026-{:02}-{:02}T03:04:05Z", 1 + (n + 1) / 28, 1 + (n + 1) % 28)
 }
 
-fn at(sandbox: &Sandbox, time: &str, args: &[&str]) -> Output {
-    let mut command = sandbox.proq_command(&sandbox.repo, args);
-    command.env("PROQ_TEST_NOW", time);
-    sandbox.output(command)
-}
-
 /// What goes at a time, as `(kind, count)`, by a dry run that changes nothing and then in earnest.
 #[track_caller]
 fn goes(sandbox: &Sandbox, time: &str) -> Vec<(String, u64)> {
     let before = state(sandbox);
-    let planned = at(sandbox, time, &["gc", "--dry-run", "--json"]).json();
+    let planned = sandbox.proq_at(time, &["gc", "--dry-run", "--json"]).json();
     assert_eq!(state(sandbox), before, "a dry run");
-    let done = at(sandbox, time, &["gc", "--json"]).json();
+    let done = sandbox.proq_at(time, &["gc", "--json"]).json();
     for answer in [&planned, &done] {
         let sum: u64 = groups(answer).iter().map(|g| g["bytes"].as_u64().unwrap()).sum();
         assert_eq!(answer["bytes"], sum, "{answer:#}");
     }
     assert_eq!((&planned["freed"], &planned["kept"]), (&done["freed"], &done["kept"]));
-    assert_eq!(groups(&at(sandbox, time, &["gc", "--json"]).json()), Vec::<Value>::new(), "done once");
+    assert_eq!(groups(&sandbox.proq_at(time, &["gc", "--json"]).json()), Vec::<Value>::new(), "done once");
     let left = sandbox.repo.join(".git/proq/work").read_dir().unwrap().count();
     assert_eq!(left, 0);
     let group = |g: &Value| (g["kind"].as_str().unwrap().to_owned(), g["count"].as_u64().unwrap());
@@ -105,12 +99,12 @@ fn it_says_in_a_line_for_each_kind_what_goes_and_what_stays() {
         });
         masked.collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!(plain(at(&sandbox, &day(1), &["gc"])), @r"
+    insta::assert_snapshot!(plain(sandbox.proq_at(&day(1), &["gc"])), @r"
     nothing is old enough to go
     in the trash for now: 2 removed lanes, N SIZE; the folder of 'landed' waits for a new lane
     hint: free that too, for good: PROQ_TRASH_KEEP=0 git proq gc
     ");
-    insta::assert_snapshot!(plain(at(&sandbox, &day(40), &["gc", "--dry-run"])), @r"
+    insta::assert_snapshot!(plain(sandbox.proq_at(&day(40), &["gc", "--dry-run"])), @r"
     would free 2 removed lanes from the trash, N SIZE
       landed-[ID] (43d old, N SIZE)
       thrown-[ID] (43d old, N SIZE)
@@ -127,7 +121,7 @@ fn it_says_in_a_line_for_each_kind_what_goes_and_what_stays() {
       refs/proq/saved/landed-[ID] (43d old)
     kept ref refs/proq/saved/thrown-[ID]: no branch or tag has its commits; delete it: git update-ref -d refs/proq/saved/thrown-[ID]
     ");
-    insta::assert_snapshot!(plain(at(&sandbox, &day(40), &["gc"])), @r"
+    insta::assert_snapshot!(plain(sandbox.proq_at(&day(40), &["gc"])), @r"
     freed 2 removed lanes from the trash, N SIZE
     freed 1 snapshot that came back, N SIZE
     freed 6 operations from the log, N SIZE
@@ -145,12 +139,12 @@ fn the_log_stays_a_suffix_and_its_last_operation_stays() {
     sandbox.sh("sed -i '$ s/2026-01-02/2026-03-02/' .git/proq/ops/3.jsonl");
     assert!(goes(&sandbox, &day(40)).contains(&("operations".to_owned(), 2)));
     sandbox.sh("sed -i '$ s/2026-03-02/2026-01-02/; 1 s/open/nonsense/' .git/proq/ops/3.jsonl");
-    let answer = at(&sandbox, &day(40), &["gc", "--json"]).json();
+    let answer = sandbox.proq_at(&day(40), &["gc", "--json"]).json();
     assert!(groups(&answer).is_empty(), "{answer:#}");
     let kept = answer["kept"].as_array().unwrap().iter().find(|k| k["kind"] == "operations").unwrap();
     assert!(kept["name"] == "3" && kept["why"].as_str().unwrap().contains("3.jsonl"), "{kept:#}");
     sandbox.sh("sed -i '1 s/nonsense/open/' .git/proq/ops/3.jsonl");
-    let _ = at(&sandbox, &day(40), &["gc"]).ok();
+    let _ = sandbox.proq_at(&day(40), &["gc"]).ok();
     assert_eq!(sandbox.sh("ls .git/proq/ops"), format!("{ops}.jsonl"));
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "next"]).ok();
     assert_eq!(sandbox.sh("ls .git/proq/ops | sort -n"), format!("{ops}.jsonl\n{}.jsonl", ops + 1));
@@ -167,8 +161,8 @@ fn an_operation_goes_with_the_refs_that_keep_its_objects() {
     assert_eq!(kept.lines().count(), 1, "the landing, which nothing else has");
     assert_eq!(goes(&sandbox, &day(40)), of(&[("operations", 2)]));
     assert_eq!(refs(), kept, "the undo is the last operation, and stays");
-    let _ = at(&sandbox, &day(40), &["op", "redo"]).ok();
-    let _ = at(&sandbox, &day(80), &["gc"]).ok();
+    let _ = sandbox.proq_at(&day(40), &["op", "redo"]).ok();
+    let _ = sandbox.proq_at(&day(80), &["gc"]).ok();
     assert!(!refs().contains(&kept), "{}", refs());
     sandbox.assert_healthy();
 }
@@ -179,12 +173,12 @@ fn operations_go_with_cleanup_and_with_a_landing_too() {
         let sandbox = used();
         sandbox.sh("git checkout -q a.txt");
         let last = count(&sandbox, "ops");
-        let _ = at(&sandbox, &day(20), command).ok();
+        let _ = sandbox.proq_at(&day(20), command).ok();
         assert!(sandbox.repo.join(".git/proq/ops/1.jsonl").exists());
-        let _ = at(&sandbox, &day(40), &["spawn", "--empty", "-n", "late"]).ok();
+        let _ = sandbox.proq_at(&day(40), &["spawn", "--empty", "-n", "late"]).ok();
         sandbox.commit_in_lane("late", "echo l > late");
-        let _ = at(&sandbox, &day(40), &["merge", "late"]).ok();
-        let _ = at(&sandbox, &day(40), &["cleanup"]).ok();
+        let _ = sandbox.proq_at(&day(40), &["merge", "late"]).ok();
+        let _ = sandbox.proq_at(&day(40), &["cleanup"]).ok();
         assert!(!sandbox.repo.join(format!(".git/proq/ops/{last}.jsonl")).exists());
         assert!(count(&sandbox, "ops") >= 2);
     }
@@ -195,7 +189,7 @@ fn a_clock_that_has_jumped_makes_nothing_old() {
     let sandbox = used();
     let before = state(&sandbox);
     assert_eq!(goes(&sandbox, "2020-01-01T00:00:00Z"), of(&[]));
-    let _ = at(&sandbox, "2020-01-01T00:00:00Z", &["cleanup"]).ok();
+    let _ = sandbox.proq_at("2020-01-01T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(state(&sandbox), before);
 }
 
@@ -208,7 +202,7 @@ fn a_saved_ref_stays_as_long_as_nothing_else_has_all_of_its_commits() {
     let parent = |n: u32| sandbox.sh(&format!("git rev-parse {}^{n}", first_saved()));
     let (tip, work) = (parent(1), parent(2));
     let kept = |sandbox: &Sandbox| {
-        let _ = at(sandbox, &day(40), &["gc"]).ok();
+        let _ = sandbox.proq_at(&day(40), &["gc"]).ok();
         saved(sandbox).len() == 1
     };
     assert!(kept(&sandbox));
@@ -226,7 +220,7 @@ fn a_saved_ref_stays_as_long_as_nothing_else_has_all_of_its_commits() {
     sandbox.git(&["update-ref", "refs/proq/saved/z-20260102-030405-1-0", &empty]);
     sandbox.git(&["update-ref", "refs/proq/saved/odd", "HEAD"]);
     sandbox.git(&["update-ref", "refs/stash", &empty]);
-    let answer = at(&sandbox, &day(40), &["gc", "--json"]).json();
+    let answer = sandbox.proq_at(&day(40), &["gc", "--json"]).json();
     assert_eq!(saved(&sandbox), ["refs/proq/saved/odd", "refs/proq/saved/z-[ID]"], "{answer:#}");
     let helps: Vec<&str> =
         answer["kept"].as_array().unwrap().iter().filter_map(|k| k["help"].as_str()).collect();
@@ -237,10 +231,10 @@ fn a_saved_ref_stays_as_long_as_nothing_else_has_all_of_its_commits() {
 fn what_trash_that_stays_needs_stays_too() {
     let sandbox = used();
     sandbox.git(&["config", "proq.trash.keep", "60"]);
-    let _ = at(&sandbox, &day(40), &["gc"]).ok();
+    let _ = sandbox.proq_at(&day(40), &["gc"]).ok();
     assert_eq!((saved(&sandbox).len(), count(&sandbox, "trash")), (2, 2));
     sandbox.assert_healthy();
-    let _ = at(&sandbox, &day(61), &["gc"]).ok();
+    let _ = sandbox.proq_at(&day(61), &["gc"]).ok();
     assert_eq!((saved(&sandbox).len(), count(&sandbox, "trash")), (1, 0));
 }
 
@@ -249,14 +243,14 @@ fn what_cannot_be_read_stays_and_is_named() {
     let sandbox = used();
     sandbox
         .sh("for f in .git/proq/trash/*/trash.toml .git/proq/snaps/*/snap.toml; do echo broken > $f; done");
-    let out = at(&sandbox, &day(40), &["gc"]);
+    let out = sandbox.proq_at(&day(40), &["gc"]);
     assert_eq!(out.code, 0, "{out:?}");
     assert_eq!((count(&sandbox, "trash"), count(&sandbox, "snaps")), (2, 1));
     for what in ["kept trash landed-", "kept trash thrown-", "kept snapshot [ID]"] {
         assert!(out.stderr.contains(what), "{out:?}");
     }
     sandbox.sh("rm .git/proq/trash/landed-*/trash.toml");
-    let out = at(&sandbox, &day(40), &["gc"]);
+    let out = sandbox.proq_at(&day(40), &["gc"]);
     assert!(out.stderr.contains("no record tells when it was removed"), "{out:?}");
     assert_eq!(count(&sandbox, "trash"), 2);
 }
@@ -265,7 +259,7 @@ fn what_cannot_be_read_stays_and_is_named() {
 fn a_record_that_names_a_folder_of_the_users_deletes_nothing() {
     let sandbox = used();
     sandbox.sh("mkdir ../mine; echo m > ../mine/m; cd .git/proq/trash/thrown-*; sed -i \"s|^worktree = .*|worktree = '$ROOT/mine'|\" trash.toml");
-    let out = at(&sandbox, &day(40), &["gc"]);
+    let out = sandbox.proq_at(&day(40), &["gc"]);
     assert!(out.stderr.contains("which git-proq did not make"), "{out:?}");
     assert_eq!(sandbox.sh("cat ../mine/m"), "m");
 }
@@ -273,6 +267,7 @@ fn a_record_that_names_a_folder_of_the_users_deletes_nothing() {
 #[test]
 fn the_trash_of_a_repository_that_was_moved_goes_too() {
     let sandbox = used();
+    let _ = sandbox.proq_at(&day(40), &["gc", "--dry-run"]).ok();
     sandbox.sh("cp -a ../repo ../moved");
     let mut command = sandbox.proq_command(&sandbox.root().join("moved"), &["gc"]);
     command.env("PROQ_TEST_NOW", day(40));
@@ -305,7 +300,7 @@ fn size_is_counted_on_disk_and_links_are_not_followed() {
     sandbox.sh("head -c 3000000 /dev/zero | tr '\\0' x > ../big");
     sandbox.sh_in(&sandbox.lane("x"), "ln -s $ROOT/big link; head -c 1000000 /dev/zero | tr '\\0' x > own");
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
-    let answer = at(&sandbox, &day(10), &["gc", "--json"]).json();
+    let answer = sandbox.proq_at(&day(10), &["gc", "--json"]).json();
     let bytes = answer["freed"][0]["bytes"].as_u64().unwrap();
     assert!((1_000_000..2_000_000).contains(&bytes), "{answer:#}");
     assert!(sandbox.root().join("big").exists());

@@ -216,9 +216,7 @@ fn what_was_there_before_is_kept_for_as_long_as_it_is_at_work() {
     waiting(&sandbox);
     let id = super::in_place::kept_before(&sandbox);
     let gc = || {
-        let mut command = sandbox.proq_command(&sandbox.repo, &["gc"]);
-        command.env("PROQ_TEST_NOW", "2027-01-01T00:00:00Z");
-        let _ = sandbox.output(command).ok();
+        let _ = sandbox.proq_at("2026-05-01T00:00:00Z", &["gc"]).ok();
         sandbox.proq(&["snap", "show", &id]).code
     };
     assert_eq!(gc(), 0);

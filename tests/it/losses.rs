@@ -120,7 +120,8 @@ fn a_lane_on_its_way_back_is_not_emptied_out_of_the_trash() {
     let before = Image::of(&sandbox, &sandbox.lane("x"));
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     let proq = env!("CARGO_BIN_EXE_git-proq");
-    let gc = format!("PROQ_TEST_NOW=2026-02-01T00:00:00Z '{proq}' gc && : > \"$ROOT/emptied\"");
+    let gc =
+        format!("PROQ_TRASH_KEEP=1 PROQ_TEST_NOW=2026-01-04T00:00:00Z '{proq}' gc && : > \"$ROOT/emptied\"");
     let _ = with_race(&sandbox, "refs/heads/proq/x", &gc, &["undo"]).ok();
     assert!(sandbox.root().join("emptied").exists());
     assert_eq!(before, Image::of(&sandbox, &sandbox.lane("x")));

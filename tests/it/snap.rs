@@ -311,15 +311,10 @@ fn edits_that_came_back_before_a_crash_could_note_it_do_not_come_twice() {
 #[test]
 fn what_comes_back_again_is_not_deleted_meanwhile_and_counts_from_then() {
     let (sandbox, id) = thrown_away("", "echo mine > a.txt");
-    let at = |time: &str, args: &[&str]| {
-        let mut command = sandbox.proq_command(&sandbox.repo, args);
-        command.env("PROQ_TEST_NOW", time);
-        let _ = sandbox.output(command).ok();
-    };
-    at("2026-01-30T00:00:00Z", &["snap", "restore", &id]);
-    at("2026-02-15T00:00:00Z", &["cleanup"]);
+    let _ = sandbox.proq_at("2026-01-30T00:00:00Z", &["snap", "restore", &id]).ok();
+    let _ = sandbox.proq_at("2026-02-15T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(ids(&sandbox).len(), 1);
-    at("2026-03-15T00:00:00Z", &["cleanup"]);
+    let _ = sandbox.proq_at("2026-03-15T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(ids(&sandbox).len(), 0);
 }
 

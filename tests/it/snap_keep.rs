@@ -2,13 +2,7 @@
 
 use super::preview_identity::{same, waiting_snaps};
 use super::snap::ids;
-use super::support::{Image, Output, Sandbox};
-
-fn at(sandbox: &Sandbox, time: &str, args: &[&str]) -> Output {
-    let mut command = sandbox.proq_command(&sandbox.repo, args);
-    command.env("PROQ_TEST_NOW", time);
-    sandbox.output(command)
-}
+use super::support::{Image, Sandbox};
 
 /// A sandbox whose user was in a preview with a changed file, and is back.
 fn back() -> Sandbox {
@@ -40,9 +34,9 @@ fn a_restored_snapshot_goes_after_the_set_time_with_cleanup_or_a_landing() {
         let sandbox = back();
         sandbox.git(&["config", "proq.op.keep", "5"]);
         sandbox.sh("git reset -q --hard; rm loose");
-        let _ = at(&sandbox, "2026-01-07T03:04:04Z", &["cleanup"]).ok();
+        let _ = sandbox.proq_at("2026-01-07T03:04:04Z", &["cleanup"]).ok();
         assert_eq!(ids(&sandbox).len(), 1, "a second too early");
-        let _ = at(&sandbox, "2026-01-07T03:04:06Z", command).ok();
+        let _ = sandbox.proq_at("2026-01-07T03:04:06Z", command).ok();
         assert_eq!(ids(&sandbox), Vec::<String>::new());
         let left = std::fs::read_dir(sandbox.repo.join(".git/proq/snaps")).unwrap().count();
         assert_eq!(left, 0);
@@ -55,10 +49,10 @@ fn the_time_counts_from_when_it_came_back() {
     sandbox.lane_of("one", "echo lane > a.txt");
     sandbox.sh("echo mine > a.txt");
     let _ = sandbox.proq(&["preview", "one"]).ok();
-    let _ = at(&sandbox, "2026-03-01T00:00:00Z", &["preview", "--back"]).ok();
-    let _ = at(&sandbox, "2026-03-30T00:00:00Z", &["cleanup"]).ok();
+    let _ = sandbox.proq_at("2026-03-01T00:00:00Z", &["preview", "--back"]).ok();
+    let _ = sandbox.proq_at("2026-03-30T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(ids(&sandbox).len(), 1);
-    let _ = at(&sandbox, "2026-03-31T00:00:01Z", &["cleanup"]).ok();
+    let _ = sandbox.proq_at("2026-03-31T00:00:01Z", &["cleanup"]).ok();
     assert_eq!(ids(&sandbox).len(), 0);
 }
 
@@ -71,9 +65,9 @@ fn a_snapshot_that_never_came_back_does_not_go_by_itself() {
     sandbox.sh("echo edit > a.txt");
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "two"]).ok();
     let _ = sandbox.proq(&["preview", "two"]).ok();
-    let _ = at(&sandbox, "2036-01-01T00:00:00Z", &["cleanup"]).ok();
+    let _ = sandbox.proq_at("2026-09-01T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(waiting_snaps(&sandbox).len(), 2, "the user's changes, and the edits of a preview");
-    let _ = at(&sandbox, "2036-01-01T00:00:00Z", &["preview", "--back"]).ok();
+    let _ = sandbox.proq_at("2026-09-01T00:00:00Z", &["preview", "--back"]).ok();
     assert_eq!(sandbox.read("a.txt"), "mine\n");
 }
 

@@ -181,8 +181,6 @@ fn snapshots_in_a_repository_whose_refs_are_a_table() {
     comes_back_twice(&sandbox);
     let json = sandbox.proq(&["snap", "list", "--json"]).json();
     assert_eq!(json["snapshots"][0]["state"], "restored");
-    let mut later = sandbox.proq_command(&sandbox.repo, &["cleanup"]);
-    later.env("PROQ_TEST_NOW", "2027-01-01T00:00:00Z");
-    let _ = sandbox.output(later).ok();
+    let _ = sandbox.proq_at("2026-03-01T00:00:00Z", &["cleanup"]).ok();
     assert_eq!(ids(&sandbox), Vec::<String>::new());
 }

@@ -6,8 +6,15 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::Output;
+
+/// What the clock of a sandbox shows.
+const NOW: &str = "2026-01-02T03:04:05Z";
 
 /// What is always the same: the clock, the language, the people.
 const FIXED: &[(&str, &str)] = &[
@@ -16,7 +23,7 @@ const FIXED: &[(&str, &str)] = &[
     ("TERM", "dumb"),
     // Tests of automatic snapshots turn them on.
     ("PROQ_SNAPSHOT_INTERVAL", "0"),
-    ("PROQ_TEST_NOW", "2026-01-02T03:04:05Z"),
+    ("PROQ_TEST_NOW", NOW),
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_AUTHOR_NAME", "Ann Author"),
     ("GIT_AUTHOR_EMAIL", "ann@example.org"),
@@ -51,6 +58,7 @@ pub struct Sandbox {
     root: tempfile::TempDir,
     /// The main checkout, on branch `main`, with one commit that adds `a.txt`.
     pub repo: PathBuf,
+    used_until: Mutex<Timestamp>,
 }
 
 impl Sandbox {
@@ -67,7 +75,7 @@ impl Sandbox {
         let root = tempfile::Builder::new().prefix("proq-test-").tempdir().unwrap();
         let top = root.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("home")).unwrap();
-        let sandbox = Sandbox { repo: top.join("repo"), root };
+        let sandbox = Sandbox { repo: top.join("repo"), root, used_until: Mutex::new(NOW.parse().unwrap()) };
         std::fs::create_dir_all(&sandbox.repo).unwrap();
         sandbox.git(&["init", "-q", "-b", "main"]);
         sandbox
@@ -76,6 +84,25 @@ impl Sandbox {
     /// The folder that holds home and repository.
     pub fn root(&self) -> PathBuf {
         self.root.path().canonicalize().unwrap()
+    }
+
+    /// Runs a command when the clock shows `time`, after a command that changes nothing on each day until then: days on which the
+    /// program is not used make nothing older.
+    pub fn proq_at(&self, time: &str, args: &[&str]) -> Output {
+        let at = |time: String, args: &[&str]| {
+            let mut command = self.proq_command(&self.repo, args);
+            command.env("PROQ_TEST_NOW", time);
+            self.output(command)
+        };
+        let mut used_until = self.used_until.lock().unwrap();
+        let wanted: Timestamp = time.parse().unwrap();
+        while wanted.duration_since(*used_until) > jiff::SignedDuration::from_hours(24) {
+            *used_until += Duration::from_hours(24);
+            let _ = at(used_until.to_string(), &["gc", "--dry-run"]).ok();
+        }
+        *used_until = wanted.max(*used_until);
+        drop(used_until);
+        at(time.to_owned(), args)
     }
 
     /// A folder on another file system than the sandbox. Panics on a machine that has only one.
