@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use gix::index::entry::Stat;
@@ -13,10 +13,12 @@ use gix::index::entry::stat::Options;
 use gix::index::fs::Metadata;
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
+use super::file_copy::{copy_file, is_copy, remove_drafts};
 use super::index;
 use super::path::nul_separated;
 use super::transition::Tree;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, flags};
+use crate::fault;
 
 /// A folder below `proq/` that mirrors the paths of one worktree.
 pub(super) struct Quarantine {
@@ -41,6 +43,13 @@ impl Quarantine {
     /// Where the file of `path` lies here.
     pub(super) fn place(&self, path: &RepoPath) -> PathBuf {
         path.under(&self.files)
+    }
+
+    /// Removes what a killed process left in the worktree of copies of files that lie here still.
+    pub(super) fn remove_drafts<'p>(&self, worktree: &Path, paths: impl Iterator<Item = &'p RepoPath>) {
+        paths
+            .filter(|path| self.holds(path))
+            .for_each(|path| remove_drafts(&self.place(path), &path.under(worktree)));
     }
 
     /// Whether a file of `path` lies here. A folder is there for files below `path`.
@@ -86,6 +95,25 @@ impl Quarantine {
         }
         make_parents_like(worktree, &self.files, path)?;
         move_new(&from, &to).map(|()| true)
+    }
+
+    /// Removes the file of `path` in the worktree if it is a copy of the one that is held here, as it is when somebody was killed
+    /// who moved it from one file system to the other. Returns whether it was one.
+    pub(super) fn drop_copy(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        let (here, there) = (self.place(path), path.under(worktree));
+        if !stands_no_folder(worktree, path) || !is_copy(&there, &here).unwrap_or(false) {
+            return Ok(false);
+        }
+        std::fs::remove_file(&there).map_err(Error::io("remove", &there)).map(|()| true)
+    }
+
+    /// Moves the file here again, from where it was put. Returns whether it had been put there, as far as can be known.
+    pub(super) fn take_again(&self, worktree: &Path, path: &RepoPath) -> Result<bool, Error> {
+        if self.holds(path) {
+            self.drop_copy(worktree, path)
+        } else {
+            self.take(worktree, path).map(|_| true)
+        }
     }
 
     /// Moves the file to the worktree, where nothing may stand in its place.
@@ -164,7 +192,6 @@ impl Quarantine {
 
     /// Whether the file of `path` is one and the same here and in the worktree.
     pub(super) fn is_same_file(&self, worktree: &Path, path: &RepoPath) -> bool {
-        use std::os::unix::fs::MetadataExt;
         let here = self.place(path).symlink_metadata();
         let there = path.under(worktree).symlink_metadata();
         matches!((here, there), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
@@ -293,6 +320,7 @@ pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
                 return Err(failed(ErrorKind::AlreadyExists.into()));
             }
             copy_file(from, to)?;
+            fault::point("file.twice");
             std::fs::remove_file(from).map_err(Error::io("remove", from))
         }
         // Some file systems cannot refuse to replace in a rename; a link can.
@@ -302,31 +330,6 @@ pub(super) fn move_new(from: &Path, to: &Path) -> Result<(), Error> {
         }
         Err(e) => Err(failed(e.into())),
     }
-}
-
-/// Copies a file or link with its mode and time, whole or not at all: what lies under the name is never a part.
-fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
-    let mut name = to.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".proq-{}", std::process::id()));
-    let beside = to.with_file_name(name);
-    let copied = copy_beside(from, &beside).and_then(|()| std::fs::rename(&beside, to));
-    if copied.is_err() {
-        drop(std::fs::remove_file(&beside));
-    }
-    copied.map_err(Error::io("copy to", to))
-}
-
-fn copy_beside(from: &Path, to: &Path) -> std::io::Result<()> {
-    let meta = from.symlink_metadata()?;
-    if meta.is_symlink() {
-        return std::os::unix::fs::symlink(std::fs::read_link(from)?, to);
-    }
-    std::fs::copy(from, to)?;
-    let file = std::fs::File::open(to)?;
-    file.sync_all()?;
-    // Reading is enough to set a time on a file of one's own; where it is not, the copy is only younger.
-    drop(file.set_modified(meta.modified()?));
-    Ok(())
 }
 
 /// Makes the folders above a path where they are missing, with the modes they have below `from`.

@@ -79,4 +79,17 @@ impl<'a> Rebuilt<'a> {
         let at = self.dir().join("files");
         self.mark().exists() && path.under(&at).symlink_metadata().is_err()
     }
+
+    /// Moves the file of `path` to `returned` if it was moved to the worktree. Returns whether it was.
+    pub(super) fn take_again(&self, path: &RepoPath, returned: &Quarantine) -> Result<bool, Error> {
+        if self.has_brought(path) {
+            return returned.take_again(self.tree.dir, path).map(|_| true);
+        }
+        if !self.mark().exists() {
+            return Ok(false);
+        }
+        let built = Quarantine::at(&self.dir())?;
+        built.remove_drafts(self.tree.dir, std::iter::once(path));
+        built.drop_copy(self.tree.dir, path)
+    }
 }

@@ -101,6 +101,7 @@ impl<'a> Work<'a> {
     /// since and that had to make way.
     pub(super) fn take_back(&self, now: Oid) -> Result<Vec<Oid>, Error> {
         let given = self.given()?;
+        self.aside.remove_drafts(self.tree.dir, given.own.iter());
         let keep = |strangers| save(self.tree, strangers);
         if !self.tree.scratch.join(super::transition::REPLACED).exists() {
             let leaving = self.held.tracked.iter().filter(|c| c.old.is_some());
@@ -180,16 +181,16 @@ impl<'a> Work<'a> {
     /// Takes files that were put in place away again: those that had been set aside are set aside again, and those that were
     /// written from the snapshot's objects go, since the objects still have them.
     fn take_again(&self, given: &Given) -> Result<(), Error> {
-        for path in given.own.iter().filter(|p| !self.aside.holds(p)) {
-            self.aside.take(self.tree.dir, path)?;
-            prune_parents(self.tree.dir, path);
+        for path in &given.own {
+            if self.aside.take_again(self.tree.dir, path)? {
+                prune_parents(self.tree.dir, path);
+            }
         }
         let returned = Quarantine::at(&self.tree.scratch.join("returned"))?;
-        for path in given.written.iter().filter(|p| self.rebuilt(p).is_some_and(|r| r.has_brought(p))) {
-            if !returned.holds(path) {
-                returned.take(self.tree.dir, path)?;
+        for path in &given.written {
+            if self.rebuilt(path).map_or(Ok(false), |rebuilt| rebuilt.take_again(path, &returned))? {
+                prune_parents(self.tree.dir, path);
             }
-            prune_parents(self.tree.dir, path);
         }
         remove_new_folders(self.tree);
         Ok(())

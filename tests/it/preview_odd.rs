@@ -325,3 +325,52 @@ fn what_no_snapshot_holds_refuses_it_where_git_was_told_to_forget_the_file() {
         }
     });
 }
+
+/// A sandbox whose git directory is on another file system than its checkout.
+fn over_file_systems() -> (Sandbox, tempfile::TempDir) {
+    let sandbox = Sandbox::new();
+    let disk = sandbox.other_disk();
+    let git_dir = disk.path().join("git");
+    sandbox.sh(&format!("mv .git {0}; echo 'gitdir: {0}' >.git; {BASE}", git_dir.display()));
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", LANE);
+    sandbox.sh(DIRTY);
+    (sandbox, disk)
+}
+
+#[test]
+#[ignore = "needs a second file system"]
+fn what_was_being_moved_to_another_file_system_is_there_once_and_whole() {
+    let ways = [&["preview", "one"][..], &["preview", "--back"], &["undo"], &["snap", "restore"]];
+    let points = ["file.copied", "file.twice"];
+    let mut killed = 0;
+    for (args, point) in ways.into_iter().flat_map(|args| points.map(|point| (args, point))) {
+        for n in 1.. {
+            let (sandbox, _disk) = over_file_systems();
+            if args != ["preview", "one"] {
+                let _ = sandbox.proq(&["preview", "one"]).ok();
+            }
+            let mut args = args.to_vec();
+            let id = ids(&sandbox).pop();
+            if args[0] == "snap" {
+                let _ = sandbox.proq(&["preview", "--back"]).ok();
+                sandbox.sh("git reset -q --hard; git clean -qfd");
+                args.extend(id.as_deref());
+            }
+            let before = Image::of(&sandbox, &sandbox.repo);
+            let mut command = sandbox.proq_command(&sandbox.repo, &args);
+            command.env("PROQ_TEST_DIE_AT", format!("{point}:{n}"));
+            if sandbox.output(command).code == 0 {
+                break;
+            }
+            // Who puts it right is killed, too.
+            let mut again = sandbox.proq_command(&sandbox.repo, &["list"]);
+            again.env("PROQ_TEST_DIE_AT", point);
+            drop(sandbox.output(again));
+            let _ = sandbox.proq(&["list"]).ok();
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+            killed += 1;
+        }
+    }
+    assert!(killed >= 12, "{killed}");
+}
