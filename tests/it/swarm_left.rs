@@ -1,9 +1,10 @@
 //! Owns what is left of a batch that ended badly or well: what a killed scheduler owes, lanes that somebody is in, plans run twice.
 
+use super::stop::kill_supervisor;
 use super::support::Sandbox;
 use super::support::patience::wait_until;
-use super::swarm::{planned, ran, worker};
-use super::swarm_control::is_held;
+use super::swarm::{planned, ran, task, worker};
+use super::swarm_control::{is_held, kill_scheduler};
 
 const BATCH: &str = "20260102-030405";
 
@@ -210,5 +211,28 @@ fn what_no_agent_could_be_started_for_has_had_no_attempt() {
     worker(&sandbox, "");
     let _ = sandbox.proq(&["resume", BATCH, "--retry", "y"]).ok();
     assert_eq!(ran(&sandbox), ["x 1", "y 1"]);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn an_agent_that_outlives_scheduler_and_supervisor_is_waited_for() {
+    let sandbox = planned(ONE);
+    sandbox.pipe("go");
+    worker(&sandbox, "[ $PROQ_TASK_ATTEMPT != 1 ] || cat $ROOT/go");
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q"]).ok();
+    wait_until("the agent to be at work", || !ran(&sandbox).is_empty());
+    kill_scheduler(&sandbox);
+    kill_supervisor(&sandbox, "x");
+    let _ = sandbox.proq(&["resume", BATCH, "--detach"]).ok();
+    wait_until("the next scheduler", || is_held(&sandbox));
+    for _ in 0..30 {
+        let x = task(&sandbox, "x");
+        assert_eq!((&x["state"], &x["attempts"]), (&"running".into(), &1.into()), "{x}");
+    }
+    sandbox.tell("go");
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(ran(&sandbox), ["x 1", "x 2"]);
+    let x = task(&sandbox, "x");
+    assert_eq!((&x["state"], &x["attempts"]), (&"landed".into(), &2.into()), "{x}");
     sandbox.assert_healthy();
 }
