@@ -123,6 +123,16 @@ fn an_item_that_says_nothing_is_told() {
     assert_eq!(remarks, ["R.md:1:6: this item says nothing, and is passed over"]);
 }
 
+/// Twenty thousand items take more than a minute where each is held against all before it.
+#[test]
+fn a_roadmap_is_read_in_linear_time() {
+    let items = |count: usize| "- [ ] the same words\n- [ ] others\n".repeat(count / 2);
+    let begin = std::time::Instant::now();
+    assert_eq!(parse(&items(4_000), None).unwrap().spots().count(), 4_000);
+    assert_eq!(parse(&items(40_000), None).unwrap().spots().count(), 40_000);
+    assert!(begin.elapsed() < std::time::Duration::from_secs(20), "{:?}", begin.elapsed());
+}
+
 proptest! {
     #[test]
     fn no_text_makes_it_panic(text in any::<String>()) {
