@@ -182,6 +182,23 @@ fn aider() {
 }
 
 #[test]
+fn a_prompt_that_an_agent_would_take_for_its_own_command_gets_a_heading() {
+    let starts = ["/", "!", "@", "-", "#", "x"];
+    let headed = |name: &str| -> String {
+        let profile = &known()[name];
+        let is_headed = |start: &str| {
+            let prompt = format!("  {start}clear the cache");
+            let told = profile.as_prompt(prompt.clone());
+            assert!(told == prompt || told == format!("# Task\n\n{prompt}"), "{told}");
+            told != prompt
+        };
+        starts.into_iter().filter(|start| is_headed(start)).collect()
+    };
+    let all = ["claude", "codex", "opencode", "gemini", "qwen", "copilot", "pi", "aider"];
+    assert_eq!(all.map(headed), ["/", "", "", "", "/", "", "@", "/!"]);
+}
+
+#[test]
 fn those_that_are_documented_only() {
     let documented: Vec<String> =
         known().into_iter().filter(|(_, p)| p.documented_only).map(|(name, _)| name).collect();
