@@ -15,10 +15,17 @@ pub(super) fn of(dir: &Path, run: &RunRecord) -> Account {
     Account { session: live.session.clone().or_else(|| run.account.session.clone()), ..live }
 }
 
-/// What the last run of a lane has said of itself, by the folder of the lane's records.
-pub(super) fn of_last(dir: &Path, attempt: u32) -> Option<Account> {
-    let run = RunRecord::find(&dir.join(format!("runs/{attempt}.toml"))).ok().flatten()?;
-    Some(of(dir, &run))
+/// What all runs of a lane have used, and what the last one said of itself, by the folder of the lane's records.
+pub(super) fn of_lane(dir: &Path, last: u32) -> Option<Account> {
+    let found = |attempt| RunRecord::find(&dir.join(format!("runs/{attempt}.toml"))).ok().flatten();
+    (1..=last).filter_map(found).map(|run| of(dir, &run)).reduce(|earlier, account| account.with(&earlier))
+}
+
+/// What several runs have used together; nothing to say where it was one.
+pub(super) fn in_all(runs: &[RunRecord]) -> Vec<String> {
+    let all = runs.iter().map(|run| run.account.clone()).reduce(|earlier, account| account.with(&earlier));
+    let all = all.filter(|_| runs.len() > 1).unwrap_or_default();
+    phrases(&Account { last_tool: None, context: None, ..all })
 }
 
 /// What there is to say, a phrase each.

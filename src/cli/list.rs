@@ -41,7 +41,7 @@ pub(crate) struct List {
     /// Removed lanes too
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Also what the agents used: tool calls, the last tool, how full their context is, what they cost
+    /// Also what the agents used in all their runs: tool calls, the last tool, how full their context is, what they cost
     #[arg(long, short)]
     pub(crate) wide: bool,
     /// The lanes of every repository in which you have made one, from anywhere
@@ -236,7 +236,7 @@ fn look(project: &Project, all: bool, wide: bool, paint: Option<Paint>) -> Resul
     let strays = lane::stray_worktrees(project, &own, &WorktreeList::read(&project.repo)?)?;
     let layout = project.store.layout();
     let accounts =
-        |lane: &AnyLane| Some((lane.name.clone(), account::of_last(&layout.lane(&lane.name), lane.attempt)?));
+        |lane: &AnyLane| Some((lane.name.clone(), account::of_lane(&layout.lane(&lane.name), lane.attempt)?));
     let task = |lane: &AnyLane| {
         let shown = agent::shown_packet(&layout.lane(&lane.name), lane);
         Some((lane.name.clone(), shown.ok().flatten()?))

@@ -310,6 +310,10 @@ fn print_runs(line: &dyn Fn(&str, &str), about: &About, busy: bool, said: Option
             line("", &more);
         }
     }
+    let in_all = account::in_all(&about.runs).join(", ");
+    if !in_all.is_empty() {
+        line("in all", &in_all);
+    }
     print_waiting(line, about);
 }
 

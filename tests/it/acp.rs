@@ -70,6 +70,13 @@ fn a_command_of_ones_own_works_commits_and_goes_on() {
     // What the agent tells of the past is the past.
     assert_eq!(next["account"]["cost"]["nanos"], 10_000_000, "{next:#}");
     assert_eq!(next["account"]["tool_calls"], 1, "{next:#}");
+    let row = sandbox.proq(&["list", "--wide", "--json"]).json()["lanes"][0]["account"].clone();
+    assert_eq!((&row["cost"]["nanos"], &row["tool_calls"]), (&20_000_000.into(), &3.into()), "{row:#}");
+    let shown = sandbox.proq(&["show", "x"]).ok();
+    assert!(
+        shown.contains("in all     3 tool calls, 300 tokens in (100 of them cached), 40 out, $0.0200"),
+        "{shown}"
+    );
     let logs = sandbox.proq(&["logs", "x"]).ok();
     assert!(!logs.contains("said long ago"), "{logs}");
     assert_eq!(sandbox.git(&["show", "proq/x:two"]), "text");

@@ -129,17 +129,6 @@ pub(crate) enum Event {
 }
 
 impl Tokens {
-    /// Both together.
-    pub(crate) fn plus(self, other: Tokens) -> Tokens {
-        Tokens {
-            input: self.input.saturating_add(other.input),
-            cached_input: self.cached_input.saturating_add(other.cached_input),
-            cache_write: self.cache_write.saturating_add(other.cache_write),
-            output: self.output.saturating_add(other.output),
-            reasoning: self.reasoning.saturating_add(other.reasoning),
-        }
-    }
-
     /// What came on top of an earlier state of the same counters; none if one of them has gone down.
     pub(crate) fn since(self, before: Tokens) -> Option<Tokens> {
         Some(Tokens {

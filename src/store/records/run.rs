@@ -89,6 +89,19 @@ pub(crate) struct Tokens {
     pub(crate) reasoning: u64,
 }
 
+impl Tokens {
+    /// Both together.
+    pub(crate) fn plus(self, other: Tokens) -> Tokens {
+        Tokens {
+            input: self.input.saturating_add(other.input),
+            cached_input: self.cached_input.saturating_add(other.cached_input),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            output: self.output.saturating_add(other.output),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+        }
+    }
+}
+
 /// Money, in billionths of a US dollar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cost {
@@ -187,6 +200,21 @@ pub(crate) struct Account {
     /// Its last words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
+}
+
+impl Account {
+    /// With what an earlier run used: tokens, money, turns and calls of tools. All else is this run's.
+    pub(crate) fn with(self, earlier: &Account) -> Account {
+        let both = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b)).or(a).or(b);
+        let (tokens, cost) = (self.tokens.zip(earlier.tokens), self.cost.zip(earlier.cost));
+        Account {
+            tokens: tokens.map(|(a, b)| a.plus(b)).or(self.tokens).or(earlier.tokens),
+            cost: cost.map(|(a, b)| a.plus(b)).or(self.cost).or(earlier.cost),
+            turns: both(self.turns, earlier.turns),
+            tool_calls: self.tool_calls.saturating_add(earlier.tool_calls),
+            ..self
+        }
+    }
 }
 
 /// One execution of an agent in a lane.
