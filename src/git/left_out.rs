@@ -15,7 +15,7 @@ use super::path::nul_separated;
 use super::quarantine::{is_below_folders, prune_below, stands};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, Side, flags};
+use super::{Change, Error, Oid, RepoPath, Side, flags, index};
 
 /// The patterns of a sparse checkout.
 pub(super) struct Patterns {
@@ -67,10 +67,15 @@ impl Patterns {
 }
 
 /// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the
-/// patterns leave out. Git leaves them as they are from then on. Empty folders in their places go. Returns whether the checkout is
-/// sparse.
-pub(super) fn bring_left_out(tree: &Tree<'_>, index: &Path, changes: &[Change]) -> Result<bool, Error> {
-    let Some(patterns) = Patterns::of(tree)? else { return Ok(false) };
+/// patterns leave out. Git leaves them as they are from then on. Empty folders in their places go. Returns where git has to start
+/// from in place of `from`, if the checkout is sparse.
+pub(super) fn bring_left_out(
+    tree: &Tree<'_>,
+    index: &Path,
+    changes: &[Change],
+    from: Oid,
+) -> Result<Option<Oid>, Error> {
+    let Some(patterns) = Patterns::of(tree)? else { return Ok(None) };
     let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
     let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skipped).map(|f| &f.path).collect();
     let is_skipped = |path: &RepoPath| skipped.contains(path) && !stands(tree.dir, path);
@@ -105,7 +110,26 @@ pub(super) fn bring_left_out(tree: &Tree<'_>, index: &Path, changes: &[Change]) 
     for (path, _) in set.iter().filter(|(path, _)| is_below_folders(tree.dir, path)) {
         prune_below(&path.under(tree.dir));
     }
-    Ok(true)
+    let is_taken = |path: &RepoPath| {
+        path.under(tree.dir).symlink_metadata().is_ok() || !is_below_folders(tree.dir, path)
+    };
+    let taken = all.iter().filter(|c| c.new.is_none() && is_taken(&c.path)).map(|c| &c.path);
+    without(tree, from, &taken.collect::<Vec<_>>()).map(Some)
+}
+
+/// The tree of a commit without these paths. Git would look for a file that goes where the index has none, and be stopped by
+/// what is there in its place or above it.
+fn without(tree: &Tree<'_>, from: Oid, paths: &[&RepoPath]) -> Result<Oid, Error> {
+    if paths.is_empty() {
+        return Ok(from);
+    }
+    let index = tree.scratch.join("without-left-out");
+    index::forget(&index);
+    let call = || tree.repo.git_in(tree.dir).index(&index).changes();
+    call().args(["read-tree", "--no-sparse-checkout"]).arg(from.to_string()).run()?;
+    let list = nul_separated(paths.iter().copied());
+    call().args(["update-index", "--force-remove", "-z", "--stdin"]).input(list).run()?;
+    call().arg("write-tree").run_for_id()
 }
 
 /// Those of `changes` that write or remove something: without new files that the patterns of a sparse checkout leave out. A new

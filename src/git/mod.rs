@@ -126,7 +126,7 @@ pub(crate) use open_op::open_operation;
 pub use path::RepoPath;
 pub(crate) use pick::{Ancestry, Picked, pick};
 pub(crate) use push::NotPushed;
-pub(crate) use quarantine::{give_back, prune_folders};
+pub(crate) use quarantine::{give_back, is_pruned, prune_folders};
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
 pub(crate) use refusal::require_free;

@@ -375,7 +375,7 @@ pub(super) fn prune_parents(root: &Path, path: &RepoPath) {
         if parent.as_bytes() == OsStr::new("").as_encoded_bytes() {
             break;
         }
-        if remove_empty(&parent.under(root)).is_err() {
+        if !is_pruned(&parent.under(root)) {
             break;
         }
     }
@@ -397,6 +397,12 @@ pub(crate) fn prune_folders(dir: &Path) {
     prune_below(dir);
 }
 
+/// Removes a folder if it is empty, and returns whether it is gone. One that was gone before counts: whoever removed it may
+/// have been cut off before it came to the folder above.
+pub(crate) fn is_pruned(dir: &Path) -> bool {
+    remove_empty(dir).map_or_else(|e| e.kind() == ErrorKind::NotFound, |()| true)
+}
+
 /// Removes a folder if it is empty. What fails for once is worth a second try: nobody comes back to it.
 pub(super) fn remove_empty(dir: &Path) -> std::io::Result<()> {
     in_two_tries(|| std::fs::remove_dir(dir))
@@ -414,7 +420,19 @@ fn in_two_tries(mut remove: impl FnMut() -> std::io::Result<()>) -> std::io::Res
 mod tests {
     use std::io::{Error, ErrorKind};
 
-    use super::in_two_tries;
+    use super::{RepoPath, in_two_tries, prune_parents};
+
+    #[test]
+    fn a_folder_whose_only_one_was_removed_by_somebody_cut_off_goes_too() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("deep")).unwrap();
+        prune_parents(root.path(), &RepoPath::new(b"deep/er/file"));
+        assert!(!root.path().join("deep").exists());
+        // Not one that has another.
+        std::fs::create_dir_all(root.path().join("deep/other")).unwrap();
+        prune_parents(root.path(), &RepoPath::new(b"deep/er/file"));
+        assert!(root.path().join("deep/other").exists());
+    }
 
     #[test]
     fn a_folder_that_could_not_be_removed_once_is_tried_again() {

@@ -230,8 +230,8 @@ impl<'a> Moved<'a> {
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
-        let is_sparse = bring_left_out(tree, &self.next, &self.changes)?;
-        let patterns = is_sparse.then_some("--no-sparse-checkout");
+        let start = bring_left_out(tree, &self.next, &self.changes, from)?;
+        let patterns = start.map(|_| "--no-sparse-checkout");
         let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(flags::AS_MARKED).args([
             "read-tree",
             "-m",
@@ -239,7 +239,7 @@ impl<'a> Moved<'a> {
         ]);
         let done = call
             .args(patterns)
-            .args([from.to_string(), self.to.to_string()])
+            .args([start.unwrap_or(from).to_string(), self.to.to_string()])
             .index(&self.next)
             .changes()
             .run();

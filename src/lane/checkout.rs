@@ -149,7 +149,7 @@ impl<'a> Checkout<'a> {
             let chain =
                 std::iter::once(folder.clone()).chain(folder.parents().collect::<Vec<_>>().into_iter().rev());
             for up in chain.filter(|up| !up.as_bytes().is_empty()).take_while(|up| !stays(up)) {
-                if std::fs::remove_dir(up.under(&self.dir)).is_err() {
+                if !git::is_pruned(&up.under(&self.dir)) {
                     break;
                 }
             }

@@ -122,6 +122,28 @@ fn an_ignored_file_in_place_of_a_folder_outside_a_sparse_checkout_stays_there() 
 }
 
 #[test]
+fn an_ignored_file_in_place_of_a_new_folder_outside_a_sparse_checkout_stays_there() {
+    // What ignores it is not there in a preview.
+    for script in ["ln -s in out/n", "echo mine >out/n"] {
+        for ways in [
+            &[&["preview", "one"][..], &["preview", "--back"]][..],
+            &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
+            &[&["preview", "one"], &["preview", "two"], &["preview", "one"], &["preview", "--back"]],
+            &[&["merge", "one"], &["undo"]],
+        ] {
+            let ignored = "mkdir -p out; echo out/n >.gitignore";
+            let sandbox = sparse("mkdir -p out/n; echo l >out/n/new", &format!("{ignored}; {script}"));
+            sandbox.proq(&["spawn", "-n", "two", "--wait", "--", "sh", "-c", "echo two >t"]).ok();
+            let before = Image::of(&sandbox, &sandbox.repo);
+            for args in ways {
+                let _ = sandbox.proq(args).ok();
+            }
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+    }
+}
+
+#[test]
 fn what_is_ignored_in_place_of_a_new_file_outside_a_sparse_checkout_refuses_it_by_name() {
     for (script, named) in [
         ("mkdir -p out/n; echo mine >out/n/own", "out/n/own"),
