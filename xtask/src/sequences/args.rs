@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Only this sequence; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(super) sequence: Vec<String>,
-    /// How many at once; twice as many as there are processors by default, since held locks are waited for
+    /// How many at once; five times as many as there are processors by default, since held locks are waited for
     #[arg(long, value_name = "J")]
     pub(super) jobs: Option<usize>,
     /// Stop after so many failures

@@ -68,7 +68,8 @@ fn start(args: &Args) -> Outcome<bool> {
     println!("seed {seed}");
     let folder = crate::place::folder(FOLDER, FOLDER)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(2 * cores).max(1) };
+    // Half of the cases wait three seconds for a lock that stays.
+    let jobs = if args.only.is_some() { 1 } else { args.jobs.unwrap_or(5 * cores).max(1) };
     let work = Work {
         args,
         seed,

@@ -89,7 +89,8 @@ fn up(path: &str) -> String {
 
 /// The folder that a path lies in, as a command that makes it.
 fn folder_of(path: &str) -> String {
-    path.rsplit_once('/').map(|(folder, _)| format!("mkdir -p {}", quoted(folder))).unwrap_or_default()
+    let make = |folder: &str| format!("[ -d {0} ] || mkdir -p {0}", quoted(folder));
+    path.rsplit_once('/').map(|(folder, _)| make(folder)).unwrap_or_default()
 }
 
 impl State {

@@ -116,8 +116,12 @@ impl Place {
         std::fs::create_dir_all(self.top().join("tmp"))?;
         std::fs::create_dir_all(self.repo())?;
         self.tokens.borrow_mut().clear();
+        let settings = "[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n";
+        std::fs::write(self.top().join("home/.gitconfig"), settings)?;
         self.git(&["init", "-q", "-b", "main"])?;
-        self.sh("rm -f .git/hooks/*.sample; git config --global gc.auto 0")
+        let hooks = self.repo().join(".git/hooks");
+        remove(&hooks)?;
+        Ok(std::fs::create_dir(hooks)?)
     }
 
     /// Makes what is there now the template of all runs to come.
