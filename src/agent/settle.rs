@@ -63,11 +63,16 @@ impl Settle<'_> {
 
     /// Writes how the run ended, while the lane goes on being run.
     pub(super) fn write_and_go_on(&self, verdict: &Verdict, then: event::Name) -> Result<AnyLane, Error> {
-        drop(self.write_run(verdict)?);
+        let run = self.write_run(verdict)?;
         let lane = self.project.update_lane(&self.lane.name, |record| {
             record.detail.clone_from(&verdict.detail);
         })?;
-        self.project.tell(then, Some(&lane), shown(&lane, verdict));
+        let mut text = shown(&lane, verdict);
+        // The state is the lane's, which may have commits of an earlier run.
+        if verdict.state == LaneState::Done && run.tip_after == Some(run.tip_before) {
+            text.push_str(", with no new commit in this run");
+        }
+        self.project.tell(then, Some(&lane), text);
         Ok(lane)
     }
 

@@ -17,6 +17,7 @@ use cursor::Cursor;
 pub(crate) use dispatch::{Current, Hooks, dispatch};
 pub(crate) use hook::{About, Hook, log as log_hook, run as run_hook};
 pub(crate) use log::{Certainty, Event, Log, Name, last_number};
+pub(crate) use notify::without_program;
 pub(crate) use reader::Reader;
 pub(crate) use terminal::signal;
 pub(crate) use trigger::{has_hook, has_hooks, is_due, no_hooks, set_program, wake};

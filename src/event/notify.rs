@@ -22,6 +22,9 @@ const PLAYERS: &[(&str, &[&str])] = &[
     ("aplay", &["-q"]),
 ];
 
+/// What shows a notice on other desktops.
+const NOTIFY_SEND: &str = "notify-send";
+
 /// What shows a notice on macOS: text and title are its arguments, never part of the script.
 const SCRIPT: &str =
     "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
@@ -43,16 +46,22 @@ impl Local {
     /// What shows an event.
     fn notice(&self, event: &Event) -> Option<Hook> {
         let (title, text) = (title(event), event.message.clone());
-        if self.notify.desktop == Desktop::NotifySend || finds_desktop(&self.notify, &self.home) {
-            if let Ok(program) = process::find("notify-send", &self.home) {
-                // What looks like markup is text.
-                let text = text.replace('&', "&amp;").replace('<', "&lt;");
-                return Some(Hook::Program(program, vec!["--".to_owned(), title, text]));
-            }
-            let program = process::find("osascript", &self.home).ok()?;
-            return Some(Hook::Program(program, vec!["-e".to_owned(), SCRIPT.to_owned(), title, text]));
+        if self.notify.desktop != Desktop::NotifySend && !finds_desktop(&self.notify, &self.home) {
+            return None;
         }
-        None
+        let (name, program) = self.find_notifier()?;
+        if name == NOTIFY_SEND {
+            // What looks like markup is text.
+            let text = text.replace('&', "&amp;").replace('<', "&lt;");
+            return Some(Hook::Program(program, vec!["--".to_owned(), title, text]));
+        }
+        Some(Hook::Program(program, vec!["-e".to_owned(), SCRIPT.to_owned(), title, text]))
+    }
+
+    /// The name and the path of the program that shows notices here.
+    fn find_notifier(&self) -> Option<(&'static str, PathBuf)> {
+        let found = |name| Some((name, process::find(name, &self.home).ok()?));
+        [NOTIFY_SEND, "osascript"].into_iter().find_map(found)
     }
 
     /// What makes the sound.
@@ -103,6 +112,20 @@ impl Sink for Local {
     }
 }
 
+/// The settings that ask for a notice or a sound for which no program is installed, each with what is looked for.
+pub(crate) fn without_program(notify: &Notify, home: &Path) -> Vec<(&'static str, String)> {
+    let local = Local { notify: notify.clone(), home: home.to_owned() };
+    let mut out = Vec::new();
+    if notify.desktop == Desktop::NotifySend && local.find_notifier().is_none() {
+        out.push(("notify.desktop", "notify-send or osascript".to_owned()));
+    }
+    if notify.sound.is_some() && local.sound().is_none() {
+        let players: Vec<&str> = PLAYERS.iter().map(|(name, _)| *name).collect();
+        out.push(("notify.sound", format!("one of {}", players.join(", "))));
+    }
+    out
+}
+
 /// The title of a notice.
 pub(super) fn title(event: &Event) -> String {
     event.lane.as_ref().map_or_else(|| "git proq".to_owned(), |lane| format!("git proq: {lane}"))
@@ -113,5 +136,5 @@ pub(super) fn finds_desktop(notify: &Notify, dir: &Path) -> bool {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"].into_iter().any(set);
     notify.desktop == Desktop::Auto
-        && (desktop && process::find("notify-send", dir).is_ok() || process::find("osascript", dir).is_ok())
+        && (desktop && process::find(NOTIFY_SEND, dir).is_ok() || process::find("osascript", dir).is_ok())
 }

@@ -144,7 +144,9 @@ fn open(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Option<Projec
         crate::config::Layers::default()
     });
     out.extend(settings::unknown(&layers));
-    repo.map(|repo| Project::with(repo, layers, listener))
+    let project = repo.map(|repo| Project::with(repo, layers, listener))?;
+    out.extend(settings::silent(&project.settings.notify, project.repo.home()));
+    Some(project)
 }
 
 /// What recovery says, kept for the report. What else is said while looking is a finding anyway.

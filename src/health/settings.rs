@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::finding::Finding;
 use crate::agent::profiles;
-use crate::config::Layers;
+use crate::config::{Layers, Notify};
+use crate::event;
 use crate::lane::Project;
 use crate::process;
 
@@ -15,6 +16,15 @@ pub(super) fn unknown(layers: &Layers) -> Vec<Finding> {
         Finding::warning("setting", key.clone(), message).help("git proq config list")
     });
     found.collect()
+}
+
+/// Notices and sounds that were asked for and that nothing here can make.
+pub(super) fn silent(notify: &Notify, dir: &Path) -> Vec<Finding> {
+    let missing = event::without_program(notify, dir).into_iter().map(|(setting, wanted)| {
+        let message = format!("{setting} is set, and no program for it is installed: {wanted}");
+        Finding::warning("setting", setting, message)
+    });
+    missing.collect()
 }
 
 /// The known agents that are on `PATH`, and a remark when none is, or when what the user says of them cannot be used.

@@ -303,3 +303,17 @@ fn a_registration_without_folder_and_lane_goes_to_the_trash_and_its_commits_are_
     assert!(kept.contains("refs/proq/saved/w-"), "{kept}");
     sandbox.assert_healthy();
 }
+
+#[test]
+fn a_notice_or_a_sound_that_no_program_can_make_is_said() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo riff >ping.wav");
+    let file = sandbox.repo.join("ping.wav");
+    sandbox.git(&["config", "proq.notify.sound", file.to_str().unwrap()]);
+    let found = finds(&sandbox, "setting", "warning");
+    assert_eq!(found["subject"], "notify.sound");
+    sandbox.program("aplay", "exit 0");
+    assert_eq!(of_kind(&sandbox.proq(&["doctor", "--json"]).json(), "setting"), [] as [Value; 0]);
+    sandbox.git(&["config", "proq.notify.desktop", "notify-send"]);
+    assert_eq!(finds(&sandbox, "setting", "warning")["subject"], "notify.desktop");
+}

@@ -32,7 +32,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
         &["merge", "agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"],
     ),
     ("probe", &["facade", "git"]),
-    ("health", &["swarm", "agent", "lane", "config", "store", "git", "process"]),
+    ("health", &["swarm", "agent", "lane", "event", "config", "store", "git", "process"]),
     ("merge", &["agent", "preview", "lane", "event", "config", "store", "git", "process", "interrupt"]),
     ("agent", &["lane", "event", "config", "store", "git", "process", "interrupt"]),
     ("preview", &["lane", "event", "config", "store", "git", "process", "interrupt"]),

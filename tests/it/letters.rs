@@ -59,6 +59,23 @@ fn ends(sandbox: &Sandbox) -> usize {
 }
 
 #[test]
+fn a_run_without_a_new_commit_is_said_to_be_one_before_it_goes_on() {
+    let waits = r#"if [ $n = 2 ]; then echo > "$ROOT/up"; read go < "$ROOT/go"; fi"#;
+    let sandbox = with_claude(&format!("begin; [ $n = 1 ] && echo > work; {waits}; well"));
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "claude", "do it"]).ok();
+    let _ = sandbox.proq(&["send", "x", "look"]).ok();
+    sandbox.hear("up");
+    let _ = sandbox.proq(&["send", "x", "more"]).ok();
+    sandbox.tell("go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    let told = sandbox.events("agent.told");
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0]["message"], "lane 'x': done, with no new commit in this run");
+}
+
+#[test]
 fn what_comes_while_a_run_is_judged_is_told_before_the_lane_lands() {
     let sandbox = with_claude("begin; if [ $n = 2 ]; then echo > work; fi; well");
     sandbox.pipe("up");
