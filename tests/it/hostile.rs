@@ -284,6 +284,12 @@ fn nothing_gets_through(kind: &str) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// How many pairs of a hostile input and a command that meets it are tried in this file.
+pub fn pairs() -> usize {
+    let readers: usize = FILES.iter().map(|(_, commands)| commands.len()).sum();
+    ESCAPES.len() * SHOWN.len() + KINDS.len() * readers
+}
+
 /// A text as it may stand between quotes in a TOML file.
 fn in_toml(text: &str) -> String {
     text.chars().fold(String::new(), |all, c| format!("{all}\\U{:08x}", u32::from(c)))

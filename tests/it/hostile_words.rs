@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::hostile::{ESCAPES, obeyed, on_terminals, scene, words};
+use super::hostile::{ESCAPES, obeyed, on_terminals, pairs, scene, words};
 use super::support::Sandbox;
 
 /// What a shell, git or a format string would take for something else than a name. Each would leave a file of this name.
@@ -82,6 +82,12 @@ fn called(name: &str, dir: &Path, out: &mut Vec<String>) {
 /// A text between quotes in a TOML file.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
+}
+
+#[test]
+fn the_tables_have_at_least_six_hundred_pairs() {
+    let all = pairs() + RUN.len() * TAKEN.len();
+    assert!(all >= 600, "{all}");
 }
 
 #[test]

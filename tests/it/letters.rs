@@ -72,7 +72,11 @@ fn a_run_without_a_new_commit_is_said_to_be_one_before_it_goes_on() {
     let _ = sandbox.proq(&["wait", "x"]).ok();
     let told = sandbox.events("agent.told");
     assert_eq!(told.len(), 1);
-    assert_eq!(told[0]["message"], "lane 'x': done, with no new commit in this run");
+    let message = told[0]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("lane 'x': done") && message.ends_with(", with no new commit in this run"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use super::Outcome;
 use super::image::{Image, difference, listing};
 use super::precious::{self, Reached};
-use super::scene::Stage;
+use super::scene::{Stage, without_memory};
 use super::state::State;
+use super::table::is_undone;
 
 /// How many faults a verdict names.
 type Faults = Vec<String>;
@@ -150,6 +151,31 @@ impl Stage<'_> {
             faults.push(format!("a second recovery changed something: {what}"));
         }
         Ok(faults)
+    }
+
+    /// Undoes a command that claimed to be done though a call of it had failed: everything is as before it, or the refusal says why
+    /// and changes nothing.
+    pub(super) fn undone(&self) -> Outcome<Faults> {
+        if self.scene.undone || !is_undone(self.scene) {
+            return Ok(Vec::new());
+        }
+        let there = self.scene.look(self.place)?;
+        let answer = self.place.proq(self.scene.undo)?;
+        let now = self.scene.look(self.place)?;
+        let said = answer.complaint();
+        if answer.code != 0 && said.is_empty() {
+            return Ok(vec![format!("its undo ended with {} without a word", answer.code)]);
+        }
+        let from = |wanted: &Image| difference(&without_memory(&now, wanted), wanted);
+        // Where another command had to finish it, that one was undone.
+        if answer.code == 0 && self.also.iter().any(|(state, _)| from(state).is_none()) {
+            return Ok(Vec::new());
+        }
+        let (how, what) = match answer.code {
+            0 => ("undone", from(&self.before)),
+            _ => ("its undo refused", difference(&now, &there)),
+        };
+        Ok(what.map(|what| format!("{how}, it is not as it was: {what}; {said}")).into_iter().collect())
     }
 
     /// The command, run again, does its work.

@@ -167,6 +167,9 @@ impl Sweep<'_> {
         }
         let done = !killed && run.code == stage.scene.tested_code();
         faults.extend(stage.judge(done, Spared::Paths(&left_out(&complaints)))?);
+        if done && faults.is_empty() && self.args.mode() == Mode::OneError {
+            faults.extend(stage.undone()?);
+        }
         if !killed && !faults.is_empty() {
             faults.push(format!("it had ended with {}", run.code));
         }

@@ -124,7 +124,7 @@ impl<'a> Stage<'a> {
 
 /// What an undo leaves on purpose, for a time: the record of a lane that is gone again, its trash entry, a snapshot whose
 /// content is back. Nothing that was there before may be missing or different.
-fn without_memory(after: &Image, original: &Image) -> Image {
+pub(super) fn without_memory(after: &Image, original: &Image) -> Image {
     let is_memory = |key: &str| {
         let lane = key.strip_prefix("list: lanes ").and_then(|rest| rest.split(' ').next());
         key.starts_with("trash ")

@@ -113,6 +113,11 @@ const SCENES: &[Scene] = &[
 /// Scenarios that cannot be undone: what is old goes for good.
 const FINAL: &[Scene] = &[Scene { name: "gc", prepare: outlived, command: &["gc"], ..PLAIN }];
 
+/// Whether what a scenario's command did can be undone.
+pub(super) fn is_undone(scene: &Scene) -> bool {
+    SCENES.iter().chain(FRESH).chain(ODD).any(|known| known.name == scene.name)
+}
+
 /// All scenarios: each command, then the undoing of each.
 pub(super) fn all() -> Vec<Scene> {
     let scenes = || SCENES.iter().chain(FRESH).chain(ODD);
