@@ -99,7 +99,8 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
     Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
 }
 
-/// Local changes that meet a path of `changes`.
+/// Local changes that meet a path of `changes`, or stand where it needs a folder: a staged file has no file on disk that would be
+/// in the way, once it is gone there.
 fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Vec<RepoPath>, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
@@ -114,11 +115,15 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Vec<RepoPath
         Local::From(base) => changed_since(tree.repo, tree.dir, base)?,
     };
     let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
-    let mut met: Vec<RepoPath> = dirt
-        .into_iter()
-        .chain(hidden)
-        .filter(|p| touched.contains(p) || p.parents().any(|up| touched.contains(&up)))
-        .collect();
+    if dirt.is_empty() && hidden.is_empty() {
+        return Ok(Vec::new());
+    }
+    let above: HashSet<RepoPath> =
+        changes.iter().filter(|c| c.new.is_some()).flat_map(|c| c.path.parents()).collect();
+    let is_met = |p: &RepoPath| {
+        touched.contains(p) || above.contains(p) || p.parents().any(|up| touched.contains(&up))
+    };
+    let mut met: Vec<RepoPath> = dirt.into_iter().chain(hidden).filter(is_met).collect();
     met.sort();
     met.dedup();
     Ok(met)

@@ -200,6 +200,26 @@ fn a_link_in_place_of_a_skipped_folder_comes_back_after_a_switch_by_hand() {
 }
 
 #[test]
+fn a_staged_file_where_a_landing_needs_a_folder_refuses_it_by_name() {
+    for script in ["rm f", "rm f; mkdir -p f/in", "rm f; mkdir f; echo own >f/own"] {
+        for flag in ["", "git update-index --assume-unchanged f", "git update-index --skip-worktree f"] {
+            let sandbox = Sandbox::new();
+            sandbox.write("x", "x\n");
+            sandbox.commit_all("base");
+            sandbox.lane_of("one", "mkdir f; echo l >f/l");
+            sandbox.sh(&format!("echo staged >f; git add f; {script}"));
+            sandbox.sh(flag);
+            let before = Image::of(&sandbox, &sandbox.repo);
+            for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
+                let refused = sandbox.proq(args).fails(1);
+                assert!(refused.contains('f'), "{refused}");
+                same(&before, &Image::of(&sandbox, &sandbox.repo));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_staged_file_that_is_skipped_and_not_there_keeps_no_preview_from_being_left() {
     let sandbox =
         sparse("echo l >x", "echo n >n; git add n; git update-index --skip-worktree n; rm n; echo more >>x");
