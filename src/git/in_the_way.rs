@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde::{Deserialize, Serialize};
 
+use super::left_out::covered;
 use super::make_way::stranger_above;
 use super::special;
 use super::status::{Dirt, Entry, Kind};
@@ -41,12 +42,27 @@ pub(super) fn ignored_in_the_way(
 ) -> Result<Vec<IgnoredFile>, Error> {
     let is_elsewhere =
         |e: &Entry| matches!(e.kind, Kind::Tracked { staged, deleted, .. } if staged || deleted);
-    if hidden.is_empty() && !dirt.tracked().any(is_elsewhere) {
-        // HEAD has nothing there that the worktree has not.
-        return Ok(Vec::new());
-    }
+    // Else HEAD has nothing there that the worktree has not.
+    let changes = if !hidden.is_empty() || dirt.tracked().any(is_elsewhere) {
+        tree_changes(tree.repo, base, work_tree)?
+    } else {
+        Vec::new()
+    };
     let known = dirt.untracked().filter(|e| !e.nested).map(|e| &e.path).collect();
-    let found = Found::of(tree, &tree_changes(tree.repo, base, work_tree)?, &known);
+    describe(tree, &changes, &known)
+}
+
+/// The same where nothing differs from HEAD: what is in place of folders of files that were marked skip-worktree.
+pub(super) fn ignored_in_place(tree: &Tree<'_>) -> Result<Vec<IgnoredFile>, Error> {
+    describe(tree, &[], &BTreeSet::new())
+}
+
+fn describe(
+    tree: &Tree<'_>,
+    changes: &[Change],
+    known: &BTreeSet<&RepoPath>,
+) -> Result<Vec<IgnoredFile>, Error> {
+    let found = Found::of(tree, changes, known)?;
     let readable = |path: &&RepoPath| special::unreadable(tree.dir, [*path]).is_empty();
     found.files.iter().filter(readable).map(|path| described(tree, path)).collect()
 }
@@ -60,7 +76,7 @@ pub(super) fn refuse_in_the_way(
     changes: &[Change],
     known: &BTreeSet<&RepoPath>,
 ) -> Result<(), Error> {
-    let found = Found::of(tree, changes, known);
+    let found = Found::of(tree, changes, known)?;
     if !found.no_files.is_empty() {
         return Err(Error::NoFile { dir: tree.dir.to_owned(), paths: found.no_files });
     }
@@ -84,7 +100,7 @@ struct Found {
 }
 
 impl Found {
-    fn of(tree: &Tree<'_>, changes: &[Change], known: &BTreeSet<&RepoPath>) -> Found {
+    fn of(tree: &Tree<'_>, changes: &[Change], known: &BTreeSet<&RepoPath>) -> Result<Found, Error> {
         let tracked: BTreeSet<&RepoPath> =
             changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path).collect();
         let mut found = Found::default();
@@ -92,8 +108,11 @@ impl Found {
         for Change { path, .. } in changes.iter().filter(is_gone) {
             found.look_at(tree, &stranger_above(tree.dir, path).unwrap_or_else(|| path.clone()));
         }
+        for path in covered(tree)? {
+            found.look_at(tree, &path);
+        }
         found.files.retain(|path| !known.contains(path) && !tracked.contains(path));
-        found
+        Ok(found)
     }
 
     fn look_at(&mut self, tree: &Tree<'_>, path: &RepoPath) {

@@ -11,6 +11,7 @@ use gix::glob::pattern::Case;
 use gix::glob::wildmatch::Mode;
 use gix::index::entry::{Flags, Stage};
 
+use super::make_way::stranger_above;
 use super::path::nul_separated;
 use super::quarantine::{is_below_folders, prune_below, stands};
 use super::status::Dirt;
@@ -197,6 +198,23 @@ pub(super) fn folders_above(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error
         }
     }
     Ok(all)
+}
+
+/// What stands in place of folders of a sparse checkout, where files would be that a user has marked skip-worktree and the
+/// patterns name: git writes those, over what is there, as soon as it goes to a commit that has them anew.
+pub(super) fn covered(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error> {
+    if !flags::is_sparse(&tree.git_dir) {
+        return Ok(BTreeSet::new());
+    }
+    let flagged = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
+    let marked = flagged.iter().filter(|f| f.skipped);
+    let covered: Vec<(&RepoPath, RepoPath)> =
+        marked.filter_map(|f| Some((&f.path, stranger_above(tree.dir, &f.path)?))).collect();
+    if covered.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let Some(patterns) = Patterns::of(tree)? else { return Ok(BTreeSet::new()) };
+    Ok(covered.into_iter().filter(|(path, _)| !patterns.leave_out(path)).map(|(_, above)| above).collect())
 }
 
 /// Staged entries of a sparse checkout's index that are marked skip-worktree and whose file is not there.

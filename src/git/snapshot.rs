@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
-use super::in_the_way::ignored_in_the_way;
+use super::in_the_way::{ignored_in_place, ignored_in_the_way};
 use super::index::{self, Version};
 use super::index_facts::Facts;
 use super::kept_files::tree_with;
@@ -154,7 +154,7 @@ pub(crate) fn take_unchanged(
         stages: None,
         intent_to_add: Vec::new(),
         empty_dirs: empty_folders(tree, seen)?,
-        ignored: Vec::new(),
+        ignored: ignored_in_place(tree)?,
         put_back: put_back(tree, &tree.scratch.join("raw-index"))?,
         files: 0,
         left: Vec::new(),

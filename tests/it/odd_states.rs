@@ -200,6 +200,50 @@ fn a_link_in_place_of_a_skipped_folder_comes_back_after_a_switch_by_hand() {
 }
 
 #[test]
+fn what_is_ignored_in_place_of_a_skipped_folder_moves_aside_and_comes_back() {
+    for script in ["ln -s nowhere in", "ln -s ../repo in", "echo mine >in", ": >in"] {
+        for lane in ["echo l >x", "git rm -qr in", "git rm -qr in; echo l >in", "echo l >in/c; echo n >in/n"]
+        {
+            for ways in [
+                &[&["preview", "one"][..], &["preview", "--back"]][..],
+                &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
+                &[&["preview", "one"], &["switch"], &["preview", "--back"]],
+                &[
+                    &["preview", "one"],
+                    &["preview", "two"],
+                    &["preview", "one"],
+                    &["discard", "--force", "one"],
+                ],
+            ] {
+                let skip = "git update-index --skip-worktree in/c; rm -r in; echo in >>.git/info/exclude";
+                let sandbox = sparse(lane, &format!("{skip}; {script}"));
+                sandbox.lane_of("two", "echo two >t");
+                let before = Image::of(&sandbox, &sandbox.repo);
+                for args in ways {
+                    match args {
+                        ["switch"] => drop(sandbox.git(&["switch", "-q", "main"])),
+                        args => drop(sandbox.proq(args).ok()),
+                    }
+                }
+                println!("{script}; lane: {lane}; {ways:?}");
+                same(&before, &Image::of(&sandbox, &sandbox.repo));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_named_pipe_in_place_of_a_skipped_folder_refuses_a_preview_by_name() {
+    let skip = "git update-index --skip-worktree in/c; rm -r in; mkfifo in";
+    let sandbox = sparse("git rm -qr in", skip);
+    let looks = || (sandbox.git(&["status", "--branch", "--short"]), sandbox.git(&["ls-files", "-t"]));
+    let before = looks();
+    let refused = sandbox.proq(&["preview", "one"]).fails(1);
+    assert!(refused.contains("in is a named pipe"), "{refused}");
+    assert_eq!(looks(), before);
+}
+
+#[test]
 fn a_staged_file_where_a_landing_needs_a_folder_refuses_it_by_name() {
     for script in ["rm f", "rm f; mkdir -p f/in", "rm f; mkdir f; echo own >f/own"] {
         for flag in ["", "git update-index --assume-unchanged f", "git update-index --skip-worktree f"] {
