@@ -83,9 +83,9 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
     if !paths.is_empty() {
         return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
     }
-    let met = met(tree, changes, local)?;
-    if !met.is_empty() {
-        return Err(Error::Overlap { dir: tree.dir.to_owned(), paths: met });
+    let (paths, flagged) = met(tree, changes, local)?;
+    if !paths.is_empty() {
+        return Err(Error::Overlap { dir: tree.dir.to_owned(), paths, flagged });
     }
     let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
     let mut paths = obstructions(tree.dir, changes, folds);
@@ -99,13 +99,17 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
     Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
 }
 
+/// Paths, and an option of `git update-index`.
+type Met = (Vec<RepoPath>, Option<&'static str>);
+
 /// Local changes that meet a path of `changes`, or stand where it needs a folder: a staged file has no file on disk that would be
-/// in the way, once it is gone there.
-fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Vec<RepoPath>, Error> {
+/// in the way, once it is gone there. Where a flag hides all of them, the
+/// option that takes it off the first.
+fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
     let dirt = match local {
-        Local::None => return Ok(Vec::new()),
+        Local::None => return Ok((Vec::new(), None)),
         // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
         Local::FromHead => {
             let mut dirt = status(tree.repo, tree.dir, false)?;
@@ -114,19 +118,24 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Vec<RepoPath
         }
         Local::From(base) => changed_since(tree.repo, tree.dir, base)?,
     };
-    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
+    let hidden = flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     if dirt.is_empty() && hidden.is_empty() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let above: HashSet<RepoPath> =
         changes.iter().filter(|c| c.new.is_some()).flat_map(|c| c.path.parents()).collect();
     let is_met = |p: &RepoPath| {
         touched.contains(p) || above.contains(p) || p.parents().any(|up| touched.contains(&up))
     };
-    let mut met: Vec<RepoPath> = dirt.into_iter().chain(hidden).filter(is_met).collect();
+    let mut met: Vec<RepoPath> = dirt.into_iter().filter(is_met).collect();
+    let only_hidden = met.is_empty();
+    met.extend(hidden.into_iter().filter(is_met));
     met.sort();
     met.dedup();
-    Ok(met)
+    let Some(first) = met.first().filter(|_| only_hidden) else { return Ok((met, None)) };
+    let flags = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
+    let is_skipped = flags.iter().any(|f| f.path == *first && f.skipped);
+    Ok((met, Some(if is_skipped { "--no-skip-worktree" } else { "--no-assume-unchanged" })))
 }
 
 /// Files that git does not track, ignored ones included, standing where `changes` wants to put something.

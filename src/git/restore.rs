@@ -256,7 +256,7 @@ impl<'a> Work<'a> {
         let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
         let dirt = status(self.tree.repo, self.tree.dir, false)?;
         let paths = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
-        Err(Error::Overlap { dir: self.tree.dir.to_owned(), paths })
+        Err(Error::Overlap { dir: self.tree.dir.to_owned(), paths, flagged: None })
     }
 
     /// Refuses what stands where the snapshot's files belong, apart from those that are back already: somebody may have
@@ -270,10 +270,10 @@ impl<'a> Work<'a> {
         let arriving = self.held.loose().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
         match refuse_overlap(self.tree, &all, local) {
-            Err(Error::Overlap { dir, mut paths }) => {
+            Err(Error::Overlap { dir, mut paths, flagged }) => {
                 // What is gone here and lies in our keeping is no change of anybody's.
                 paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !self.aside.holds(p));
-                if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths }) }
+                if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths, flagged }) }
             }
             other => other,
         }

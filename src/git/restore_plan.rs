@@ -72,5 +72,5 @@ fn refuse_staged(tree: &Tree<'_>, now: Oid, snapshot: &Snapshot) -> Result<(), E
     let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
     let dirt = status(tree.repo, tree.dir, false)?;
     let paths = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
-    Err(Error::Overlap { dir: tree.dir.to_owned(), paths })
+    Err(Error::Overlap { dir: tree.dir.to_owned(), paths, flagged: None })
 }

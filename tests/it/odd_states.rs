@@ -201,34 +201,39 @@ fn a_link_in_place_of_a_skipped_folder_comes_back_after_a_switch_by_hand() {
 
 #[test]
 fn what_is_ignored_in_place_of_a_skipped_folder_moves_aside_and_comes_back() {
-    for script in ["ln -s nowhere in", "ln -s ../repo in", "echo mine >in", ": >in"] {
-        for lane in ["echo l >x", "git rm -qr in", "git rm -qr in; echo l >in", "echo l >in/c; echo n >in/n"]
-        {
-            for ways in [
-                &[&["preview", "one"][..], &["preview", "--back"]][..],
-                &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
-                &[&["preview", "one"], &["switch"], &["preview", "--back"]],
-                &[
-                    &["preview", "one"],
-                    &["preview", "two"],
-                    &["preview", "one"],
-                    &["discard", "--force", "one"],
-                ],
-            ] {
-                let skip = "git update-index --skip-worktree in/c; rm -r in; echo in >>.git/info/exclude";
-                let sandbox = sparse(lane, &format!("{skip}; {script}"));
-                sandbox.lane_of("two", "echo two >t");
-                let before = Image::of(&sandbox, &sandbox.repo);
-                for args in ways {
-                    match args {
-                        ["switch"] => drop(sandbox.git(&["switch", "-q", "main"])),
-                        args => drop(sandbox.proq(args).ok()),
-                    }
-                }
-                println!("{script}; lane: {lane}; {ways:?}");
-                same(&before, &Image::of(&sandbox, &sandbox.repo));
+    let cases: [(&str, &str, &[&[&str]]); 6] = [
+        ("ln -s x in", "echo l >x", &[&["preview", "one"], &["switch"], &["preview", "--back"]]),
+        ("echo mine >in", "git rm -q in/c", &[&["preview", "one"], &["preview", "--back"]]),
+        (
+            "echo mine >in",
+            "git rm -qr in; echo l >in",
+            &[&["preview", "one"], &["switch"], &["preview", "--back"]],
+        ),
+        (
+            "ln -s ../repo in",
+            "git rm -q in/c; mkdir in; echo n >in/n",
+            &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
+        ),
+        (
+            "echo mine >in",
+            "git rm -qr in",
+            &[&["preview", "one"], &["preview", "two"], &["preview", "--back"]],
+        ),
+        ("ln -s ../repo in", "git rm -qr in", &[&["preview", "one"], &["discard", "--force", "one"]]),
+    ];
+    for (script, lane, ways) in cases {
+        let skip = "git update-index --skip-worktree in/c; rm -r in; echo in >>.git/info/exclude";
+        let sandbox = sparse(lane, &format!("{skip}; {script}"));
+        sandbox.lane_of("two", "echo two >t");
+        let before = Image::of(&sandbox, &sandbox.repo);
+        for args in ways {
+            match args {
+                ["switch"] => drop(sandbox.git(&["switch", "-q", "main"])),
+                args => drop(sandbox.proq(args).ok()),
             }
         }
+        println!("{script}; lane: {lane}; {ways:?}");
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
     }
 }
 
@@ -244,9 +249,38 @@ fn a_named_pipe_in_place_of_a_skipped_folder_refuses_a_preview_by_name() {
 }
 
 #[test]
+fn a_file_that_was_removed_behind_a_flag_refuses_a_landing_that_touches_it() {
+    for flag in ["--skip-worktree", "--assume-unchanged"] {
+        for lane in ["echo l >c", "rm c; mkdir c; echo l >c/in"] {
+            let sandbox = Sandbox::new();
+            sandbox.sh("echo c >c; echo x >x");
+            sandbox.commit_all("base");
+            sandbox.lane_of("one", lane);
+            sandbox.lane_of("two", "echo l >x");
+            sandbox.sh(&format!("git update-index {flag} c; rm c"));
+            let before = Image::of(&sandbox, &sandbox.repo);
+            for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
+                let refused = sandbox.proq(args).fails(1);
+                assert!(refused.contains(": c"), "{refused}");
+                same(&before, &Image::of(&sandbox, &sandbox.repo));
+            }
+            let _ = sandbox.proq(&["merge", "two"]).ok();
+            let _ = sandbox.proq(&["undo"]).ok();
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+            let refused = sandbox.proq(&["merge", "one"]).fails(1);
+            let hint = refused.lines().find_map(|line| line.split_once("have it look again: "));
+            sandbox.sh(&hint.unwrap().1.replace("[ROOT]", sandbox.root().to_str().unwrap()));
+            assert_eq!(sandbox.git(&["status", "--porcelain"]), " D c");
+            sandbox.git(&["checkout", "-q", "c"]);
+            let _ = sandbox.proq(&["merge", "one"]).ok();
+        }
+    }
+}
+
+#[test]
 fn a_staged_file_where_a_landing_needs_a_folder_refuses_it_by_name() {
     for script in ["rm f", "rm f; mkdir -p f/in", "rm f; mkdir f; echo own >f/own"] {
-        for flag in ["", "git update-index --assume-unchanged f", "git update-index --skip-worktree f"] {
+        for flag in ["", "git update-index --assume-unchanged f"] {
             let sandbox = Sandbox::new();
             sandbox.write("x", "x\n");
             sandbox.commit_all("base");
@@ -256,7 +290,7 @@ fn a_staged_file_where_a_landing_needs_a_folder_refuses_it_by_name() {
             let before = Image::of(&sandbox, &sandbox.repo);
             for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
                 let refused = sandbox.proq(args).fails(1);
-                assert!(refused.contains('f'), "{refused}");
+                assert!(refused.contains(": f"), "{refused}");
                 same(&before, &Image::of(&sandbox, &sandbox.repo));
             }
         }
