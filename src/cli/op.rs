@@ -218,7 +218,7 @@ fn line_of(step: &Step) -> Option<String> {
     Some(match step {
         Step::Ref { name, old, new } => format!("{name}: {} -> {}", short(old), short(new)),
         Step::Anchor { name, new } => format!("kept: {name} -> {}", new.short()),
-        Step::Tree { dir, from, to, mv } => {
+        Step::Tree { dir, from, to, mv, .. } => {
             let moved = match mv {
                 RefMove::Nothing => String::new(),
                 RefMove::Branch(name) => format!("{name} "),

@@ -1,5 +1,6 @@
 //! Owns the folders that git has no file in: empty ones, which it forgets, and what in them is no file.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,11 +10,32 @@ use super::seen::Seen;
 use super::special::{self, LeftOut};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Error, RepoPath};
+use super::{Error, Oid, Repo, RepoPath, tree_changes};
 
 /// Empty folders of a clean worktree.
 pub(crate) fn empty_folders(tree: &Tree<'_>, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
     Ok(loose_folders(tree, &Dirt::default(), &[], seen, seen.folders())?.empty)
+}
+
+/// Empty folders of a worktree that git removes while it goes from one commit to another, or back: those in the place of files
+/// that are new in `to`, and those above them.
+pub(crate) fn folders_to_go(repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<Vec<RepoPath>, Error> {
+    let changes = tree_changes(repo, from, to)?;
+    let mut looked_at = HashMap::new();
+    let mut found = Loose::default();
+    for change in changes.iter().filter(|c| c.old.is_none()) {
+        let chain = change.path.parents().chain([change.path.clone()]);
+        let there = chain.take_while(|up| up.under(dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
+        for folder in there {
+            if *looked_at.entry(folder.clone()).or_insert_with(|| has_only_folders(&folder.under(dir))) {
+                found.look_into(dir, &folder);
+                break;
+            }
+        }
+    }
+    found.empty.sort();
+    found.empty.dedup();
+    Ok(found.empty)
 }
 
 /// What is in folders that git has no file in.

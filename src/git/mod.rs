@@ -119,7 +119,7 @@ pub(crate) use include::{Giver, Included, Patterns, exclude_line, inside, is_ign
 pub(crate) use incomplete::Missing;
 pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_parameters, quoted};
 pub(crate) use left_out::is_odd;
-pub(crate) use loose_folders::empty_folders;
+pub(crate) use loose_folders::{empty_folders, folders_to_go};
 pub(crate) use objects::ThrowAway;
 pub use oid::Oid;
 pub(crate) use open_op::open_operation;

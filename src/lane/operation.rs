@@ -167,7 +167,7 @@ impl<'p> Operation<'p> {
 
     /// Brings a worktree from one commit to another.
     pub(crate) fn transition(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Result<(), Error> {
-        self.perform(Step::Tree { dir: dir.to_owned(), from, to, mv }).map(drop)
+        self.perform(self.tree_step(dir, from, to, mv)).map(drop)
     }
 
     /// Gives a file or folder another name.

@@ -29,6 +29,16 @@ impl Applied {
     }
 }
 
+impl Operation<'_> {
+    /// The step that brings a worktree from one commit to another, with the folders that are to be there again once it is taken
+    /// back.
+    pub(crate) fn tree_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
+        // What cannot be found out now fails in the step itself.
+        let empty_dirs = git::folders_to_go(&self.project.repo, dir, from, to).unwrap_or_default();
+        Step::Tree { dir: dir.to_owned(), from, to, mv, empty_dirs }
+    }
+}
+
 /// Does a step. On failure everything is as it was.
 pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<Applied, Error> {
     let project = op.project;
@@ -41,14 +51,16 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             project.repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.why())?;
         }
         Step::Anchor { name, new } => project.repo.create_ref(name, *new, &op.why())?,
-        Step::Tree { dir, from, to, mv } => {
+        Step::Tree { dir, from, to, mv, empty_dirs } => {
             let why = match mv {
                 // `git switch -` reads it.
                 RefMove::Switch { from, to } => format!("checkout: moving from {from} to {to}"),
                 _ => op.why(),
             };
             let checkout = op.checkout(dir)?;
-            checkout.with_tree(scratch, |tree| Ok(git::transition(tree, *from, *to, mv, &why)?))?;
+            checkout
+                .with_tree(scratch, |tree| Ok(git::transition(tree, *from, *to, mv, &why)?))
+                .inspect_err(|_| checkout.make_folders(empty_dirs))?;
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
@@ -108,7 +120,10 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         | Step::Worked { .. }
         | Step::Reuse { .. }
         | Step::Regrow { .. } => Ok(()),
-        Step::Tree { dir, from, to, mv } => op.transition(dir, *to, *from, mv.inverse()),
+        Step::Tree { dir, from, to, mv, .. } => {
+            op.transition(dir, *to, *from, mv.inverse())?;
+            put_back_empty_folders(op, step)
+        }
         Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
         Step::Snap { id, .. } => op.retire(id),
         Step::Clear { dir, snap } => {
@@ -173,9 +188,14 @@ pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Erro
     Ok(())
 }
 
-/// Makes those empty folders of the main checkout again that were there before a preview whose record is gone again: where nothing
-/// else had to be set aside, only the record names them.
-fn put_back_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+/// Makes those empty folders again that were there before a worktree went to another commit, or in the main checkout before a
+/// preview whose record is gone again: where nothing else had to be set aside, only the record names them.
+pub(super) fn put_back_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    if let Step::Tree { dir, empty_dirs, .. } = step
+        && !empty_dirs.is_empty()
+    {
+        op.checkout(dir)?.make_folders(empty_dirs);
+    }
     let Step::File { path, old: None, new: Some(text) } = step else { return Ok(()) };
     if op.below_store(&op.project.store.layout().preview()) != *path {
         return Ok(());
@@ -247,9 +267,12 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             half_made::settle(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
-        Step::Tree { dir, from, to, mv } => {
+        Step::Tree { dir, from, to, mv, empty_dirs } => {
             let checkout = op.checkout(dir)?;
-            checkout.with_tree(scratch, |tree| Ok(git::settle_transition(tree, *from, *to, mv)?))?
+            let settle = |tree: &git::Tree<'_>| Ok(git::settle_transition(tree, *from, *to, mv)?);
+            let settled = checkout.with_tree(scratch, settle)?;
+            checkout.make_folders(if settled.happened { &[] } else { empty_dirs });
+            settled
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;

@@ -221,6 +221,7 @@ impl TakeBack<'_, '_> {
                 }
                 _ => steps::invert(self.op, step)?,
             }
+            steps::put_back_empty_folders(self.op, step)?;
         }
         Ok(())
     }
@@ -307,7 +308,7 @@ impl TakeBack<'_, '_> {
     /// Refuses to take back a switch of HEAD when one of its branches has moved since. Files that are brought back to a commit which
     /// their branch has left would show what came since as deleted.
     pub(super) fn refuse_moved(&self, step: &Step) -> Result<(), Error> {
-        let Step::Tree { dir, from: old, to: new, mv: RefMove::Switch { from, to } } = step else {
+        let Step::Tree { dir, from: old, to: new, mv: RefMove::Switch { from, to }, .. } = step else {
             return Ok(());
         };
         if let Some((branch, tip)) = self.moved_from(from, *old)? {

@@ -104,7 +104,7 @@ pub(super) fn advance(op: &Operation<'_>, mv: Move<'_>, rest: Vec<Step>, way: Wa
     for path in on_base.iter().skip(1) {
         op.checkout(path)?.require_free(mv.from, mv.to)?;
     }
-    let all = steps(mv, &on_base, rest);
+    let all = steps(op, mv, &on_base, rest);
     let moved = match way {
         Way::Forward => op.forward(all).map(drop),
         Way::Back => all.into_iter().try_for_each(|step| op.perform(step).map(drop)),
@@ -126,9 +126,9 @@ pub(super) fn advance(op: &Operation<'_>, mv: Move<'_>, rest: Vec<Step>, way: Wa
 }
 
 /// The base moves with the first worktree that is on it, or alone; the other worktrees follow, and the rest is written.
-fn steps(mv: Move<'_>, on_base: &[PathBuf], rest: Vec<Step>) -> Vec<Step> {
+fn steps(op: &Operation<'_>, mv: Move<'_>, on_base: &[PathBuf], rest: Vec<Step>) -> Vec<Step> {
     let (from, to) = (mv.from, mv.to);
-    let tree = |dir: &PathBuf, mv: RefMove| Step::Tree { dir: dir.clone(), from, to, mv };
+    let tree = |dir: &PathBuf, mv: RefMove| op.tree_step(dir, from, to, mv);
     let mut all = match on_base.split_first() {
         None => {
             vec![Step::Ref { name: format!("refs/heads/{}", mv.onto), old: Some(from), new: Some(to) }]

@@ -249,6 +249,26 @@ fn a_named_pipe_in_place_of_a_skipped_folder_refuses_a_preview_by_name() {
 }
 
 #[test]
+fn empty_folders_that_a_landing_takes_the_place_of_come_back_with_its_undo() {
+    for lane in ["echo l >f", "ln -s x f", "mkdir f; echo l >f/l", "mkdir -p f/in; ln -s x f/in/l"] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("echo x >x; mkdir in; echo in >in/x");
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", &format!("{lane}; echo new >in/new"));
+        sandbox.sh("echo f >>.git/info/exclude; mkdir -p f/in/deep f/other in/empty");
+        let before = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        let landed = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        same(&landed, &Image::of(&sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
+
+#[test]
 fn a_file_that_was_removed_behind_a_flag_refuses_a_landing_that_touches_it() {
     for flag in ["--skip-worktree", "--assume-unchanged"] {
         for lane in ["echo l >c", "rm c; mkdir c; echo l >c/in"] {

@@ -40,6 +40,9 @@ pub(crate) enum Step {
         /// The ref that moves with it.
         #[serde(rename = "move")]
         mv: RefMove,
+        /// Empty folders that git removes on the way or on the way back.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        empty_dirs: Vec<RepoPath>,
     },
     /// The branch of a worktree went from one commit to another while an agent worked there. This only says so.
     Worked {
