@@ -103,29 +103,31 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
 type Met = (Vec<RepoPath>, Option<&'static str>);
 
 /// Local changes that meet a path of `changes`, or stand where it needs a folder: a staged file has no file on disk that would be
-/// in the way, once it is gone there. Where a flag hides all of them, the
-/// option that takes it off the first.
+/// in the way, once it is gone there. Where a flag hides all of them, the option that takes it off the first.
 fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
+    // What is only announced has no content, and a snapshot that comes back may have files below its path.
+    let mut staged = HashSet::new();
     let dirt = match local {
         Local::None => return Ok((Vec::new(), None)),
         // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
         Local::FromHead => {
             let mut dirt = status(tree.repo, tree.dir, false)?;
             dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
+            staged.extend(dirt.staged().map(|e| e.path.clone()));
             dirt.paths()
         }
         Local::From(base) => changed_since(tree.repo, tree.dir, base)?,
     };
     let hidden = flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
-    if dirt.is_empty() && hidden.is_empty() {
-        return Ok((Vec::new(), None));
+    if !staged.is_empty() {
+        let new = changes.iter().filter(|c| c.new.is_some());
+        let above: HashSet<RepoPath> = new.flat_map(|c| c.path.parents()).collect();
+        staged.retain(|path| above.contains(path));
     }
-    let above: HashSet<RepoPath> =
-        changes.iter().filter(|c| c.new.is_some()).flat_map(|c| c.path.parents()).collect();
     let is_met = |p: &RepoPath| {
-        touched.contains(p) || above.contains(p) || p.parents().any(|up| touched.contains(&up))
+        touched.contains(p) || staged.contains(p) || p.parents().any(|up| touched.contains(&up))
     };
     let mut met: Vec<RepoPath> = dirt.into_iter().filter(is_met).collect();
     let only_hidden = met.is_empty();

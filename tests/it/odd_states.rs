@@ -249,6 +249,23 @@ fn a_named_pipe_in_place_of_a_skipped_folder_refuses_a_preview_by_name() {
 }
 
 #[test]
+fn a_folder_in_place_of_a_file_that_is_only_announced_comes_back() {
+    let sandbox = Sandbox::new();
+    sandbox.write("x", "x\n");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo l >x");
+    sandbox.lane_of("two", "echo two >f");
+    sandbox.sh("echo n >f; git add -N f; rm f; mkdir f; echo own >f/own");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    let refused = sandbox.proq(&["preview", "two"]).fails(1);
+    assert!(!refused.contains("taken back"), "{refused}");
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
 fn empty_folders_that_a_landing_takes_the_place_of_come_back_with_its_undo() {
     for lane in ["echo l >f", "ln -s x f", "mkdir f; echo l >f/l", "mkdir -p f/in; ln -s x f/in/l"] {
         let sandbox = Sandbox::new();
