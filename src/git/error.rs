@@ -284,7 +284,8 @@ pub(crate) fn names(paths: &[RepoPath]) -> String {
     out
 }
 
-/// What becomes of local changes that are in the way, or how git is made to look at them again where it was told not to.
+/// The hint of [`Error::Overlap`]: to commit or stash the local changes, or, where `flagged` is the option of `git update-index` that
+/// takes a flag off, the command that does so for the first few `paths` of the worktree at `dir`.
 fn out_of_the_way(dir: &Path, paths: &[RepoPath], flagged: Option<&str>) -> String {
     let Some(option) = flagged else {
         return "commit them, or set them aside first: git commit -am WIP, or git stash push".to_owned();

@@ -52,7 +52,8 @@ pub(super) fn ignored_in_the_way(
     describe(tree, &changes, &known)
 }
 
-/// The same where nothing differs from HEAD: what is in place of folders of files that were marked skip-worktree.
+/// The ignored files of a worktree in which nothing differs from HEAD that have to move aside all the same: those that stand in
+/// place of a folder of files which the user has marked skip-worktree, see [`covered`].
 pub(super) fn ignored_in_place(tree: &Tree<'_>) -> Result<Vec<IgnoredFile>, Error> {
     describe(tree, &[], &BTreeSet::new())
 }

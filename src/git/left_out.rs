@@ -200,8 +200,9 @@ pub(super) fn folders_above(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error
     Ok(all)
 }
 
-/// What stands in place of folders of a sparse checkout, where files would be that a user has marked skip-worktree and the
-/// patterns name: git writes those, over what is there, as soon as it goes to a commit that has them anew.
+/// The paths in a sparse checkout at which a file, link or pipe stands where entries of the index need a folder, as far as those are
+/// marked skip-worktree although the checkout's patterns include them. Git writes such entries, over what stands there, as soon as
+/// somebody switches to a commit; none where the checkout is not sparse.
 pub(super) fn covered(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error> {
     if !flags::is_sparse(&tree.git_dir) {
         return Ok(BTreeSet::new());

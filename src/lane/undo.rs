@@ -204,7 +204,7 @@ impl TakeBack<'_, '_> {
             steps.truncate(before_making(&steps));
         }
         self.refuse_new_work()?;
-        for step in steps.into_iter().rev() {
+        for step in steps.iter().copied().rev() {
             match (step, moved_branch(step)) {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
                 // They follow their branch.
@@ -221,9 +221,14 @@ impl TakeBack<'_, '_> {
                 }
                 _ => steps::invert(self.op, step)?,
             }
-            steps::put_back_empty_folders(self.op, step)?;
         }
-        Ok(())
+        // Only now have all checkouts followed their branch; what was inverted has its folders.
+        let has_followed =
+            |step: &&Step| matches!(step, Step::Tree { mv: RefMove::Branch(_) | RefMove::Nothing, .. });
+        steps
+            .into_iter()
+            .filter(has_followed)
+            .try_for_each(|step| steps::put_back_empty_folders(self.op, step))
     }
 
     /// The names of lanes whose records come back or go: neither a run nor the emptying of the trash may meet that.

@@ -272,12 +272,16 @@ fn empty_folders_that_a_landing_takes_the_place_of_come_back_with_its_undo() {
         sandbox.sh("echo x >x; mkdir in; echo in >in/x");
         sandbox.commit_all("base");
         sandbox.lane_of("one", &format!("{lane}; echo new >in/new"));
-        sandbox.sh("echo f >>.git/info/exclude; mkdir -p f/in/deep f/other in/empty");
-        let before = Image::of(&sandbox, &sandbox.repo);
+        let empty = "mkdir -p f/in/deep f/other in/empty";
+        sandbox.sh(&format!("echo f >>.git/info/exclude; {empty}"));
+        sandbox.sh(&format!("git worktree add -qf ../other main; cd ../other; {empty}"));
+        let other = sandbox.root().join("other");
+        let (before, beside) = (Image::of(&sandbox, &sandbox.repo), Image::of(&sandbox, &other));
         let _ = sandbox.proq(&["merge", "one"]).ok();
         let landed = Image::of(&sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["undo"]).ok();
         same(&before, &Image::of(&sandbox, &sandbox.repo));
+        same(&beside, &Image::of(&sandbox, &other));
         let _ = sandbox.proq(&["op", "redo"]).ok();
         same(&landed, &Image::of(&sandbox, &sandbox.repo));
         let _ = sandbox.proq(&["undo"]).ok();
