@@ -10,21 +10,22 @@ use super::seen::Seen;
 use super::special::{self, LeftOut};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Error, Oid, Repo, RepoPath, tree_changes};
+use super::{Error, RepoPath};
 
 /// Empty folders of a clean worktree.
 pub(crate) fn empty_folders(tree: &Tree<'_>, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
     Ok(loose_folders(tree, &Dirt::default(), &[], seen, seen.folders())?.empty)
 }
 
-/// Empty folders of a worktree that git removes while it goes from one commit to another, or back: those in the place of files
-/// that are new in `to`, and those above them.
-pub(crate) fn folders_to_go(repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<Vec<RepoPath>, Error> {
-    let changes = tree_changes(repo, from, to)?;
+/// Empty folders of the worktree at `dir` in the place of these files, and above them: git removes them while it writes the files.
+pub(super) fn empty_in_place_of<'c>(
+    dir: &Path,
+    arriving: impl Iterator<Item = &'c RepoPath>,
+) -> Vec<RepoPath> {
     let mut looked_at = HashMap::new();
     let mut found = Loose::default();
-    for change in changes.iter().filter(|c| c.old.is_none()) {
-        let chain = change.path.parents().chain([change.path.clone()]);
+    for path in arriving {
+        let chain = path.parents().chain([path.clone()]);
         let there = chain.take_while(|up| up.under(dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
         for folder in there {
             if *looked_at.entry(folder.clone()).or_insert_with(|| has_only_folders(&folder.under(dir))) {
@@ -35,7 +36,7 @@ pub(crate) fn folders_to_go(repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Resu
     }
     found.empty.sort();
     found.empty.dedup();
-    Ok(found.empty)
+    found.empty
 }
 
 /// What is in folders that git has no file in.

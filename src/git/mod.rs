@@ -37,6 +37,7 @@ mod injected;
 mod kept_files;
 mod lane_modules;
 mod left_out;
+mod local_state;
 mod loose;
 mod loose_folders;
 mod make_way;
@@ -119,7 +120,8 @@ pub(crate) use include::{Giver, Included, Patterns, exclude_line, inside, is_ign
 pub(crate) use incomplete::Missing;
 pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_parameters, quoted};
 pub(crate) use left_out::is_odd;
-pub(crate) use loose_folders::{empty_folders, folders_to_go};
+pub(crate) use local_state::LocalState;
+pub(crate) use loose_folders::empty_folders;
 pub(crate) use objects::ThrowAway;
 pub use oid::Oid;
 pub(crate) use open_op::open_operation;

@@ -72,6 +72,16 @@ pub(super) enum Local {
     From(Oid),
 }
 
+impl Local {
+    /// Where changes are looked for of which nothing is known, in a worktree that leaves the commit `from`.
+    pub(super) fn beside(from: Oid, mv: &RefMove) -> Local {
+        match mv {
+            RefMove::Nothing => Local::From(from),
+            RefMove::Branch(_) | RefMove::Switch { .. } => Local::FromHead,
+        }
+    }
+}
+
 /// Refuses when a local change meets a path of `changes`, something that git does not track stands in their way, or files
 /// cannot be changed there.
 pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<(), Error> {

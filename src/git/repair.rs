@@ -218,7 +218,7 @@ pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: 
 
 #[cfg(test)]
 mod tests {
-    use super::super::transition;
+    use super::super::{LocalState, transition};
     use super::*;
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         let tree =
             Tree { repo: &repo, dir: &dir, git_dir, scratch: &scratch, off_limits: None, warn: &|_| {} };
         std::fs::write(&lock, "somebody's").unwrap();
-        let go = || transition(&tree, from, to, &mv, "test");
+        let go = || transition(&tree, (from, to), &mv, "test", &LocalState::default());
         assert!(go().is_err() && scratch.join(UNTOUCHED).exists());
         std::fs::remove_file(&lock).unwrap();
         go().unwrap();

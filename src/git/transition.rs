@@ -22,7 +22,7 @@ use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
 use super::repair::{clear_locks, has_moved, is_from_git, note_untouched};
 use super::status::is_surely_at;
 use super::submodule::tell_left_behind;
-use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
+use super::{Change, Error, LocalState, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
 use crate::fault;
 
 /// A working tree that is about to change. The caller holds its transition lock.
@@ -42,12 +42,18 @@ pub(crate) struct Tree<'a> {
 }
 
 /// Changes a working tree and the ref that names it from `from` to `to`. Changes of the user that do not overlap stay
-/// as they are, staged state included.
+/// as they are, staged state included. `brings` are flags that files get with their arrival.
 ///
 /// # Errors
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`], [`Error::IndexLocked`], [`Error::RefMoved`]:
 /// refused, nothing changed. [`Error::Raced`]: files changed meanwhile and everything was put back.
-pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why: &str) -> Result<(), Error> {
+pub(crate) fn transition(
+    tree: &Tree<'_>,
+    (from, to): (Oid, Oid),
+    mv: &RefMove,
+    why: &str,
+    brings: &LocalState,
+) -> Result<(), Error> {
     refuse_done(tree, from, to, mv)?;
     let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
     let untouched = |e| note_untouched(tree).err().unwrap_or(e);
@@ -65,15 +71,14 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
         prepared.commit()?;
         return Ok(());
     }
-    let local = match mv {
-        _ if clean => Local::None,
-        RefMove::Nothing => Local::From(from),
-        RefMove::Branch(_) | RefMove::Switch { .. } => Local::FromHead,
-    };
+    let flagged = brings.flags_of(&changes);
+    // What is done in process sets no flag.
+    let local = if clean && flagged.is_empty() { Local::None } else { Local::beside(from, mv) };
     refuse_overlap(tree, &changes, local)?;
     let mut moved = bring_files(tree, lock.index(), from, to, changes, local)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
-    let staged = match lock.stage(moved.take_index()) {
+    let flagged = flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged);
+    let staged = match flagged.and_then(|()| lock.stage(moved.take_index())) {
         Ok(staged) => staged,
         Err(e) => {
             moved.undo(tree)?;
@@ -97,13 +102,17 @@ pub(crate) fn transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove, why:
     tell_left_behind(tree, &moved.changes);
     moved.keep();
     if let Some(kept) = installed {
-        (tree.warn)(format!(
-            "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
-            tree.dir.display(),
-            kept.display()
-        ));
+        warn_of_kept_index(tree, &kept);
     }
     Ok(())
+}
+
+fn warn_of_kept_index(tree: &Tree<'_>, kept: &Path) {
+    (tree.warn)(format!(
+        "somebody changed the index of {} meanwhile, in spite of its lock; theirs is kept as {}",
+        tree.dir.display(),
+        kept.display()
+    ));
 }
 
 /// Whether a ref has moved though `e` says that it could not be: git may fail over its log after that, and then there is no way

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::operation::Operation;
 use super::{Error, Project, half_made, pool, resolve_tree, snaps};
 use crate::fault;
-use crate::git::{self, Oid, RefMove, Restored, WorktreeList};
+use crate::git::{self, LocalState, Oid, RefMove, Restored, WorktreeList};
 use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
 use crate::store::{Record, new_id, remove_drafts, write_atomically};
 
@@ -30,12 +30,26 @@ impl Applied {
 }
 
 impl Operation<'_> {
-    /// The step that brings a worktree from one commit to another, with the folders that are to be there again once it is taken
-    /// back.
+    /// The step that brings a worktree from one commit to another, with what is to be there again once it is taken back.
     pub(crate) fn tree_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
         // What cannot be found out now fails in the step itself.
-        let empty_dirs = git::folders_to_go(&self.project.repo, dir, from, to).unwrap_or_default();
-        Step::Tree { dir: dir.to_owned(), from, to, mv, empty_dirs }
+        let drops = LocalState::dropped(&self.project.repo, dir, from, to).unwrap_or_default();
+        Step::Tree { dir: dir.to_owned(), from, to, mv, drops, brings: LocalState::default() }
+    }
+
+    /// Brings a worktree back to a commit where it had what `brings` says.
+    pub(super) fn transition_back(
+        &self,
+        dir: &Path,
+        (from, to): (Oid, Oid),
+        mv: RefMove,
+        brings: &LocalState,
+    ) -> Result<(), Error> {
+        let mut step = self.tree_step(dir, from, to, mv);
+        if let Step::Tree { brings: gets, .. } = &mut step {
+            gets.clone_from(brings);
+        }
+        self.perform(step).map(drop)
     }
 }
 
@@ -51,7 +65,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             project.repo.swap_ref(name, new.unwrap_or(null), old.unwrap_or(null), &op.why())?;
         }
         Step::Anchor { name, new } => project.repo.create_ref(name, *new, &op.why())?,
-        Step::Tree { dir, from, to, mv, empty_dirs } => {
+        Step::Tree { dir, from, to, mv, drops, brings } => {
             let why = match mv {
                 // `git switch -` reads it.
                 RefMove::Switch { from, to } => format!("checkout: moving from {from} to {to}"),
@@ -59,8 +73,9 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             };
             let checkout = op.checkout(dir)?;
             checkout
-                .with_tree(scratch, |tree| Ok(git::transition(tree, *from, *to, mv, &why)?))
-                .inspect_err(|_| checkout.make_folders(empty_dirs))?;
+                .with_tree(scratch, |tree| Ok(git::transition(tree, (*from, *to), mv, &why, brings)?))
+                .inspect_err(|_| checkout.make_folders(&drops.empty_dirs))?;
+            checkout.make_folders(&brings.empty_dirs);
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
@@ -120,9 +135,8 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         | Step::Worked { .. }
         | Step::Reuse { .. }
         | Step::Regrow { .. } => Ok(()),
-        Step::Tree { dir, from, to, mv, .. } => {
-            op.transition(dir, *to, *from, mv.inverse())?;
-            put_back_empty_folders(op, step)
+        Step::Tree { dir, from, to, mv, drops, .. } => {
+            op.transition_back(dir, (*to, *from), mv.inverse(), drops)
         }
         Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
         Step::Snap { id, .. } => op.retire(id),
@@ -188,14 +202,9 @@ pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Erro
     Ok(())
 }
 
-/// Makes those empty folders again that were there before a worktree went to another commit, or in the main checkout before a
-/// preview whose record is gone again: where nothing else had to be set aside, only the record names them.
-pub(super) fn put_back_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    if let Step::Tree { dir, empty_dirs, .. } = step
-        && !empty_dirs.is_empty()
-    {
-        op.checkout(dir)?.make_folders(empty_dirs);
-    }
+/// Makes those empty folders of the main checkout again that were there before a preview whose record is gone again: where nothing
+/// else had to be set aside, only the record names them.
+fn put_back_empty_folders(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     let Step::File { path, old: None, new: Some(text) } = step else { return Ok(()) };
     if op.below_store(&op.project.store.layout().preview()) != *path {
         return Ok(());
@@ -267,11 +276,12 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             half_made::settle(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
-        Step::Tree { dir, from, to, mv, empty_dirs } => {
+        Step::Tree { dir, from, to, mv, drops, brings } => {
             let checkout = op.checkout(dir)?;
             let settle = |tree: &git::Tree<'_>| Ok(git::settle_transition(tree, *from, *to, mv)?);
             let settled = checkout.with_tree(scratch, settle)?;
-            checkout.make_folders(if settled.happened { &[] } else { empty_dirs });
+            let state = if settled.happened { brings } else { drops };
+            checkout.make_folders(&state.empty_dirs);
             settled
         }
         Step::Clear { dir, snap } => {

@@ -9,7 +9,7 @@ use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate, operate_as};
 use super::undo_ahead::Ahead;
 use super::{Error, Project, UndoError, Why, remove, steps};
-use crate::git::{self, Head, Oid, RefMove, RepoPath, WorktreeList};
+use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Guard, Header, LockName, Record, new_id};
 
@@ -204,7 +204,7 @@ impl TakeBack<'_, '_> {
             steps.truncate(before_making(&steps));
         }
         self.refuse_new_work()?;
-        for step in steps.iter().copied().rev() {
+        for step in steps.into_iter().rev() {
             match (step, moved_branch(step)) {
                 (_, Some((branch, Some(old), Some(new)))) => self.move_back(branch, old, new)?,
                 // They follow their branch.
@@ -222,13 +222,7 @@ impl TakeBack<'_, '_> {
                 _ => steps::invert(self.op, step)?,
             }
         }
-        // Only now have all checkouts followed their branch; what was inverted has its folders.
-        let has_followed =
-            |step: &&Step| matches!(step, Step::Tree { mv: RefMove::Branch(_) | RefMove::Nothing, .. });
-        steps
-            .into_iter()
-            .filter(has_followed)
-            .try_for_each(|step| steps::put_back_empty_folders(self.op, step))
+        Ok(())
     }
 
     /// The names of lanes whose records come back or go: neither a run nor the emptying of the trash may meet that.
@@ -414,10 +408,17 @@ impl TakeBack<'_, '_> {
         for dir in others {
             self.op.checkout(dir)?.require_free(tip, old)?;
         }
-        self.op.transition(first, tip, old, RefMove::Branch(branch.to_owned()))?;
-        for dir in others {
-            self.op.transition(dir, tip, old, RefMove::Nothing)?;
-        }
-        Ok(())
+        let bring = |dir: &Path, mv| self.op.transition_back(dir, (tip, old), mv, &self.dropped(dir, new));
+        bring(first, RefMove::Branch(branch.to_owned()))?;
+        others.iter().try_for_each(|dir| bring(dir, RefMove::Nothing))
+    }
+
+    /// What a worktree lost when the operation brought it to a commit.
+    fn dropped(&self, dir: &Path, commit: Oid) -> LocalState {
+        let of_step = |step: &Step| match step {
+            Step::Tree { dir: of, to, drops, .. } if of == dir && *to == commit => Some(drops.clone()),
+            _ => None,
+        };
+        self.entry.standing().find_map(of_step).unwrap_or_default()
     }
 }

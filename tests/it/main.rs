@@ -67,6 +67,7 @@ mod in_place_deaths;
 mod in_place_odd;
 #[cfg(target_os = "linux")]
 #[cfg(debug_assertions)]
+mod index_flags;
 mod interleaved;
 mod lean;
 mod letters;

@@ -1,5 +1,5 @@
 //! Owns the tests of checkouts in which paths are in states that people make: sparse ones with files that were put back by hand,
-//! entries that git was told not to look at, empty folders. The generated states are few and the same each time; `cargo xtask
+//! files that git was told to skip, empty folders. The generated states are few and the same each time; `cargo xtask
 //! states` plays many.
 
 use super::histories::states::{Deck, Disk, State};
@@ -249,23 +249,6 @@ fn a_named_pipe_in_place_of_a_skipped_folder_refuses_a_preview_by_name() {
 }
 
 #[test]
-fn a_folder_in_place_of_a_file_that_is_only_announced_comes_back() {
-    let sandbox = Sandbox::new();
-    sandbox.write("x", "x\n");
-    sandbox.commit_all("base");
-    sandbox.lane_of("one", "echo l >x");
-    sandbox.lane_of("two", "echo two >f");
-    sandbox.sh("echo n >f; git add -N f; rm f; mkdir f; echo own >f/own");
-    let before = Image::of(&sandbox, &sandbox.repo);
-    let _ = sandbox.proq(&["preview", "one"]).ok();
-    let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
-    let refused = sandbox.proq(&["preview", "two"]).fails(1);
-    assert!(!refused.contains("taken back"), "{refused}");
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
-}
-
-#[test]
 fn empty_folders_that_a_landing_takes_the_place_of_come_back_with_its_undo() {
     for lane in ["echo l >f", "ln -s x f", "mkdir f; echo l >f/l", "mkdir -p f/in; ln -s x f/in/l"] {
         let sandbox = Sandbox::new();
@@ -286,35 +269,6 @@ fn empty_folders_that_a_landing_takes_the_place_of_come_back_with_its_undo() {
         same(&landed, &Image::of(&sandbox, &sandbox.repo));
         let _ = sandbox.proq(&["undo"]).ok();
         same(&before, &Image::of(&sandbox, &sandbox.repo));
-    }
-}
-
-#[test]
-fn a_file_that_was_removed_behind_a_flag_refuses_a_landing_that_touches_it() {
-    for flag in ["--skip-worktree", "--assume-unchanged"] {
-        for lane in ["echo l >c", "rm c; mkdir c; echo l >c/in"] {
-            let sandbox = Sandbox::new();
-            sandbox.sh("echo c >c; echo x >x");
-            sandbox.commit_all("base");
-            sandbox.lane_of("one", lane);
-            sandbox.lane_of("two", "echo l >x");
-            sandbox.sh(&format!("git update-index {flag} c; rm c"));
-            let before = Image::of(&sandbox, &sandbox.repo);
-            for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
-                let refused = sandbox.proq(args).fails(1);
-                assert!(refused.contains(": c"), "{refused}");
-                same(&before, &Image::of(&sandbox, &sandbox.repo));
-            }
-            let _ = sandbox.proq(&["merge", "two"]).ok();
-            let _ = sandbox.proq(&["undo"]).ok();
-            same(&before, &Image::of(&sandbox, &sandbox.repo));
-            let refused = sandbox.proq(&["merge", "one"]).fails(1);
-            let hint = refused.lines().find_map(|line| line.split_once("have it look again: "));
-            sandbox.sh(&hint.unwrap().1.replace("[ROOT]", sandbox.root().to_str().unwrap()));
-            assert_eq!(sandbox.git(&["status", "--porcelain"]), " D c");
-            sandbox.git(&["checkout", "-q", "c"]);
-            let _ = sandbox.proq(&["merge", "one"]).ok();
-        }
     }
 }
 

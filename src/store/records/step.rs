@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Oid, RefMove, RepoPath};
+use crate::git::{LocalState, Oid, RefMove, RepoPath};
 
 /// One change. Each is small enough to be judged afterwards: it has happened, or it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,9 +40,12 @@ pub(crate) enum Step {
         /// The ref that moves with it.
         #[serde(rename = "move")]
         mv: RefMove,
-        /// Empty folders that git removes on the way or on the way back.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        empty_dirs: Vec<RepoPath>,
+        /// What it loses on the way that is in no commit.
+        #[serde(default, skip_serializing_if = "LocalState::is_empty")]
+        drops: LocalState,
+        /// What it gets besides, since it had that when it was at that commit before.
+        #[serde(default, skip_serializing_if = "LocalState::is_empty")]
+        brings: LocalState,
     },
     /// The branch of a worktree went from one commit to another while an agent worked there. This only says so.
     Worked {

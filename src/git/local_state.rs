@@ -1,0 +1,71 @@
+//! Owns what a worktree has that no commit records, as far as git drops it on the way from one commit to another.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::flags::{self, Flagged};
+use super::loose_folders::empty_in_place_of;
+use super::{Change, Error, Oid, Repo, RepoPath, tree_changes};
+
+/// Empty folders and index flags of a worktree that belong to no commit. An undo brings them back beside the files.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LocalState {
+    /// Empty folders.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) empty_dirs: Vec<RepoPath>,
+    /// Files whose index entry is marked assume-unchanged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) assumed: Vec<RepoPath>,
+    /// Files whose index entry is marked skip-worktree, outside of a sparse checkout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) skipped: Vec<RepoPath>,
+}
+
+impl LocalState {
+    /// What the worktree at `dir` loses when it goes from one commit to another: empty folders in the place of new files, and those
+    /// above them; the flags of files that are removed. In a sparse checkout the patterns say what is skipped, whatever comes back.
+    ///
+    /// # Errors
+    /// When the commits cannot be compared, or git cannot list an index that the library does not read.
+    pub(crate) fn dropped(repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<LocalState, Error> {
+        let changes = tree_changes(repo, from, to)?;
+        let arriving = changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path);
+        let mut state = LocalState { empty_dirs: empty_in_place_of(dir, arriving), ..LocalState::default() };
+        let leaving: HashSet<&RepoPath> =
+            changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
+        if leaving.is_empty() {
+            return Ok(state);
+        }
+        let git_dir = repo.git_dir_of(dir)?;
+        let is_sparse = flags::is_sparse(&git_dir);
+        for entry in flags::flagged(repo, dir, &git_dir)? {
+            if !leaving.contains(&entry.path) {
+                continue;
+            }
+            if entry.skipped && !is_sparse {
+                state.skipped.push(entry.path.clone());
+            }
+            if entry.assumed {
+                state.assumed.push(entry.path);
+            }
+        }
+        Ok(state)
+    }
+
+    /// Whether there is nothing of it.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == LocalState::default()
+    }
+
+    /// The flags of those files that `changes` bring.
+    pub(super) fn flags_of(&self, changes: &[Change]) -> Vec<Flagged> {
+        let arrives = |path: &&RepoPath| changes.iter().any(|c| c.path == **path && c.new.is_some());
+        let assumed = self.assumed.iter().filter(arrives);
+        let assumed = assumed.map(|path| Flagged { path: path.clone(), assumed: true, skipped: false });
+        let skipped = self.skipped.iter().filter(arrives);
+        let skipped = skipped.map(|path| Flagged { path: path.clone(), assumed: false, skipped: true });
+        assumed.chain(skipped).collect()
+    }
+}
