@@ -177,7 +177,7 @@ impl Held {
         let call = || tree.repo.git_in(tree.dir).args(flags::AS_MARKED).index(&next);
         if !is_at_head {
             // With the content of an empty file such an entry would pass for that file's, and stay.
-            let announced = flags::announced_in(tree.repo, tree.dir, &next)?;
+            let announced = tree.repo.announced(tree.dir, Some(&next))?;
             if !announced.is_empty() {
                 let list = nul_separated(&announced);
                 call()

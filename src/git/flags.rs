@@ -6,6 +6,8 @@ use std::path::Path;
 use gix::index::entry::Flags;
 
 use super::path::nul_separated;
+use super::quarantine::stands_no_folder;
+use super::transition::Tree;
 use super::{Error, Repo, RepoPath, index};
 
 /// Has git leave the flag of an entry as it is whose file is there though marked skip-worktree: in a sparse checkout it drops the
@@ -109,6 +111,34 @@ pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagg
     Ok(())
 }
 
+/// Adds entries to one index file as `git add --intent-to-add` does, also of files that are not there.
+pub(super) fn announce(tree: &Tree<'_>, index: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    let (there, gone): (Vec<_>, Vec<_>) = paths.iter().partition(|path| stands_no_folder(tree.dir, path));
+    // Git announces no file that is not there: these are, in a folder that it takes for the worktree.
+    let stand_in = tree.scratch.join("announced");
+    for path in &gone {
+        let file = path.under(&stand_in);
+        let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+        made.and_then(|()| std::fs::write(&file, "")).map_err(Error::io("write", &file))?;
+    }
+    for (dir, paths) in [(tree.dir, there), (&stand_in, gone)] {
+        if paths.is_empty() {
+            continue;
+        }
+        tree.repo
+            .git_in(dir)
+            .args(["add", "--force", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"])
+            .env("GIT_DIR", &tree.git_dir)
+            .env("GIT_WORK_TREE", dir)
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .index(index)
+            .input(nul_separated(paths))
+            .changes()
+            .run()?;
+    }
+    Ok(())
+}
+
 /// Compares every entry whose times differ with its file, and notes the ones that are the same.
 pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error> {
     repo.git_in(dir)
@@ -162,16 +192,6 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
             skipped: e.flags.contains(Flags::SKIP_WORKTREE),
         })
         .collect())
-}
-
-/// Every entry that `git add --intent-to-add` made, whether its file is there or not. What the library cannot read, git lists, as
-/// far as the files are there.
-pub(super) fn announced_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<RepoPath>, Error> {
-    let read =
-        gix::index::File::at(file, repo.gix.object_hash(), true, gix::index::decode::Options::default());
-    let Ok(read) = read else { return repo.announced(dir, Some(file)) };
-    let announced = read.entries().iter().filter(|e| e.flags.contains(Flags::INTENT_TO_ADD));
-    Ok(announced.map(|e| RepoPath::new(e.path(&read).to_vec())).collect())
 }
 
 fn flagged_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Flagged>, Error> {

@@ -7,7 +7,7 @@ use gix::index::State;
 use gix::index::decode::Options;
 use gix::index::entry::{Flags, Stage};
 
-use super::{Oid, Repo};
+use super::{Oid, Repo, RepoPath};
 
 /// An index that is no part of another one, and names each file by itself.
 pub(super) struct Facts(State);
@@ -31,15 +31,21 @@ impl Facts {
         (whole && self.0.entries().iter().all(plain) && repo.size_of(id).is_some()).then_some(id)
     }
 
-    /// Whether files were announced in it, with `git add -N`.
-    pub(super) fn announces(&self) -> bool {
-        self.0.entries().iter().any(is_announced)
+    /// Files that were announced in it, with `git add -N`.
+    pub(super) fn announced(&self) -> Vec<RepoPath> {
+        announced(&self.0)
     }
 
     /// Whether it has a record of resolved conflicts.
     pub(super) fn has_resolved(&self) -> bool {
         self.0.resolve_undo().is_some()
     }
+}
+
+/// Files that were announced in an index, with `git add -N`.
+pub(super) fn announced(index: &State) -> Vec<RepoPath> {
+    let all = index.entries().iter().filter(|e| is_announced(e));
+    all.map(|e| RepoPath::new(e.path(index).to_vec())).collect()
 }
 
 fn is_announced(entry: &gix::index::Entry) -> bool {
@@ -91,7 +97,8 @@ mod tests {
             }
             let Some(facts) = facts else { continue };
             let announced = place.sh("repo", "git diff-files --name-only --diff-filter=A");
-            assert_eq!(facts.announces(), !announced.is_empty(), "{deed}");
+            let found: Vec<String> = facts.announced().iter().map(ToString::to_string).collect();
+            assert_eq!(found, announced.lines().collect::<Vec<_>>(), "{deed}");
             let resolved = place.sh("repo", "git ls-files --resolve-undo");
             assert_eq!(facts.has_resolved(), !resolved.is_empty(), "{deed}");
         }

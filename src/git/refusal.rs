@@ -117,7 +117,6 @@ type Met = (Vec<RepoPath>, Option<&'static str>);
 fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
-    // What is only announced has no content, and a snapshot that comes back may have files below its path.
     let mut staged = HashSet::new();
     let dirt = match local {
         Local::None => return Ok((Vec::new(), None)),
@@ -126,6 +125,7 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> 
             let mut dirt = status(tree.repo, tree.dir, false)?;
             dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
             staged.extend(dirt.staged().map(|e| e.path.clone()));
+            staged.extend(tree.repo.announced(tree.dir, None)?);
             dirt.paths()
         }
         Local::From(base) => changed_since(tree.repo, tree.dir, base)?,

@@ -444,15 +444,7 @@ impl<'a> Work<'a> {
         let repo = self.tree.repo;
         let call = || repo.git_in(self.tree.dir).index(next);
         call().args(["read-tree", "-i", "-m"]).arg(staged.to_string()).changes().run()?;
-        let announced = nul_separated(self.snapshot.intent_to_add.iter());
-        if !announced.is_empty() {
-            call()
-                .args(["add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"])
-                .env("GIT_LITERAL_PATHSPECS", "1")
-                .input(announced)
-                .changes()
-                .run()?;
-        }
+        flags::announce(self.tree, next, &self.snapshot.intent_to_add)?;
         if raw_index.exists() {
             let flagged = flags::flagged_in(repo, self.tree.dir, raw_index)?;
             let assumed = nul_separated(flagged.iter().filter(|f| f.assumed).map(|f| &f.path));

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use gix::index::decode::Options;
+
 use super::glance::Glance;
-use super::index_facts::Facts;
+use super::index_facts::{self, Facts};
 use super::threads::while_in_threads;
 use super::{Change, Error, Oid, Program, Repo, RepoPath};
 
@@ -242,23 +244,23 @@ impl Repo {
         Ok(out.code == 0)
     }
 
-    /// Files announced with `git add -N`, by an index of the worktree at `dir`.
+    /// Files announced with `git add -N`, there or not, by an index of the worktree at `dir`. Of an index that the library cannot
+    /// read git lists those that are there.
     pub(crate) fn announced(&self, dir: &Path, index: Option<&Path>) -> Result<Vec<RepoPath>, Error> {
         let file = match index {
             Some(index) => index.to_owned(),
             None => self.git_dir_of(dir)?.join("index"),
         };
-        if Facts::of(self, &file).is_some_and(|facts| !facts.announces()) {
-            return Ok(Vec::new());
+        if let Some(facts) = Facts::of(self, &file) {
+            return Ok(facts.announced());
+        }
+        if let Ok(read) = gix::index::File::at(&file, self.gix.object_hash(), true, Options::default()) {
+            return Ok(index_facts::announced(&read));
         }
         // Only an announced file is an addition between index and worktree.
         let call =
             self.git_in(dir).args(["diff-files", "-z", "--name-only", "--diff-filter=A", "--no-renames"]);
-        let call = match index {
-            Some(index) => call.index(index),
-            None => call,
-        };
-        Ok(call.run()?.fields().map(RepoPath::new).collect())
+        Ok(call.index(&file).run()?.fields().map(RepoPath::new).collect())
     }
 
     /// Commits that a worktree leads to beside its branch: HEAD and its reflog, ORIG_HEAD, a rebase's autostash.
