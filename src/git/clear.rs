@@ -49,7 +49,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         .move_aside(tree, &aside)
         .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
-        .and_then(|()| held.fill(tree, snapshot.base, lock.index(), is_at_head));
+        .and_then(|()| held.fill(tree, snapshot, lock.index(), is_at_head));
     let done = done.inspect(|_| fault::point("clear.filled")).and_then(|next| lock.install(next));
     if let Err(e) = done {
         if let Some(saved) = held.take_back(tree, &aside, &snapshot.empty_dirs)? {
@@ -166,7 +166,13 @@ impl Held {
 
     /// Brings HEAD's content to where files were taken away, and makes its index. The present one may be known to name what HEAD
     /// has.
-    fn fill(&self, tree: &Tree<'_>, head: Oid, index: &Path, is_at_head: bool) -> Result<NewIndex, Error> {
+    fn fill(
+        &self,
+        tree: &Tree<'_>,
+        snapshot: &Snapshot,
+        index: &Path,
+        is_at_head: bool,
+    ) -> Result<NewIndex, Error> {
         let next = tree.scratch.join(INDEX);
         let wanted: Vec<(RepoPath, Side)> =
             self.tracked.iter().filter_map(|c| Some((c.path.clone(), c.old?))).collect();
@@ -177,16 +183,15 @@ impl Held {
         let call = || tree.repo.git_in(tree.dir).args(flags::AS_MARKED).index(&next);
         if !is_at_head {
             // With the content of an empty file such an entry would pass for that file's, and stay.
-            let announced = tree.repo.announced(tree.dir, Some(&next))?;
+            let announced = nul_separated(&snapshot.intent_to_add);
             if !announced.is_empty() {
-                let list = nul_separated(&announced);
                 call()
                     .args(["update-index", "--force-remove", "-z", "--stdin"])
-                    .input(list)
+                    .input(announced)
                     .changes()
                     .run()?;
             }
-            call().args(["read-tree", "-i", "-m"]).arg(head.to_string()).changes().run()?;
+            call().args(["read-tree", "-i", "-m"]).arg(snapshot.base.to_string()).changes().run()?;
         }
         let mut wanted: Vec<RepoPath> = wanted.into_iter().map(|(path, _)| path).collect();
         let skipped: BTreeSet<RepoPath> = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?

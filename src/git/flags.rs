@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use gix::index::entry::Flags;
+use gix::index::File;
+use gix::index::decode::Options;
+use gix::index::entry::{Flags, Mode, Stage, Stat};
 
 use super::path::nul_separated;
-use super::quarantine::stands_no_folder;
 use super::transition::Tree;
 use super::{Error, Repo, RepoPath, index};
 
@@ -33,16 +34,26 @@ pub(super) fn hidden_changes(
     git_dir: &Path,
     scratch: &Path,
 ) -> Result<Vec<RepoPath>, Error> {
-    if is_sparse(git_dir) {
-        return hidden_edits(repo, dir, git_dir, scratch);
+    let mut all = flagged(repo, dir, git_dir)?;
+    if !all.is_empty() && is_sparse_now(repo, dir, git_dir)? {
+        all.retain(|f| !f.skipped || f.path.under(dir).symlink_metadata().is_ok());
     }
-    differing(repo, dir, git_dir, scratch, flagged(repo, dir, git_dir)?)
+    differing(repo, dir, git_dir, scratch, all)
 }
 
-/// Whether a worktree has patterns of what to skip. They stay when a sparse checkout is given up, but then nothing is
-/// flagged.
+/// Whether a worktree has patterns of what to skip. They stay when a sparse checkout is given up, but then git flags nothing by
+/// them.
 pub(super) fn is_sparse(git_dir: &Path) -> bool {
     git_dir.join("info/sparse-checkout").exists()
+}
+
+/// Whether such patterns are in force.
+pub(super) fn is_sparse_now(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<bool, Error> {
+    if !is_sparse(git_dir) {
+        return Ok(false);
+    }
+    let call = repo.git_in(dir).args(["config", "--type=bool", "core.sparseCheckout"]);
+    Ok(call.accept(&[1]).run()?.line() == "true")
 }
 
 fn differing(
@@ -66,6 +77,14 @@ fn differing(
         .run()?;
     let flagged: HashSet<&RepoPath> = flagged.iter().collect();
     Ok(out.fields().map(RepoPath::new).filter(|p| flagged.contains(p)).collect())
+}
+
+/// Whether entries of a worktree's index have flags that somebody set by hand: assume-unchanged or, outside of a sparse checkout,
+/// skip-worktree.
+pub(crate) fn is_flagged(tree: &Tree<'_>) -> Result<bool, Error> {
+    let flagged = flagged(tree.repo, tree.dir, &tree.git_dir)?;
+    let is_skipped = !flagged.is_empty() && !is_sparse_now(tree.repo, tree.dir, &tree.git_dir)?;
+    Ok(flagged.iter().any(|entry| entry.assumed || is_skipped))
 }
 
 impl Repo {
@@ -92,8 +111,15 @@ pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPa
     refresh(repo, dir, index)
 }
 
-/// Sets the flags of entries again in one index file.
+/// Sets the flags of entries again in one index file, of those that it has.
 pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagged]) -> Result<(), Error> {
+    if flagged.is_empty() {
+        return Ok(());
+    }
+    let read = File::at(index, repo.gix.object_hash(), true, Options::default()).ok();
+    let has =
+        |path: &RepoPath| read.as_ref().is_none_or(|r| r.entry_by_path(path.as_bytes().into()).is_some());
+    let flagged: Vec<&Flagged> = flagged.iter().filter(|f| has(&f.path)).collect();
     let assumed = nul_separated(flagged.iter().filter(|f| f.assumed).map(|f| &f.path));
     let skipped = nul_separated(flagged.iter().filter(|f| f.skipped).map(|f| &f.path));
     for (flag, list) in [("--assume-unchanged", assumed), ("--skip-worktree", skipped)] {
@@ -111,32 +137,38 @@ pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagg
     Ok(())
 }
 
-/// Adds entries to one index file as `git add --intent-to-add` does, also of files that are not there.
-pub(super) fn announce(tree: &Tree<'_>, index: &Path, paths: &[RepoPath]) -> Result<(), Error> {
-    let (there, gone): (Vec<_>, Vec<_>) = paths.iter().partition(|path| stands_no_folder(tree.dir, path));
-    // Git announces no file that is not there: these are, in a folder that it takes for the worktree.
-    let stand_in = tree.scratch.join("announced");
-    for path in &gone {
-        let file = path.under(&stand_in);
-        let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
-        made.and_then(|()| std::fs::write(&file, "")).map_err(Error::io("write", &file))?;
+/// Adds entries to one index file as `git add --intent-to-add` had made them in `like`, also of files that are not there: git itself
+/// announces none of those. A path at which the index has something by now, or above or below which, stays out, and so do all of
+/// an index that the library cannot read: what is only announced has no content.
+pub(super) fn announce(repo: &Repo, index: &Path, like: &Path, paths: &[RepoPath]) -> Result<(), Error> {
+    let read = |file: &Path| File::at(file, repo.gix.object_hash(), true, Options::default());
+    let Ok(mut next) = read(index) else { return Ok(()) };
+    let is_taken = |path: &&RepoPath| {
+        let has = |path: &RepoPath| next.entry_by_path(path.as_bytes().into()).is_some();
+        let is_below = |up: RepoPath| has(&up) || has(&RepoPath::new([up.as_bytes(), b"/"].concat()));
+        has(path) || next.path_is_directory(path.as_bytes().into()) || path.parents().any(is_below)
+    };
+    let free: Vec<&RepoPath> = paths.iter().filter(|path| !is_taken(path)).collect();
+    if free.is_empty() {
+        return Ok(());
     }
-    for (dir, paths) in [(tree.dir, there), (&stand_in, gone)] {
-        if paths.is_empty() {
-            continue;
-        }
-        tree.repo
-            .git_in(dir)
-            .args(["add", "--force", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul"])
-            .env("GIT_DIR", &tree.git_dir)
-            .env("GIT_WORK_TREE", dir)
-            .env("GIT_LITERAL_PATHSPECS", "1")
-            .index(index)
-            .input(nul_separated(paths))
-            .changes()
-            .run()?;
+    let like = read(like).ok();
+    for path in free {
+        let path = path.as_bytes().into();
+        let then = like.as_ref().and_then(|like| like.entry_by_path_and_stage(path, Stage::Unconflicted));
+        let (stat, mode) = then.map_or((Stat::default(), Mode::FILE), |then| (then.stat, then.mode));
+        let id = gix::ObjectId::empty_blob(repo.gix.object_hash());
+        next.dangerously_push_entry(stat, id, Flags::INTENT_TO_ADD | Flags::EXTENDED, mode, path);
     }
-    Ok(())
+    next.sort_entries();
+    // It has no such files, and would pass for one of all that is here.
+    drop(next.remove_tree());
+    let mut bytes = Vec::new();
+    let written = next.write_to(&mut bytes, gix::index::write::Options::default());
+    written
+        .map_err(std::io::Error::other)
+        .and_then(|_| std::fs::write(index, bytes))
+        .map_err(Error::io("write", index))
 }
 
 /// Compares every entry whose times differ with its file, and notes the ones that are the same.
@@ -176,8 +208,7 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
     if !file.exists() {
         return Ok(Vec::new());
     }
-    let read =
-        gix::index::File::at(file, repo.gix.object_hash(), true, gix::index::decode::Options::default());
+    let read = File::at(file, repo.gix.object_hash(), true, Options::default());
     let Ok(read) = read else {
         return flagged_by_git(repo, dir, file);
     };

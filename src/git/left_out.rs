@@ -16,7 +16,7 @@ use super::path::nul_separated;
 use super::quarantine::{is_below_folders, prune_below, stands};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, Side, flags, index};
+use super::{Change, Error, Oid, Repo, RepoPath, Side, flags, index};
 
 /// The patterns of a sparse checkout.
 pub(super) struct Patterns {
@@ -27,16 +27,17 @@ pub(super) struct Patterns {
 impl Patterns {
     /// The patterns that are in force in a worktree; none where all files are to be there.
     pub(super) fn of(tree: &Tree<'_>) -> Result<Option<Patterns>, Error> {
-        if !flags::is_sparse(&tree.git_dir) {
+        Patterns::in_force(tree.repo, tree.dir, &tree.git_dir)
+    }
+
+    /// The same for the worktree at `dir`.
+    pub(super) fn in_force(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<Option<Patterns>, Error> {
+        if !flags::is_sparse_now(repo, dir, git_dir)? {
             return Ok(None);
         }
-        let call = tree.repo.git_in(tree.dir).args(["config", "--type=bool", "core.sparseCheckout"]);
-        if call.accept(&[1]).run()?.line() != "true" {
-            return Ok(None);
-        }
-        let file = tree.git_dir.join("info/sparse-checkout");
+        let file = git_dir.join("info/sparse-checkout");
         let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
-        let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
+        let folds = repo.setting_bool("core.ignoreCase") == Some(true);
         Ok(Some(Patterns::parse(&bytes, if folds { Case::Fold } else { Case::Sensitive })))
     }
 

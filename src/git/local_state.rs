@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::flags::{self, Flagged};
+use super::left_out::Patterns;
 use super::loose_folders::empty_in_place_of;
 use super::{Change, Error, Oid, Repo, RepoPath, tree_changes};
 
@@ -18,14 +19,15 @@ pub(crate) struct LocalState {
     /// Files whose index entry is marked assume-unchanged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) assumed: Vec<RepoPath>,
-    /// Files whose index entry is marked skip-worktree, outside of a sparse checkout.
+    /// Files whose index entry is marked skip-worktree, though no pattern of a sparse checkout says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<RepoPath>,
 }
 
 impl LocalState {
     /// What the worktree at `dir` loses when it goes from one commit to another: empty folders in the place of new files, and those
-    /// above them; the flags of files that are removed. In a sparse checkout the patterns say what is skipped, whatever comes back.
+    /// above them; the flags of files that are removed, but for those that a sparse checkout's patterns leave out: git flags these by
+    /// itself.
     ///
     /// # Errors
     /// When the commits cannot be compared, or git cannot list an index that the library does not read.
@@ -39,12 +41,14 @@ impl LocalState {
             return Ok(state);
         }
         let git_dir = repo.git_dir_of(dir)?;
-        let is_sparse = flags::is_sparse(&git_dir);
-        for entry in flags::flagged(repo, dir, &git_dir)? {
-            if !leaving.contains(&entry.path) {
-                continue;
-            }
-            if entry.skipped && !is_sparse {
+        let mut flagged = flags::flagged(repo, dir, &git_dir)?;
+        flagged.retain(|entry| leaving.contains(&entry.path));
+        let patterns = match flagged.iter().any(|entry| entry.skipped) {
+            true => Patterns::in_force(repo, dir, &git_dir)?,
+            false => None,
+        };
+        for entry in flagged {
+            if entry.skipped && patterns.as_ref().is_none_or(|patterns| !patterns.leave_out(&entry.path)) {
                 state.skipped.push(entry.path.clone());
             }
             if entry.assumed {
@@ -61,7 +65,12 @@ impl LocalState {
 
     /// The flags of those files that `changes` bring.
     pub(super) fn flags_of(&self, changes: &[Change]) -> Vec<Flagged> {
-        let arrives = |path: &&RepoPath| changes.iter().any(|c| c.path == **path && c.new.is_some());
+        if self.assumed.is_empty() && self.skipped.is_empty() {
+            return Vec::new();
+        }
+        let arriving: HashSet<&RepoPath> =
+            changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path).collect();
+        let arrives = |path: &&RepoPath| arriving.contains(*path);
         let assumed = self.assumed.iter().filter(arrives);
         let assumed = assumed.map(|path| Flagged { path: path.clone(), assumed: true, skipped: false });
         let skipped = self.skipped.iter().filter(arrives);

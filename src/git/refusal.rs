@@ -117,6 +117,8 @@ type Met = (Vec<RepoPath>, Option<&'static str>);
 fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
+    let new = changes.iter().filter(|c| c.new.is_some());
+    let above: HashSet<RepoPath> = new.flat_map(|c| c.path.parents()).collect();
     let mut staged = HashSet::new();
     let dirt = match local {
         Local::None => return Ok((Vec::new(), None)),
@@ -124,18 +126,16 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> 
         Local::FromHead => {
             let mut dirt = status(tree.repo, tree.dir, false)?;
             dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
-            staged.extend(dirt.staged().map(|e| e.path.clone()));
-            staged.extend(tree.repo.announced(tree.dir, None)?);
+            if !above.is_empty() {
+                staged.extend(dirt.staged().map(|e| e.path.clone()));
+                staged.extend(tree.repo.announced(tree.dir, None)?);
+                staged.retain(|path| above.contains(path));
+            }
             dirt.paths()
         }
         Local::From(base) => changed_since(tree.repo, tree.dir, base)?,
     };
     let hidden = flags::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
-    if !staged.is_empty() {
-        let new = changes.iter().filter(|c| c.new.is_some());
-        let above: HashSet<RepoPath> = new.flat_map(|c| c.path.parents()).collect();
-        staged.retain(|path| above.contains(path));
-    }
     let is_met = |p: &RepoPath| {
         touched.contains(p) || staged.contains(p) || p.parents().any(|up| touched.contains(&up))
     };

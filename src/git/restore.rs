@@ -8,7 +8,7 @@ use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::left_out::{Visible, leave_out};
 use super::make_way::{Stranger, move_beside, save, stranger};
 use super::open_op::refuse_open;
-use super::path::{self, nul_separated};
+use super::path;
 use super::quarantine::{Quarantine, differing, is_blob, prune_parents, stands, stands_no_folder};
 use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
@@ -271,8 +271,9 @@ impl<'a> Work<'a> {
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
         match refuse_overlap(self.tree, &all, local) {
             Err(Error::Overlap { dir, mut paths, flagged }) => {
-                // What is gone here and lies in our keeping is no change of anybody's.
-                paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !self.aside.holds(p));
+                // What is gone here and lies in our keeping is no change of anybody's, nor what is announced again.
+                let is_ours = |p: &RepoPath| self.aside.holds(p) || self.snapshot.intent_to_add.contains(p);
+                paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !is_ours(p));
                 if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths, flagged }) }
             }
             other => other,
@@ -439,23 +440,21 @@ impl<'a> Work<'a> {
         Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
     }
 
-    /// Gives a second index the staged state, the announced files and the flags of the raw index.
+    /// Gives a second index the staged state, and as far as it has the files, or has room for them, the flags and the announced
+    /// files of the raw index.
     fn stage(&self, next: &Path, staged: Oid, raw_index: &Path) -> Result<(), Error> {
         let repo = self.tree.repo;
         let call = || repo.git_in(self.tree.dir).index(next);
         call().args(["read-tree", "-i", "-m"]).arg(staged.to_string()).changes().run()?;
-        flags::announce(self.tree, next, &self.snapshot.intent_to_add)?;
-        if raw_index.exists() {
-            let flagged = flags::flagged_in(repo, self.tree.dir, raw_index)?;
-            let assumed = nul_separated(flagged.iter().filter(|f| f.assumed).map(|f| &f.path));
-            if !assumed.is_empty() {
-                call()
-                    .args(["update-index", "-q", "--assume-unchanged", "-z", "--stdin"])
-                    .input(assumed)
-                    .changes()
-                    .run()?;
+        flags::announce(repo, next, raw_index, &self.snapshot.intent_to_add)?;
+        let mut flagged = flags::flagged_in(repo, self.tree.dir, raw_index)?;
+        if !flagged.is_empty() && flags::is_sparse_now(repo, self.tree.dir, &self.tree.git_dir)? {
+            // What is skipped there the patterns say.
+            for entry in &mut flagged {
+                entry.skipped = false;
             }
         }
+        flags::flag_again(repo, self.tree.dir, next, &flagged)?;
         flags::refresh(repo, self.tree.dir, next)
     }
 }

@@ -55,12 +55,23 @@ impl Operation<'_> {
         if let Some(snap) = self.snapshot_of_seen(dir, base, why, spare, seen)? {
             return Ok(Some(snap));
         }
-        let checkout = self.checkout(dir)?;
-        if !checkout.is_odd()? {
+        if !self.checkout(dir)?.is_odd()? {
             return Ok(None);
         }
+        self.snapshot_of_index(dir, base, why, spare, seen).map(Some)
+    }
+
+    /// Takes a snapshot of a worktree in which no file differs: of its index, which may say more than what files there are.
+    pub(crate) fn snapshot_of_index(
+        &self,
+        dir: &Path,
+        base: Oid,
+        why: &str,
+        spare: &[RepoPath],
+        seen: &Seen,
+    ) -> Result<SnapRecord, Error> {
         let keep = |snapshot: Snapshot, raw: &Path| self.put(why, snapshot, raw);
-        checkout.describe_always(base, why, spare, seen, keep).map(Some)
+        self.checkout(dir)?.describe_always(base, why, spare, seen, keep)
     }
 
     fn put(&self, why: &str, snapshot: Snapshot, raw: &Path) -> Result<SnapRecord, Error> {

@@ -174,6 +174,12 @@ impl<'a> Checkout<'a> {
         self.look("odd", |tree| Ok(git::is_odd(tree)?))
     }
 
+    /// Whether index entries have flags that somebody set by hand: git drops them with their files on the way to a commit that has
+    /// none, and only a snapshot brings them back.
+    pub(crate) fn is_flagged(&self) -> Result<bool, Error> {
+        self.look("flags", |tree| Ok(git::is_flagged(tree)?))
+    }
+
     /// Puts files that are set aside back in their places, where those are free.
     pub(super) fn give_back(&self, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
         Ok(git::give_back(&self.dir, aside, paths)?)

@@ -387,6 +387,11 @@ impl TakeBack<'_, '_> {
             return Err(Error::NoBranch { branch: branch.to_owned() });
         };
         if tip == old {
+            // Somebody has brought all back with git, but for folders.
+            for worktree in WorktreeList::read(repo)?.on_branch(branch) {
+                let dropped = self.dropped(&worktree.path, new);
+                self.op.checkout(&worktree.path)?.make_folders(&dropped.empty_dirs);
+            }
             return Ok(());
         }
         self.require_own(branch, tip, old, new)?;

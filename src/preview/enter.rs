@@ -83,7 +83,12 @@ impl Step<'_, '_> {
         let why = format!("changes on {} before the preview of {}", desk.head, self.lane.name);
         let seen = self.checkout.seen();
         let ignored = self.checkout.bystanders(&seen)?;
-        let snap = self.op.snapshot_of_all(self.main, desk.commit, &why, &[], &seen)?;
+        let snap = match self.op.snapshot_of_all(self.main, desk.commit, &why, &[], &seen)? {
+            None if self.checkout.is_flagged()? => {
+                Some(self.op.snapshot_of_index(self.main, desk.commit, &why, &[], &seen)?)
+            }
+            snap => snap,
+        };
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         if snap.is_none() {

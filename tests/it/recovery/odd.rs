@@ -2,8 +2,9 @@
 //! git was told to forget.
 
 use super::kit::{dies, dies_in_git, recovers};
+use crate::preview_identity::same;
 use crate::snap::ids;
-use crate::support::{Sandbox, State, names, scenes};
+use crate::support::{Image, Sandbox, State, names, scenes};
 
 /// A checkout with a committed file `chosen.txt`, then changed.
 fn changed(deed: &str) -> Sandbox {
@@ -104,4 +105,37 @@ fn a_git_that_is_killed_while_it_compares_leaves_no_lock_beside_a_snapshot() {
     recovers(&sandbox);
     State::of(&sandbox).is(&before, "taken back");
     assert!(!snap.join("check.lock").exists());
+}
+
+/// An undo of a landing that ends at some point leaves all of what is in no commit or nothing of it, in each checkout.
+#[test]
+fn an_undo_that_is_killed_brings_flags_and_empty_folders_back_or_leaves_the_landing() {
+    let in_a_checkout = ["transition.staged", "transition.moved", "transition.installed"];
+    let in_a_checkout = in_a_checkout.iter().flat_map(|at| ["", ":2"].map(|time| format!("{at}{time}")));
+    let of_a_step = ["", ":2", ":3", ":4"].map(|time| format!("step.after{time}"));
+    let mut back = 0;
+    for at in in_a_checkout.chain(of_a_step).chain(["journal.ended".to_owned()]) {
+        let sandbox = Sandbox::new();
+        sandbox.sh("echo c >c; echo x >x");
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "rm c; echo l >f");
+        let own = "git update-index --assume-unchanged c; mkdir f";
+        sandbox.sh(&format!("{own}; git worktree add -qf ../other main; cd ../other; {own}"));
+        let other = sandbox.root().join("other");
+        let images = || [Image::of(&sandbox, &sandbox.repo), Image::of(&sandbox, &other)];
+        let before = images();
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        let landed = images();
+        dies(&sandbox, &at, &["undo"]);
+        recovers(&sandbox);
+        println!("killed at {at}");
+        if images() == before {
+            back += 1;
+        } else {
+            landed.iter().zip(&images()).for_each(|(landed, now)| same(landed, now));
+            let _ = sandbox.proq(&["undo"]).ok();
+            before.iter().zip(&images()).for_each(|(before, now)| same(before, now));
+        }
+    }
+    assert!(back > 0);
 }
