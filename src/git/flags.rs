@@ -12,8 +12,9 @@ use super::transition::Tree;
 use super::{Error, Repo, RepoPath, index};
 
 /// Has git leave the flag of an entry as it is whose file is there though marked skip-worktree: in a sparse checkout it drops the
-/// flag each time that it reads the index.
-pub(super) const AS_MARKED: [&str; 2] = ["-c", "sparse.expectFilesOutsideOfPatterns=true"];
+/// flag each time that it reads the index. Nor does it put folders in place of their files when it writes one.
+pub(super) const AS_MARKED: [&str; 4] =
+    ["-c", "sparse.expectFilesOutsideOfPatterns=true", "-c", "index.sparse=false"];
 
 /// Paths with local edits that `git status` does not show because of a flag on their entry.
 pub(crate) fn hidden_edits(

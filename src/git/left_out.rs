@@ -16,7 +16,7 @@ use super::path::nul_separated;
 use super::quarantine::{is_below_folders, prune_below, stands};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Change, Error, Oid, Repo, RepoPath, Side, flags, index};
+use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, index};
 
 /// The patterns of a sparse checkout.
 pub(super) struct Patterns {
@@ -66,6 +66,27 @@ impl Patterns {
             (at, is_folder) = (&at[..name - 1], true);
         }
     }
+}
+
+/// Has an index name the files of the folders that it has in place of them, where one of `changes` lies in such a folder: nothing
+/// is known of the files there otherwise, and git would write them.
+pub(super) fn unfold(tree: &Tree<'_>, index: &Path, changes: &[Change]) -> Result<(), Error> {
+    let options = gix::index::decode::Options::default();
+    let read = gix::index::File::at(index, tree.repo.gix.object_hash(), true, options);
+    let Some(read) = read.ok().filter(|read| read.is_sparse()) else { return Ok(()) };
+    let folded = |up: &RepoPath| read.entry_by_path(up.join(b"").as_bytes().into());
+    let Some((folder, entry)) = changes.iter().flat_map(|c| c.path.parents()).find_map(|up| {
+        let entry = folded(&up)?;
+        Some((up, entry))
+    }) else {
+        return Ok(());
+    };
+    // Git names all files as soon as one of them is asked for by name.
+    let files = diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new())?;
+    let Some((inside, _)) = files.first() else { return Ok(()) };
+    let call = tree.repo.git_in(tree.dir).args(flags::AS_MARKED);
+    let call = call.args(["update-index", "--skip-worktree", "-z", "--stdin"]).index(index);
+    call.input(nul_separated([&folder.join(inside.as_bytes())])).changes().run().map(drop)
 }
 
 /// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::bring::bring;
 use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::bring_left_out;
+use super::left_out::{bring_left_out, unfold};
 use super::make_way::{Stranger, save, stranger};
 use super::open_op::refuse_open;
 use super::path::{self, nul_separated};
@@ -236,6 +236,7 @@ impl<'a> Moved<'a> {
     /// Lets git bring the files and a copy of `index` over.
     fn bring_by_git(&self, tree: &Tree<'_>, index: &Path, from: Oid) -> Result<(), Error> {
         index::copy(index, &self.next)?;
+        unfold(tree, &self.next, &self.changes)?;
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;

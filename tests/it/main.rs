@@ -94,6 +94,7 @@ mod merge_push;
 mod merge_stop;
 mod notify;
 mod noting;
+mod odd_places;
 mod odd_states;
 mod order;
 mod outside;
