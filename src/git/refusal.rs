@@ -11,7 +11,7 @@ use super::repair::{forget_untouched, has_moved, note_untouched};
 use super::shut::refuse_shut;
 use super::status::{changed_since, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, ThrowAway, flags, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Side, ThrowAway, flags, tree_changes};
 
 /// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing. `to` may lie in `into` only.
 ///
@@ -117,6 +117,9 @@ type Met = (Vec<RepoPath>, Option<&'static str>);
 fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
+    // Of one that has no folder nothing is lost.
+    let replaced: HashSet<&RepoPath> =
+        changes.iter().filter(|c| is_link(c.old) && !is_link(c.new)).map(|c| &c.path).collect();
     let new = changes.iter().filter(|c| c.new.is_some());
     let above: HashSet<RepoPath> = new.flat_map(|c| c.path.parents()).collect();
     let mut staged = HashSet::new();
@@ -125,7 +128,15 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> 
         // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
         Local::FromHead => {
             let mut dirt = status(tree.repo, tree.dir, false)?;
-            dirt.entries.retain(|e| !(e.is_inside_submodule() && links.contains(&e.path)));
+            let unmerged = dirt.unmerged();
+            if !unmerged.is_empty() {
+                return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
+            }
+            let is_gone = |path: &RepoPath| path.under(tree.dir).symlink_metadata().is_err();
+            dirt.entries.retain(|e| {
+                !(e.is_inside_submodule()
+                    && (links.contains(&e.path) || is_gone(&e.path) && replaced.contains(&e.path)))
+            });
             if !above.is_empty() {
                 staged.extend(dirt.staged().map(|e| e.path.clone()));
                 staged.extend(tree.repo.announced(tree.dir, None)?);
@@ -160,6 +171,11 @@ fn obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPa
         HashSet::new()
     };
     let mut out = Vec::new();
+    // Git removes a submodule's folder with all that is in it, commits that nobody else has included.
+    let removed = changes.iter().filter(|c| is_link(c.old) && c.new.is_some() && !is_link(c.new));
+    let is_filled =
+        |c: &&Change| std::fs::read_dir(c.path.under(dir)).is_ok_and(|mut all| all.next().is_some());
+    out.extend(removed.filter(is_filled).map(|c| c.path.clone()));
     let arriving = changes.iter().filter(|c| c.old.is_none() && c.new.is_some_and(|n| !n.is_gitlink()));
     for change in arriving {
         let blocked =
@@ -184,6 +200,10 @@ fn obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPa
     out
 }
 
+fn is_link(side: Option<Side>) -> bool {
+    side.is_some_and(Side::is_gitlink)
+}
+
 /// Files below a folder that are not among those that go away.
 fn strangers(dir: &Path, folder: &RepoPath, leaving: &HashSet<&RepoPath>, out: &mut Vec<RepoPath>) {
     use std::os::unix::ffi::OsStrExt;
@@ -203,7 +223,6 @@ fn strangers(dir: &Path, folder: &RepoPath, leaving: &HashSet<&RepoPath>, out: &
 
 #[cfg(test)]
 mod tests {
-    use super::super::Side;
     use super::*;
 
     fn change(path: &str, old: bool, new: bool) -> Change {

@@ -153,6 +153,7 @@ mod steps_killed;
 mod steps_reviewed;
 mod stop;
 mod strategies;
+mod submodule_folders;
 mod submodules;
 mod supervise;
 mod support;

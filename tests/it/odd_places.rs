@@ -26,3 +26,25 @@ fn a_folder_that_stands_for_its_files_in_the_index_stays_left_out() {
         same(&before, &Image::of(&sandbox, &sandbox.repo));
     }
 }
+
+#[test]
+fn open_conflicts_refuse_a_landing_and_its_undo_by_name() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("zero", "echo zero >zero");
+    sandbox.lane_of("one", "echo l >new");
+    let _ = sandbox.proq(&["merge", "zero"]).ok();
+    sandbox.sh("echo mine >a.txt; git stash -q; echo theirs >a.txt; git commit -qam theirs");
+    let conflict = "git stash pop >/dev/null 2>&1 || true";
+    sandbox.sh(conflict);
+    let before = Image::of(&sandbox, &sandbox.repo);
+    for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
+        let refused = sandbox.proq(args).fails(1);
+        assert!(refused.contains("has unmerged paths: a.txt"), "{refused}");
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+    sandbox.sh("git checkout -q HEAD a.txt");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh(conflict);
+    let refused = sandbox.proq(&["undo"]).fails(1);
+    assert!(refused.contains("has unmerged paths: a.txt"), "{refused}");
+}
