@@ -384,9 +384,10 @@ impl Error {
 }
 
 impl Error {
-    /// What helps an agent that cannot report.
-    fn hints_on_reporting(&self) -> Vec<Cow<'static, str>> {
+    /// What helps where a folder is gone, and an agent that cannot report.
+    fn more_hints(&self) -> Vec<Cow<'static, str>> {
         match self {
+            Error::Expired { .. } => vec!["see which worktrees there are: git worktree list".into()],
             Error::NoLaneHere { .. } => {
                 vec!["do this in a lane's worktree; see the lanes: git proq list".into()]
             }
@@ -412,12 +413,11 @@ impl Explain for Error {
             | Error::Kept { .. }
             | Error::Leftover { .. }
             | Error::Vetoed { .. }
-            | Error::UnapprovedHook { .. } => true,
+            | Error::UnapprovedHook { .. }
+            | Error::Git(
+                git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. },
+            ) => true,
             Error::SetUp(e) => e.is_decision(),
-            Error::Git(e) => matches!(
-                e,
-                git::Error::Overlap { .. } | git::Error::Obstructed { .. } | git::Error::OpenOperation { .. }
-            ),
             _ => false,
         }
     }
@@ -476,9 +476,7 @@ impl Explain for Error {
             Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
                 vec![format!("look at it: git proq show {name}").into()]
             }
-            Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => {
-                self.hints_on_reporting()
-            }
+            Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => self.more_hints(),
             other => other.hints_on_keeping(),
         }
     }

@@ -53,6 +53,17 @@ impl Operation<'_> {
     }
 }
 
+/// Refuses a step that changes a worktree whose folder is gone, on a disk that is not there, say: such a step could neither be
+/// done nor be taken back.
+pub(super) fn refuse_absent(step: &Step) -> Result<(), Error> {
+    match step {
+        Step::Tree { dir, .. } | Step::Clear { dir, .. } | Step::Restore { dir, .. } if !dir.exists() => {
+            Err(Error::Expired { path: dir.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Does a step. On failure everything is as it was.
 pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<Applied, Error> {
     let project = op.project;

@@ -214,6 +214,7 @@ impl TakeBack<'_, '_> {
                     let _checkout = self.op.checkout(dir)?;
                     self.refuse_edits(dir)?;
                     self.refuse_moved(step)?;
+                    self.refuse_gone(step)?;
                     // Somebody may have gone back there by hand.
                     if !self.is_on(dir, from)? {
                         steps::invert(self.op, step)?;
@@ -316,6 +317,11 @@ impl TakeBack<'_, '_> {
         if self.is_on(dir, from)? {
             return Ok(());
         }
+        if let Head::Branch(branch) = to
+            && !self.is_on(dir, to)?
+        {
+            return Err(UndoError::Elsewhere { dir: dir.clone(), branch: branch.clone() }.into());
+        }
         let Some((branch, tip)) = self.moved_from(to, *new)? else { return Ok(()) };
         let project = self.op.project;
         let preview_of = |head: &Head| match head {
@@ -330,6 +336,18 @@ impl TakeBack<'_, '_> {
             (None, _) => None,
         };
         Err(UndoError::MovedOn { branch, tip, instead }.into())
+    }
+
+    /// Refuses to take back a switch of HEAD from a branch that is gone: HEAD would be on one without a commit.
+    fn refuse_gone(&self, step: &Step) -> Result<(), Error> {
+        match step {
+            Step::Tree { from: tip, mv: RefMove::Switch { from: Head::Branch(branch), .. }, .. }
+                if self.op.project.repo.branch_tip(branch)?.is_none() =>
+            {
+                Err(UndoError::BranchGone { branch: branch.clone(), tip: *tip }.into())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The branch that `head` names, and its tip, when that is not `commit`.
@@ -384,7 +402,7 @@ impl TakeBack<'_, '_> {
     fn move_back(&self, branch: &str, old: Oid, new: Oid) -> Result<(), Error> {
         let repo = &self.op.project.repo;
         let Some(tip) = repo.branch_tip(branch)? else {
-            return Err(Error::NoBranch { branch: branch.to_owned() });
+            return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
         };
         if tip == old {
             // Somebody has brought all back with git, but for folders.

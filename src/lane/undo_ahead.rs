@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::history::moved_branch;
 use super::undo::{TakeBack, before_making};
-use super::{Error, gather_evidence, refuse};
+use super::{Error, UndoError, gather_evidence, refuse};
 use crate::git::{self, Oid, RefMove, WorktreeList};
 use crate::store::records::Step;
 
@@ -94,7 +94,9 @@ impl TakeBack<'_, '_> {
             Some(known) => *known,
             None => repo.branch_tip(branch)?,
         };
-        let Some(tip) = tip else { return Err(Error::NoBranch { branch: branch.to_owned() }) };
+        let Some(tip) = tip else {
+            return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
+        };
         self.require_own(branch, tip, old, new)?;
         if tip != old {
             for worktree in WorktreeList::read(repo)?.on_branch(branch) {

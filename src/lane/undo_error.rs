@@ -68,6 +68,22 @@ pub enum UndoError {
         /// The command that comes nearest to the undo.
         instead: Option<String>,
     },
+    /// A branch that the checkout or a landing would go back on is gone.
+    #[error("there is no branch '{branch}' any more")]
+    BranchGone {
+        /// The branch.
+        branch: String,
+        /// Where it was.
+        tip: git::Oid,
+    },
+    /// The checkout is on neither of the branches that it would go from and to.
+    #[error("{} is not on '{branch}' any more", dir.display())]
+    Elsewhere {
+        /// The worktree.
+        dir: std::path::PathBuf,
+        /// The branch that it would go back from.
+        branch: String,
+    },
     /// What is to be taken back is known elsewhere.
     #[error("'{branch}' was pushed: {remote} has it")]
     Pushed {
@@ -149,15 +165,18 @@ impl Explain for UndoError {
                 }
                 (other, _) => other.hints(),
             },
-            UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => {
-                Vec::new()
-            }
             UndoError::Edits { in_preview: true, .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
             }
             UndoError::Edits { dir, .. } => {
                 let stash = format!("git -C '{}' stash push --include-untracked", dir.display());
                 vec![format!("set them aside first: {stash}").into()]
+            }
+            UndoError::BranchGone { branch, tip } => {
+                vec![format!("make it again: git branch {branch} {tip}").into()]
+            }
+            UndoError::Elsewhere { dir, branch } => {
+                vec![format!("go back there first: git -C '{}' switch {branch}", dir.display()).into()]
             }
             UndoError::Uncommitted { name, .. } => {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
@@ -169,6 +188,7 @@ impl Explain for UndoError {
             UndoError::MovedOn { instead, .. } => {
                 instead.iter().map(|command| format!("do this instead: {command}").into()).collect()
             }
+            UndoError::NothingToUndo { .. } | UndoError::BuiltOn { .. } | UndoError::Pushed { .. } => vec![],
         }
     }
 

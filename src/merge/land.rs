@@ -100,6 +100,9 @@ pub(super) fn advance(op: &Operation<'_>, mv: Move<'_>, rest: Vec<Step>, way: Wa
     refuse_in_use(project, mv.onto, &worktrees)?;
     project.repo.require_connected(mv.to, mv.from)?;
     let on_base: Vec<PathBuf> = worktrees.on_branch(mv.onto).map(|w| w.path.clone()).collect();
+    if let Some(absent) = on_base.iter().find(|path| !path.exists()) {
+        return Err(lane::Error::Expired { path: absent.clone() }.into());
+    }
     // Every checkout of the base must be able to follow, before the first one moves.
     for path in on_base.iter().skip(1) {
         op.checkout(path)?.require_free(mv.from, mv.to)?;

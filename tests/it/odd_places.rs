@@ -28,6 +28,33 @@ fn a_folder_that_stands_for_its_files_in_the_index_stays_left_out() {
 }
 
 #[test]
+fn a_base_whose_worktree_is_on_a_disk_that_is_not_there_blocks_its_own_landings_alone() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .sh("git branch other; git switch -q other; git worktree add -q ../wt main; git worktree lock ../wt");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one", "--base", "main"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "two", "--base", "other"]).ok();
+    for lane in ["one", "two"] {
+        sandbox.sh_in(&sandbox.lane(lane), &format!("echo {lane} >{lane}; git add .; git commit -qm {lane}"));
+    }
+    sandbox.sh("mv ../wt ../gone");
+    let main = sandbox.git(&["rev-parse", "main"]);
+    let refused = sandbox.proq(&["merge", "one"]).fails(1);
+    assert!(refused.contains("wt is not there any more"), "{refused}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+    sandbox.sh("mv ../gone ../wt");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh("mv ../wt ../gone");
+    let refused = sandbox.proq(&["undo"]).fails(1);
+    assert!(refused.contains("wt is not there any more; nothing was changed"), "{refused}");
+    let _ = sandbox.proq(&["list"]).ok();
+    sandbox.sh("mv ../gone ../wt");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+}
+
+#[test]
 fn open_conflicts_refuse_a_landing_and_its_undo_by_name() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("zero", "echo zero >zero");
@@ -47,4 +74,53 @@ fn open_conflicts_refuse_a_landing_and_its_undo_by_name() {
     sandbox.sh(conflict);
     let refused = sandbox.proq(&["undo"]).fails(1);
     assert!(refused.contains("has unmerged paths: a.txt"), "{refused}");
+}
+
+#[test]
+fn an_undo_names_the_branch_that_is_gone_and_how_to_make_it_again() {
+    let sandbox = Sandbox::new();
+    let make_again = |refused: &str| {
+        let hint = refused.lines().find_map(|line| line.strip_prefix("hint: make it again: "));
+        sandbox.sh(hint.unwrap_or_else(|| panic!("{refused}")));
+    };
+    sandbox.sh("git switch -qc feat");
+    sandbox.lane_of("one", "echo l >new");
+    let before = sandbox.git(&["rev-parse", "feat"]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh("git switch -q main; git branch -qD feat");
+    for args in [&["undo", "--dry-run"][..], &["undo"]] {
+        let refused = sandbox.output(sandbox.proq_command(&sandbox.repo, args));
+        assert!(
+            refused.code != 0 && refused.stderr.contains("no branch 'feat' any more"),
+            "{}",
+            refused.shown()
+        );
+        if args.len() == 1 {
+            make_again(&refused.stderr);
+        }
+    }
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["rev-parse", "feat"]), before);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("git branch -m main trunk");
+    let refused = sandbox.output(sandbox.proq_command(&sandbox.repo, &["undo"]));
+    assert_ne!(refused.code, 0, "{}", refused.shown());
+    make_again(&refused.stderr);
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
+}
+
+#[test]
+fn an_undo_of_a_preview_that_was_left_for_another_branch_says_where_to_go() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo l >new");
+    sandbox.sh("git branch other");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("git switch -q other");
+    let out = sandbox.output(sandbox.proq_command(&sandbox.repo, &["undo"]));
+    assert!(out.code != 0 && out.stderr.contains("any more; nothing was changed"), "{}", out.shown());
+    let hint = out.stderr.lines().find_map(|line| line.strip_prefix("hint: go back there first: "));
+    sandbox.sh(&hint.unwrap().replace("[ROOT]/repo", "."));
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
 }
