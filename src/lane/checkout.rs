@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, recover, snaps};
-use crate::git::{self, Oid, RepoPath, Restored, Seen, Snapshot, ThrowAway, Tree};
+use crate::git::{self, NewCommit, Oid, RepoPath, Restored, Seen, Snapshot, ThrowAway, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
 
@@ -215,6 +215,14 @@ impl<'a> Checkout<'a> {
     /// A commit that keeps whatever the index names, conflicts and all.
     pub(crate) fn keep_index(&self, message: &str) -> Result<Option<Oid>, Error> {
         self.look("index", |tree| Ok(git::keep_index(tree, message)?))
+    }
+
+    /// A commit on top of `head` that keeps everything here that git does not ignore, conflicts and all.
+    pub(crate) fn keep_laid_out(&self, head: Oid, message: &str) -> Result<Oid, Error> {
+        self.look("laid-out", |tree| {
+            let laid = git::laid_out(tree)?;
+            Ok(NewCommit { tree: laid.tree, parents: &[head], message }.write_as_keeper(tree.repo, None)?)
+        })
     }
 
     /// Everything here that git does not ignore, as a tree, conflicts and all.

@@ -124,16 +124,17 @@ fn keep_everything(
     }
     let checkout = op.checkout(&lane.path)?;
     let mut uncommitted = None;
-    if !found.dirt.is_clean()
+    if (!found.dirt.is_clean() || !found.hidden.is_empty())
         && let Some(head) = repo.head_of(&lane.path)?
     {
         let why = format!("uncommitted work of lane {}", lane.name);
-        // Unmerged paths have no single tree to keep. The folder goes to the trash whole, and its index with it, whose
-        // blobs git would clean up.
+        // Unmerged paths have no single tree to keep: what the index names and what the files are is kept apart. The folder goes to
+        // the trash whole, and its index with it, whose blobs git would clean up.
         if found.dirt.unmerged().is_empty() {
             uncommitted = op.snapshot(&lane.path, head, &why, &[])?.map(|snap| snap.snapshot.commit);
         } else {
             tips.extend(checkout.keep_index(&format!("git-proq: index of lane {}", lane.name))?);
+            tips.push(checkout.keep_laid_out(head, &why)?);
         }
     }
     tips.extend(uncommitted);

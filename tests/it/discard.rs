@@ -333,3 +333,37 @@ fn what_stands_in_the_place_of_gits_own_folder_is_nothing_to_list() {
     assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "");
     assert_eq!(sandbox.row("x")["uncommitted"], 0);
 }
+
+/// Whether something that git-proq keeps leads to a file that says this.
+fn is_kept(sandbox: &Sandbox, text: &str) -> bool {
+    let id = sandbox.sh(&format!("echo {text} | git hash-object --stdin"));
+    let all = sandbox.git(&["rev-list", "--objects", "--glob=refs/proq/saved", "--glob=refs/proq/snap"]);
+    all.lines().any(|line| line.starts_with(&id))
+}
+
+#[test]
+fn a_lane_in_a_merge_is_discarded_with_its_files_saved() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo b >b");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo lane >a.txt");
+    sandbox.sh("echo main >a.txt; git commit -qam main");
+    let work =
+        "git merge -q main >/dev/null 2>&1 || true; echo by-hand >a.txt; echo notes >notes; echo edited >b";
+    sandbox.sh_in(&sandbox.lane("one"), work);
+    let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+    for text in ["by-hand", "notes", "edited", "lane"] {
+        assert!(is_kept(&sandbox, text), "{text}");
+    }
+}
+
+#[test]
+fn an_edit_that_a_flag_hides_is_saved_when_its_lane_is_discarded() {
+    for flag in ["--skip-worktree", "--assume-unchanged"] {
+        let sandbox = Sandbox::new();
+        sandbox.lane_of("one", "echo lane >new");
+        sandbox.sh_in(&sandbox.lane("one"), &format!("git update-index {flag} a.txt; echo hidden >a.txt"));
+        let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+        assert!(is_kept(&sandbox, "hidden"), "{flag}");
+    }
+}
