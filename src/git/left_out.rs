@@ -30,7 +30,8 @@ impl Patterns {
         Patterns::in_force(tree.repo, tree.dir, &tree.git_dir)
     }
 
-    /// The same for the worktree at `dir`.
+    /// The patterns that are in force in the worktree at `dir`, whose git directory is `git_dir`; none where all files are to be
+    /// there.
     pub(super) fn in_force(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<Option<Patterns>, Error> {
         if !flags::is_sparse_now(repo, dir, git_dir)? {
             return Ok(None);

@@ -173,8 +173,12 @@ fn obstructions(dir: &Path, changes: &[Change], ignore_case: bool) -> Vec<RepoPa
     let mut out = Vec::new();
     // Git removes a submodule's folder with all that is in it, commits that nobody else has included.
     let removed = changes.iter().filter(|c| is_link(c.old) && c.new.is_some() && !is_link(c.new));
-    let is_filled =
-        |c: &&Change| std::fs::read_dir(c.path.under(dir)).is_ok_and(|mut all| all.next().is_some());
+    // One that may not be read counts as having something in it.
+    let is_empty = |dir: &Path| std::fs::read_dir(dir).is_ok_and(|mut all| all.next().is_none());
+    let is_filled = |c: &&Change| {
+        let folder = c.path.under(dir);
+        folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !is_empty(&folder)
+    };
     out.extend(removed.filter(is_filled).map(|c| c.path.clone()));
     let arriving = changes.iter().filter(|c| c.old.is_none() && c.new.is_some_and(|n| !n.is_gitlink()));
     for change in arriving {

@@ -317,6 +317,7 @@ impl Error {
             Error::Undo(e) => e.hints(),
             Error::Broken(e) => e.hints(),
             Error::Location(e) => e.hints(),
+            Error::Expired { .. } => vec!["see which worktrees there are: git worktree list".into()],
             Error::DoesNotFit { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]
             }
@@ -384,10 +385,9 @@ impl Error {
 }
 
 impl Error {
-    /// What helps where a folder is gone, and an agent that cannot report.
-    fn more_hints(&self) -> Vec<Cow<'static, str>> {
+    /// What helps an agent that cannot report.
+    fn hints_on_reporting(&self) -> Vec<Cow<'static, str>> {
         match self {
-            Error::Expired { .. } => vec!["see which worktrees there are: git worktree list".into()],
             Error::NoLaneHere { .. } => {
                 vec!["do this in a lane's worktree; see the lanes: git proq list".into()]
             }
@@ -476,7 +476,9 @@ impl Explain for Error {
             Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
                 vec![format!("look at it: git proq show {name}").into()]
             }
-            Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => self.more_hints(),
+            Error::NoLaneHere { .. } | Error::OtherLane { .. } | Error::Report { .. } => {
+                self.hints_on_reporting()
+            }
             other => other.hints_on_keeping(),
         }
     }

@@ -214,7 +214,7 @@ impl TakeBack<'_, '_> {
                     let _checkout = self.op.checkout(dir)?;
                     self.refuse_edits(dir)?;
                     self.refuse_moved(step)?;
-                    self.refuse_gone(step)?;
+                    self.refuse_gone(step, |branch| Ok(self.op.project.repo.branch_tip(branch)?))?;
                     // Somebody may have gone back there by hand.
                     if !self.is_on(dir, from)? {
                         steps::invert(self.op, step)?;
@@ -338,11 +338,16 @@ impl TakeBack<'_, '_> {
         Err(UndoError::MovedOn { branch, tip, instead }.into())
     }
 
-    /// Refuses to take back a switch of HEAD from a branch that is gone: HEAD would be on one without a commit.
-    fn refuse_gone(&self, step: &Step) -> Result<(), Error> {
+    /// Refuses to take back a switch of HEAD from a branch that is gone: HEAD would be on one without a commit. `tip_of` says where
+    /// a branch is by then.
+    pub(super) fn refuse_gone(
+        &self,
+        step: &Step,
+        tip_of: impl FnOnce(&str) -> Result<Option<Oid>, Error>,
+    ) -> Result<(), Error> {
         match step {
             Step::Tree { from: tip, mv: RefMove::Switch { from: Head::Branch(branch), .. }, .. }
-                if self.op.project.repo.branch_tip(branch)?.is_none() =>
+                if tip_of(branch)?.is_none() =>
             {
                 Err(UndoError::BranchGone { branch: branch.clone(), tip: *tip }.into())
             }
@@ -436,7 +441,8 @@ impl TakeBack<'_, '_> {
         others.iter().try_for_each(|dir| bring(dir, RefMove::Nothing))
     }
 
-    /// What a worktree lost when the operation brought it to a commit.
+    /// The empty folders and index flags that the worktree at `dir` lost when this operation brought it to `commit`; none where no
+    /// step did.
     fn dropped(&self, dir: &Path, commit: Oid) -> LocalState {
         let of_step = |step: &Step| match step {
             Step::Tree { dir: of, to, drops, .. } if of == dir && *to == commit => Some(drops.clone()),

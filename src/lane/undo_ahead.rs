@@ -56,6 +56,7 @@ impl TakeBack<'_, '_> {
                     self.refuse_edits(dir)?;
                 }
                 self.refuse_moved(step)?;
+                self.refuse_gone(step, |branch| self.tip_ahead(&format!("refs/heads/{branch}"), ahead))?;
                 if !self.is_on(dir, from)? && !dir.exists() {
                     return Err(Error::Expired { path: dir.clone() });
                 }
@@ -87,14 +88,18 @@ impl TakeBack<'_, '_> {
         refuse(&lane, &found, self.force)
     }
 
+    /// Where a ref would be, by its whole name.
+    fn tip_ahead(&self, name: &str, ahead: &Ahead) -> Result<Option<Oid>, Error> {
+        match ahead.refs.get(name) {
+            Some(known) => Ok(*known),
+            None => Ok(self.op.project.repo.ref_tip(name)?),
+        }
+    }
+
     fn foresee_branch(&self, branch: &str, old: Oid, new: Oid, ahead: &mut Ahead) -> Result<(), Error> {
         let repo = &self.op.project.repo;
         let name = format!("refs/heads/{branch}");
-        let tip = match ahead.refs.get(&name) {
-            Some(known) => *known,
-            None => repo.branch_tip(branch)?,
-        };
-        let Some(tip) = tip else {
+        let Some(tip) = self.tip_ahead(&name, ahead)? else {
             return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
         };
         self.require_own(branch, tip, old, new)?;
@@ -114,10 +119,7 @@ impl TakeBack<'_, '_> {
         new: Option<Oid>,
         ahead: &mut Ahead,
     ) -> Result<(), Error> {
-        let tip = match ahead.refs.get(name) {
-            Some(known) => *known,
-            None => self.op.project.repo.ref_tip(name)?,
-        };
+        let tip = self.tip_ahead(name, ahead)?;
         if tip != new && tip != old {
             let why = tip.map_or_else(|| "it is gone".to_owned(), |tip| format!("it is at {}", tip.short()));
             return Err(git::Error::RefMoved { name: name.to_owned(), why }.into());

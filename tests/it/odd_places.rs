@@ -41,6 +41,7 @@ fn a_base_whose_worktree_is_on_a_disk_that_is_not_there_blocks_its_own_landings_
     let main = sandbox.git(&["rev-parse", "main"]);
     let refused = sandbox.proq(&["merge", "one"]).fails(1);
     assert!(refused.contains("wt is not there any more"), "{refused}");
+    assert!(refused.contains("hint: see which worktrees there are: git worktree list"), "{refused}");
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
     let _ = sandbox.proq(&["merge", "two"]).ok();
     sandbox.sh("mv ../gone ../wt");
@@ -103,9 +104,17 @@ fn an_undo_names_the_branch_that_is_gone_and_how_to_make_it_again() {
     assert_eq!(sandbox.git(&["rev-parse", "feat"]), before);
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh("git branch -m main trunk");
-    let refused = sandbox.output(sandbox.proq_command(&sandbox.repo, &["undo"]));
-    assert_ne!(refused.code, 0, "{}", refused.shown());
-    make_again(&refused.stderr);
+    for args in [&["undo", "--dry-run"][..], &["undo"]] {
+        let refused = sandbox.output(sandbox.proq_command(&sandbox.repo, args));
+        assert!(
+            refused.code != 0 && refused.stderr.contains("no branch 'main' any more"),
+            "{}",
+            refused.shown()
+        );
+        if args.len() == 1 {
+            make_again(&refused.stderr);
+        }
+    }
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
 }

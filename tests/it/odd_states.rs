@@ -179,6 +179,21 @@ fn a_landing_leaves_files_outside_a_sparse_checkout_as_they_are() {
     same(&before, &Image::of(&sandbox, &sandbox.repo));
 }
 
+/// As the README says of what an undo does not do.
+#[test]
+fn an_undo_in_a_sparse_checkout_shows_what_the_patterns_say_of_removed_files() {
+    let put_back = "mkdir out; git show main:out/a >out/a";
+    for (own, file, there) in
+        [(put_back, "out/a", false), ("git update-index --skip-worktree in/c; rm in/c", "in/c", true)]
+    {
+        let sandbox = sparse(&format!("git rm -q {file}"), own);
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        let _ = sandbox.proq(&["undo"]).ok();
+        assert_eq!(sandbox.repo.join(file).exists(), there, "{own}");
+        assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    }
+}
+
 #[test]
 fn a_file_that_git_was_told_to_skip_is_not_written_by_a_landing() {
     let sandbox = sparse("echo l >x; echo l >in/c", "git update-index --skip-worktree in/c; rm in/c");

@@ -40,10 +40,10 @@ pub(crate) enum Step {
         /// The ref that moves with it.
         #[serde(rename = "move")]
         mv: RefMove,
-        /// What it loses on the way that is in no commit.
+        /// The empty folders and index flags that git drops on the way. Taking the step back brings them again.
         #[serde(default, skip_serializing_if = "LocalState::is_empty")]
         drops: LocalState,
-        /// What it gets besides, since it had that when it was at that commit before.
+        /// The empty folders and index flags that it gets besides the files of `to`, where this takes another step back.
         #[serde(default, skip_serializing_if = "LocalState::is_empty")]
         brings: LocalState,
     },
