@@ -46,7 +46,7 @@ fn a_repository_that_was_made_in_a_submodules_place_keeps_an_undo_from_removing_
     sandbox.commit_all("base");
     sandbox.lane_of("one", "rm a; git clone -q ../../../sub a");
     let _ = sandbox.proq(&["merge", "one"]).ok();
-    sandbox.sh("rmdir a; git clone -q ../sub a; cd a; git checkout -qb work; git commit -q --allow-empty -m precious");
+    sandbox.sh("rmdir a; git clone -q ../sub a; cd a; git checkout -qb work; git commit -q --allow-empty -m precious; git checkout -q main");
     let _ = sandbox.proq(&["undo"]).fails(1);
     assert_eq!(sandbox.git(&["-C", "a", "log", "-1", "--format=%s", "work"]), "precious");
 }
