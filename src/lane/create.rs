@@ -93,11 +93,17 @@ pub(crate) fn plan<'a>(project: &Project, asked: NewLane<'a>) -> Result<Plan<'a>
 /// The name that was asked for, which has to be free, or one made from what the lane is called.
 pub(super) fn choose_name(project: &Project, asked: Option<&Name>, called: &str) -> Result<Name, Error> {
     let Some(name) = asked else { return free_name(project, &Name::from_prompt(called)) };
-    // What stands there while the name is held belongs to a lane that is being made or removed.
-    if project.store.locks().is_held(&LockName::Run(name.to_string()))? {
-        return Err(Error::Taken { name: name.to_string() });
+    // What stands there while the name is held belongs to a lane that is being made or removed. Another spawn can take the name
+    // between two of these looks: a branch or folder of no lane is only one that is there with the name free after it.
+    let taken = || Error::Taken { name: name.to_string() };
+    let is_held = || project.store.locks().is_held(&LockName::Run(name.to_string()));
+    if is_held()? {
+        return Err(taken());
     }
-    require_free(project, name)?;
+    if let Err(e) = require_free(project, name) {
+        let is_lane = is_held()? || project.store.layout().lane(name.as_str()).exists();
+        return Err(if is_lane { taken() } else { e });
+    }
     Ok(name.clone())
 }
 
