@@ -8,9 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::flags::{self, Flagged};
 use super::left_out::Patterns;
 use super::loose_folders::empty_in_place_of;
+use super::modes::{PathMode, modes_of, unusual_modes};
 use super::{Change, Error, Oid, Repo, RepoPath, tree_changes};
 
-/// Empty folders and index flags of a worktree that belong to no commit. An undo brings them back beside the files.
+/// Empty folders, index flags and permission bits of a worktree that belong to no commit. An undo brings them back beside the
+/// files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LocalState {
     /// Empty folders.
@@ -22,19 +24,36 @@ pub(crate) struct LocalState {
     /// Files whose index entry is marked skip-worktree, though no pattern of a sparse checkout says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<RepoPath>,
+    /// The permission bits of files and folders that are not what git gives a new one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) modes: Vec<PathMode>,
+}
+
+/// The permission bits of files that git writes anew or removes, and of the folders above them, as far as they are not what a new one
+/// gets.
+fn modes_lost(repo: &Repo, dir: &Path, changes: &[Change]) -> Vec<PathMode> {
+    if !repo.trusts_file_modes() {
+        return Vec::new();
+    }
+    let is_there = |c: &&Change| c.old.is_some_and(|side| !side.is_gitlink());
+    unusual_modes(dir, changes.iter().filter(is_there).map(|c| &c.path))
 }
 
 impl LocalState {
     /// What the worktree at `dir` loses when it goes from one commit to another: empty folders in the place of new files, and those
     /// above them; the flags of files that are removed, but for those that a sparse checkout's patterns leave out: git flags these by
-    /// itself.
+    /// itself; and permission bits.
     ///
     /// # Errors
     /// When the commits cannot be compared, or git cannot list an index that the library does not read.
     pub(crate) fn dropped(repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<LocalState, Error> {
         let changes = tree_changes(repo, from, to)?;
         let arriving = changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path);
-        let mut state = LocalState { empty_dirs: empty_in_place_of(dir, arriving), ..LocalState::default() };
+        let mut state = LocalState {
+            empty_dirs: empty_in_place_of(dir, arriving),
+            modes: modes_lost(repo, dir, &changes),
+            ..LocalState::default()
+        };
         let leaving: HashSet<&RepoPath> =
             changes.iter().filter(|c| c.new.is_none()).map(|c| &c.path).collect();
         if leaving.is_empty() {
@@ -58,9 +77,36 @@ impl LocalState {
         Ok(state)
     }
 
+    /// Notes the permission bits that the worktree at `dir` loses when it goes from one commit to another. Those of files that are
+    /// noted already stay as they are.
+    ///
+    /// # Errors
+    /// When the commits cannot be compared.
+    pub(crate) fn note_modes(&mut self, repo: &Repo, dir: &Path, from: Oid, to: Oid) -> Result<(), Error> {
+        let modes = modes_lost(repo, dir, &tree_changes(repo, from, to)?);
+        let lost = LocalState { modes, ..LocalState::default() };
+        *self = lost.with_modes(self);
+        Ok(())
+    }
+
+    /// This, with the permission bits of files that a step `drops`: what a file has just before it is written anew counts.
+    pub(crate) fn with_modes(&self, drops: &LocalState) -> LocalState {
+        let mut all = self.clone();
+        all.modes.retain(|mode| !drops.modes.iter().any(|other| other.path == mode.path));
+        all.modes.extend(drops.modes.iter().cloned());
+        // Folders come before what is in them.
+        all.modes.sort();
+        all
+    }
+
     /// Whether there is nothing of it.
     pub(crate) fn is_empty(&self) -> bool {
         *self == LocalState::default()
+    }
+
+    /// The permission bits of those files that `changes` bring, and of the folders above them.
+    pub(super) fn modes_of(&self, changes: &[Change]) -> Vec<PathMode> {
+        modes_of(&self.modes, changes)
     }
 
     /// The flags of those files that `changes` bring.

@@ -43,6 +43,7 @@ mod loose_folders;
 mod make_way;
 mod merge_drivers;
 mod merge_rules;
+mod modes;
 mod new_branch;
 mod objects;
 mod oid;

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::index;
+use super::modes::{PathMode, give_modes};
 use super::path::nul_separated;
 use super::quarantine::Quarantine;
 use super::transition::Tree;
@@ -17,12 +18,15 @@ pub(super) struct Rebuilt<'a> {
     tree: &'a Tree<'a>,
     /// The tree that they are written from.
     from: Oid,
+    /// Permission bits that some of them had, and folders above them.
+    modes: &'a [PathMode],
 }
 
 impl<'a> Rebuilt<'a> {
-    /// Files of `from` that one step writes to a worktree, found from the step's scratch folder.
-    pub(super) fn of(tree: &'a Tree<'a>, from: Oid) -> Rebuilt<'a> {
-        Rebuilt { tree, from }
+    /// Files of `from` that one step writes to a worktree, found from the step's scratch folder; as far as `modes` says they get
+    /// these permission bits.
+    pub(super) fn of(tree: &'a Tree<'a>, from: Oid, modes: &'a [PathMode]) -> Rebuilt<'a> {
+        Rebuilt { tree, from, modes }
     }
 
     fn dir(&self) -> PathBuf {
@@ -52,6 +56,8 @@ impl<'a> Rebuilt<'a> {
         }
         let built = Quarantine::at(&dir)?;
         self.write(paths)?;
+        // The folders here are made like these in the worktree, where there are none.
+        give_modes(&dir.join("files"), self.modes, |_| true)?;
         std::fs::write(&mark, "").map_err(Error::io("write", &mark))?;
         crate::fault::point("restore.built");
         paths.iter().try_for_each(|path| built.give(self.tree.dir, path))

@@ -12,7 +12,7 @@ use super::entries::{self, Entries, Entry};
 use super::index::NewIndex;
 use super::plain::{AsIs, LARGEST, as_is};
 use super::transition::{Tree, attribute_paths};
-use super::{Oid, Repo, RepoPath, Side};
+use super::{Error, Oid, Repo, RepoPath, Side};
 use crate::fault;
 
 /// How many files are looked at. Beyond that git is faster.
@@ -184,6 +184,21 @@ fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
         return None;
     }
     Entries::read(file, tree.repo.gix.object_hash()).filter(Entries::is_simple)
+}
+
+/// Has git forget what an index notes of files, so that it reads them.
+pub(super) fn forget_lengths(tree: &Tree<'_>, index: &Path, files: &[(RepoPath, Side)]) -> Result<(), Error> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut input = Vec::new();
+    for (path, side) in files {
+        input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
+        input.extend_from_slice(path.as_bytes());
+        input.push(0);
+    }
+    let call = tree.repo.git_in(tree.dir).args(["update-index", "-z", "--index-info"]);
+    call.index(index).input(input).changes().run().map(drop)
 }
 
 #[cfg(test)]

@@ -7,14 +7,17 @@ use super::clear::Held;
 use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::left_out::{Visible, leave_out};
 use super::make_way::{Stranger, move_beside, save, stranger};
+use super::modes::give_modes;
 use super::open_op::refuse_open;
 use super::path;
 use super::quarantine::{Quarantine, differing, is_blob, prune_parents, stands, stands_no_folder};
 use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
-use super::renumber::{Renumbered, resized};
+use super::renumber::{Renumbered, forget_lengths, resized};
 use super::status::{Entry, Kind, is_surely_at, status};
-use super::transition::{Moved, Tree, attributes_for, bring_files, note_new_folders, remove_new_folders};
+use super::transition::{
+    Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
+};
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 use crate::fault;
 
@@ -341,16 +344,28 @@ impl<'a> Work<'a> {
             let dir = dir.under(self.tree.dir);
             std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         }
+        self.give_modes(|path| self.snapshot.empty_dirs.contains(path))?;
         fault::point("restore.given");
         Ok(())
+    }
+
+    /// Gives what `is_meant` of files and new folders the permission bits that they had when the snapshot was taken.
+    fn give_modes(&self, is_meant: impl Fn(&RepoPath) -> bool) -> Result<(), Error> {
+        let mut modes = self.snapshot.modes.clone();
+        modes.retain(|mode| is_meant(&mode.path));
+        if modes.is_empty() {
+            return Ok(());
+        }
+        let new = new_folders(self.tree)?;
+        give_modes(self.tree.dir, &modes, |folder| new.contains(folder)).map(drop)
     }
 
     /// Writes files from the snapshot's trees.
     fn rebuild(&self, paths: &[RepoPath]) -> Result<(), Error> {
         let (loose, tracked): (Vec<_>, Vec<_>) = paths.iter().partition(|p| self.is_loose(p));
-        Rebuilt::of(self.tree, self.snapshot.work_tree).bring(&tracked)?;
+        self.written_from(self.snapshot.work_tree).bring(&tracked)?;
         match self.snapshot.untracked_tree {
-            Some(id) => Rebuilt::of(self.tree, id).bring(&loose),
+            Some(id) => self.written_from(id).bring(&loose),
             None => Ok(()),
         }
     }
@@ -363,7 +378,11 @@ impl<'a> Work<'a> {
     fn rebuilt(&self, path: &RepoPath) -> Option<Rebuilt<'_>> {
         let from =
             if self.is_loose(path) { self.snapshot.untracked_tree } else { Some(self.snapshot.work_tree) };
-        from.map(|id| Rebuilt::of(self.tree, id))
+        from.map(|id| self.written_from(id))
+    }
+
+    fn written_from(&self, id: Oid) -> Rebuilt<'_> {
+        Rebuilt::of(self.tree, id, &self.snapshot.modes)
     }
 
     /// Takes back what was put in place and brings back what was there. `keep` keeps what others have put in its place.
@@ -421,6 +440,7 @@ impl<'a> Work<'a> {
         let next = self.tree.scratch.join(INDEX);
         let done = self
             .give_back(&loose)
+            .and_then(|()| self.give_modes(|path| !self.is_loose(path)))
             .and_then(|()| self.stage(&next, staged, raw_index))
             .and_then(|()| lock.install(NewIndex::At(next)));
         if let Err(e) = done {
@@ -470,19 +490,4 @@ impl Given {
 /// Whether HEAD's own file of a path was not taken away yet, so that it is that one which stands there.
 fn is_untouched(path: &RepoPath, leaving: &[Change], current: &Quarantine) -> bool {
     leaving.iter().any(|c| c.path == *path) && !current.holds(path)
-}
-
-/// Has git forget what an index notes of files, so that it reads them.
-fn forget_lengths(tree: &Tree<'_>, index: &Path, files: &[(RepoPath, Side)]) -> Result<(), Error> {
-    if files.is_empty() {
-        return Ok(());
-    }
-    let mut input = Vec::new();
-    for (path, side) in files {
-        input.extend_from_slice(format!("{:o} {}\t", side.mode, side.oid).as_bytes());
-        input.extend_from_slice(path.as_bytes());
-        input.push(0);
-    }
-    let call = tree.repo.git_in(tree.dir).args(["update-index", "-z", "--index-info"]);
-    call.index(index).input(input).changes().run().map(drop)
 }

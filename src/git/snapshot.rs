@@ -11,6 +11,7 @@ use super::index_facts::Facts;
 use super::kept_files::tree_with;
 use super::left_out::{put_back, staged_without_file};
 use super::loose_folders::{empty_folders, loose_folders};
+use super::modes::{PathMode, unusual_modes};
 use super::path::nul_separated;
 use super::quarantine::stands_no_folder;
 use super::seen::{All, Seen};
@@ -53,6 +54,9 @@ pub(crate) struct Snapshot {
     /// Files of a sparse checkout that were there, though marked skip-worktree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) put_back: Vec<RepoPath>,
+    /// Permission bits of these files and folders that are not what git gives a new one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) modes: Vec<PathMode>,
     /// Which index this was taken from; only known to the process that took it.
     #[serde(skip)]
     pub(super) index_version: Option<Version>,
@@ -73,15 +77,7 @@ pub(crate) fn take(
     let git_index = tree.git_dir.join("index");
     let index_version = Version::of(&git_index)?;
     let known = seen.at(index_version, base);
-    let mut dirt = match known {
-        Some(all) => all.dirt(),
-        None => ask(tree.repo.program(), tree.dir, true)?,
-    };
-    dirt.entries.retain(|e| e.kind != Kind::Untracked || !is_spared(&e.path, spare));
-    let unmerged = dirt.unmerged();
-    if !unmerged.is_empty() {
-        return Err(Error::Unmerged { dir: tree.dir.to_owned(), paths: unmerged });
-    }
+    let dirt = changed(tree, known, spare)?;
     let mut hidden = hidden(tree, known)?;
     let files = hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count();
     hidden.extend(staged_without_file(tree, &git_index, &dirt)?);
@@ -117,11 +113,25 @@ pub(crate) fn take(
         put_back: put_back(tree, &raw)?,
         files,
         left,
+        modes: Vec::new(),
         index_version,
         stages: keeper.stages()?,
     };
+    let of_git = dirt.entries.iter().filter(|e| !e.nested).map(|e| &e.path).chain(&hidden);
+    snapshot.modes = snapshot.modes_in(tree, of_git);
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
+}
+
+/// What git shows as changed, without untracked files at or below `spare`.
+fn changed(tree: &Tree<'_>, known: Option<&All>, spare: &[RepoPath]) -> Result<Dirt, Error> {
+    let mut dirt = match known {
+        Some(all) => all.dirt(),
+        None => ask(tree.repo.program(), tree.dir, true)?,
+    };
+    dirt.entries.retain(|e| e.kind != Kind::Untracked || !is_spared(&e.path, spare));
+    let paths = dirt.unmerged();
+    if paths.is_empty() { Ok(dirt) } else { Err(Error::Unmerged { dir: tree.dir.to_owned(), paths }) }
 }
 
 /// Changes that git does not show, since it was told not to look. Where all is known there are none.
@@ -158,13 +168,24 @@ pub(crate) fn take_unchanged(
         put_back: put_back(tree, &tree.scratch.join("raw-index"))?,
         files: 0,
         left: Vec::new(),
+        modes: Vec::new(),
         index_version: None,
     };
+    snapshot.modes = snapshot.modes_in(tree, std::iter::empty());
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(snapshot)
 }
 
 impl Snapshot {
+    /// The permission bits of files that git shows, and of the others that the snapshot has.
+    fn modes_in<'p>(&'p self, tree: &Tree<'_>, of_git: impl Iterator<Item = &'p RepoPath>) -> Vec<PathMode> {
+        if !tree.repo.trusts_file_modes() {
+            return Vec::new();
+        }
+        let ignored = self.ignored.iter().map(|file| &file.path);
+        unusual_modes(tree.dir, of_git.chain(ignored).chain(&self.put_back).chain(&self.empty_dirs))
+    }
+
     /// Writes the stash-shaped commit anew, after a tree has changed.
     pub(super) fn recommit(&mut self, repo: &Repo) -> Result<(), Error> {
         let message = repo.subject_of(self.commit)?;

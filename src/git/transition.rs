@@ -14,6 +14,7 @@ use super::bring::bring;
 use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::left_out::{bring_left_out, unfold};
 use super::make_way::{Stranger, save, stranger};
+use super::modes::{PathMode, give_modes};
 use super::open_op::refuse_open;
 use super::path::{self, nul_separated};
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
@@ -42,7 +43,7 @@ pub(crate) struct Tree<'a> {
 }
 
 /// Changes a working tree and the ref that names it from `from` to `to`. Changes of the user that do not overlap stay
-/// as they are, staged state included. `brings` are flags that files get with their arrival.
+/// as they are, staged state included. `brings` are flags and permission bits that files get with their arrival.
 ///
 /// # Errors
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`], [`Error::IndexLocked`], [`Error::RefMoved`]:
@@ -71,14 +72,15 @@ pub(crate) fn transition(
         prepared.commit()?;
         return Ok(());
     }
-    let flagged = brings.flags_of(&changes);
-    // What is done in process sets no flag.
-    let local = if clean && flagged.is_empty() { Local::None } else { Local::beside(from, mv) };
+    let (flagged, modes) = (brings.flags_of(&changes), brings.modes_of(&changes));
+    // What is done in process sets neither.
+    let is_plain = clean && flagged.is_empty() && modes.is_empty();
+    let local = if is_plain { Local::None } else { Local::beside(from, mv) };
     refuse_overlap(tree, &changes, local)?;
     let mut moved = bring_files(tree, lock.index(), from, to, changes, local)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
-    let flagged = flags::flag_again(tree.repo, tree.dir, &moved.next, &flagged);
-    let staged = match flagged.and_then(|()| lock.stage(moved.take_index())) {
+    let marked = mark(tree, &moved.next, &modes, &flagged);
+    let staged = match marked.and_then(|()| lock.stage(moved.take_index())) {
         Ok(staged) => staged,
         Err(e) => {
             moved.undo(tree)?;
@@ -105,6 +107,17 @@ pub(crate) fn transition(
         warn_of_kept_index(tree, &kept);
     }
     Ok(())
+}
+
+/// Gives files that were brought over the permission bits that they are to have, and their entries in the index `next` the flags.
+fn mark(tree: &Tree<'_>, next: &Path, modes: &[PathMode], flagged: &[flags::Flagged]) -> Result<(), Error> {
+    if !modes.is_empty() {
+        let new = new_folders(tree)?;
+        if give_modes(tree.dir, modes, |folder| new.contains(folder))? {
+            flags::refresh(tree.repo, tree.dir, next)?;
+        }
+    }
+    flags::flag_again(tree.repo, tree.dir, next, flagged)
 }
 
 fn warn_of_kept_index(tree: &Tree<'_>, kept: &Path) {
@@ -202,9 +215,14 @@ pub(super) fn note_new_folders<'p>(
     std::fs::write(&list, all).map_err(Error::io("write", &list))
 }
 
+/// The folders that have to be made.
+pub(super) fn new_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
+    path::noted(&tree.scratch.join(NEW_FOLDERS))
+}
+
 /// Removes the folders that had to be made, as far as they are empty.
 pub(super) fn remove_new_folders(tree: &Tree<'_>) {
-    let mut folders = path::noted(&tree.scratch.join(NEW_FOLDERS)).unwrap_or_default();
+    let mut folders = new_folders(tree).unwrap_or_default();
     // The deepest first.
     folders.sort_by(|a, b| b.cmp(a));
     for folder in folders {

@@ -37,8 +37,8 @@ impl Operation<'_> {
         Step::Tree { dir: dir.to_owned(), from, to, mv, drops, brings: LocalState::default() }
     }
 
-    /// Brings a worktree back to a commit where it had what `brings` says.
-    pub(super) fn transition_back(
+    /// Brings a worktree to a commit where it had what `brings` says.
+    pub(crate) fn transition_back(
         &self,
         dir: &Path,
         (from, to): (Oid, Oid),
@@ -83,8 +83,9 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
                 _ => op.why(),
             };
             let checkout = op.checkout(dir)?;
+            let gets = brings.with_modes(drops);
             checkout
-                .with_tree(scratch, |tree| Ok(git::transition(tree, (*from, *to), mv, &why, brings)?))
+                .with_tree(scratch, |tree| Ok(git::transition(tree, (*from, *to), mv, &why, &gets)?))
                 .inspect_err(|_| checkout.make_folders(&drops.empty_dirs))?;
             checkout.make_folders(&brings.empty_dirs);
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::desk::{self, Desk, Reality};
 use super::{Error, leave};
 use crate::event;
-use crate::git::{Head, Oid, RefMove, RepoPath, Restored};
+use crate::git::{Head, LocalState, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Operation, Project, operate};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord};
 use crate::store::{new_id, now};
@@ -91,6 +91,7 @@ impl Step<'_, '_> {
         };
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
+        record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
         if snap.is_none() {
             record.empty_dirs = self.checkout.empty_folders(&seen)?;
         }
@@ -99,7 +100,7 @@ impl Step<'_, '_> {
         if let Some(snap) = snap {
             self.op.clear(self.main, &snap.id)?;
         }
-        self.switch_head(desk)?;
+        self.switch_head(desk, &record.drops)?;
         self.finish(record, desk)
     }
 
@@ -112,7 +113,9 @@ impl Step<'_, '_> {
         let mut record =
             self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
         record.empty_dirs.clone_from(&open.empty_dirs);
-        self.switch_head(desk)?;
+        record.drops.clone_from(&open.drops);
+        record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
+        self.switch_head(desk, &record.drops)?;
         self.op.save(&record, &self.op.project.store.layout().preview())?;
         leave::drop_preview_branch(self.op, open, desk.commit)?;
         self.finish(record, desk)
@@ -128,6 +131,7 @@ impl Step<'_, '_> {
         PreviewRecord {
             ignored,
             empty_dirs: Vec::new(),
+            drops: LocalState::default(),
             lane: self.lane.name.clone(),
             branch: self.op.project.preview_branch_of(&self.lane.name),
             tip: self.tip,
@@ -138,8 +142,8 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Makes the hidden branch and brings the checkout to it.
-    fn switch_head(&self, desk: &Desk) -> Result<(), Error> {
+    /// Makes the hidden branch and brings the checkout to it, where files get the permission bits that the user gave them.
+    fn switch_head(&self, desk: &Desk, brings: &LocalState) -> Result<(), Error> {
         let branch = self.op.project.preview_branch_of(&self.lane.name);
         let full = format!("refs/heads/{branch}");
         if let Some(old) = self.op.project.repo.branch_tip(&branch)? {
@@ -147,7 +151,7 @@ impl Step<'_, '_> {
         }
         self.op.create_ref(&full, self.tip)?;
         let mv = RefMove::Switch { from: desk.head.clone(), to: Head::Branch(branch) };
-        Ok(self.op.transition(self.main, desk.commit, self.tip, mv)?)
+        Ok(self.op.transition_back(self.main, (desk.commit, self.tip), mv, brings)?)
     }
 
     /// A hidden branch that was left over: commits that only it has are kept.

@@ -89,7 +89,7 @@ fn leave(
     let home = home_commit(op.project, open)?;
     let edits = set_edits_aside(op, open, desk)?;
     let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
-    op.transition(checkout.dir(), desk.commit, home, mv)?;
+    op.transition_back(checkout.dir(), (desk.commit, home), mv, &open.drops)?;
     drop_preview_branch(op, open, desk.commit)?;
     let mut back = come_home(op, checkout, open, home)?;
     back.edits = edits.map(|snap| snap.snapshot.commit);

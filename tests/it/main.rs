@@ -47,6 +47,7 @@ mod failing_calls;
 mod fence;
 mod fence_guard;
 #[cfg(target_os = "linux")]
+mod file_modes;
 mod fill_shown;
 mod forecast;
 mod full_disk;

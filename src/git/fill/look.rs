@@ -19,6 +19,7 @@ use rustix::fs::{AtFlags, Dir, FileType, OFlags, fstat, openat, readlinkat, stat
 use super::super::clean::{BY_SECOND, FOLDER, is_racy, noted, open_folder};
 use super::super::ignored::Names;
 use super::super::include::Included;
+use super::super::modes::umask;
 use super::super::threads::in_threads;
 use super::super::{Repo, RepoPath};
 use super::by_folder::{ByFolder, Inside};
@@ -38,7 +39,7 @@ pub(super) struct Seen {
 
 /// Looks at all of it. What an entry says that `made` has just the same is known to be the bytes of its blob. Why the folder is of no use where it is not: a file is not what the index says, or cannot be looked at.
 pub(super) fn look(repo: &Repo, top: &Path, index: &File, made: Option<&File>) -> Result<Seen, &'static str> {
-    let mask = mask().ok_or("the rights of new files are not known")?;
+    let mask = umask().ok_or("the rights of new files are not known")?;
     let exact = made.map_or_else(Vec::new, |made| same_entries(index, made));
     let look = Look { top, index, mask, exact, bytes: AtomicU64::new(0), why_not: OnceLock::new() };
     let parts = ByFolder(index).parts();
@@ -61,13 +62,6 @@ pub(super) fn look(repo: &Repo, top: &Path, index: &File, made: Option<&File>) -
     }
     seen.loose.sort();
     Ok(seen)
-}
-
-/// What this process takes from the rights of files that it makes. Asking the system for it would change it for a moment.
-fn mask() -> Option<u32> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let text = status.lines().find_map(|line| line.strip_prefix("Umask:"))?;
-    u32::from_str_radix(text.trim(), 8).ok()
 }
 
 /// Which entries of one index another has just the same, stat data included. Both are in order.

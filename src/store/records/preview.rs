@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::{Head, Oid, RepoPath};
+use crate::git::{Head, LocalState, Oid, RepoPath};
 use crate::store::{Moment, Record};
 
 /// The preview that the main checkout shows.
@@ -30,6 +30,9 @@ pub(crate) struct PreviewRecord {
     /// Empty folders of a checkout without changes; a snapshot notes its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) empty_dirs: Vec<RepoPath>,
+    /// Permission bits of files and folders that showing the lane writes anew or removes.
+    #[serde(default, skip_serializing_if = "LocalState::is_empty")]
+    pub(crate) drops: LocalState,
 }
 
 impl Record for PreviewRecord {

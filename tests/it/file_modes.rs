@@ -1,0 +1,119 @@
+//! Owns the tests of permission bits that git does not record: they are a user's own, as the files are.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use super::snap::ids;
+use super::support::Sandbox;
+
+/// The permission bits of everything in the main checkout, one `bits path` each.
+fn modes(sandbox: &Sandbox) -> Vec<String> {
+    let mut all = Vec::new();
+    note(&sandbox.repo, &sandbox.repo, &mut all);
+    all.sort();
+    all
+}
+
+fn note(top: &Path, dir: &Path, all: &mut Vec<String>) {
+    for entry in dir.read_dir().unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if entry.file_name() == ".git" || entry.file_name() == ".proq-worktrees" {
+            continue;
+        }
+        let meta = path.symlink_metadata().unwrap();
+        let name = path.strip_prefix(top).unwrap().display();
+        all.push(format!("{:o} {name}", meta.permissions().mode() & 0o7777));
+        if meta.is_dir() {
+            note(top, &path, all);
+        }
+    }
+}
+
+/// A repository with two lanes: `one` changes a file with each of the bits of a secret and of a read-only one, and removes a folder;
+/// `two` changes nothing of these.
+fn sandbox() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("mkdir -p own/deep; for f in secret fixed own/deep/key; do seq 9 >$f; done");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "for f in secret fixed; do echo lane >>$f; done; git rm -qr own");
+    sandbox.lane_of("two", "echo two >two");
+    sandbox.sh("chmod 600 secret own/deep/key; chmod 444 fixed; chmod 700 own; chmod 750 own/deep");
+    sandbox
+}
+
+#[test]
+fn files_that_a_preview_writes_anew_have_their_permission_bits_again() {
+    let sandbox = sandbox();
+    let before = modes(&sandbox);
+    assert!(
+        before.contains(&"600 secret".to_owned()) && before.contains(&"700 own".to_owned()),
+        "{before:?}"
+    );
+    for steps in [
+        &[&["preview", "one"][..], &["preview", "--back"]][..],
+        &[&["preview", "two"], &["preview", "one"], &["preview", "two"], &["preview", "--back"]],
+        &[&["preview", "one"], &["undo"]],
+        &[&["merge", "one"], &["undo"]],
+        &[&["merge", "--all"], &["undo"]],
+    ] {
+        for step in steps {
+            let _ = sandbox.proq(step).ok();
+        }
+        assert_eq!(modes(&sandbox), before, "{steps:?}");
+        assert_eq!(sandbox.git(&["status", "--short"]), "", "{steps:?}");
+    }
+}
+
+#[test]
+fn files_that_a_lane_gets_with_a_refresh_have_their_permission_bits_again() {
+    let sandbox = sandbox();
+    let before = modes(&sandbox);
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    sandbox.commit_in_lane("two", "echo more >>secret; git rm -qr own");
+    let _ = sandbox.proq(&["preview", "--refresh"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(modes(&sandbox), before);
+}
+
+#[test]
+fn files_that_are_written_from_a_snapshot_have_their_permission_bits_again() {
+    let sandbox = sandbox();
+    sandbox.sh("mkdir -m 700 priv; echo s >priv/s; chmod 600 priv/s; echo own >>secret; mkdir -m 711 empty");
+    let before = modes(&sandbox);
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    // The base moves, so that the way back is a merge, and its undo has no file to give back.
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "three", "--base", "main"]).ok();
+    sandbox.commit_in_lane("three", "echo three >three");
+    let _ = sandbox.proq(&["merge", "three"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    // The way back, the landing, the way back again.
+    for _ in 0..2 {
+        let _ = sandbox.proq(&["undo"]).ok();
+    }
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(modes(&sandbox), before);
+
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("rm -r priv empty; git checkout -q secret");
+    let ids = ids(&sandbox);
+    let _ = sandbox.proq(&["snap", "restore", ids.last().unwrap()]).ok();
+    assert_eq!(modes(&sandbox), before);
+}
+
+#[test]
+fn a_file_that_becomes_executable_meanwhile_does_not_get_bits_of_another_kind() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo tool >tool");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo lane >>tool");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "two"]).ok();
+    sandbox.commit_in_lane("two", "chmod +x tool");
+    std::fs::set_permissions(sandbox.repo.join("tool"), Permissions::from_mode(0o600)).unwrap();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    assert_ne!(sandbox.repo.join("tool").metadata().unwrap().permissions().mode() & 0o100, 0);
+}
