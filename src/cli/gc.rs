@@ -93,8 +93,10 @@ pub(super) fn run(session: &Session, args: &Gc) -> Done {
         }
     }
     let gone = answer.freed.iter().filter(|group| group.kind == key(Kind::Trash));
-    let gone: Vec<String> = gone.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
-    answer.trash = lane::held(&project, &gone)?;
+    let mut but: Vec<String> = gone.flat_map(|group| &group.items).map(|item| item.name.clone()).collect();
+    // What stays in it whatever its age goes with no clean-up.
+    but.extend(answer.kept.iter().filter(|kept| kept.kind == key(Kind::Trash)).map(|kept| kept.name.clone()));
+    answer.trash = lane::held(&project, &but)?;
     tell(session, answer);
     Ok(if failed { Exit::Refused } else { Exit::Done })
 }

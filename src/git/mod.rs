@@ -44,6 +44,7 @@ mod make_way;
 mod merge_drivers;
 mod merge_rules;
 mod modes;
+mod nested_work;
 mod new_branch;
 mod objects;
 mod oid;

@@ -40,6 +40,8 @@ pub(crate) struct Evidence {
     pub(crate) repair: Option<String>,
     /// Submodules with commits that are nowhere else.
     pub(crate) submodules: Vec<String>,
+    /// Other worktrees of this repository that lie in its folder.
+    pub(crate) worktrees: Vec<PathBuf>,
     /// Edited files that git was told not to look at.
     pub(crate) hidden: Vec<RepoPath>,
     /// Where its conflict is laid out to be resolved.
@@ -69,6 +71,12 @@ impl Evidence {
             out.push(format!("its worktree is locked{reason}; git worktree unlock lets it go"));
         }
         out.extend(self.mismatch.clone());
+        out.extend(self.worktrees.iter().map(|path| {
+            format!(
+                "the worktree {} lies in its folder; git worktree move takes it elsewhere",
+                path.display()
+            )
+        }));
         out
     }
 
@@ -164,6 +172,9 @@ pub(crate) fn look(
         return Ok(evidence);
     };
     evidence.locked.clone_from(&worktree.locked);
+    let is_below =
+        |path: &PathBuf| path.starts_with(&worktree.path) && *path != worktree.path && path.exists();
+    evidence.worktrees = worktrees.iter().map(|other| other.path.clone()).filter(is_below).collect();
     if !repo.is_own_worktree(&lane.path) {
         evidence.broken =
             Some(format!("{} is no worktree any more: its .git is gone or another", lane.path.display()));

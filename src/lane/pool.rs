@@ -20,7 +20,7 @@ use crate::store::{LockName, Record, made_at, now, remove_drafts, rename_new, sy
 /// The record of who got the folder, in an entry.
 const GIVEN: &str = "given.toml";
 /// What was in it besides its commit and what went along.
-const ASIDE: &str = "aside";
+pub(super) const ASIDE: &str = "aside";
 /// The file by which it was a worktree.
 const LINK: &str = "gitlink";
 /// The folder itself, before and after.

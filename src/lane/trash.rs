@@ -1,5 +1,7 @@
 //! Owns the trash: removed lanes' folders, kept for a time and emptied afterwards.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -211,10 +213,12 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
             }),
             Ok(Some(record)) if !is_old(project, &record) => {}
             Ok(Some(record)) => {
-                let beside = record.worktree.filter(|w| !is_inside(w, &dir));
+                let beside = record.worktree.clone().filter(|w| !is_inside(w, &dir));
                 if let Some(strange) = beside.as_ref().filter(|w| !is_set_aside(w)) {
                     let why = format!("its record names {}, which git-proq did not make", strange.display());
                     old.stays.push(Stays { name, why, help: None });
+                } else if let Some(stays) = nested_work(project, &dir, record.worktree.as_deref()) {
+                    old.stays.push(Stays { name, ..stays });
                 } else {
                     old.spare.push(Spare { name, at: record.at, what: What::Trash { dir, beside } });
                 }
@@ -223,6 +227,32 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
     }
     old.spare.sort_by(|a, b| (a.at, &a.name).cmp(&(b.at, &b.name)));
     Ok(old)
+}
+
+/// The name in an entry of the note which repository it stays for, so that it is not searched each time.
+const HOLDS: &str = "holds";
+
+/// Why an entry stays: it holds a repository with commits or changes that are in no other place. `worktree` is where the entry's record
+/// says that the lane's folder lies.
+fn nested_work(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option<Stays> {
+    let beside = worktree.filter(|worktree| !is_inside(worktree, dir));
+    let note = dir.join(HOLDS);
+    let known = crate::regular_file::record(&note).ok().map(|text| PathBuf::from(OsStr::from_bytes(&text)));
+    let found = known.filter(|path| path.exists()).or_else(|| {
+        let worktree = beside.map_or_else(|| dir.join("worktree"), Path::to_owned);
+        // What was in no commit when the folder became another lane's.
+        let tops = [worktree, dir.join(pool::ASIDE)];
+        let found = tops.iter().find_map(|top| project.repo.nested_work(top, &dir.join("admin")))?;
+        // Without the note the next look takes as long as this one.
+        drop(std::fs::write(&note, found.as_os_str().as_bytes()));
+        Some(found)
+    })?;
+    let whole = beside.filter(|beside| found.starts_with(beside)).unwrap_or(dir);
+    Some(Stays {
+        name: String::new(),
+        why: format!("{} is a repository with work that is nowhere else", found.display()),
+        help: Some(format!("mv '{}' .", whole.display())),
+    })
 }
 
 /// What the trash has in it.

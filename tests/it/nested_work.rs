@@ -1,0 +1,133 @@
+//! Owns the tests of repositories that lie in a lane's folder and are not the lane's: what they have goes with no lane.
+
+use super::support::Sandbox;
+
+/// A lane of one commit, in whose folder `script` has made something else.
+fn lane_with(script: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo '*.ign' >.gitignore");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo one >one");
+    sandbox.sh_in(&sandbox.lane("one"), script);
+    sandbox
+}
+
+/// What is in the trash long after its time, once that was emptied.
+fn emptied(sandbox: &Sandbox) -> String {
+    sandbox.proq_at("2026-12-01T00:00:00Z", &["gc"]).fails(0)
+}
+
+#[test]
+fn a_repository_with_work_of_its_own_keeps_its_lane_in_the_trash() {
+    let clone = "git clone -q ../.. c.ign; cd c.ign; git config user.name a; git config user.email a@b.c;";
+    for work in [
+        "git init -q r.ign; cd r.ign; echo q >q; git add q; git commit -qm own",
+        "git init -q r.ign; echo q >r.ign/q",
+        "git init -q r.ign; cd r.ign; echo q >q; git add q",
+        "mkdir -p deep/r.ign; git init -q --bare x; git push -q ./x HEAD:refs/heads/own; mv x deep/r.ign/x.git",
+        &format!("{clone} echo more >more; git add more; git commit -qm own"),
+        &format!("{clone} echo more >more; git add more; git commit -qm own; git reset -q --hard HEAD~"),
+        &format!("{clone} echo more >>a.txt; git stash -q"),
+        &format!("{clone} echo more >>a.txt"),
+        &format!("{clone} echo more >>a.txt; git add a.txt"),
+        &format!("{clone} echo more >more"),
+        &format!(
+            "{clone} git worktree add -q --detach ../w.ign; cd ../w.ign; echo more >more; git add more; git commit -qm own"
+        ),
+    ] {
+        let sandbox = lane_with(work);
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        assert!(!sandbox.lane("one").exists(), "{work}");
+        let out = emptied(&sandbox);
+        let kept = sandbox.sh("ls .git/proq/trash");
+        assert_eq!(kept.lines().count(), 1, "{work}: {out}");
+        assert!(out.contains("work that is nowhere else"), "{work}: {out}");
+        // The second look knows it by a note.
+        let out = emptied(&sandbox);
+        assert!(out.contains("work that is nowhere else"), "{work}: {out}");
+        // The hint: it is moved out of the trash.
+        let trash = sandbox.repo.join(".git/proq/trash");
+        let entry = trash.read_dir().unwrap().next().unwrap().unwrap().path();
+        std::fs::rename(&entry, sandbox.repo.join("kept")).unwrap();
+        assert!(sandbox.repo.join("kept/worktree").exists());
+        assert!(!emptied(&sandbox).contains("nowhere else"), "{work}");
+    }
+}
+
+#[test]
+fn a_repository_whose_remote_has_everything_goes_with_its_lane() {
+    for work in [
+        "git clone -q ../.. c.ign",
+        "git clone -q ../.. c.ign; echo '*.o' >>c.ign/.git/info/exclude; echo o >c.ign/x.o",
+        "git clone -q --bare ../.. c.ign; git -C c.ign remote add o \"$(cd ../..; pwd)\"; git -C c.ign fetch -q o '+refs/heads/*:refs/remotes/o/*'",
+        "git init -q e.ign",
+    ] {
+        let sandbox = lane_with(work);
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        let out = emptied(&sandbox);
+        assert_eq!(sandbox.sh("ls .git/proq/trash"), "", "{work}: {out}");
+    }
+}
+
+#[test]
+fn no_command_of_a_repository_in_a_lane_is_run() {
+    let sandbox = lane_with(
+        "git clone -q ../.. c.ign; cd c.ign; git config core.fsmonitor 'touch ../../../ran; false';
+        git config filter.x.clean 'touch ../../../ran; cat'; echo '* filter=x' >.git/info/attributes;
+        git config core.sshCommand 'touch ../../../ran; false'; git config diff.external 'touch ../../../ran';
+        echo more >>a.txt",
+    );
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert!(emptied(&sandbox).contains("nowhere else"));
+    assert!(!sandbox.repo.join("ran").exists() && !sandbox.root().join("ran").exists());
+}
+
+#[test]
+fn a_worktree_in_the_folder_of_a_lane_keeps_the_lane() {
+    let sandbox = lane_with("git worktree add -q --detach w.ign; echo own >w.ign/own");
+    let out = sandbox.proq(&["merge", "one"]).ok();
+    assert!(out.contains("w.ign lies in its folder"), "{out}");
+    assert!(sandbox.lane("one").join("w.ign/own").exists());
+    for command in [&["discard", "one"][..], &["discard", "--force", "one"], &["cleanup", "one"]] {
+        let refused = sandbox.proq(command).fails(1);
+        assert!(refused.contains("w.ign lies in its folder"), "{refused}");
+        let mut dry = command.to_vec();
+        dry.push("--dry-run");
+        let refused = sandbox.proq(&dry).fails(1);
+        assert!(refused.contains("w.ign lies in its folder"), "{refused}");
+    }
+    sandbox.sh("git worktree move .proq-worktrees/one/w.ign ../w");
+    let _ = sandbox.proq(&["cleanup", "one"]).ok();
+    assert!(sandbox.root().join("w/own").exists());
+}
+
+#[test]
+fn commits_in_the_submodule_of_a_discarded_lane_stay() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git init -q ../lib; cd ../lib; echo l >l; git add l; git commit -qm lib; cd ../repo;
+        git -c protocol.file.allow=always submodule --quiet add ../lib lib");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo one >one");
+    let lane = sandbox.lane("one");
+    sandbox.sh_in(
+        &lane,
+        "git -c protocol.file.allow=always submodule --quiet update --init; cd lib; git config user.name a;
+        git config user.email a@b.c; echo own >own; git add own; git commit -qm own",
+    );
+    let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+    let out = emptied(&sandbox);
+    assert!(out.contains("/lib is a repository with work that is nowhere else"), "{out}");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.sh_in(&lane.join("lib"), "git log --format=%s -1"), "own");
+}
+
+#[test]
+fn a_repository_that_was_in_a_folder_which_another_lane_got_stays() {
+    let sandbox = lane_with("git init -q r.ign; cd r.ign; echo q >q; git add q; git commit -qm own");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "two"]).ok();
+    assert!(!sandbox.lane("two").join("r.ign").exists());
+    assert_eq!(sandbox.sh("ls .git/proq/trash/*/aside"), "r.ign");
+    let out = emptied(&sandbox);
+    assert!(out.contains("/r.ign is a repository with work that is nowhere else"), "{out}");
+}
