@@ -42,6 +42,7 @@ mod looks;
 mod name;
 mod neighbours;
 mod op_log;
+mod open_preview;
 mod operation;
 mod place;
 mod pool;
@@ -105,6 +106,7 @@ pub(crate) use look::{
 };
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};
+pub(crate) use open_preview::{home_elsewhere, other_worktree};
 pub(crate) use operation::{Operation, operate};
 pub(crate) use place::{exclude_patterns, not_kept_out, prepare as keep_out};
 pub(crate) use pool::{Prospects, prospects};

@@ -214,6 +214,7 @@ impl TakeBack<'_, '_> {
                     let _checkout = self.op.checkout(dir)?;
                     self.refuse_edits(dir)?;
                     self.refuse_moved(step)?;
+                    self.refuse_closed_way(step)?;
                     self.refuse_gone(step, |branch| Ok(self.op.project.repo.branch_tip(branch)?))?;
                     // Somebody may have gone back there by hand.
                     if !self.is_on(dir, from)? {

@@ -56,6 +56,7 @@ impl TakeBack<'_, '_> {
                     self.refuse_edits(dir)?;
                 }
                 self.refuse_moved(step)?;
+                self.refuse_closed_way(step)?;
                 self.refuse_gone(step, |branch| self.tip_ahead(&format!("refs/heads/{branch}"), ahead))?;
                 if !self.is_on(dir, from)? && !dir.exists() {
                     return Err(Error::Expired { path: dir.clone() });

@@ -84,6 +84,17 @@ pub enum UndoError {
         /// The branch that it would go back from.
         branch: String,
     },
+    /// The branch that the checkout would go back to is checked out elsewhere by now.
+    #[error("'{branch}' is checked out in {} now", dir.display())]
+    CheckedOut {
+        /// The branch.
+        branch: String,
+        /// The other worktree.
+        dir: std::path::PathBuf,
+    },
+    /// The changes that wait in the open preview are not those which were set aside for it.
+    #[error("your changes were edited since, and wait in the preview as they are now")]
+    Replaced,
     /// What is to be taken back is known elsewhere.
     #[error("'{branch}' was pushed: {remote} has it")]
     Pushed {
@@ -116,6 +127,11 @@ pub enum UndoError {
         /// The lane.
         name: String,
     },
+}
+
+/// A single hint.
+fn one(text: String) -> Vec<Cow<'static, str>> {
+    vec![text.into()]
 }
 
 /// What is not to be, of an operation.
@@ -168,13 +184,11 @@ impl Explain for UndoError {
             UndoError::Edits { in_preview: true, .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
             }
-            UndoError::Edits { dir, .. } => {
-                let stash = format!("git -C '{}' stash push --include-untracked", dir.display());
-                vec![format!("set them aside first: {stash}").into()]
-            }
-            UndoError::BranchGone { branch, tip } => {
-                vec![format!("make it again: git branch {branch} {tip}").into()]
-            }
+            UndoError::Edits { dir, .. } => one(format!(
+                "set them aside first: git -C '{}' stash push --include-untracked",
+                dir.display()
+            )),
+            UndoError::BranchGone { branch, tip } => one(format!("make it again: git branch {branch} {tip}")),
             UndoError::Elsewhere { dir, branch } => {
                 vec![format!("go back there first: git -C '{}' switch {branch}", dir.display()).into()]
             }
@@ -182,7 +196,10 @@ impl Explain for UndoError {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
             }
             UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
-            UndoError::HomeMoved { .. } => {
+            UndoError::CheckedOut { dir, .. } => {
+                one(format!("free it: git -C '{}' switch --detach", dir.display()))
+            }
+            UndoError::HomeMoved { .. } | UndoError::Replaced => {
                 vec!["leave the preview instead: git proq preview --back".into()]
             }
             UndoError::MovedOn { instead, .. } => {

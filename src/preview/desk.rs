@@ -23,7 +23,11 @@ impl Desk {
         let list = WorktreeList::read(&project.repo)?;
         let worktree = list.iter().next().filter(|w| w.path == main).or_else(|| list.at(main));
         let worktree = worktree.ok_or(Error::Unborn)?;
-        let commit = worktree.head(&project.repo)?.ok_or(Error::Unborn)?;
+        let Some(commit) = worktree.head(&project.repo)? else {
+            let Some(open) = open_preview(project)? else { return Err(Error::Unborn) };
+            let now = worktree.branch.clone().unwrap_or_default();
+            return Err(Error::Orphan { lane: open.lane, now, preview: open.branch });
+        };
         let head = worktree.branch.clone().map_or(Head::Detached(commit), Head::Branch);
         Ok(Desk { head, commit })
     }
@@ -75,14 +79,18 @@ pub(crate) struct Showing {
 pub(crate) fn showing(project: &Project) -> Result<Option<Showing>, Error> {
     let Some(open) = open_preview(project)? else { return Ok(None) };
     let Some(main) = project.repo.main_worktree() else { return Ok(None) };
-    let desk = Desk::look(project, main)?;
+    let shown = match Desk::look(project, main) {
+        Ok(desk) => reality(&open, &desk) == Reality::Shown,
+        Err(Error::Orphan { .. }) => false,
+        Err(e) => return Err(e),
+    };
     let tip = project.repo.branch_tip(&open.branch)?;
     Ok(Some(Showing {
         commits: tip.is_some_and(|tip| tip != open.tip),
         lane: open.lane.clone(),
         came_from: open.came_from.to_string(),
         waiting: open.snapshot.is_some(),
-        shown: reality(&open, &desk) == Reality::Shown,
+        shown,
     }))
 }
 

@@ -92,6 +92,9 @@ impl Step<'_, '_> {
         let waiting = snap.as_ref().map(|s| s.id.clone());
         let mut record = self.record(desk.head.clone(), desk.commit, waiting, ignored);
         record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
+        if let Head::Branch(branch) = &desk.head {
+            record.is_shared = lane::other_worktree(self.op.project, branch, Some(self.main))?.is_some();
+        }
         if snap.is_none() {
             record.empty_dirs = self.checkout.empty_folders(&seen)?;
         }
@@ -114,6 +117,7 @@ impl Step<'_, '_> {
             self.record(open.came_from.clone(), open.came_from_commit, open.snapshot.clone(), ignored);
         record.empty_dirs.clone_from(&open.empty_dirs);
         record.drops.clone_from(&open.drops);
+        record.is_shared = open.is_shared;
         record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
         self.switch_head(desk, &record.drops)?;
         self.op.save(&record, &self.op.project.store.layout().preview())?;
@@ -138,6 +142,7 @@ impl Step<'_, '_> {
             since: now(),
             came_from,
             came_from_commit: commit,
+            is_shared: false,
             snapshot,
         }
     }

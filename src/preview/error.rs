@@ -22,6 +22,26 @@ pub enum Error {
         /// Where the preview was entered from.
         came_from: Head,
     },
+    /// The checkout was switched by hand to a branch without a commit.
+    #[error(
+        "the main checkout is on '{now}', a branch without a commit, not on lane '{lane}' any more; nothing was changed"
+    )]
+    Orphan {
+        /// The lane that was previewed.
+        lane: String,
+        /// The branch.
+        now: String,
+        /// The hidden branch that shows the lane.
+        preview: String,
+    },
+    /// The branch that the preview was entered from is checked out elsewhere.
+    #[error("branch '{branch}' is checked out in {} now; nothing was changed", dir.display())]
+    OriginTaken {
+        /// The branch.
+        branch: String,
+        /// The other worktree.
+        dir: std::path::PathBuf,
+    },
     /// Something stands where the user's changes belong.
     #[error(
         "your changes from before the preview are kept, but these stand in their way: {}",
@@ -78,6 +98,12 @@ impl Explain for Error {
             Error::ByHand { came_from, .. } => {
                 let how = if matches!(came_from, Head::Detached(_)) { "--detach " } else { "" };
                 vec![format!("go back first: git switch {how}{came_from} && git proq preview --back").into()]
+            }
+            Error::Orphan { preview, .. } => {
+                vec![format!("go back first: git symbolic-ref HEAD refs/heads/{preview}").into()]
+            }
+            Error::OriginTaken { dir, .. } => {
+                vec![format!("free it: git -C '{}' switch --detach", dir.display()).into()]
             }
             Error::InTheWay { .. } => {
                 vec!["move them aside, then bring your changes back: git proq preview --back".into()]

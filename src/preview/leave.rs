@@ -87,6 +87,7 @@ fn leave(
     desk: &Desk,
 ) -> Result<Back, Error> {
     let home = home_commit(op.project, open)?;
+    refuse_taken(op.project, open)?;
     let edits = set_edits_aside(op, open, desk)?;
     let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
     op.transition_back(checkout.dir(), (desk.commit, home), mv, &open.drops)?;
@@ -121,6 +122,14 @@ pub(super) fn home_commit(project: &Project, open: &PreviewRecord) -> Result<Oid
         Head::Branch(branch) => {
             project.repo.branch_tip(branch)?.ok_or_else(|| Error::OriginGone { branch: branch.clone() })
         }
+    }
+}
+
+/// Refuses to go back to a branch that is checked out elsewhere by now.
+pub(super) fn refuse_taken(project: &Project, open: &PreviewRecord) -> Result<(), Error> {
+    match (lane::home_elsewhere(project, open)?, &open.came_from) {
+        (Some(dir), Head::Branch(branch)) => Err(Error::OriginTaken { branch: branch.clone(), dir }),
+        _ => Ok(()),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Owns saying what a preview would do, without doing it.
 
 use super::Error;
-use super::desk::{self, Desk};
+use super::desk::{self, Desk, Reality};
 use super::enter::tip_of;
-use super::leave::home_commit;
+use super::leave::{home_commit, refuse_taken};
 use crate::git::{self, RepoPath};
 use crate::lane::{self, Project};
 
@@ -31,13 +31,22 @@ pub(crate) fn plan(project: &Project, lane: Option<&str>) -> Result<Plan, Error>
     lane::refuse_beside_in_place(project)?;
     let desk = Desk::look(project, &main)?;
     let open = desk::open_preview(project)?;
+    if let Some(open) = &open
+        && desk::reality(open, &desk) == Reality::Elsewhere
+    {
+        let (lane, now, came_from) = (open.lane.clone(), desk.head.to_string(), open.came_from.clone());
+        return Err(Error::ByHand { lane, now, came_from });
+    }
     let (lane, to, target) = match (lane, &open) {
         (Some(name), _) => {
             let lane = project.lane(name)?;
             let tip = tip_of(project, &lane)?;
             (Some(lane.name.clone()), lane.place.branch, tip)
         }
-        (None, Some(open)) => (None, open.came_from.to_string(), home_commit(project, open)?),
+        (None, Some(open)) => {
+            refuse_taken(project, open)?;
+            (None, open.came_from.to_string(), home_commit(project, open)?)
+        }
         (None, None) => return Err(Error::NotOpen),
     };
     let dirt = git::status(&project.repo, &main, true)?;

@@ -170,3 +170,69 @@ fn a_preview_entered_again_after_leaving_by_hand_shows_what_was_committed_in_it(
     same(&before, &Image::of(&sandbox, &sandbox.repo));
     nothing_is_left(&sandbox);
 }
+
+#[test]
+fn a_branch_that_is_checked_out_elsewhere_meanwhile_is_not_gone_back_to() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one >one");
+    sandbox.sh("echo mine >>a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("git worktree add -q ../w main");
+    for command in
+        [&["preview", "--back"][..], &["preview", "--back", "--dry-run"], &["undo"], &["undo", "--dry-run"]]
+    {
+        let refused = sandbox.proq(command).fails(1);
+        assert!(refused.contains("'main' is checked out in") && refused.contains("/w now"), "{refused}");
+        assert!(refused.contains("/w' switch --detach"), "{refused}");
+    }
+    sandbox.sh("git -C ../w switch -q --detach");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main\n M a.txt");
+
+    // One that was in two worktrees before is so again.
+    sandbox.sh("git worktree add -q -f ../v main");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main\n M a.txt");
+}
+
+#[test]
+fn a_preview_from_which_a_branch_without_commits_was_begun_can_be_left() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one >one");
+    sandbox.sh("echo mine >>a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("git checkout -q --orphan o");
+    let _ = sandbox.proq(&["list"]).ok();
+    for command in
+        [&["preview", "--back"][..], &["preview", "--back", "--dry-run"], &["preview", "--refresh"]]
+    {
+        let refused = sandbox.proq(command).fails(1);
+        assert!(refused.contains("is on 'o', a branch without a commit"), "{refused}");
+        assert!(refused.contains("git symbolic-ref HEAD refs/heads/proq/one-preview"), "{refused}");
+    }
+    sandbox.sh("git symbolic-ref HEAD refs/heads/proq/one-preview");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main\n M a.txt");
+}
+
+#[test]
+fn a_preview_whose_changes_were_edited_since_is_left_instead_of_undone() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one >one");
+    sandbox.sh("echo u >u");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("echo more >>u");
+    let _ = sandbox.proq(&["undo"]).ok();
+    for command in [&["undo"][..], &["undo", "--dry-run"]] {
+        let refused = sandbox.proq(command).fails(1);
+        assert!(refused.contains("your changes were edited since, and wait in the preview"), "{refused}");
+        assert!(refused.contains("git proq preview --back"), "{refused}");
+    }
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.sh("cat u"), "u\nmore");
+    assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main\n?? u");
+}

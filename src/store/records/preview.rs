@@ -20,6 +20,9 @@ pub(crate) struct PreviewRecord {
     pub(crate) came_from: Head,
     /// The commit HEAD was at before.
     pub(crate) came_from_commit: Oid,
+    /// Whether another worktree was on that branch by then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_shared: bool,
     /// The user's own changes from before, kept in this snapshot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) snapshot: Option<String>,
