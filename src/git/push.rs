@@ -74,7 +74,9 @@ fn not_pushed(branch: &str, remote: &str, status: &str, stderr: &str) -> NotPush
     let (why, help) = match (verdict, reason) {
         (Some(_), Some(why @ ("fetch first" | "non-fast-forward"))) => (
             format!("{remote} has commits that it lacks ({why})"),
-            format!("bring them together, then push: git pull {remote} {branch} && {push}"),
+            format!(
+                "bring them together, then push: git pull --no-rebase --no-edit {remote} {branch} && {push}"
+            ),
         ),
         (Some((kind, _)), why) => {
             let why = why.map(|why| format!(" ({why})")).unwrap_or_default();

@@ -103,7 +103,8 @@ fn what_the_remote_has_is_never_pushed_over() {
         assert!(text.contains("not pushed main") && text.contains("what landed stays landed"), "{text}");
         assert!(text.contains("git push origin main"), "{text}");
         assert_eq!(
-            text.contains("(fetch first)") && text.contains("git pull origin main"),
+            text.contains("(fetch first)")
+                && text.contains("git pull --no-rebase --no-edit origin main && git"),
             force.is_empty(),
             "{text}"
         );
@@ -111,7 +112,7 @@ fn what_the_remote_has_is_never_pushed_over() {
         assert!(!sandbox.lane("x").exists());
         // What is told to do does it, once nothing says to force it.
         sandbox.sh("git config --unset-all remote.origin.push || true");
-        sandbox.sh("git pull -q --no-rebase --no-edit origin main && git push -q origin main");
+        sandbox.sh("git pull --no-rebase --no-edit origin main && git push -q origin main");
         assert!(there(&sandbox).contains(&sandbox.git(&["rev-parse", "main"])));
     }
 }
