@@ -137,6 +137,7 @@ fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
 
 /// Takes a step back that has happened, by steps of its own.
 pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    refuse_absent(step)?;
     match step {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)

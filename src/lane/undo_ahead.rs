@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::history::moved_branch;
 use super::undo::{TakeBack, before_making};
-use super::{Error, UndoError, gather_evidence, refuse};
+use super::{Error, UndoError, gather_evidence, refuse, steps};
 use crate::git::{self, Oid, RefMove, WorktreeList};
 use crate::store::records::Step;
 
@@ -61,6 +61,11 @@ impl TakeBack<'_, '_> {
                 if !self.is_on(dir, from)? && !dir.exists() {
                     return Err(Error::Expired { path: dir.clone() });
                 }
+                Ok(())
+            }
+            (Step::Restore { dir, .. } | Step::Clear { dir, .. }, _) if newest && !ahead.was_moved(dir) => {
+                steps::refuse_absent(step)?;
+                ahead.set_aside.extend(matches!(step, Step::Restore { .. }).then(|| dir.clone()));
                 Ok(())
             }
             (Step::Restore { dir, .. }, _) => {

@@ -2,6 +2,7 @@
 //! branches that are gone, an index with open conflicts, folders that stand for their files.
 
 use super::preview_identity::same;
+use super::snap::ids;
 use super::support::{Image, Sandbox};
 
 #[test]
@@ -135,4 +136,26 @@ fn an_undo_of_a_preview_that_was_left_for_another_branch_says_where_to_go() {
     sandbox.sh(&hint.unwrap().replace("[ROOT]/repo", "."));
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main");
+}
+
+#[test]
+fn a_snapshot_that_came_back_in_a_worktree_which_is_gone_stays_there() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one >one");
+    sandbox.sh("echo mine >>a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("git worktree add -q -b other ../w");
+    let ids = ids(&sandbox);
+    let there = sandbox.root().join("w");
+    let _ = sandbox.proq_in(&there, &["snap", "restore", ids.last().unwrap()]).ok();
+    sandbox.sh("mv ../w ../gone");
+    for command in [&["undo"][..], &["undo", "--dry-run"]] {
+        let refused = sandbox.proq(command).fails(1);
+        assert!(refused.contains("/w is not there any more; nothing was changed"), "{refused}");
+        assert!(refused.contains("hint: see what of it is still there: git proq op show"), "{refused}");
+    }
+    sandbox.sh("mv ../gone ../w");
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git_in(&there, &["status", "--short"]), "");
 }
