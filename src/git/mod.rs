@@ -43,6 +43,7 @@ mod loose_folders;
 mod make_way;
 mod merge_drivers;
 mod merge_rules;
+mod misplaced;
 mod modes;
 mod nested_work;
 mod new_branch;

@@ -57,7 +57,7 @@ impl<'a> Scene<'a> {
             let record = layout.lane_record(&name);
             let found = scene.read::<AnyLane>("lane-record", format!("lane '{name}'"), &record);
             scene.looks.extend(found.clone().filter(|lane| lane.purpose().is_some()));
-            scene.lanes.extend(found.and_then(|lane| lane.with_tree().ok()));
+            scene.lanes.extend(found.and_then(|lane| project.followed(lane).with_tree().ok()));
             if project.store.locks().is_held(&LockName::Run(name.clone()))? {
                 scene.held.insert(name);
             }

@@ -34,7 +34,7 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 /// [`Error::Unknown`] when nothing is known of it any more.
 pub(crate) fn became<P>(project: &Project, lane: &LaneRecord<P>) -> Result<(PathBuf, AnyLane), Error> {
     let layout = project.store.layout();
-    let here = AnyLane::find(&layout.lane_record(&lane.name))?;
+    let here = AnyLane::find(&layout.lane_record(&lane.name))?.map(|lane| project.followed(lane));
     if let Some(now) = here.filter(|now| now.is_same_lane(lane)) {
         return Ok((layout.lane(&now.name), now));
     }

@@ -143,6 +143,8 @@ pub enum Error {
         busy: bool,
         /// Whether `--force` would remove it, saving it all first.
         force_helps: bool,
+        /// What else helps, as a hint.
+        help: Option<String>,
     },
     /// Uncommitted work that must not be committed as it is.
     #[error("lane '{name}' has work that cannot be committed: {}", why.join("; "))]
@@ -161,7 +163,7 @@ pub enum Error {
         branch: String,
     },
     /// The process stands in no lane.
-    #[error("this is no lane: {}{}", dir.display(), gone(claimed.as_deref()))]
+    #[error("this is no lane: {}{}", dir.display(), super::report::claim(claimed.as_deref()))]
     NoLaneHere {
         /// Where it stands.
         dir: PathBuf,
@@ -305,6 +307,13 @@ impl Error {
     /// The hints of errors about what is kept, and about taking things back.
     fn hints_on_keeping(&self) -> Vec<Cow<'static, str>> {
         match self {
+            Error::Kept { name, busy, force_helps, help, .. } => {
+                let stop = busy.then(|| format!("stop its agent: git proq stop {name}"));
+                let force = "remove it all the same, saving everything first: git proq discard --force";
+                let force = force_helps.then(|| format!("{force} {name}"));
+                let all = help.clone().into_iter().chain(stop).chain(force);
+                all.map(Cow::from).take(2).collect()
+            }
             Error::NoSnap { .. } => vec!["see all: git proq snap list".into()],
             Error::ManySnaps { .. } => vec!["type more of the id; see all: git proq snap list".into()],
             Error::InPlace { help, .. } => vec![help.clone().into()],
@@ -341,11 +350,6 @@ impl Error {
             _ => Vec::new(),
         }
     }
-}
-
-/// What more there is to say outside of any lane.
-fn gone(claimed: Option<&str>) -> String {
-    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
 }
 
 impl Error {
@@ -468,11 +472,6 @@ impl Explain for Error {
             }
             Error::NoBranch { .. } => vec!["see what there is: git branch".into()],
             Error::OwnBranch { .. } => vec!["name a branch of yours: --base main".into()],
-            Error::Kept { name, busy, force_helps, .. } => {
-                let stop = busy.then(|| format!("stop its agent: git proq stop {name}").into());
-                let force = "remove it all the same, saving everything first: git proq discard --force";
-                stop.into_iter().chain(force_helps.then(|| format!("{force} {name}").into())).collect()
-            }
             Error::Leftover { name, .. } | Error::OffBranch { name, .. } => {
                 vec![format!("look at it: git proq show {name}").into()]
             }

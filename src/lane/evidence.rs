@@ -26,6 +26,8 @@ pub(crate) struct Evidence {
     pub(crate) locked: Option<String>,
     /// How folder and registration disagree.
     pub(crate) mismatch: Option<String>,
+    /// Another worktree that is on its branch, which git does not delete then.
+    pub(crate) in_use: Option<PathBuf>,
     /// A merge, rebase … under way in it.
     pub(crate) open: Option<&'static str>,
     /// What its agent is doing.
@@ -77,7 +79,15 @@ impl Evidence {
                 path.display()
             )
         }));
+        out.extend(self.in_use.as_ref().map(|dir| format!("{} is on its branch", dir.display())));
         out
+    }
+
+    /// What helps with that, as a hint.
+    pub(crate) fn help(&self) -> Option<String> {
+        let whole = self.repair.as_ref().map(|command| format!("make it whole: {command}"));
+        let leave = |dir: &PathBuf| format!("leave its branch: git -C '{}' switch --detach", dir.display());
+        whole.or_else(|| self.in_use.as_ref().map(leave))
     }
 
     /// What would be lost or disturbed by removal; with force it is saved or ended first.
@@ -125,6 +135,7 @@ pub(crate) fn gather(
 ) -> Result<Evidence, Error> {
     let repo = &project.repo;
     let mut evidence = look(project, lane, worktrees, None)?;
+    evidence.in_use = elsewhere_on_branch(lane, worktrees);
     evidence.resolving = project.resolving(&lane.name)?.map(|open| open.path);
     let snaps = lane.preview_edits.iter().filter_map(|id| project.find_snap(id).ok().flatten());
     evidence.preview_edits = snaps.map(|snap| snap.snapshot.commit).collect();
@@ -198,6 +209,12 @@ pub(crate) fn look(
     evidence.elsewhere = elsewhere(project, lane, worktree, evidence.tip)?;
     evidence.submodules = repo.own_submodule_commits(&git_dir);
     Ok(evidence)
+}
+
+/// A worktree that is not the lane's and is on its branch.
+fn elsewhere_on_branch(lane: &LaneRecord, worktrees: &WorktreeList) -> Option<PathBuf> {
+    let mut all = worktrees.on_branch(&lane.place.branch);
+    all.find(|worktree| worktree.path != lane.path).map(|worktree| worktree.path.clone())
 }
 
 impl LaneRecord {

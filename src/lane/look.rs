@@ -222,7 +222,7 @@ pub(crate) fn refuse_busy(project: &Project, lane: &AnyLane) -> Result<(), Error
         _ => return Ok(()),
     };
     let (name, why) = (lane.name.clone(), vec![why.to_owned()]);
-    Err(Error::Kept { name, why, busy: true, force_helps: true })
+    Err(Error::Kept { name, why, busy: true, force_helps: true, help: None })
 }
 
 /// The last answer in a lane's folder of records, with the number of its run.

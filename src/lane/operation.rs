@@ -254,7 +254,7 @@ impl<'p> Operation<'p> {
     ) -> Result<AnyLane, Error> {
         let _lock = self.lock_store()?;
         let path = self.project.store.layout().lane_record(name);
-        let record = AnyLane::load(&path)?.changed(change);
+        let record = self.project.followed(AnyLane::load(&path)?).changed(change);
         self.write_held(&path, Some(record.text(&path)?))?;
         Ok(record)
     }

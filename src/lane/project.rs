@@ -11,7 +11,7 @@ use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
-use crate::store::records::{AnyLane, LaneRecord, LaneState, RunClass, RunRecord};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, Place, RunClass, RunRecord};
 use crate::store::{Guard, Limit, LockName, Record, Store, now};
 
 /// How many settings that count for nothing are named one by one.
@@ -159,7 +159,7 @@ impl Project {
         let mut out = Vec::new();
         for name in names {
             match AnyLane::find(&self.store.layout().lane_record(&name)) {
-                Ok(found) => out.extend(found),
+                Ok(found) => out.extend(found.map(|lane| self.followed(lane))),
                 Err(e) => self.listener.warn(format!("lane '{name}': {e}")),
             }
         }
@@ -188,9 +188,19 @@ impl Project {
             return unknown();
         }
         match AnyLane::find(&self.store.layout().lane_record(name))? {
-            Some(record) => Ok(record),
+            Some(record) => Ok(self.followed(record)),
             None => unknown(),
         }
+    }
+
+    /// The record of a lane with the folder that its worktree is in now: who moves one with git changes git's record only.
+    pub(crate) fn followed(&self, mut lane: AnyLane) -> AnyLane {
+        if let Place::Own(tree) = &lane.place
+            && let Some(path) = self.repo.moved_worktree(&lane.path, &tree.worktree_id, &tree.branch)
+        {
+            lane.path = path;
+        }
+        lane
     }
 
     /// Refuses a lane in which something runs.
@@ -301,7 +311,7 @@ impl Project {
         change: impl FnOnce(&mut AnyLane),
     ) -> Result<AnyLane, Error> {
         let path = self.store.layout().lane_record(name);
-        let record = AnyLane::load(&path)?.changed(change);
+        let record = self.followed(AnyLane::load(&path)?).changed(change);
         record.save(&path)?;
         Ok(record)
     }

@@ -103,6 +103,7 @@ pub(crate) fn refuse(lane: &LaneRecord, found: &Evidence, force: bool) -> Result
         why: vetoes.into_iter().chain(objections).collect(),
         busy,
         force_helps,
+        help: found.help(),
     })
 }
 

@@ -139,6 +139,11 @@ pub(crate) fn check(said: Said) -> Result<Said, Error> {
     Ok(said)
 }
 
+/// What more there is to say outside of any lane.
+pub(super) fn claim(claimed: Option<&str>) -> String {
+    claimed.map(|lane| format!(", though PROQ_LANE says '{lane}'")).unwrap_or_default()
+}
+
 fn summary(lane: &str, report: &ReportRecord) -> String {
     let count =
         |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}{}", if n == 1 { "" } else { "s" }));

@@ -182,7 +182,7 @@ pub(super) fn unmake(op: &Operation<'_>, lane: &str, dir: &Path, start: Oid) -> 
         && effective_state(op.project, &record)?.0.is_busy()
     {
         let why = vec!["its agent is running".to_owned()];
-        return Err(Error::Kept { name: record.name, why, busy: true, force_helps: false });
+        return Err(Error::Kept { name: record.name, why, busy: true, force_helps: false, help: None });
     }
     let saved = anchor(op, lane, dir, &[start], &[])?;
     take_away(op, lane, dir, saved.as_deref()).map(drop)

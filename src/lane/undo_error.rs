@@ -169,8 +169,9 @@ impl Explain for UndoError {
                 (Error::Undo(UndoError::BuiltOn { .. } | UndoError::Pushed { .. }), None) => {
                     vec![format!("see what it did: git proq op show {number}").into()]
                 }
-                (Error::Kept { force_helps: true, busy: false, .. }, Some(forced)) => {
-                    vec![format!("remove the lane all the same, saving everything first: {forced}").into()]
+                (Error::Kept { force_helps: true, busy: false, help, .. }, Some(forced)) => {
+                    let force = format!("remove the lane all the same, saving everything first: {forced}");
+                    help.clone().into_iter().chain([force]).map(Cow::from).collect()
                 }
                 // A commit would be built on what is to be taken back.
                 (Error::Git(git::Error::Overlap { dir, .. }), _) => {

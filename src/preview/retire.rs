@@ -34,8 +34,8 @@ pub(crate) fn retire(op: &Operation<'_>, name: &str, why: Why, force: bool) -> R
     lane::refuse(&lane, &found, force)?;
     let why_not = desk::made_in_preview(project, name)?;
     if !why_not.is_empty() && !force {
-        let name = name.to_owned();
-        return Err(lane::Error::Kept { name, why: why_not, busy: false, force_helps: true }.into());
+        let (name, why) = (name.to_owned(), why_not);
+        return Err(lane::Error::Kept { name, why, busy: false, force_helps: true, help: None }.into());
     }
     let back = leave_for(op, name)?;
     // As it is under the lock: leaving the preview may have brought commits or edits to it.

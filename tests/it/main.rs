@@ -93,6 +93,7 @@ mod merge_edges;
 mod merge_hooks;
 mod merge_push;
 mod merge_stop;
+mod misplaced_lanes;
 mod nested_work;
 mod notify;
 mod noting;

@@ -251,6 +251,7 @@ impl Runner<'_> {
                 why: vec!["the main checkout shows it".to_owned()],
                 busy: false,
                 force_helps: false,
+                help: None,
             }
             .into());
         }
