@@ -18,7 +18,7 @@ use super::{Done, Session, account, everywhere, ui};
 use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
 use crate::git::{Dirt, Missing, WorktreeList};
-use crate::lane::{self, Partly, Project, View};
+use crate::lane::{self, Misplaced, Partly, Project, View};
 use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
 use crate::store::path_form;
@@ -372,7 +372,28 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
     for view in board.views.iter().filter(|v| v.waiting > 0 && !v.state.is_busy()) {
         session.ui.say(lane::messages_wait(&view.lane.name, view.waiting));
     }
-    for view in board.views.iter().filter(|v| !missing(v).is_empty()) {
+    lost(session, project, board);
+    for batch in &board.unlanded {
+        session.ui.say(unlanded(batch));
+        session.ui.hint(format!("land it on {}: git proq merge --batch {}", batch.base, batch.id));
+    }
+    for path in &board.strays {
+        let path = path.strip_prefix(project.repo.home()).unwrap_or(path);
+        session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
+    }
+}
+
+/// What lanes have lost, or have in another place, and what helps.
+fn lost(session: &Session, project: &Project, board: &Board) {
+    let found = board.views.iter().filter_map(|view| view.lane.clone().with_tree().ok());
+    let found = found.filter_map(|lane| lane::misplaced(project, &lane).map(|found| (lane, found)));
+    let misplaced: Vec<(LaneRecord, Misplaced)> = found.collect();
+    for (lane, found) in &misplaced {
+        let help = found.help(project, lane).map(|command| format!(": {command}")).unwrap_or_default();
+        session.ui.warn(format!("lane '{}': {}{help}", lane.name, found.in_words(lane)));
+    }
+    let in_place = |view: &&View| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);
+    for view in board.views.iter().filter(in_place).filter(|v| !missing(v).is_empty()) {
         let (name, what) = (&view.lane.name, missing(view).join(" and no "));
         let has_work = view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0);
         // Cleanup keeps what is not on the base; its commits are there, so a new folder makes the lane whole.
@@ -386,14 +407,6 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
         let Some((missing, branch)) = view.broken.zip(view.lane.branch()) else { continue };
         let repair = missing.repair(&project.repo, &view.lane.path, branch);
         session.ui.warn(format!("lane '{}': {}: {repair}", view.lane.name, missing.in_words()));
-    }
-    for batch in &board.unlanded {
-        session.ui.say(unlanded(batch));
-        session.ui.hint(format!("land it on {}: git proq merge --batch {}", batch.base, batch.id));
-    }
-    for path in &board.strays {
-        let path = path.strip_prefix(project.repo.home()).unwrap_or(path);
-        session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));
     }
 }
 

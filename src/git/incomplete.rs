@@ -59,7 +59,9 @@ impl Repo {
     /// # Errors
     /// When the commit cannot be read.
     pub(crate) fn missing_in(&self, dir: &Path) -> Result<Option<Missing>, Error> {
-        let Ok(git_dir) = self.git_dir_of(dir) else { return Ok(None) };
+        let Some(git_dir) = self.git_dir_of(dir).ok().filter(|git_dir| git_dir.is_dir()) else {
+            return Ok(None);
+        };
         if !self.is_reftable() {
             let head = std::fs::read(git_dir.join("HEAD")).unwrap_or_default();
             if !head.starts_with(b"ref: ") && Oid::from_hex(head.trim_ascii_end()).is_none() {

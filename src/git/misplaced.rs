@@ -1,8 +1,12 @@
-//! Owns finding the folder of a linked worktree that is not where a record has it.
+//! Owns finding the folder of a linked worktree that is not where a record has it, and whose worktree a folder is.
 
 use std::path::{Path, PathBuf};
 
 use super::{Repo, RepoPath};
+
+/// How many folders from the main checkout upwards are looked into for a worktree that was moved, and how deep.
+const ABOVE: usize = 4;
+const DEPTH: usize = 4;
 
 impl Repo {
     /// The folder that git has on record for the worktree `id` of a branch, where `path` is no worktree of this repository any more:
@@ -24,6 +28,57 @@ impl Repo {
         self.head_branch(top, admin).ok().flatten().as_deref() == Some(branch)
             || read("logs/HEAD").contains(&format!("moving from {branch} to "))
             || rebased.iter().any(|name| read(name).trim_end().strip_prefix("refs/heads/") == Some(branch))
+    }
+
+    /// Whether the folder at `path` and git's record of a worktree there name each other.
+    pub(crate) fn is_in_place(&self, path: &Path) -> bool {
+        let is_folder = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        is_folder
+            && self
+                .admin_dir_of(path)
+                .is_some_and(|admin| self.is_own_worktree(path) && self.names(path, &admin))
+    }
+
+    /// The other repository whose worktree the folder at `path` is, and which has it on record: `(git directory, admin folder)`.
+    pub(crate) fn other_owner(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let admin = self.git_dir_of(path).ok()?.canonicalize().ok()?;
+        let common = admin.parent().filter(|all| all.ends_with("worktrees"))?.parent()?;
+        let is_other = common != self.common_dir() && recorded_link(&admin)? == path.join(".git");
+        is_other.then(|| (common.to_owned(), admin.clone()))
+    }
+
+    /// The folder of a worktree that lay at `old`, where it would be had it been moved or copied with the repository: its `.git`
+    /// names what `is_wanted` wants.
+    pub(crate) fn moved_along(&self, old: &Path, is_wanted: impl Fn(&Path) -> bool) -> Option<PathBuf> {
+        let parts: Vec<_> = old.components().collect();
+        for above in self.home().ancestors().take(ABOVE) {
+            for end in (1..parts.len()).rev().take(DEPTH) {
+                let folder = above.join(parts[end..].iter().collect::<PathBuf>());
+                if folder != old && self.git_dir_of(&folder).is_ok_and(|admin| is_wanted(&admin)) {
+                    return Some(folder);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether a `.git` file that names `admin` may be of the worktree whose own admin folder is `own`, and that was moved.
+    pub(crate) fn may_name(admin: &Path, own: &Path) -> bool {
+        let is_of_it = admin.file_name() == own.file_name()
+            && admin.parent().is_some_and(|all| all.ends_with("worktrees"));
+        is_of_it && (!admin.exists() || admin == own)
+    }
+
+    /// Git's admin folder for the worktree `id`, where there is one.
+    pub(crate) fn admin_dir(&self, id: &str) -> Option<PathBuf> {
+        let admin = self.common_dir().join("worktrees").join(id);
+        (!id.is_empty() && !id.contains('/') && admin.is_dir()).then_some(admin)
+    }
+
+    /// Whether the `.git` of a folder names a worktree of this repository that it has no record of.
+    pub(crate) fn was_own(&self, path: &Path) -> bool {
+        let all = self.common_dir().join("worktrees");
+        self.git_dir_of(path).is_ok_and(|admin| admin.parent() == Some(&all) && !admin.exists())
     }
 
     /// Whether a folder, not a link to one, says that it is a worktree of this repository.

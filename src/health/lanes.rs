@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::repair::Repair;
 use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
-use crate::lane::effective_state;
+use crate::lane::{Misplaced, effective_state, misplaced};
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord, Strategy};
 
@@ -94,8 +94,15 @@ fn last_commit(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Oid> {
 
 fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let name = &lane.name;
+    let misplaced = misplaced(scene.project, lane);
+    if let Some(found) = misplaced.as_ref().filter(|found| **found != Misplaced::Absent) {
+        return vec![misplaced_folder(scene, lane, found)];
+    }
     if !lane.path.exists() {
-        let message = format!("the folder of lane '{name}' is gone, and what was uncommitted in it");
+        let message = match misplaced {
+            Some(found) => format!("lane '{name}': {}", found.in_words(lane)),
+            None => format!("the folder of lane '{name}' is gone, and what was uncommitted in it"),
+        };
         let found = Finding::error("lane-folder", of(lane), message);
         let found = match scene.branch(&lane.place.branch) {
             // Its commits are safe, so a new folder makes it whole.
@@ -106,32 +113,10 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
         };
         return vec![found.left("it may be on a disk that is not there now")];
     }
-    let repair = format!("git worktree repair {}", quoted(&lane.path));
-    let wrong = |message: String| {
-        let why = "git's own command puts this right, or refuses";
-        vec![Finding::error("lane-worktree", of(lane), message).help(repair.clone()).left(why)]
-    };
     let Some(found) = scene.registrations.iter().find(|r| r.path == lane.path) else {
-        let message = format!("git does not know the folder of lane '{name}' as a worktree any more");
-        let admin = scene.project.repo.git_dir_of(&lane.path);
-        if admin.is_ok_and(|admin| admin.exists()) {
-            return wrong(message);
-        }
-        // Git's record of it is gone, so there is nothing that git could repair.
-        let (path, old) = (quoted(&lane.path), quoted(&lane.path.with_extension("old")));
-        let help = format!("mv {path} {old} && git worktree add -f {path} {}", lane.place.branch);
-        let found = Finding::error("lane-worktree", of(lane), message).help(help);
-        return vec![found.left("what is in the folder is somebody's")];
+        // It was just made, or is just being removed.
+        return Vec::new();
     };
-    if !scene.project.repo.is_own_worktree(&lane.path) {
-        return wrong(format!(
-            "the folder of lane '{name}' is no worktree any more: its .git is gone or another"
-        ));
-    }
-    let git_dir = scene.project.repo.git_dir_of(&lane.path).ok();
-    if git_dir != found.admin.canonicalize().ok() {
-        return wrong(format!("the folder of lane '{name}' and git's record of it name different places"));
-    }
     if let Ok(Some(missing)) = scene.project.repo.missing_in(&lane.path) {
         let message =
             format!("lane '{name}': {}; nothing is run, committed or landed there", missing.in_words());
@@ -140,6 +125,20 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
         return vec![found.left(format!("or remove it: git proq discard --force {name}"))];
     }
     registration(scene, lane, found)
+}
+
+fn misplaced_folder(scene: &Scene<'_>, lane: &LaneRecord, found: &Misplaced) -> Finding {
+    let message = format!("lane '{}': {}", lane.name, found.in_words(lane));
+    let left = match found {
+        Misplaced::Foreign { .. } => "the folder is another repository's",
+        Misplaced::NoFolder(_) | Misplaced::Unrecorded(_) => "what is there is somebody's",
+        _ => "git's own command puts this right, or refuses",
+    };
+    let finding = Finding::error("lane-worktree", of(lane), message).left(left);
+    match found.help(scene.project, lane) {
+        Some(help) => finding.help(help),
+        None => finding,
+    }
 }
 
 fn registration(scene: &Scene<'_>, lane: &LaneRecord, found: &Registration) -> Vec<Finding> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
 use crate::git::{Head, Oid, Registration};
+pub(super) use crate::lane::quoted;
 use crate::lane::{Error, Project};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, SnapRecord};
 use crate::store::{LockName, Record};
@@ -119,9 +120,4 @@ impl<'a> Scene<'a> {
             || self.refs.contains_key(&SnapRecord::ref_name(id))
             || self.project.store.layout().snapshot(id).exists()
     }
-}
-
-/// A path as a word of a command line.
-pub(super) fn quoted(path: &std::path::Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }

@@ -2,18 +2,18 @@
 
 use std::borrow::Cow;
 
-use super::{Error, Project};
+use super::{Error, Project, misplaced};
 use crate::explain::{Exit, Explain};
 use crate::git::Missing;
 use crate::store::records::AnyLane;
 
 /// A lane in whose worktree nothing can be done.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot start an agent in lane '{name}': {}", missing.in_words())]
+#[error("cannot start an agent in lane '{name}': {why}")]
 pub struct BrokenLane {
     name: String,
-    missing: Missing,
-    repair: String,
+    why: String,
+    repair: Option<String>,
 }
 
 impl Explain for BrokenLane {
@@ -22,10 +22,9 @@ impl Explain for BrokenLane {
     }
 
     fn hints(&self) -> Vec<Cow<'static, str>> {
-        vec![
-            format!("make it whole: {}", self.repair).into(),
-            format!("or remove it, saving everything first: git proq discard --force {}", self.name).into(),
-        ]
+        let whole = self.repair.as_ref().map(|command| format!("make it whole: {command}"));
+        let remove = format!("or remove it, saving everything first: git proq discard --force {}", self.name);
+        whole.into_iter().chain([remove]).map(Cow::from).collect()
     }
 
     fn exit(&self) -> Exit {
@@ -44,12 +43,20 @@ pub(crate) fn missing_in(project: &Project, lane: &AnyLane) -> Result<Option<Mis
     }
 }
 
-/// Refuses a lane whose worktree is broken.
+/// Refuses a lane whose worktree is broken, or whose folder is not its worktree.
 ///
 /// # Errors
 /// [`Error::Broken`].
 pub(crate) fn require_whole(project: &Project, lane: &AnyLane) -> Result<(), Error> {
+    let name = lane.name.clone();
+    if let Ok(lane) = lane.clone().with_tree()
+        && let Some(found) = misplaced(project, &lane)
+    {
+        return Err(
+            BrokenLane { name, why: found.in_words(&lane), repair: found.help(project, &lane) }.into()
+        );
+    }
     let Some(missing) = missing_in(project, lane)? else { return Ok(()) };
     let repair = missing.repair(&project.repo, &lane.path, lane.branch().unwrap_or_default());
-    Err(BrokenLane { name: lane.name.clone(), missing, repair }.into())
+    Err(BrokenLane { name, why: missing.in_words().to_owned(), repair: Some(repair) }.into())
 }

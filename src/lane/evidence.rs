@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Checkout, Error, Project, effective_state};
+use super::{Checkout, Error, Misplaced, Project, effective_state, misplaced};
 use crate::git::{
     Dirt, Oid, Repo, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, merge_exactly,
     open_operation, status,
@@ -40,6 +40,10 @@ pub(crate) struct Evidence {
     pub(crate) broken: Option<String>,
     /// The command that helps then.
     pub(crate) repair: Option<String>,
+    /// Why its folder, which is absent, may come back.
+    pub(crate) absent: Option<String>,
+    /// Whether its folder is another repository's, and stays.
+    pub(crate) stays: bool,
     /// Submodules with commits that are nowhere else.
     pub(crate) submodules: Vec<String>,
     /// Other worktrees of this repository that lie in its folder.
@@ -54,6 +58,18 @@ impl Evidence {
     /// Whether the worktree is there and is the lane's.
     pub(super) fn stands(&self) -> bool {
         !self.folder_gone && self.broken.is_none() && self.mismatch.is_none()
+    }
+
+    /// Takes down what is wrong with the lane's folder.
+    fn note(&mut self, project: &Project, lane: &LaneRecord, found: &Misplaced) {
+        let words = Some(found.in_words(lane));
+        self.repair = found.help(project, lane);
+        self.stays = matches!(found, Misplaced::Foreign { .. });
+        match found {
+            Misplaced::Absent => self.absent = words,
+            found if found.is_veto() => self.mismatch = words,
+            _ => self.broken = words,
+        }
     }
 
     /// Uncommitted paths, counted for a person.
@@ -98,6 +114,7 @@ impl Evidence {
             Some(_) => out.push("its agent is running".into()),
             None => {}
         }
+        out.extend(self.absent.clone());
         out.extend(self.broken.clone());
         out.extend(self.uncommitted());
         if let Some(first) = self.hidden.first() {
@@ -172,33 +189,23 @@ pub(crate) fn look(
         busy: busy.then_some(state),
         ..Evidence::default()
     };
+    let worktree = worktrees.at(&lane.path);
+    evidence.locked = worktree.and_then(|worktree| worktree.locked.clone());
+    let is_below = |path: &PathBuf| path.starts_with(&lane.path) && *path != *lane.path && path.exists();
+    evidence.worktrees = worktrees.iter().map(|other| other.path.clone()).filter(is_below).collect();
+    if let Some(found) = misplaced(project, lane) {
+        evidence.note(project, lane, &found);
+        return Ok(evidence);
+    }
     if evidence.folder_gone {
         return Ok(evidence);
     }
-    let Some(worktree) = worktrees.at(&lane.path) else {
-        evidence.mismatch = Some(format!(
-            "git does not list {} as a worktree; move it away if it is yours",
-            lane.path.display()
-        ));
+    let Some(worktree) = worktree else {
+        // Somebody is making or removing it just now.
+        evidence.note(project, lane, &Misplaced::Unrecorded(false));
         return Ok(evidence);
     };
-    evidence.locked.clone_from(&worktree.locked);
-    let is_below =
-        |path: &PathBuf| path.starts_with(&worktree.path) && *path != worktree.path && path.exists();
-    evidence.worktrees = worktrees.iter().map(|other| other.path.clone()).filter(is_below).collect();
-    if !repo.is_own_worktree(&lane.path) {
-        evidence.broken =
-            Some(format!("{} is no worktree any more: its .git is gone or another", lane.path.display()));
-        return Ok(evidence);
-    }
     let git_dir = repo.git_dir_of(&lane.path)?;
-    if repo.admin_dir_of(&lane.path).as_deref().map(real) != Some(real(&git_dir)) {
-        evidence.mismatch = Some(format!(
-            "{} and git's record of it name different places; git worktree repair may put that right",
-            lane.path.display()
-        ));
-        return Ok(evidence);
-    }
     if let Some(missing) = repo.missing_in(&lane.path)? {
         evidence.broken = Some(missing.in_words().to_owned());
         evidence.repair = Some(missing.repair(repo, &lane.path, &lane.place.branch));
@@ -284,10 +291,6 @@ fn merged_by_git(project: &Project, tip: Oid, base: Oid) -> Result<Option<Oid>, 
     let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
     let merged = merge_commits(&project.repo, base, tip, scratch.path(), Some(&aside));
     Ok(merged.ok().filter(|merged| merged.clean).map(|merged| merged.tree))
-}
-
-fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// How far above a process this program is looked for.

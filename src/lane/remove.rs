@@ -206,7 +206,7 @@ fn take_away(
         saved,
         reusable,
     };
-    let trash = trash::put(op, record, admin.as_deref())?;
+    let trash = trash::put(op, record, admin.as_deref(), found.stays)?;
     if let Some(tip) = found.tip {
         op.delete_ref(&format!("refs/heads/{}", lane.place.branch), tip)?;
     }

@@ -169,7 +169,7 @@ fn take_away(
         saved: saved.map(ToOwned::to_owned),
         reusable: false,
     };
-    let trash = trash::put(op, record, admin.as_deref())?;
+    let trash = trash::put(op, record, admin.as_deref(), false)?;
     // Not when another lane's lies in it.
     drop(dir.parent().map(std::fs::remove_dir));
     Ok(Some(trash))

@@ -89,7 +89,7 @@ pub(crate) fn retire_registration(project: &Project, name: &str, path: &Path) ->
             saved: (!tips.is_empty()).then_some(saved),
             reusable: false,
         };
-        trash::put(op, record, Some(&admin)).map(drop)
+        trash::put(op, record, Some(&admin), false).map(drop)
     })
 }
 

@@ -16,15 +16,17 @@ use crate::store::{
     LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree, size_on_disk,
 };
 
-/// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair.
+/// Moves a lane's folder and git's admin folder for it to a new trash entry, as a pair. A folder that `stays` is another
+/// repository's.
 pub(super) fn put(
     op: &Operation<'_>,
     mut record: TrashRecord,
     admin: Option<&Path>,
+    stays: bool,
 ) -> Result<PathBuf, Error> {
     let dir = new_entry(op.project, &record.lane);
     let file = dir.join("trash.toml");
-    if record.path.symlink_metadata().is_ok() {
+    if !stays && record.path.symlink_metadata().is_ok() {
         let to =
             if is_other_disk(&record.path, op.project) { beside(&record.path) } else { dir.join("worktree") };
         record.worktree = Some(to.clone());

@@ -136,7 +136,8 @@ fn a_folder_that_is_not_the_registered_worktree_is_kept_even_from_force() {
     std::fs::copy(sandbox.lane("y").join(".git"), sandbox.lane("x").join(".git")).unwrap();
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "x"]).shown(), @r"
     --- stderr
-    error: lane 'x' was kept: [ROOT]/repo/.proq-worktrees/x and git's record of it name different places; git worktree repair may put that right
+    error: lane 'x' was kept: [ROOT]/repo/.proq-worktrees/x and git's record of it name different places
+    hint: make it whole: git worktree repair '[ROOT]/repo/.proq-worktrees/x'
     --- code 1
     ");
     // z's folder was replaced by a plain one.
@@ -145,6 +146,7 @@ fn a_folder_that_is_not_the_registered_worktree_is_kept_even_from_force() {
     insta::assert_snapshot!(sandbox.proq(&["discard", "--force", "z"]).shown(), @r"
     --- stderr
     error: lane 'z' was kept: git does not list [ROOT]/repo/.proq-worktrees/z as a worktree; move it away if it is yours
+    hint: make it whole: mv '[ROOT]/repo/.proq-worktrees/z' '[ROOT]/repo/.proq-worktrees/z.old' && git worktree add -f '[ROOT]/repo/.proq-worktrees/z' proq/z
     --- code 1
     ");
     assert_eq!(sandbox.read(".proq-worktrees/z/mine"), "mine\n");

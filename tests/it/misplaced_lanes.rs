@@ -113,3 +113,238 @@ fn hint(out: &Output, head: &str) -> String {
 fn typed(sandbox: &Sandbox, line: &str) -> String {
     sandbox.sh(&line.replace("[ROOT]", sandbox.root().to_str().unwrap()))
 }
+
+/// What helps, as the doctor says, with everything that is wrong with lanes, as run in the main checkout.
+#[track_caller]
+fn helps(sandbox: &Sandbox) -> Vec<String> {
+    let answer = sandbox.proq(&["doctor", "--json"]).json();
+    let wrong = answer["findings"].as_array().unwrap().iter();
+    let wrong = wrong.filter(|found| found["check"].as_str().unwrap().starts_with("lane-"));
+    wrong.map(|found| found["help"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Runs all that the doctor says helps, after which it says nothing of lanes any more.
+#[track_caller]
+fn follow(sandbox: &Sandbox) {
+    let all = helps(sandbox);
+    assert!(!all.is_empty());
+    for help in all {
+        typed(sandbox, &help);
+    }
+    assert_eq!(helps(sandbox), Vec::<String>::new());
+}
+
+#[test]
+fn a_repository_that_was_moved_keeps_its_lanes_and_gets_them_back_by_the_hints() {
+    let mut sandbox = with_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    sandbox.sh_in(&sandbox.root(), "mv repo moved");
+    sandbox.repo = sandbox.root().join("moved");
+    insta::assert_snapshot!(sandbox.proq(&["list"]).shown(), @r"
+    LANE  STATE  AGENT  COMMITS  CHANGES      AGE  TITLE
+    x     idle   -      +1       no worktree  0s
+    y     idle   -      -        no worktree  0s
+    --- stderr
+    warning: lane 'x': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/x: git worktree repair '[ROOT]/moved/.proq-worktrees/x'
+    warning: lane 'y': its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y: git worktree repair '[ROOT]/moved/.proq-worktrees/y'
+    --- code 0
+    ");
+    for args in [&["cleanup", "--dry-run"][..], &["cleanup"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(sandbox.proq(args).shown(), @r"
+            --- stderr
+            lane 'x' was kept: its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/x; 1 commit that is not on main
+            lane 'y' was kept: its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y
+            --- code 0
+            ");
+        }
+    }
+    for args in [&["discard", "--force", "--dry-run", "y"][..], &["discard", "--force", "y"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(sandbox.proq(args).shown(), @r"
+            --- stderr
+            error: lane 'y' was kept: its folder was moved with the repository to [ROOT]/moved/.proq-worktrees/y
+            hint: make it whole: git worktree repair '[ROOT]/moved/.proq-worktrees/y'
+            --- code 1
+            ");
+        }
+    }
+    follow(&sandbox);
+    sandbox.assert_healthy();
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "?? draft");
+    assert_eq!(sandbox.row("x")["path"], "[ROOT]/moved/.proq-worktrees/x");
+    assert_eq!(sandbox.proq(&["cleanup", "y"]).ok(), "cleaned up y\n");
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read(".proq-worktrees/x/draft"), "draft\n");
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_repository_that_left_its_lanes_behind_gets_them_back_by_the_hints() {
+    let mut sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.lane.location", "../lanes/{lane}"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.sh_in(&sandbox.root(), "mv repo moved");
+    sandbox.repo = sandbox.root().join("moved");
+    assert!(sandbox.proq(&["cleanup"]).ok().is_empty());
+    let list = sandbox.proq(&["list"]);
+    let why = "[ROOT]/lanes/x is no worktree any more: its .git is gone or another";
+    let warning = format!("warning: lane 'x': {why}: git worktree repair\n");
+    assert!(list.stderr.contains(&warning), "{}", list.shown());
+    follow(&sandbox);
+    sandbox.assert_healthy();
+    assert_eq!(sandbox.proq(&["cleanup", "x"]).ok(), "cleaned up x\n");
+}
+
+#[test]
+fn a_lane_whose_folder_may_have_been_moved_is_not_cleaned_up_unasked() {
+    let mut sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.lane.location", "../lanes/{lane}"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.sh_in(&sandbox.root(), "echo mine > lanes/x/mine; mv lanes far; mv repo moved");
+    sandbox.repo = sandbox.root().join("moved");
+    for args in [&["cleanup", "--dry-run", "x"][..], &["cleanup", "x"], &["discard", "x"]] {
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(sandbox.proq(args).shown(), @r"
+            --- stderr
+            error: lane 'x' was kept: its folder is not at [ROOT]/lanes/x; it may have been moved with the repository, or lie on a disk that is not there
+            hint: remove it all the same, saving everything first: git proq discard --force x
+            --- code 1
+            ");
+        }
+    }
+    assert!(sandbox.proq(&["cleanup"]).ok().is_empty());
+    assert_eq!(sandbox.row("x")["missing"], json!(["worktree"]));
+    let out = sandbox.proq(&["discard", "--force", "x"]);
+    assert_eq!(out.shown(), "discarded x\n--- code 0\n");
+    let _ = sandbox.proq(&["undo"]).ok();
+    sandbox.sh_in(&sandbox.root(), "mv far lanes; git -C moved worktree repair ../lanes/x");
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("lanes/x/mine")).unwrap(), "mine\n");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_copy_of_a_repository_takes_none_of_the_lanes_over() {
+    let mut sandbox = with_lane();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    sandbox.sh_in(&sandbox.root(), "cp -a repo copy");
+    let copy = sandbox.root().join("copy");
+    let original = std::mem::replace(&mut sandbox.repo, copy.clone());
+    let doctor = sandbox.proq(&["doctor"]);
+    let why = "lane 'x': [ROOT]/repo/.proq-worktrees/x is a worktree of another repository, [ROOT]/repo: ";
+    assert!(doctor.stdout.contains(why), "{}", doctor.shown());
+    let all = helps(&sandbox);
+    assert!(all.len() == 2 && all.iter().all(|help| !help.contains("worktree repair")), "{all:?}");
+    for args in [&["merge", "x"][..], &["discard", "x"], &["cleanup", "x"], &["run", "x", "claude", "go on"]]
+    {
+        let told = sandbox.proq(args).fails(1);
+        assert!(told.contains("is a worktree of another repository"), "{args:?}: {told}");
+    }
+    follow(&sandbox);
+    sandbox.assert_healthy();
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    assert!(!copy.join(".proq-worktrees/x").exists());
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read(".proq-worktrees/x/draft"), "draft\n");
+    sandbox.assert_healthy();
+
+    sandbox.repo = original;
+    sandbox.assert_healthy();
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["status", "--porcelain"]), "?? draft");
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+}
+
+#[test]
+fn a_copy_without_the_lanes_folders_lets_go_of_its_records_alone() {
+    let mut sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.lane.location", "../lanes/{lane}"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    sandbox.write_in(&sandbox.root(), "lanes/x/draft", "draft\n");
+    sandbox.sh_in(&sandbox.root(), "cp -a repo copy");
+    let copy = sandbox.root().join("copy");
+    let original = std::mem::replace(&mut sandbox.repo, copy);
+    assert_eq!(helps(&sandbox), ["git proq discard --force x"]);
+    let _ = sandbox.proq(&["discard", "--force", "--dry-run", "x"]).ok();
+    follow(&sandbox);
+    sandbox.assert_healthy();
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(helps(&sandbox), ["git proq discard --force x"]);
+    sandbox.repo = original;
+    sandbox.assert_healthy();
+    assert_eq!(sandbox.git_in(&sandbox.root().join("lanes/x"), &["status", "--porcelain"]), "?? draft");
+}
+
+/// A lane that force removes and an undo brings back as it was found, and that the doctor's command makes whole.
+#[track_caller]
+fn goes_comes_back_and_is_made_whole(sandbox: &Sandbox, why: &str) {
+    let list = sandbox.proq(&["list"]);
+    assert!(list.stderr.contains(&format!("warning: lane 'x': {why}: ")), "{}", list.shown());
+    for args in [&["merge", "x"][..], &["run", "x", "claude", "go on"], &["discard", "x"]] {
+        let told = sandbox.proq(args);
+        assert!(told.code == 1 && told.shown().contains(why), "{args:?}: {}", told.shown());
+        assert!(told.stderr.contains("make it whole: "), "{args:?}: {}", told.shown());
+    }
+    let _ = sandbox.proq(&["discard", "--force", "--dry-run", "x"]).ok();
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    assert_eq!(sandbox.git(&["branch", "--list", "proq/x"]), "");
+    let _ = sandbox.proq(&["undo"]).ok();
+    follow(sandbox);
+    assert_eq!(sandbox.read(".proq-worktrees/x/own.txt"), "own\n");
+    assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["branch", "--show-current"]), "proq/x");
+}
+
+#[test]
+fn a_lane_whose_folder_became_a_link_or_a_file_is_made_whole() {
+    let sandbox = with_lane();
+    sandbox.sh("mv .proq-worktrees/x ../real; ln -s ../../nowhere .proq-worktrees/x");
+    let why = "[ROOT]/repo/.proq-worktrees/x is a symbolic link, not a folder";
+    goes_comes_back_and_is_made_whole(&sandbox, why);
+    assert_eq!(sandbox.sh("readlink .proq-worktrees/x.old"), "../../nowhere");
+
+    let sandbox = with_lane();
+    sandbox
+        .sh("mv .proq-worktrees/x ../real; echo mine > .proq-worktrees/x; echo old > .proq-worktrees/x.old");
+    let why = "[ROOT]/repo/.proq-worktrees/x is a file, not a folder";
+    goes_comes_back_and_is_made_whole(&sandbox, why);
+    assert_eq!(sandbox.sh("cat .proq-worktrees/x.old .proq-worktrees/x.old2"), "old\nmine");
+}
+
+#[test]
+fn a_lane_whose_folder_is_reached_by_a_link_is_told_to_git() {
+    let sandbox = with_lane();
+    sandbox.sh("mv .proq-worktrees/x ../real; ln -s ../../real .proq-worktrees/x");
+    let refused = sandbox.proq(&["discard", "--force", "x"]);
+    let _ = sandbox.proq(&["discard", "--force", "--dry-run", "x"]).fails(1);
+    assert_eq!(hint(&refused, "make it whole: "), "git worktree repair '[ROOT]/real'");
+    follow(&sandbox);
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    assert!(!sandbox.root().join("real").exists());
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read(".proq-worktrees/x/draft"), "draft\n");
+    assert_eq!(helps(&sandbox), Vec::<String>::new());
+}
+
+#[test]
+fn a_lane_that_git_has_no_record_of_is_made_whole_or_goes() {
+    let sandbox = with_lane();
+    sandbox.sh("rm -r .git/worktrees/x");
+    let why = "git has no record of [ROOT]/repo/.proq-worktrees/x as a worktree any more";
+    goes_comes_back_and_is_made_whole(&sandbox, why);
+    assert_eq!(sandbox.read(".proq-worktrees/x.old/draft"), "draft\n");
+}
+
+#[test]
+fn a_lane_whose_git_file_is_gone_or_a_repository_is_made_whole() {
+    for deed in ["rm .git", "rm .git; git init -q; echo mine > .git/mine"] {
+        let sandbox = with_lane();
+        sandbox.sh_in(&sandbox.lane("x"), deed);
+        let why = "[ROOT]/repo/.proq-worktrees/x is no worktree any more: its .git is gone or another";
+        goes_comes_back_and_is_made_whole(&sandbox, why);
+        assert_eq!(sandbox.read(".proq-worktrees/x/draft"), "draft\n");
+        if deed.contains("mine") {
+            assert_eq!(sandbox.read(".proq-worktrees/x/.git.old/mine"), "mine\n");
+        }
+    }
+}
