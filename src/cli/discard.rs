@@ -207,10 +207,10 @@ pub(super) fn say_way_back(session: &Session, project: &Project, removed: &Remov
     if let Some(id) = removed.uncommitted {
         session.ui.say(format!("its uncommitted files are kept: git stash apply {}", id.short()));
     }
-    if why == Why::Discard {
+    if let (Why::Discard, Some(what)) = (why, removed.in_trash) {
         let days = project.settings.trash_keep.as_secs() / (24 * 60 * 60);
         session.ui.say(format!(
-            "its folder, ignored files included, is kept for {}: {}",
+            "{what} is kept for {}: {}",
             ui::count(usize::try_from(days).unwrap_or(usize::MAX), "day"),
             removed.trash.display()
         ));

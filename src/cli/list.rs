@@ -395,11 +395,15 @@ fn lost(session: &Session, project: &Project, board: &Board) {
     let in_place = |view: &&View| misplaced.iter().all(|(lane, _)| lane.name != view.lane.name);
     for view in board.views.iter().filter(in_place).filter(|v| !missing(v).is_empty()) {
         let (name, what) = (&view.lane.name, missing(view).join(" and no "));
+        let Ok(lane) = view.lane.clone().with_tree() else { continue };
         let has_work = view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0);
         // Cleanup keeps what is not on the base; its commits are there, so a new folder makes the lane whole.
-        let help = match view.lane.branch().filter(|_| has_work) {
-            Some(branch) => format!("git worktree add -f '{}' {branch}", view.lane.path.display()),
-            None => format!("git proq cleanup {name}"),
+        let branch = &lane.place.branch;
+        let lost = lane::lost_commit(project, &lane).ok().flatten().filter(|_| view.tip.is_none());
+        let help = match lost {
+            _ if has_work => format!("git worktree add -f '{}' {branch}", lane.path.display()),
+            Some(last) => format!("git branch {branch} {}", last.short()),
+            None => lane::command_to_remove(project, &lane),
         };
         session.ui.warn(format!("lane '{name}' has no {what} any more: {help}"));
     }

@@ -4,7 +4,7 @@ use super::finding::Finding;
 use super::repair::Repair;
 use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
-use crate::lane::{Misplaced, effective_state, misplaced};
+use crate::lane::{Misplaced, command_to_remove, effective_state, last_commit, misplaced};
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord, Strategy};
 
@@ -59,13 +59,13 @@ fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let LaneRecord { name, base, .. } = lane;
     let branch = &lane.place.branch;
     if scene.branch(branch).is_none() {
-        let last = last_commit(scene, lane);
+        let last = last_commit(scene.project, lane);
         let (fate, help) = match last {
             Some(id) => (
                 format!("its last commit {} is still there", id.short()),
                 format!("git branch {branch} {}", id.short()),
             ),
-            None => ("its commits cannot be found here".to_owned(), format!("git proq cleanup {name}")),
+            None => ("its commits cannot be found here".to_owned(), command_to_remove(scene.project, lane)),
         };
         let message = format!("lane '{name}' has no branch any more; {fate}");
         out.push(
@@ -82,14 +82,6 @@ fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
         );
     }
     out
-}
-
-/// The commit that a lane's worktree was at last.
-fn last_commit(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Oid> {
-    let admin = scene.registrations.iter().find(|r| r.id == lane.place.worktree_id)?;
-    let log = std::fs::read_to_string(admin.admin.join("logs/HEAD")).ok()?;
-    let id = log.lines().last()?.split(' ').nth(1)?.parse().ok()?;
-    scene.project.repo.has_object(id).then_some(id)
 }
 
 fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
@@ -109,7 +101,7 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
             Some(_) => {
                 found.help(format!("git worktree add -f {} {}", quoted(&lane.path), lane.place.branch))
             }
-            None => found.help(format!("git proq cleanup {name}")),
+            None => found.help(command_to_remove(scene.project, lane)),
         };
         return vec![found.left("it may be on a disk that is not there now")];
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Checkout, Error, Misplaced, Project, effective_state, misplaced};
+use super::{Checkout, Error, Misplaced, Project, effective_state, last_commit, misplaced};
 use crate::git::{
     Dirt, Oid, Repo, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, merge_exactly,
     open_operation, status,
@@ -14,6 +14,8 @@ use crate::store::records::{LaneRecord, LaneState};
 pub(crate) struct Evidence {
     /// Its branch's tip; none when the branch vanished.
     pub(crate) tip: Option<Oid>,
+    /// The last commit of its branch, where that vanished and the commit is not on its base.
+    pub(crate) lost: Option<Oid>,
     /// Whether its folder vanished.
     pub(crate) folder_gone: bool,
     /// What differs from HEAD in its worktree.
@@ -169,7 +171,23 @@ pub(crate) fn gather(
         (Some(tip), None) => project.repo.ahead(tip, lane.start)?,
         (None, _) => 0,
     };
+    if evidence.tip.is_none() {
+        evidence.lost = lost_commit(project, lane)?;
+    }
     Ok(evidence)
+}
+
+/// The last commit of a lane's branch that is gone, unless its base has it.
+///
+/// # Errors
+/// When the base cannot be read.
+pub(crate) fn lost_commit(project: &Project, lane: &LaneRecord) -> Result<Option<Oid>, Error> {
+    let Some(last) = last_commit(project, lane) else { return Ok(None) };
+    let base = lane.landed.as_ref().map_or(&lane.base, |landed| &landed.onto);
+    match project.repo.branch_tip(base)? {
+        Some(base) if lane.landed_on(&project.repo, last, base)? => Ok(None),
+        _ => Ok(Some(last)),
+    }
 }
 
 /// The part of it that says whether the lane's branch and worktree are fit to be worked with. `dirt` is what differs in the

@@ -35,6 +35,36 @@ pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option
     Ok(Some(format!("commits{with} on {}, not on {}", place(worktree, head), lane.place.branch)))
 }
 
+/// The last commit of a lane's branch, as its worktree's log of HEAD has it: git keeps no log of a branch that is gone.
+pub(crate) fn last_commit(project: &Project, lane: &LaneRecord) -> Option<Oid> {
+    let repo = &project.repo;
+    let admin = repo.admin_dir_of(&lane.path)?;
+    let log = std::fs::read(admin.join("logs/HEAD")).ok()?;
+    let log = String::from_utf8_lossy(&log);
+    let last = last_on(&log, &lane.place.branch)?;
+    repo.has_object(last).then_some(last)
+}
+
+/// Where a log of HEAD, which begins on a branch, last has that branch.
+fn last_on(log: &str, branch: &str) -> Option<Oid> {
+    let (leaves, enters) = (format!("checkout: moving from {branch} to "), format!(" to {branch}"));
+    let (mut last, mut is_on) = (None, true);
+    for line in log.lines() {
+        let (head, note) = line.split_once('\t').unwrap_or((line, ""));
+        let mut ids = head.split(' ').map(|id| Oid::from_hex(id.as_bytes()));
+        let (old, new) = (ids.next().flatten(), ids.next().flatten());
+        if note.starts_with(&leaves) {
+            (last, is_on) = (old, note.ends_with(&enters));
+        } else if note.starts_with("checkout: ") {
+            is_on = note.ends_with(&enters);
+        }
+        if is_on {
+            last = new;
+        }
+    }
+    last
+}
+
 /// Why what is uncommitted in a lane must not be committed where its worktree is: the commit would go to a branch of
 /// somebody else's, or on top of somebody else's work. None when it is the lane's own place.
 pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
@@ -110,4 +140,25 @@ fn strangers(project: &Project, lane: &LaneRecord, (tip, head): (Oid, Oid)) -> R
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_commit_of_a_branch_is_read_from_the_log_of_head() {
+        let id = |digit: u8| (digit as char).to_string().repeat(40);
+        let line = |old, new, note: &str| format!("{} {} A <a@b> 1 +0000\t{note}\n", id(old), id(new));
+        let begin = line(b'0', b'1', "") + &line(b'1', b'2', "commit: x");
+        let last = |log: &str| last_on(log, "proq/x").map(|id| id.to_string());
+        assert_eq!(last(&begin), Some(id(b'2')));
+        let away = begin
+            + &line(b'2', b'1', "checkout: moving from proq/x to main")
+            + &line(b'1', b'3', "commit: y");
+        assert_eq!(last(&away), Some(id(b'2')));
+        let back = away + &line(b'3', b'4', "checkout: moving from main to proq/x");
+        assert_eq!(last(&back), Some(id(b'4')));
+        assert_eq!(last(""), None);
+    }
 }

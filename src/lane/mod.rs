@@ -86,9 +86,9 @@ pub(crate) use create::{Created, NewLane, Plan, create, make_anew, plain_title, 
 pub(crate) use create_many::{create_all, create_attempts, plan_attempts};
 pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
-pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at};
+pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at, lost_commit};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
-pub(crate) use head::follow_head;
+pub(crate) use head::{follow_head, last_commit};
 pub(crate) use history::{Logged, OpLog, last_ended, require as require_operation, set_aside_since, summary};
 pub(crate) use in_place::{
     at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,
@@ -116,7 +116,7 @@ pub(crate) use ports::{keep_ports, ports_beside};
 pub(crate) use project::Project;
 pub(crate) use put_back::{Traces, put_back};
 pub(crate) use recover::{Stuck, recover, stuck};
-pub(crate) use remove::{Removed, Why, refuse, remove};
+pub(crate) use remove::{Removed, Why, command_to_remove, refuse, remove};
 pub(crate) use report::{Own, Said, check as check_report, keep_report, own_lane};
 pub(crate) use resolve_tree::{PutAway, close_resolve, open_resolve};
 pub(crate) use rest::{RESTS, has_work, is_idle, is_on_screen, rests, told_state};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Error, Evidence, Inbox, Operation, close_resolve, gather_evidence, trash};
+use super::{Error, Evidence, Inbox, Operation, Project, close_resolve, gather_evidence, trash};
 use crate::event;
 use crate::git::{Oid, Repo, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
@@ -23,7 +23,7 @@ pub(crate) enum Why {
 pub(crate) struct Removed {
     /// Its name in the history: `name@N`.
     pub(crate) past: String,
-    /// The tip of its branch.
+    /// The tip of its branch, or the last one of a branch that was gone.
     pub(crate) tip: Option<Oid>,
     /// Whether its branch had commits that its base lacks.
     pub(crate) unlanded: bool,
@@ -35,8 +35,10 @@ pub(crate) struct Removed {
     pub(crate) uncommitted: Option<Oid>,
     /// How many messages its agent was never told. They are in the history with it.
     pub(crate) untold: usize,
-    /// Where its folder lies now.
+    /// Its entry in the trash.
     pub(crate) trash: PathBuf,
+    /// What lies there of its folder, in words; none where it had none.
+    pub(crate) in_trash: Option<&'static str>,
 }
 
 /// Removes a lane whose name is held by `lock`. Without `force` anything that would be lost or disturbed refuses it;
@@ -70,6 +72,7 @@ pub(super) fn remove_held(
     }
     let (tips, uncommitted) = keep_everything(op, lane, &found)?;
     let saved = anchor(op, lane, &tips)?;
+    let in_trash = in_trash(lane, &found);
     let trash = take_away(op, lane, &found, saved.clone(), is_reusable(lane, &found, why))?;
     let untold = Inbox::of(project, &lane.name).count();
     let past = file_away(op, lane, why)?;
@@ -85,8 +88,40 @@ pub(super) fn remove_held(
     }
     let done = if why == Why::Discard { "discarded" } else { "cleaned up" };
     op.tell(event::Name::LaneRemoved, Some(lane), format!("lane '{}' {done}", lane.name));
-    let (tip, unlanded, elsewhere) = (found.tip, found.unlanded > 0, found.elsewhere);
-    Ok(Removed { past, tip, unlanded, elsewhere, saved, uncommitted, untold, trash })
+    let lost = found.lost.filter(|lost| found.elsewhere.as_ref().is_none_or(|(_, commit)| commit != lost));
+    let (tip, unlanded) = (found.tip.or(lost), found.unlanded > 0 || lost.is_some());
+    Ok(Removed {
+        past,
+        tip,
+        unlanded,
+        elsewhere: found.elsewhere,
+        saved,
+        uncommitted,
+        untold,
+        trash,
+        in_trash,
+    })
+}
+
+/// What the trash gets of a lane's folder, in words.
+fn in_trash(lane: &LaneRecord, found: &Evidence) -> Option<&'static str> {
+    let there = lane.path.symlink_metadata().ok().filter(|_| !found.stays)?;
+    Some(if there.is_dir() {
+        "its folder, ignored files included,"
+    } else {
+        "what was in place of its folder"
+    })
+}
+
+/// The command that removes a lane whose branch or folder is gone: force takes one that `cleanup` keeps.
+pub(crate) fn command_to_remove(project: &Project, lane: &LaneRecord) -> String {
+    let goes = || -> Result<(), Error> {
+        refuse(lane, &gather_evidence(project, lane, &WorktreeList::read(&project.repo)?)?, false)
+    };
+    match goes() {
+        Ok(()) => format!("git proq cleanup {}", lane.name),
+        Err(_) => format!("git proq discard --force {}", lane.name),
+    }
 }
 
 /// Refuses with everything that stands in the way, by name.

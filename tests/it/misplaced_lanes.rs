@@ -348,3 +348,62 @@ fn a_lane_whose_git_file_is_gone_or_a_repository_is_made_whole() {
         }
     }
 }
+
+#[test]
+fn the_last_commit_of_a_branch_that_is_gone_is_named_and_kept() {
+    let sandbox = with_lane();
+    let lane = sandbox.lane("x");
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.sh_in(&lane, "rm draft; git switch -q --detach main; git branch -q -D proq/x");
+    let short = &tip[..8];
+    let doctor = sandbox.proq(&["doctor"]);
+    let why = format!("its last commit {short} is still there: git branch proq/x {short}");
+    assert!(doctor.stdout.contains(&why), "{}", doctor.shown());
+    assert_eq!(
+        sandbox.proq(&["cleanup"]).shown(),
+        format!("cleaned up x\n--- stderr\nits commits are kept: git branch NEW-NAME {short}\n--- code 0\n")
+    );
+    sandbox.sh("git reflog expire --expire=now --all; git gc -q --prune=now");
+    sandbox.git(&["cat-file", "-e", &tip]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    follow(&sandbox);
+    assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
+}
+
+#[test]
+fn commits_on_a_detached_head_are_told_apart_from_those_of_a_branch_that_is_gone() {
+    let sandbox = with_lane();
+    let lane = sandbox.lane("x");
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.sh_in(
+        &lane,
+        "git switch -q --detach; git add draft; git commit -q -m detached; git branch -q -D proq/x",
+    );
+    let head = sandbox.git_in(&lane, &["rev-parse", "HEAD"]);
+    let (tip, head) = (&tip[..8], &head[..8]);
+    // What the list says helps does, without a refusal.
+    let list = sandbox.proq(&["list"]);
+    let help = format!("warning: lane 'x' has no branch any more: git branch proq/x {tip}\n");
+    assert!(list.stderr.contains(&help), "{}", list.shown());
+    let doctor = sandbox.proq(&["doctor"]);
+    assert!(doctor.stdout.contains(&format!("its last commit {tip} is still there")), "{}", doctor.shown());
+    let out = sandbox.proq(&["cleanup", "--force", "x"]).shown();
+    assert!(out.contains(&format!("its commits are kept: git branch NEW-NAME {tip}\n")), "{out}");
+    let apart = format!("its commits on a detached HEAD ({head}) are kept: git branch NEW-NAME {head}\n");
+    assert!(out.contains(&apart), "{out}");
+}
+
+#[test]
+fn a_lane_without_a_folder_does_not_leave_one_in_the_trash() {
+    let sandbox = with_lane();
+    let tip = sandbox.git(&["rev-parse", "--short=8", "proq/x"]);
+    sandbox.sh("rm -r .proq-worktrees/x; git update-ref -d refs/heads/proq/x");
+    let doctor = sandbox.proq(&["doctor"]);
+    assert!(doctor.stdout.contains("git proq cleanup x"), "{}", doctor.shown());
+    let kept = format!("its commits are kept: git branch NEW-NAME {tip}\n");
+    let out = sandbox.proq(&["discard", "x"]).shown();
+    assert_eq!(out, format!("discarded x\n--- stderr\n{kept}--- code 0\n"));
+    let _ = sandbox.proq(&["undo"]).ok();
+    let out = sandbox.proq(&["cleanup", "x"]).shown();
+    assert_eq!(out, format!("cleaned up x\n--- stderr\n{kept}--- code 0\n"));
+}
