@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::ahead::{Clash, clashing_lines, store_of};
-use super::merge_drivers::settings_from;
+use super::merge_drivers::Drivers;
 use super::threads::in_threads;
 use super::tree_merge::{Stage, lay_out_attributes, parse_stage};
 use super::trees::Reader;
@@ -30,8 +30,8 @@ pub(crate) enum ByGit {
 struct Batch<'a> {
     dir: PathBuf,
     attributes: Attributes,
-    /// Options before its command.
-    settings: Vec<std::ffi::OsString>,
+    /// The merge drivers of the user's.
+    drivers: Drivers,
     pairs: Vec<(usize, (Oid, Oid))>,
     program: &'a Program,
     into: &'a ThrowAway,
@@ -66,14 +66,14 @@ pub(crate) fn ask_git(
                     Attributes::Folder(repo.common_dir().to_owned()),
                 ),
             };
-            let settings = match attributes {
-                Attributes::Tree(_) => Vec::new(),
-                Attributes::Folder(_) => settings_from(repo, &dir),
+            let drivers = match attributes {
+                Attributes::Tree(_) => Drivers::of(repo, None),
+                Attributes::Folder(_) => Drivers::of(repo, Some(&dir)),
             };
             batches.push(Batch {
                 dir,
                 attributes,
-                settings,
+                drivers,
                 pairs: part.to_vec(),
                 program: repo.program(),
                 into,
@@ -155,7 +155,7 @@ impl Batch<'_> {
             Attributes::Tree(tree) => call.arg(format!("--attr-source={tree}")),
             Attributes::Folder(git_dir) => call.env("GIT_DIR", git_dir).env("GIT_WORK_TREE", &self.dir),
         };
-        let call = call.args(&self.settings);
+        let call = self.drivers.apply(call);
         // With messages a clean merge has the same form as any other.
         ThrowAway::apply(Some(self.into), call).args([
             "merge-tree",

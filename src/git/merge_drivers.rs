@@ -1,46 +1,79 @@
-//! Owns that merge drivers find the checkout where git itself merges in a folder that holds attributes only.
+//! Owns how git runs the user's merge drivers where it merges in memory: what they write is no part of its answer, and they find the
+//! checkout where git itself merges in a folder that holds attributes only.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::Repo;
+use super::{Command, Repo};
 
 /// Files that git makes for a driver, in the folder in which it merges.
 const FILES: &[char] = &['O', 'A', 'B'];
 
-/// Options for a git that merges in `dir`, which stands in for the checkout: each driver runs in the checkout's top, with the
-/// files that git made for it, and a path of an attributes file that begins there is one from there.
-pub(super) fn settings_from(repo: &Repo, dir: &Path) -> Vec<OsString> {
-    let snapshot = repo.gix.config_snapshot();
-    let mut out = Vec::new();
-    let mut set = |key: String, value: OsString| {
-        let mut setting = OsString::from(format!("{key}="));
-        setting.push(value);
-        out.extend([OsString::from("-c"), setting]);
-    };
-    for section in snapshot.sections_by_name("merge").into_iter().flatten() {
-        let name = section.header().subsection_name().map(ToString::to_string);
-        // git takes a setting of a command line up to its first sign of that kind.
-        let Some(name) = name.filter(|name| !name.contains('=')) else { continue };
-        if let Some(driver) = section.body().value("driver") {
-            set(format!("merge.{name}.driver"), in_checkout(&driver.to_string(), repo.home(), dir).into());
+/// Has a driver's standard output, which is git's own, go to standard error.
+const OUTPUT: &str = "exec 1>&2";
+
+/// Settings for a git that merges.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Drivers {
+    options: Vec<OsString>,
+    variables: Vec<(String, OsString)>,
+}
+
+impl Drivers {
+    /// The user's drivers. Where git merges in `dir`, which stands in for the checkout, each driver runs in the checkout's top, with
+    /// the files that git made for it, and a path of an attributes file that begins there is one from there.
+    pub(super) fn of(repo: &Repo, dir: Option<&Path>) -> Drivers {
+        let snapshot = repo.gix.config_snapshot();
+        let mut out = Drivers::default();
+        for section in snapshot.sections_by_name("merge").into_iter().flatten() {
+            let Some(name) = section.header().subsection_name().map(ToString::to_string) else { continue };
+            let driver = section.body().value("driver").map(|driver| driver.to_string());
+            // git fails to start an empty one, which counts as a conflict.
+            if let Some(driver) = driver.filter(|driver| !driver.trim().is_empty()) {
+                let line = match dir {
+                    Some(dir) => in_checkout(&driver, repo.home(), dir),
+                    None => format!("{OUTPUT}\n{driver}"),
+                };
+                out.set(&format!("merge.{name}.driver"), line.into());
+            }
         }
+        let file = snapshot.string("core.attributesFile").map(|file| PathBuf::from(file.to_string()));
+        // `~` and `%(prefix)` are git's to fill in.
+        let is_from_top =
+            |file: &PathBuf| !file.is_absolute() && !file.starts_with("~") && !starts_with_sign(file);
+        if let Some(file) = file.filter(|file| dir.is_some() && is_from_top(file)) {
+            out.set("core.attributesFile", repo.home().join(file).into_os_string());
+        }
+        out
     }
-    let file = snapshot.string("core.attributesFile").map(|file| PathBuf::from(file.to_string()));
-    // `~` and `%(prefix)` are git's to fill in.
-    let is_from_top =
-        |file: &PathBuf| !file.is_absolute() && !file.starts_with("~") && !starts_with_sign(file);
-    if let Some(file) = file.filter(is_from_top) {
-        set("core.attributesFile".to_owned(), repo.home().join(file).into_os_string());
+
+    fn set(&mut self, key: &str, value: OsString) {
+        let mut setting = OsString::from(format!("{key}="));
+        if key.contains('=') {
+            // `-c` takes the key to end at its first sign of that kind, this option at the last.
+            let variable = format!("PROQ_MERGE_DRIVER_{}", self.variables.len());
+            setting.push(&variable);
+            self.variables.push((variable, value));
+            self.options.push("--config-env".into());
+        } else {
+            setting.push(value);
+            self.options.push("-c".into());
+        }
+        self.options.push(setting);
     }
-    out
+
+    /// Adds them to a call whose command is not named yet.
+    pub(super) fn apply(&self, call: Command) -> Command {
+        let call = call.args(&self.options);
+        self.variables.iter().fold(call, |call, (name, value)| call.env(name, value))
+    }
 }
 
 fn starts_with_sign(file: &Path) -> bool {
     file.to_str().is_some_and(|text| text.starts_with(['~', '%']) || text.is_empty())
 }
 
-/// A driver's command line that changes to `top` first. Where it names a file that git made, it is named in `dir`.
+/// A driver's command line that changes to `top` first, and writes nothing to standard output. Where it names a file that git made, it is named in `dir`.
 fn in_checkout(driver: &str, top: &Path, dir: &Path) -> String {
     // Below the checkout the way there is of names of git-proq's own, which no shell takes apart.
     let files = match dir.strip_prefix(top) {
@@ -63,7 +96,7 @@ fn in_checkout(driver: &str, top: &Path, dir: &Path) -> String {
         }
     }
     let top = percent(&quoted(top));
-    format!("unset GIT_DIR GIT_WORK_TREE; cd {top} && {{\n{line}\n}}")
+    format!("unset GIT_DIR GIT_WORK_TREE; cd {top} && {{\n{OUTPUT}\n{line}\n}}")
 }
 
 /// A path as a shell takes it for one word.
@@ -85,8 +118,8 @@ mod tests {
         let (top, below) = (Path::new("/re%po's"), Path::new("/re%po's/.git/proq/x"));
         assert_eq!(
             in_checkout("drv %A \"%B\" %P %%A", top, below),
-            "unset GIT_DIR GIT_WORK_TREE; cd '/re%%po'\\''s' && {\ndrv .git/proq/x/%A \".git/proq/x/%B\" %P %%A\n}"
+            "unset GIT_DIR GIT_WORK_TREE; cd '/re%%po'\\''s' && {\nexec 1>&2\ndrv .git/proq/x/%A \".git/proq/x/%B\" %P %%A\n}"
         );
-        assert!(in_checkout("d %O", top, Path::new("/a b")).ends_with("{\nd '/a b'/%O\n}"));
+        assert!(in_checkout("d %O", top, Path::new("/a b")).ends_with("\nd '/a b'/%O\n}"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::merge_drivers::settings_from;
+use super::merge_drivers::Drivers;
 use super::{Error, NewCommit, Oid, Repo, RepoPath, Side, ThrowAway, diff, exact};
 
 /// One side of one conflicted path, as in an index: 1 is the base, 2 ours, 3 theirs.
@@ -97,12 +97,12 @@ fn merge_by_git(
     // A merge that renormalizes also goes by attributes that it brings itself, which a source that is named hides.
     let named = repo.version()?.has_attr_source() && repo.setting_bool("merge.renormalize") != Some(true);
     let call = if named {
-        repo.git().arg(format!("--attr-source={ours}"))
+        Drivers::of(repo, None).apply(repo.git().arg(format!("--attr-source={ours}")))
     } else {
         // Attributes are looked up from where git stands, so it has to stand there too.
         let dir = lay_out_attributes(repo, ours, scratch, into)?;
         let call = repo.git_in(&dir).env("GIT_DIR", repo.common_dir()).env("GIT_WORK_TREE", &dir);
-        call.args(settings_from(repo, &dir))
+        Drivers::of(repo, Some(&dir)).apply(call)
     };
     let call = ThrowAway::apply(into, call)
         .args(options)

@@ -51,3 +51,28 @@ fn an_attributes_file_is_found_from_the_top_of_the_checkout() {
         assert_eq!(sandbox.read("list"), "top\nmain\nlane\n", "{settings}");
     }
 }
+
+#[test]
+fn what_a_merge_driver_writes_is_no_part_of_the_answer_of_git() {
+    for (name, settings) in [("own", "true"), ("own", "git config merge.renormalize true"), ("a=b", "true")] {
+        for words in ["echo merging %P", "printf '1\\000aaaa\\000\\000'", "seq 20000"] {
+            let driver = format!("{words}; cat %B >> %A # all");
+            let sandbox = driven(&driver, settings);
+            sandbox.lane_of("two", "echo two > v");
+            sandbox.git(&["config", &format!("merge.{name}.driver"), &driver]);
+            sandbox.sh(&format!(
+                "echo 'v merge={name}' > .gitattributes; git commit -qam attributes --allow-empty"
+            ));
+            let seen = sandbox.proq(&["matrix", "--json"]).json();
+            let results: Vec<_> =
+                seen["pairs"].as_array().unwrap().iter().map(|pair| &pair["result"]).collect();
+            assert!(
+                results.len() == 3 && results.iter().all(|result| *result == "clean"),
+                "{driver}: {seen}"
+            );
+            let _ = sandbox.proq(&["merge", "one", "--dry-run"]).ok();
+            let _ = sandbox.proq(&["merge", "--all"]).ok();
+            assert_eq!(sandbox.read("v"), "main\nlane\ntwo\n", "{name}, {driver}, {settings}");
+        }
+    }
+}
