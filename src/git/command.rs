@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::failed_program::FailedProgram;
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
 use super::{Error, Oid, injected};
 
@@ -250,7 +251,11 @@ impl Command {
         }
         let status = told(ended.into_inner(), output.status);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        Err(Error::Command { args: self.shown(), status, stderr })
+        let dir = self.inner.get_current_dir().unwrap_or(Path::new(""));
+        match FailedProgram::clean_filter(dir, &stderr) {
+            Some(filter) => Err(Error::Program(filter)),
+            None => Err(Error::Command { args: self.shown(), status, stderr }),
+        }
     }
 
     /// Runs it, to be answered with the id of what it made.

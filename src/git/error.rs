@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
+use super::failed_program::FailedProgram;
 use super::injected::quoted;
 use super::{Oid, RepoPath};
 use crate::explain::{Exit, Explain};
@@ -256,6 +257,9 @@ pub enum Error {
         /// The version found.
         found: String,
     },
+    /// A program of the user's failed or refused.
+    #[error(transparent)]
+    Program(FailedProgram),
 }
 
 impl Error {
@@ -272,6 +276,25 @@ impl Error {
     {
         let what = what.into();
         move |e| Error::Object { what, source: e.into() }
+    }
+}
+
+impl Error {
+    /// Whether somebody's own changes or programs are in the way, rather than that something could not be done now.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            Error::Overlap { .. }
+                | Error::Obstructed { .. }
+                | Error::OpenOperation { .. }
+                | Error::Raced { .. }
+                | Error::RefMoved { .. }
+                | Error::Unmerged { .. }
+                | Error::Shut { .. }
+                | Error::Replaced { .. }
+                | Error::Unreadable { .. }
+                | Error::Program(_)
+        )
     }
 }
 
@@ -326,7 +349,7 @@ fn no_lfs(stderr: &str) -> bool {
 }
 
 /// What says most of a filter that failed: its own first words, or those of git where it had none.
-fn filter_line(stderr: &str) -> String {
+pub(super) fn filter_line(stderr: &str) -> String {
     let is_gits = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
     let tells = |line: &&str| ["rror", "not found", "ailed", "enied"].iter().any(|word| line.contains(word));
     let own = || stderr.lines().filter(|line| !line.trim().is_empty() && !is_gits(line));
@@ -429,6 +452,7 @@ impl Explain for Error {
                 vec![format!("finish it, or give it up: {}", give_up(what)).into()]
             }
             Error::Overlap { dir, paths, flagged } => vec![out_of_the_way(dir, paths, *flagged).into()],
+            Error::Program(e) => e.hints(),
             Error::Obstructed { .. } => vec!["move these files away, then try again".into()],
             Error::IndexLocked { lock, .. } | Error::RefLocked { lock, .. } => vec![
                 "wait for it to end, then try again".into(),

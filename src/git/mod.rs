@@ -16,6 +16,7 @@ mod diff;
 mod entries;
 mod error;
 mod exact;
+mod failed_program;
 mod file_copy;
 mod fill;
 mod flags;

@@ -367,18 +367,7 @@ impl Error {
     /// Whether somebody's own changes are in the way, rather than that something could not be done now.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
-            Error::Git(e) => matches!(
-                e,
-                git::Error::Overlap { .. }
-                    | git::Error::Obstructed { .. }
-                    | git::Error::OpenOperation { .. }
-                    | git::Error::Raced { .. }
-                    | git::Error::RefMoved { .. }
-                    | git::Error::Unmerged { .. }
-                    | git::Error::Shut { .. }
-                    | git::Error::Replaced { .. }
-                    | git::Error::Unreadable { .. }
-            ),
+            Error::Git(e) => e.is_refusal(),
             Error::Changed { .. }
             | Error::DoesNotFit { .. }
             | Error::Expired { .. }

@@ -3,6 +3,7 @@
 use super::request::Candidate;
 use super::stack::Ground;
 use super::{Error, git_options, hooks, message};
+use crate::explain::Explain;
 use crate::git::{self, Merged, NewCommit, Oid, Picked};
 use crate::store::records::Strategy;
 
@@ -40,7 +41,9 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
     let merged = match merged {
         Ok(merged) => merged,
         // A merge that git refuses is this lane's affair; the others go on.
-        Err(e @ git::Error::Command { .. }) => return Ok(Fit::Refused(e.to_string(), Vec::new())),
+        Err(e @ (git::Error::Command { .. } | git::Error::Program(_))) => {
+            return Ok(Fit::Refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect()));
+        }
         Err(e) => return Err(e.into()),
     };
     if !merged.clean {

@@ -59,7 +59,7 @@ impl Gate {
         place.let_go(ground.project, ours.0)?;
         let said = match done {
             Ok(tree) => Ok(tree),
-            Err(e @ git::Error::Command { .. }) => {
+            Err(e @ (git::Error::Command { .. } | git::Error::Program(_))) => {
                 Err(format!("the repository's pre-merge-commit hook refused it: {e}"))
             }
             Err(e) => return Err(e.into()),

@@ -22,6 +22,7 @@ mod broken_lane;
 mod budget;
 mod by_hand;
 mod carry;
+mod clean_filters;
 mod cleanup;
 mod clock;
 mod compare;
