@@ -6,6 +6,7 @@ use std::time::Duration;
 use gix::actor::Signature;
 
 use super::command::Unwanted;
+use super::failed_program::FailedProgram;
 use super::path::nul_separated;
 use super::{Error, Oid, Repo, RepoPath, Staged, ThrowAway};
 
@@ -43,7 +44,7 @@ impl NewCommit<'_> {
         }
         let call = ThrowAway::apply(into, repo.git()).args(["commit-tree"]);
         let call = if sign && into.is_none() { call.arg("-S") } else { call };
-        self.finish(call)
+        self.finish(call).map_err(FailedProgram::signature)
     }
 
     /// Writes it in git-proq's own name: for snapshots and anchors.
@@ -120,7 +121,7 @@ pub(crate) fn commit_staged(
     let draft = repo.git_dir_of(dir)?.join("COMMIT_EDITMSG");
     let former = std::fs::read(&draft);
     let call = repo.git_in(dir).args(["commit", "--quiet", "-F", "-"]).input(message).changes();
-    let done = call.run_within(PATIENCE, is_unwanted).map(drop);
+    let done = call.run_within(PATIENCE, is_unwanted).map(drop).map_err(FailedProgram::signature);
     if let Ok(former) = former {
         // The commit is what counts.
         drop(std::fs::write(&draft, former));

@@ -223,8 +223,7 @@ impl Conversation {
         }
         drop(self.child.wait());
         self.done = true;
-        let why = why.lines().next().unwrap_or("git ended early").trim_start_matches("fatal: ");
-        not_moved(self.name.clone(), why.to_owned())
+        not_moved(self.name.clone(), &why, "git ended early")
     }
 }
 

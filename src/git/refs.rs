@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gix::refs::TargetRef;
 
+use super::failed_program::FailedProgram;
 use super::{Error, Head, Oid, Repo};
 
 /// Where branches are.
@@ -11,11 +12,16 @@ pub(super) const HEADS: &str = "refs/heads/";
 
 /// The error of a ref that git did not move, by what it said: whether somebody holds a lock, which may be free soon, or the ref is
 /// not where it was expected.
-pub(super) fn not_moved(name: String, why: String) -> Error {
+pub(super) fn not_moved(name: String, stderr: &str, ended: &str) -> Error {
+    if let Some(refused) = FailedProgram::ref_hook(&name, stderr) {
+        return Error::Program(refused);
+    }
+    let line = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or(ended);
+    let why = line.trim_start_matches("error: ").trim_start_matches("fatal: ");
     let lock = why.split_once("Unable to create '").and_then(|(_, rest)| rest.split_once("': File exists"));
     match lock {
         Some((lock, _)) => Error::RefLocked { name, lock: lock.into() },
-        None => Error::RefMoved { name, why },
+        None => Error::RefMoved { name, why: why.to_owned() },
     }
 }
 
@@ -114,13 +120,7 @@ impl Repo {
         };
         match call.changes().durable().run() {
             Ok(_) => Ok(()),
-            Err(Error::Command { stderr, status, .. }) => {
-                let line = stderr.lines().find(|l| !l.trim().is_empty());
-                let why = line.map_or(status, |l| {
-                    l.trim_start_matches("error: ").trim_start_matches("fatal: ").to_owned()
-                });
-                Err(not_moved(name.to_owned(), why))
-            }
+            Err(Error::Command { stderr, status, .. }) => Err(not_moved(name.to_owned(), &stderr, &status)),
             Err(e) => Err(e),
         }
     }

@@ -106,6 +106,7 @@ mod overlap;
 mod ownership;
 mod partial;
 mod pick;
+mod plain_refusals;
 mod plan;
 mod plan_ai;
 mod plan_ai_ends;
