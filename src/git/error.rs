@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::failed_program::FailedProgram;
-use super::injected::quoted;
-use super::{Oid, RepoPath};
+use super::{Oid, Remedy, RepoPath};
 use crate::explain::{Exit, Explain};
 
 /// How many names a one-line message lists before it counts the rest.
@@ -191,8 +190,8 @@ pub enum Error {
         dir: PathBuf,
         /// The paths that both sides change.
         paths: Vec<RepoPath>,
-        /// Where git was told not to look at any of them: the option of `git update-index` that has it look again at the first.
-        flagged: Option<&'static str>,
+        /// What gets them out of the way.
+        remedy: Remedy,
     },
     /// Untracked or ignored files would be overwritten.
     #[error("files that git does not track in {} stand in the way: {}; nothing was changed", dir.display(), names(paths))]
@@ -305,18 +304,6 @@ pub(crate) fn names(paths: &[RepoPath]) -> String {
         out.push_str(&format!(" and {} more", paths.len() - NAMED));
     }
     out
-}
-
-/// The hint of [`Error::Overlap`]: to commit or stash the local changes, or, where `flagged` is the option of `git update-index` that
-/// takes a flag off, the command that does so for the first few `paths` of the worktree at `dir`.
-fn out_of_the_way(dir: &Path, paths: &[RepoPath], flagged: Option<&str>) -> String {
-    let Some(option) = flagged else {
-        return "commit them, or set them aside first: git commit -am WIP, or git stash push".to_owned();
-    };
-    let words = paths.iter().take(NAMED).map(|path| quoted(path.as_bytes()));
-    let words: Vec<String> = words.map(|word| String::from_utf8_lossy(&word).into_owned()).collect();
-    let call = format!("git -C '{}' update-index {option} {}", dir.display(), words.join(" "));
-    format!("git was told not to look at them; have it look again: {call}")
 }
 
 /// How an answer is shown that is not understood: no more of it than a person reads.
@@ -451,7 +438,7 @@ impl Explain for Error {
             Error::OpenOperation { what, .. } => {
                 vec![format!("finish it, or give it up: {}", give_up(what)).into()]
             }
-            Error::Overlap { dir, paths, flagged } => vec![out_of_the_way(dir, paths, *flagged).into()],
+            Error::Overlap { dir, remedy, .. } => remedy.hints(dir),
             Error::Program(e) => e.hints(),
             Error::Obstructed { .. } => vec!["move these files away, then try again".into()],
             Error::IndexLocked { lock, .. } | Error::RefLocked { lock, .. } => vec![

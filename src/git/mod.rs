@@ -69,6 +69,7 @@ mod ref_move;
 mod refs;
 mod refusal;
 mod register;
+mod remedy;
 mod renumber;
 mod repair;
 mod repo;
@@ -136,6 +137,7 @@ pub(crate) use quarantine::{give_back, is_pruned, prune_folders};
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
 pub(crate) use refusal::require_free;
+pub use remedy::Remedy;
 pub(crate) use repair::{
     is_beginning_of, settle_clear, settle_own_ref, settle_packed_refs, settle_ref, settle_restore,
     settle_transition,

@@ -11,7 +11,7 @@ use super::repair::{forget_untouched, has_moved, note_untouched};
 use super::shut::refuse_shut;
 use super::status::{changed_since, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, Side, ThrowAway, flags, tree_changes};
+use super::{Change, Error, Oid, Remedy, RepoPath, Side, ThrowAway, flags, tree_changes};
 
 /// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing. `to` may lie in `into` only.
 ///
@@ -86,35 +86,40 @@ impl Local {
 /// cannot be changed there.
 pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<(), Error> {
     refuse_shut(tree, changes)?;
+    refuse_off_limits(tree, changes)?;
+    if let Some((paths, remedy)) = met(tree, changes, local)? {
+        return Err(Error::Overlap { dir: tree.dir.to_owned(), paths, remedy });
+    }
+    let paths = obstructing(tree, changes)?;
+    if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
+}
+
+/// Refuses to write into the folder that holds other worktrees.
+fn refuse_off_limits(tree: &Tree<'_>, changes: &[Change]) -> Result<(), Error> {
     let forbidden = |c: &&Change| {
         tree.off_limits.as_ref().is_some_and(|off| c.path == *off || c.path.parents().any(|up| up == *off))
     };
     let paths: Vec<RepoPath> = changes.iter().filter(forbidden).map(|c| c.path.clone()).collect();
-    if !paths.is_empty() {
-        return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
-    }
-    let (paths, flagged) = met(tree, changes, local)?;
-    if !paths.is_empty() {
-        return Err(Error::Overlap { dir: tree.dir.to_owned(), paths, flagged });
-    }
-    let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
-    let mut paths = obstructions(tree.dir, changes, folds);
-    if !paths.is_empty() {
-        // A sparse checkout makes no folder for a file that it leaves out, so nothing is in the way of one.
-        paths = obstructions(tree.dir, &without_left_out(tree, changes)?, folds);
-    }
-    if paths.is_empty() {
-        return Ok(());
-    }
-    Err(Error::Obstructed { dir: tree.dir.to_owned(), paths })
+    if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
 }
 
-/// Paths, and an option of `git update-index`.
-type Met = (Vec<RepoPath>, Option<&'static str>);
+/// Files that git does not track where `changes` wants to put something.
+fn obstructing(tree: &Tree<'_>, changes: &[Change]) -> Result<Vec<RepoPath>, Error> {
+    let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
+    let paths = obstructions(tree.dir, changes, folds);
+    if paths.is_empty() {
+        return Ok(paths);
+    }
+    // A sparse checkout makes no folder for a file that it leaves out, so nothing is in the way of one.
+    Ok(obstructions(tree.dir, &without_left_out(tree, changes)?, folds))
+}
+
+/// Paths, and what gets their changes out of the way.
+type Met = (Vec<RepoPath>, Remedy);
 
 /// Local changes that meet a path of `changes`, or stand where it needs a folder: a staged file has no file on disk that would be
-/// in the way, once it is gone there. Where a flag hides all of them, the option that takes it off the first.
-fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> {
+/// in the way, once it is gone there. None where none does.
+fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Option<Met>, Error> {
     let touched: HashSet<&RepoPath> = changes.iter().map(|c| &c.path).collect();
     let links: HashSet<&RepoPath> = changes.iter().filter(|c| c.is_in_submodule()).map(|c| &c.path).collect();
     // Of one that has no folder nothing is lost.
@@ -124,7 +129,7 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> 
     let above: HashSet<RepoPath> = new.flat_map(|c| c.path.parents()).collect();
     let mut staged = HashSet::new();
     let dirt = match local {
-        Local::None => return Ok((Vec::new(), None)),
+        Local::None => return Ok(None),
         // From one commit of a submodule to another only the index goes; its folder is nobody's business here.
         Local::FromHead => {
             let mut dirt = status(tree.repo, tree.dir, false)?;
@@ -155,10 +160,23 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Met, Error> 
     met.extend(hidden.into_iter().filter(is_met));
     met.sort();
     met.dedup();
-    let Some(first) = met.first().filter(|_| only_hidden) else { return Ok((met, None)) };
-    let flags = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
-    let is_skipped = flags.iter().any(|f| f.path == *first && f.skipped);
-    Ok((met, Some(if is_skipped { "--no-skip-worktree" } else { "--no-assume-unchanged" })))
+    if met.is_empty() {
+        return Ok(None);
+    }
+    let remedy = match only_hidden {
+        true => unflag(tree, &met)?,
+        false => Remedy::of(tree.repo, tree.dir, &met),
+    };
+    Ok(Some((met, remedy)))
+}
+
+/// What takes the flags off paths whose changes they hide.
+fn unflag(tree: &Tree<'_>, met: &[RepoPath]) -> Result<Remedy, Error> {
+    let flagged = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
+    let with = |has: fn(&flags::Flagged) -> bool| {
+        flagged.iter().filter(|f| has(f) && met.contains(&f.path)).map(|f| f.path.clone()).collect()
+    };
+    Ok(Remedy::Unflag { assumed: with(|f| f.assumed), skipped: with(|f| f.skipped) })
 }
 
 /// Files that git does not track, ignored ones included, standing where `changes` wants to put something.

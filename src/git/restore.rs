@@ -18,7 +18,7 @@ use super::status::{Entry, Kind, is_surely_at, status};
 use super::transition::{
     Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
 };
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
+use super::{Change, Error, Oid, Remedy, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 use crate::fault;
 
 /// How a snapshot came back.
@@ -258,8 +258,9 @@ impl<'a> Work<'a> {
         }
         let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
         let dirt = status(self.tree.repo, self.tree.dir, false)?;
-        let paths = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
-        Err(Error::Overlap { dir: self.tree.dir.to_owned(), paths, flagged: None })
+        let paths: Vec<RepoPath> = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
+        let remedy = Remedy::of(self.tree.repo, self.tree.dir, &paths);
+        Err(Error::Overlap { dir: self.tree.dir.to_owned(), paths, remedy })
     }
 
     /// Refuses what stands where the snapshot's files belong, apart from those that are back already: somebody may have
@@ -273,11 +274,11 @@ impl<'a> Work<'a> {
         let arriving = self.held.loose().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
         match refuse_overlap(self.tree, &all, local) {
-            Err(Error::Overlap { dir, mut paths, flagged }) => {
+            Err(Error::Overlap { dir, mut paths, remedy }) => {
                 // What is gone here and lies in our keeping is no change of anybody's, nor what is announced again.
                 let is_ours = |p: &RepoPath| self.aside.holds(p) || self.snapshot.intent_to_add.contains(p);
                 paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !is_ours(p));
-                if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths, flagged }) }
+                if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths, remedy }) }
             }
             other => other,
         }

@@ -8,7 +8,7 @@ use super::quarantine::is_blob;
 use super::refusal::{Local, refuse_overlap};
 use super::status::{Entry, Kind, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, Restored, Snapshot, merge_trees, tree_changes};
+use super::{Change, Error, Oid, Remedy, RepoPath, Restored, Snapshot, merge_trees, tree_changes};
 
 /// How `restore` would bring `snapshot` back to a worktree whose HEAD is at `now`.
 ///
@@ -71,6 +71,7 @@ fn refuse_staged(tree: &Tree<'_>, now: Oid, snapshot: &Snapshot) -> Result<(), E
     }
     let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
     let dirt = status(tree.repo, tree.dir, false)?;
-    let paths = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
-    Err(Error::Overlap { dir: tree.dir.to_owned(), paths, flagged: None })
+    let paths: Vec<RepoPath> = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
+    let remedy = Remedy::of(tree.repo, tree.dir, &paths);
+    Err(Error::Overlap { dir: tree.dir.to_owned(), paths, remedy })
 }

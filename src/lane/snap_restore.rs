@@ -48,7 +48,8 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
     announced.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
     if !announced.is_empty() {
         // They are a part of the index alone, and the snapshot brings its own.
-        return Err(git::Error::Overlap { dir, paths: announced, flagged: None }.into());
+        let remedy = git::Remedy::of(&project.repo, &dir, &announced);
+        return Err(git::Error::Overlap { dir, paths: announced, remedy }.into());
     }
     let restored = if dry_run { checkout.foresee(&view.record, now)? } else { bring(op, &dir, view, now)? };
     let loose_conflict = match (&restored, view.record.snapshot.untracked_tree) {

@@ -174,9 +174,7 @@ impl Explain for UndoError {
                     help.clone().into_iter().chain([force]).map(Cow::from).collect()
                 }
                 // A commit would be built on what is to be taken back.
-                (Error::Git(git::Error::Overlap { dir, .. }), _) => {
-                    vec![format!("set them aside first: git -C '{}' stash push", dir.display()).into()]
-                }
+                (Error::Git(git::Error::Overlap { dir, remedy, .. }), _) => vec![remedy.stash(dir)],
                 (Error::Expired { .. }, _) => {
                     vec![format!("see what of it is still there: git proq op show {number}").into()]
                 }

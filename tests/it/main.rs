@@ -76,6 +76,7 @@ mod letters;
 mod lfs;
 mod library;
 mod list;
+mod local_changes;
 mod location;
 mod logs;
 mod long_history;

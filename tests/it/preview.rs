@@ -240,7 +240,8 @@ fn refreshing_over_an_edit_is_refused_by_name() {
     insta::assert_snapshot!(out.shown(), @r"
     --- stderr
     error: local changes in [ROOT]/repo stand in the way: one.txt; nothing was changed
-    hint: commit them, or set them aside first: git commit -am WIP, or git stash push
+    hint: commit them first: git -C '[ROOT]/repo' commit -am WIP
+    hint: or set them aside: git -C '[ROOT]/repo' stash push
     --- code 1
     ");
     same(&before, &Image::of(&sandbox, &sandbox.repo));

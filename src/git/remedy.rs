@@ -1,0 +1,112 @@
+//! Owns which commands of git get local changes out of the way, in each state that they can be in.
+
+use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use super::injected::quoted;
+use super::status::{ask, status};
+use super::{Repo, RepoPath};
+
+/// How many files a command names.
+const NAMED: usize = 4;
+
+/// What gets local changes out of the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Remedy {
+    /// To commit or to stash them.
+    CommitOrStash,
+    /// The same for files that `git add -N` announced, which are there: `git stash` takes them only once they are added.
+    Announced,
+    /// To stash them: of announced files that are gone there is nothing to commit.
+    Stash,
+    /// To stash what is changed inside of these submodules.
+    InSubmodules(Vec<RepoPath>),
+    /// To take flags of index entries off, which hide the changes.
+    Unflag {
+        /// Entries that are assume-unchanged.
+        assumed: Vec<RepoPath>,
+        /// Entries that are skip-worktree.
+        skipped: Vec<RepoPath>,
+    },
+}
+
+impl Remedy {
+    /// What helps with changes of these paths of the worktree at `dir`, which no flag hides.
+    pub(crate) fn of(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Remedy {
+        let is_changed_inside = |path: &&RepoPath| {
+            let folder = path.under(dir);
+            folder.join(".git").symlink_metadata().is_ok()
+                && ask(repo.program(), &folder, true).is_ok_and(|dirt| !dirt.is_clean())
+        };
+        let inside: Vec<RepoPath> = paths.iter().filter(is_changed_inside).cloned().collect();
+        if !inside.is_empty() {
+            return Remedy::InSubmodules(inside);
+        }
+        // Git knows no content of those that are gone, so it has to be all that is known of the worktree.
+        let announced = repo.announced(dir, None).unwrap_or_default();
+        let is_there = |path: &RepoPath| path.under(dir).symlink_metadata().is_ok();
+        if announced.iter().any(is_there) {
+            return Remedy::Announced;
+        }
+        let is_gone = |path: &RepoPath| announced.contains(path);
+        match !announced.is_empty()
+            && status(repo, dir, false).is_ok_and(|dirt| dirt.paths().iter().all(is_gone))
+        {
+            true => Remedy::Stash,
+            false => Remedy::CommitOrStash,
+        }
+    }
+
+    /// The commands that help in the worktree at `dir`.
+    pub(crate) fn hints(&self, dir: &Path) -> Vec<Cow<'static, str>> {
+        let commit = || format!("commit them first: {} commit -am WIP", git_in(dir)).into();
+        match self {
+            Remedy::CommitOrStash => {
+                vec![commit(), format!("or set them aside: {} stash push", git_in(dir)).into()]
+            }
+            Remedy::Announced => vec![commit(), format!("or set them aside: {}", add_and_stash(dir)).into()],
+            Remedy::Stash | Remedy::InSubmodules(_) | Remedy::Unflag { .. } => vec![self.stash(dir)],
+        }
+    }
+
+    /// The hint that makes no commit.
+    pub(crate) fn stash(&self, dir: &Path) -> Cow<'static, str> {
+        match self {
+            Remedy::CommitOrStash | Remedy::Stash => {
+                format!("set them aside first: {} stash push", git_in(dir)).into()
+            }
+            Remedy::Announced => format!("set them aside first: {}", add_and_stash(dir)).into(),
+            Remedy::InSubmodules(paths) => {
+                let stash =
+                    |path: &RepoPath| format!("{} stash push --include-untracked", git_in(&path.under(dir)));
+                let calls: Vec<String> = paths.iter().take(NAMED).map(stash).collect();
+                format!("set them aside in the submodule: {}", calls.join(" && ")).into()
+            }
+            Remedy::Unflag { assumed, skipped } => {
+                let both = [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)];
+                let call = |(option, paths): &(&str, &Vec<RepoPath>)| {
+                    let words: Vec<String> = paths.iter().take(NAMED).map(|p| word(p.as_bytes())).collect();
+                    format!("{} update-index {option} {}", git_in(dir), words.join(" "))
+                };
+                let calls: Vec<String> = both.iter().filter(|(_, all)| !all.is_empty()).map(call).collect();
+                format!("git was told not to look at them; have it look again: {}", calls.join(" && ")).into()
+            }
+        }
+    }
+}
+
+/// The command that adds what is announced, and stashes it.
+fn add_and_stash(dir: &Path) -> String {
+    format!("{0} add -u && {0} stash push", git_in(dir))
+}
+
+/// A call of git in this folder, without what is to be done there.
+fn git_in(dir: &Path) -> String {
+    format!("git -C {}", word(dir.as_os_str().as_bytes()))
+}
+
+/// A word as a shell takes it.
+fn word(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&quoted(bytes)).into_owned()
+}

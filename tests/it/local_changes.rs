@@ -1,0 +1,126 @@
+//! Owns the tests of local changes that stand in the way of a landing: each hint is a command that gets them out of it.
+
+use super::plain_refusals::hints;
+use super::support::Sandbox;
+
+/// Lands lane `one` of a state, is refused, follows the hint of that number, and does so again until it is refused no more, whatever
+/// number the later hints have. Returns the commands that were followed.
+#[track_caller]
+fn follow(state: impl Fn() -> Sandbox, first: usize) -> (Sandbox, Vec<String>) {
+    let sandbox = state();
+    let mut followed = Vec::new();
+    loop {
+        let out = sandbox.proq(&["merge", "one"]);
+        if !format!("{}{}", out.stdout, out.stderr).contains("stand in the way") {
+            return (sandbox, followed);
+        }
+        let text = out.fails(1);
+        let all = hints(&sandbox, &text);
+        assert!(followed.len() < 3 && !followed.contains(&all[0]), "{text}");
+        let at = if followed.is_empty() { first } else { 0 };
+        sandbox.sh(&all[at]);
+        followed.push(all[at].clone());
+    }
+}
+
+/// How many hints the landing of lane `one` is refused with.
+fn hints_of(state: impl Fn() -> Sandbox) -> usize {
+    let sandbox = state();
+    let text = sandbox.proq(&["merge", "one"]).fails(1);
+    assert!(text.contains("local changes in"), "{text}");
+    hints(&sandbox, &text).len()
+}
+
+#[test]
+fn hints_about_edits_in_another_worktree_name_it() {
+    let state = || {
+        let sandbox = Sandbox::new();
+        sandbox.lane_of("one", "echo lane > a.txt");
+        sandbox.sh("git checkout -q --detach; git worktree add -q \"../it's main\" main; echo edit >> \"../it's main/a.txt\"");
+        sandbox
+    };
+    assert_eq!(hints_of(state), 2);
+    let (sandbox, followed) = follow(state, 0);
+    assert_eq!(followed.len(), 1);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "WIP");
+    let (sandbox, _) = follow(state, 1);
+    assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane");
+    assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "a\nedit");
+}
+
+#[test]
+fn the_hint_about_edits_in_a_submodule_acts_in_it() {
+    let state = || {
+        let sandbox = Sandbox::new();
+        sandbox.sh(
+            "git init -q ../sub; git -C ../sub commit -q --allow-empty -m first; echo s > ../sub/s; git -C ../sub add s
+            git -C ../sub commit -qm s; git -c protocol.file.allow=always submodule --quiet add ../sub sub; git commit -qm sub",
+        );
+        sandbox.lane_of("one", "git rm -qf sub; echo lane > lane");
+        sandbox.sh("echo edit > sub/s; echo new > sub/new");
+        sandbox
+    };
+    assert_eq!(hints_of(state), 1);
+    let (sandbox, followed) = follow(state, 0);
+    assert_eq!(followed.len(), 1);
+    assert_eq!(sandbox.git(&["show", "main:lane"]), "lane");
+    assert_eq!(sandbox.sh("git -C sub show stash@{0}:s; git -C sub show stash@{0}^3:new"), "edit\nnew");
+}
+
+#[test]
+fn hints_about_announced_files_work_whether_they_are_there_or_gone() {
+    let there = || {
+        let sandbox = Sandbox::new();
+        sandbox.lane_of("one", "echo lane > n");
+        sandbox.sh("echo mine > n; git add -N n");
+        sandbox
+    };
+    assert_eq!(hints_of(there), 2);
+    let (sandbox, _) = follow(there, 0);
+    assert_eq!(sandbox.git(&["show", "main:n"]), "mine");
+    let (sandbox, _) = follow(there, 1);
+    assert_eq!(
+        (sandbox.read("n").as_str(), sandbox.git(&["show", "stash@{0}:n"]).as_str()),
+        ("lane\n", "mine")
+    );
+    let gone = || {
+        let sandbox = there();
+        sandbox.sh("rm n");
+        sandbox
+    };
+    assert_eq!(hints_of(gone), 1);
+    let (sandbox, _) = follow(gone, 0);
+    assert_eq!(sandbox.read("n"), "lane\n");
+}
+
+#[test]
+fn the_hint_about_hidden_edits_takes_off_flags_of_both_kinds() {
+    let state = || {
+        let sandbox = Sandbox::new();
+        sandbox.sh("echo b > b; echo c > c");
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "echo lane > a.txt; echo lane > b; echo lane > c");
+        sandbox.sh("git update-index --assume-unchanged a.txt c; git update-index --skip-worktree b c
+            echo edit > a.txt; echo edit > b; echo edit > c");
+        sandbox
+    };
+    assert_eq!(hints_of(state), 1);
+    let (sandbox, followed) = follow(state, 0);
+    assert_eq!(followed.len(), 2, "{followed:?}");
+    assert_eq!(sandbox.git(&["ls-files", "-v"]), "H a.txt\nH b\nH c");
+    assert_eq!(sandbox.git(&["show", "main^{/WIP}:b"]), "edit");
+}
+
+#[test]
+fn an_undo_is_refused_with_hints_that_set_changes_aside() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > n");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh("git rm -q --cached n; git add -N n; echo mine > n");
+    let text = sandbox.proq(&["undo"]).fails(1);
+    let hints = hints(&sandbox, &text);
+    assert_eq!(hints.len(), 1, "{text}");
+    sandbox.sh(&hints[0]);
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["show", "stash@{0}:n"]), "mine");
+}
