@@ -9,7 +9,7 @@ use super::{Done, Mistake, Session, identity, ui};
 use crate::explain::Exit;
 use crate::git::Restored;
 use crate::lane::Project;
-use crate::preview::{self, Back, Entered, Refreshed};
+use crate::preview::{self, Back, Entered, Goal, Refreshed};
 
 /// Show a lane in the main checkout, and go back
 ///
@@ -185,7 +185,12 @@ fn word(restored: &Restored) -> &'static str {
 
 /// What would be done, from what is known before.
 fn plan(session: &Session, project: &Project, args: &Preview) -> Done {
-    let plan = preview::plan(project, args.lane.as_deref())?;
+    let goal = match &args.lane {
+        Some(lane) => Goal::Show(lane),
+        None if args.refresh => Goal::Refresh,
+        None => Goal::Back,
+    };
+    let plan = preview::plan(project, goal)?;
     if session.ui.json {
         session.ui.object(Answer {
             lane: plan.lane.clone(),

@@ -136,7 +136,7 @@ pub(crate) use push::NotPushed;
 pub(crate) use quarantine::{give_back, is_pruned, prune_folders};
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
-pub(crate) use refusal::require_free;
+pub(crate) use refusal::{require_free, require_free_once_clean};
 pub use remedy::Remedy;
 pub(crate) use repair::{
     is_beginning_of, settle_clear, settle_own_ref, settle_packed_refs, settle_ref, settle_restore,

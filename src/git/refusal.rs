@@ -11,7 +11,7 @@ use super::repair::{forget_untouched, has_moved, note_untouched};
 use super::shut::refuse_shut;
 use super::status::{changed_since, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, Remedy, RepoPath, Side, ThrowAway, flags, tree_changes};
+use super::{Change, Error, Oid, Remedy, RepoPath, Side, ThrowAway, files_of, flags, tree_changes};
 
 /// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing. `to` may lie in `into` only.
 ///
@@ -92,6 +92,44 @@ pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) 
     }
     let paths = obstructing(tree, changes)?;
     if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
+}
+
+/// Refuses what `transition` would refuse of a worktree that is at `from` by then: its local changes have moved aside, and with them
+/// the files `aside`, which git does not track. Changes nothing.
+///
+/// # Errors
+/// [`Error::OpenOperation`], [`Error::Obstructed`], [`Error::Overlap`].
+pub(crate) fn require_free_once_clean(
+    tree: &Tree<'_>,
+    (from, to): (Oid, Oid),
+    aside: &HashSet<RepoPath>,
+) -> Result<(), Error> {
+    refuse_open(tree.dir, &tree.git_dir)?;
+    let changes = tree_changes(tree.repo, from, to)?;
+    refuse_shut(tree, &changes)?;
+    refuse_off_limits(tree, &changes)?;
+    let mut paths = obstructing(tree, &changes)?;
+    paths.retain(|path| !aside.contains(path));
+    if !paths.is_empty() {
+        // What stands where HEAD has a file, above it or below it, moves aside too, ignored or not.
+        let there: HashSet<RepoPath> = files_of(tree.repo, from)?.into_iter().collect();
+        let above: HashSet<RepoPath> = there.iter().flat_map(RepoPath::parents).collect();
+        let is_home = |path: &RepoPath| {
+            there.contains(path) || above.contains(path) || path.parents().any(|up| there.contains(&up))
+        };
+        paths.retain(|path| !is_home(path));
+    }
+    if !paths.is_empty() {
+        return Err(Error::Obstructed { dir: tree.dir.to_owned(), paths });
+    }
+    // What is changed inside of submodules stays where it is.
+    let mut paths = met(tree, &changes, Local::FromHead)?.map(|(paths, _)| paths).unwrap_or_default();
+    paths.retain(|path| path.under(tree.dir).join(".git").symlink_metadata().is_ok());
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let remedy = Remedy::of(tree.repo, tree.dir, &paths);
+    Err(Error::Overlap { dir: tree.dir.to_owned(), paths, remedy })
 }
 
 /// Refuses to write into the folder that holds other worktrees.

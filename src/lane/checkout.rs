@@ -1,6 +1,7 @@
 //! Owns one worktree while its transition lock is held: the only way to a transition, a snapshot, a clear or a restore.
 
 use std::cell::OnceCell;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, recover, snaps};
@@ -58,6 +59,15 @@ impl<'a> Checkout<'a> {
     /// The same for a commit that may lie in `into` only.
     pub(crate) fn require_free_for(&self, from: Oid, to: Oid, into: Option<&ThrowAway>) -> Result<(), Error> {
         self.look("check", |tree| Ok(git::require_free(tree, from, to, into)?))
+    }
+
+    /// The same for the time when the local changes here have moved aside, and with them the files `aside`, which git does not track.
+    pub(crate) fn require_free_once_clean(
+        &self,
+        ends: (Oid, Oid),
+        aside: &HashSet<RepoPath>,
+    ) -> Result<(), Error> {
+        self.look("check", |tree| Ok(git::require_free_once_clean(tree, ends, aside)?))
     }
 
     /// Looks at all that lies here, for whatever has to be known of it while the lock is held.

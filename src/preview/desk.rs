@@ -55,6 +55,19 @@ pub(super) fn reality(open: &PreviewRecord, desk: &Desk) -> Reality {
     }
 }
 
+/// Refuses a preview that the checkout does not show any more.
+pub(super) fn require_shown(open: &PreviewRecord, desk: &Desk) -> Result<(), Error> {
+    match reality(open, desk) {
+        Reality::Shown => Ok(()),
+        Reality::Home | Reality::Elsewhere => Err(by_hand(open, desk)),
+    }
+}
+
+/// The refusal of a preview whose checkout was switched by hand.
+pub(super) fn by_hand(open: &PreviewRecord, desk: &Desk) -> Error {
+    Error::ByHand { lane: open.lane.clone(), now: desk.head.to_string(), came_from: open.came_from.clone() }
+}
+
 /// The preview on record.
 pub(super) fn open_preview(project: &Project) -> Result<Option<PreviewRecord>, Error> {
     Ok(PreviewRecord::find(&project.store.layout().preview())?)

@@ -73,9 +73,7 @@ impl Step<'_, '_> {
                 let tip = tip_of(self.op.project, self.lane)?;
                 Step { tip, ..*self }.start_from_own_branch(desk)
             }
-            Reality::Elsewhere => {
-                Err(Error::ByHand { lane: open.lane, now: desk.head.to_string(), came_from: open.came_from })
-            }
+            Reality::Elsewhere => Err(desk::by_hand(&open, desk)),
         }
     }
 

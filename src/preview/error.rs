@@ -72,6 +72,14 @@ pub enum Error {
         /// The lane.
         lane: String,
     },
+    /// The preview has commits that the lane does not have, and the lane has none to show.
+    #[error(
+        "cannot refresh the preview of lane '{lane}': it has commits that the lane has not, and the lane has nothing new; nothing was changed"
+    )]
+    Ahead {
+        /// The lane.
+        lane: String,
+    },
     /// From a lane.
     #[error(transparent)]
     Lane(#[from] lane::Error),
@@ -113,7 +121,9 @@ impl Explain for Error {
             Error::OriginGone { branch } => {
                 vec![format!("make it again: git branch {branch} COMMIT").into()]
             }
-            Error::Diverged { .. } => vec!["leave it; its commits are kept: git proq preview --back".into()],
+            Error::Diverged { .. } | Error::Ahead { .. } => {
+                vec!["leave it; its commits are kept: git proq preview --back".into()]
+            }
             Error::Lane(e) => e.hints(),
             Error::Git(e) => e.hints(),
             Error::Store(e) => e.hints(),

@@ -12,6 +12,6 @@ pub(crate) use desk::{Showing, showing};
 pub(crate) use enter::{Entered, enter};
 pub(crate) use error::Error;
 pub(crate) use leave::{Back, back, leave_for};
-pub(crate) use plan::plan;
+pub(crate) use plan::{Goal, plan};
 pub(crate) use refresh::{Refreshed, keep_up, refresh};
 pub(crate) use retire::{Retired, retire};

@@ -1,11 +1,25 @@
 //! Owns saying what a preview would do, without doing it.
 
-use super::Error;
+use std::collections::HashSet;
+
 use super::desk::{self, Desk, Reality};
 use super::enter::tip_of;
 use super::leave::{home_commit, refuse_taken};
-use crate::git::{self, RepoPath};
-use crate::lane::{self, Project};
+use super::{Error, refresh};
+use crate::git::{self, Dirt, Head, Oid, RepoPath};
+use crate::lane::{self, Checkout, Project};
+use crate::store::records::PreviewRecord;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Goal<'a> {
+    /// To show this lane.
+    Show(&'a str),
+    /// To bring the open preview to where its lane is.
+    Refresh,
+    /// To leave the open preview.
+    Back,
+}
 
 /// What would be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,43 +39,97 @@ pub(crate) struct Plan {
     pub(crate) waiting: bool,
 }
 
-/// Plans showing a lane, or without one refreshing or leaving the open preview.
-pub(crate) fn plan(project: &Project, lane: Option<&str>) -> Result<Plan, Error> {
+/// Plans showing a lane, or refreshing or leaving the open preview.
+///
+/// # Errors
+/// As those of doing it: what stands in the way is refused here too.
+pub(crate) fn plan(project: &Project, goal: Goal<'_>) -> Result<Plan, Error> {
     let main = project.repo.require_main()?.to_owned();
     lane::refuse_beside_in_place(project)?;
+    let checkout = Checkout::lock(project, &main)?;
     let desk = Desk::look(project, &main)?;
     let open = desk::open_preview(project)?;
-    if let Some(open) = &open
-        && desk::reality(open, &desk) == Reality::Elsewhere
-    {
-        let (lane, now, came_from) = (open.lane.clone(), desk.head.to_string(), open.came_from.clone());
-        return Err(Error::ByHand { lane, now, came_from });
-    }
-    let (lane, to, target) = match (lane, &open) {
-        (Some(name), _) => {
-            let lane = project.lane(name)?;
-            let tip = tip_of(project, &lane)?;
-            (Some(lane.name.clone()), lane.place.branch, tip)
-        }
-        (None, Some(open)) => {
-            refuse_taken(project, open)?;
-            (None, open.came_from.to_string(), home_commit(project, open)?)
-        }
-        (None, None) => return Err(Error::NotOpen),
-    };
+    let (lane, to, target) = aim(project, goal, open.as_ref(), &desk)?;
     let dirt = git::status(&project.repo, &main, true)?;
+    if goal == Goal::Refresh {
+        if desk.commit != target {
+            checkout.require_free(desk.commit, target)?;
+        }
+    } else if moves(goal, open.as_ref(), &desk) {
+        require_way(&checkout, (desk.commit, target), &dirt, open.as_ref())?;
+    }
     let from = match &open {
-        Some(open) if desk.head == git::Head::Branch(open.branch.clone()) => {
+        Some(open) if desk.head == Head::Branch(open.branch.clone()) => {
             format!("the preview of '{}'", open.lane)
         }
         _ => desk.head.to_string(),
     };
+    let set_aside = if goal == Goal::Refresh { Vec::new() } else { dirt.paths() };
     Ok(Plan {
         lane,
         from,
         to,
         changes: git::tree_changes(&project.repo, desk.commit, target)?.len(),
-        set_aside: dirt.paths(),
+        set_aside,
         waiting: open.is_some_and(|open| open.snapshot.is_some()),
     })
+}
+
+/// The lane that would be shown, what the checkout would be on, and the commit of that.
+fn aim(
+    project: &Project,
+    goal: Goal<'_>,
+    open: Option<&PreviewRecord>,
+    desk: &Desk,
+) -> Result<(Option<String>, String, Oid), Error> {
+    if let Goal::Show(name) = goal {
+        let lane = project.lane(name)?;
+        let tip = tip_of(project, &lane)?;
+        if let Some(open) = open.filter(|open| desk::reality(open, desk) == Reality::Elsewhere) {
+            return Err(desk::by_hand(open, desk));
+        }
+        return Ok((Some(lane.name), lane.place.branch, tip));
+    }
+    let open = open.ok_or(Error::NotOpen)?;
+    if goal == Goal::Refresh {
+        desk::require_shown(open, desk)?;
+        let lane = project.lane(&open.lane)?;
+        let tip = refresh::new_tip(project, open, desk)?;
+        return Ok((Some(lane.name), lane.place.branch, tip));
+    }
+    if desk::reality(open, desk) == Reality::Elsewhere {
+        return Err(desk::by_hand(open, desk));
+    }
+    if desk::reality(open, desk) == Reality::Shown {
+        refuse_taken(project, open)?;
+    }
+    Ok((None, open.came_from.to_string(), home_commit(project, open)?))
+}
+
+/// Whether the checkout goes from where it is to where it is to be in one step. One that was brought home by hand gets its own
+/// changes back first.
+fn moves(goal: Goal<'_>, open: Option<&PreviewRecord>, desk: &Desk) -> bool {
+    let Some(open) = open else { return true };
+    let shown = desk::reality(open, desk) == Reality::Shown;
+    shown && goal != Goal::Show(&open.lane)
+}
+
+/// Refuses what stands in the way once the uncommitted changes are set aside.
+fn require_way(
+    checkout: &Checkout<'_>,
+    (from, to): (Oid, Oid),
+    dirt: &Dirt,
+    open: Option<&PreviewRecord>,
+) -> Result<(), Error> {
+    let unmerged = dirt.unmerged();
+    if !unmerged.is_empty() {
+        return Err(git::Error::Unmerged { dir: checkout.dir().to_owned(), paths: unmerged }.into());
+    }
+    let stays = |path: &RepoPath| {
+        let spared = open.map(|open| open.ignored.as_slice()).unwrap_or_default();
+        spared.contains(path) || path.parents().any(|up| spared.contains(&up))
+    };
+    let loose = dirt.untracked().filter(|entry| !entry.nested && !stays(&entry.path));
+    let aside: HashSet<RepoPath> = loose.map(|entry| entry.path.clone()).collect();
+    Ok(checkout.require_free_once_clean((from, to), &aside)?)
 }

@@ -1,10 +1,11 @@
 //! Owns bringing an open preview to where its lane is now.
 
 use super::Error;
-use super::desk::{self, Desk, Reality};
+use super::desk::{self, Desk};
 use super::enter::tip_of;
 use crate::git::{Oid, RefMove};
 use crate::lane::{Project, operate};
+use crate::store::records::PreviewRecord;
 
 /// What refreshing did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,20 +28,13 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
         let _checkout = op.checkout(&main)?;
         let mut open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
         let desk = Desk::look(project, &main)?;
-        if desk::reality(&open, &desk) != Reality::Shown {
-            let now = desk.head.to_string();
-            return Err(Error::ByHand { lane: open.lane, now, came_from: open.came_from });
-        }
+        desk::require_shown(&open, &desk)?;
         let lane = project.lane(&open.lane)?;
-        let (from, tip) = (desk.commit, tip_of(project, &lane)?);
+        let (from, tip) = (desk.commit, new_tip(project, &open, &desk)?);
         let waiting = open.snapshot.is_some();
         let done = Refreshed { lane: lane.name.clone(), from, to: tip, waiting };
         if tip == from {
             return Ok(done);
-        }
-        let own_commits = from != open.tip && !project.repo.is_ancestor(from, tip)?;
-        if own_commits {
-            return Err(Error::Diverged { lane: lane.name });
         }
         open.drops.note_modes(&project.repo, &main, from, tip)?;
         op.transition_back(&main, (from, tip), RefMove::Branch(open.branch.clone()), &open.drops)?;
@@ -49,6 +43,22 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
         op.after(move |project| desk::after_checkout(project, &main, from, tip));
         Ok(done)
     })
+}
+
+/// The commit that a preview, which the checkout shows, is to be brought to.
+///
+/// # Errors
+/// When commits were made in the preview that are not in it.
+pub(super) fn new_tip(project: &Project, open: &PreviewRecord, desk: &Desk) -> Result<Oid, Error> {
+    let lane = project.lane(&open.lane)?;
+    let (from, tip) = (desk.commit, tip_of(project, &lane)?);
+    if from == open.tip || project.repo.is_ancestor(from, tip)? {
+        return Ok(tip);
+    }
+    match project.repo.is_ancestor(tip, from)? {
+        true => Err(Error::Ahead { lane: lane.name }),
+        false => Err(Error::Diverged { lane: lane.name }),
+    }
 }
 
 /// Brings the preview of a lane along when the lane has only gone forward, and says whether it did. A preview that is closed,

@@ -296,3 +296,70 @@ fn the_reflog_tells_of_both_ways_so_that_a_dash_leads_back() {
         "checkout: moving from proq/one-preview to topic\ncheckout: moving from topic to proq/one-preview"
     );
 }
+
+#[test]
+fn refreshing_a_preview_that_is_ahead_of_its_lane_says_so() {
+    for set_back in ["true", "git reset -q --hard main"] {
+        let sandbox = two_lanes();
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        sandbox.sh("echo more > more.txt; git add .; git commit -qm more");
+        sandbox.sh_in(&sandbox.lane("one"), set_back);
+        for args in [&["preview", "--refresh", "--dry-run"][..], &["preview", "--refresh"]] {
+            let before = Image::of(&sandbox, &sandbox.repo);
+            let out = sandbox.proq(args);
+            insta::allow_duplicates!(insta::assert_snapshot!(out.shown(), @r"
+            --- stderr
+            error: cannot refresh the preview of lane 'one': it has commits that the lane has not, and the lane has nothing new; nothing was changed
+            hint: leave it; its commits are kept: git proq preview --back
+            --- code 1
+            "));
+            same(&before, &Image::of(&sandbox, &sandbox.repo));
+        }
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+    }
+}
+
+#[test]
+fn a_planned_refresh_names_where_the_lane_is_and_refuses_what_the_refresh_refuses() {
+    let sandbox = two_lanes();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.commit_in_lane("one", "echo again > one.txt");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    insta::assert_snapshot!(sandbox.proq(&["preview", "--refresh", "--dry-run"]).shown(), @r"
+    would bring the main checkout from the preview of 'one' to proq/one
+      files that change   1
+    --- code 0
+    ");
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+    sandbox.write("one.txt", "edit\n");
+    let planned = sandbox.proq(&["preview", "--refresh", "--dry-run"]).fails(1);
+    assert_eq!(planned, sandbox.proq(&["preview", "--refresh"]).fails(1));
+    sandbox.sh("git checkout -q one.txt; git switch -q -c elsewhere");
+    for way in ["--refresh", "--back"] {
+        let planned = sandbox.proq(&["preview", way, "--dry-run"]).fails(1);
+        assert_eq!(planned, sandbox.proq(&["preview", way]).fails(1));
+    }
+}
+
+#[test]
+fn a_planned_preview_refuses_ignored_files_in_the_way_as_the_preview_does() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo '*.log' > .gitignore; mkdir d; echo d > d/f; echo '/.env' >> .gitignore; echo e > .env; git add -f .env");
+    sandbox.commit_all("base");
+    sandbox.lane_of(
+        "one",
+        "echo lane > keep.log; git add -f keep.log; echo lane > loose; echo lane > .env; git add -f .env",
+    );
+    // What is set aside with the user's own changes is not in the way: `loose`, a file in place of a folder, and one taken out of the index.
+    sandbox.sh("echo loose > loose; rm -r d; echo own > d; git rm -q --cached .env; echo own > .env");
+    let _ = sandbox.proq(&["preview", "one", "--dry-run"]).ok();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back", "--dry-run"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.write("keep.log", "mine\n");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let planned = sandbox.proq(&["preview", "one", "--dry-run"]).fails(1);
+    assert!(planned.contains("stand in the way: keep.log; nothing was changed"), "{planned}");
+    assert_eq!(planned, sandbox.proq(&["preview", "one"]).fails(1));
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
