@@ -145,8 +145,20 @@ fn clean_up(op: &Operation<'_>, report: &mut Report) {
         match op.attempt(|| preview::retire(op, &line.lane, Why::Tidy, false).map(drop)) {
             // Or somebody else was faster.
             Ok(()) | Err(preview::Error::Lane(lane::Error::Unknown { .. })) => line.cleaned_up = true,
-            Err(e) => line.message = Some(with_causes(&e)),
+            Err(e) => line.message = Some(kept(&e)),
         }
+    }
+}
+
+/// Why a landed lane was kept. What its removal would have changed is as it was, but the landing has changed something.
+fn kept(e: &preview::Error) -> String {
+    let mut why = with_causes(e);
+    for assurance in ["; nothing was changed", "; nothing was moved", "; nothing was made"] {
+        why = why.replace(assurance, "");
+    }
+    match e {
+        preview::Error::Lane(lane::Error::Kept { .. }) => why,
+        _ => format!("the lane was kept: {why}"),
     }
 }
 

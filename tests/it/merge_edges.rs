@@ -338,3 +338,24 @@ fn a_file_that_was_only_touched_is_in_nobodys_way() {
     assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
     assert!(sandbox.read("a.txt").ends_with("lane\n"));
 }
+
+#[test]
+fn a_lane_that_landed_and_could_not_be_removed_is_not_said_to_have_changed_nothing() {
+    let sandbox = Sandbox::new();
+    for lane in ["one", "two", "three"] {
+        sandbox.lane_of(lane, &format!("echo {lane} > {lane}"));
+    }
+    sandbox.sh(r#"cat > .git/hooks/reference-transaction <<'END'
+#!/bin/sh
+[ "$1" = prepared ] || exit 0
+while read -r old new ref; do
+    case "$ref $new" in "refs/heads/proq/three 000"*) echo 'three stays' >&2; exit 1;; esac
+done
+END
+chmod +x .git/hooks/reference-transaction"#);
+    let text = sandbox.proq(&["merge", "--all"]).ok();
+    let line = text.lines().find(|line| line.starts_with("landed three")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains("three stays") && !line.contains("nothing was"), "{line}");
+    assert!(line.contains("; the lane was kept: "), "{line}");
+    assert_eq!(sandbox.git(&["show", "main:three"]), "three");
+}
