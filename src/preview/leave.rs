@@ -225,7 +225,10 @@ fn carry_commits(op: &Operation<'_>, open: &PreviewRecord, made: Oid) -> Result<
     match try_carry(op, open, made)? {
         Carried::Nothing => return Ok(()),
         Carried::To(lane) => {
-            op.project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
+            // They are taken back if the preview cannot be left.
+            op.after(move |project| {
+                project.listener.step(format!("the commits made in the preview are in lane '{lane}' now"));
+            });
             return Ok(());
         }
         Carried::Impossible => {}

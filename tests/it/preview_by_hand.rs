@@ -236,3 +236,21 @@ fn a_preview_whose_changes_were_edited_since_is_left_instead_of_undone() {
     assert_eq!(sandbox.sh("cat u"), "u\nmore");
     assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main\n?? u");
 }
+
+#[test]
+fn commits_are_said_to_be_in_the_lane_only_once_they_are() {
+    let (sandbox, _) = sandbox();
+    sandbox.sh(
+        "git branch side main; git switch -q side; echo side > lane.txt; git add .; git commit -qm side; git switch -q -
+        echo own > own.txt; git add own.txt; git commit -qm own; git merge -q side >/dev/null 2>&1 || true",
+    );
+    let tip = sandbox.git(&["rev-parse", "proq/one"]);
+    let text = sandbox.proq(&["preview", "--back"]).fails(1);
+    assert!(!text.contains("are in lane"), "{text}");
+    assert_eq!(sandbox.git(&["rev-parse", "proq/one"]), tip);
+    sandbox.git(&["merge", "--abort"]);
+    let out = sandbox.proq(&["preview", "--back"]);
+    assert!(out.stderr.contains("the commits made in the preview are in lane 'one' now"), "{}", out.stderr);
+    let _ = out.ok();
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/one"]), "own");
+}
