@@ -8,7 +8,7 @@ use super::complete::lane_names;
 use super::{Done, Mistake, Session, identity, ui};
 use crate::explain::Exit;
 use crate::git::Restored;
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::preview::{self, Back, Entered, Goal, Refreshed};
 
 /// Show a lane in the main checkout, and go back
@@ -71,7 +71,7 @@ pub(super) fn run(session: &Session, args: &Preview) -> Done {
         return plan(session, &project, args);
     }
     if args.back {
-        return Ok(say_back(session, &preview::back(&project)?));
+        return Ok(say_back(session, &project, &preview::back(&project)?));
     }
     if args.refresh {
         say_refreshed(session, &preview::refresh(&project)?);
@@ -137,7 +137,7 @@ fn say_refreshed(session: &Session, done: &Refreshed) {
 }
 
 /// A conflict is the user's to solve, so it is an exit code of its own.
-fn say_back(session: &Session, back: &Back) -> Exit {
+fn say_back(session: &Session, project: &Project, back: &Back) -> Exit {
     let conflicts: Vec<String> = back.conflicts().iter().map(ToString::to_string).collect();
     let exit = if conflicts.is_empty() { Exit::Done } else { Exit::Conflicts };
     if session.ui.json {
@@ -158,13 +158,14 @@ fn say_back(session: &Session, back: &Back) -> Exit {
             session.ui.say(format!("{} has moved; your changes are back on top of it", back.to));
         }
         Some(Restored::Conflict(paths)) => {
-            let id = back.snapshot.map(|id| id.to_string()).unwrap_or_default();
             session.ui.warn(format!(
                 "{} has moved, and your changes conflict with it in {}; the checkout is clean and your changes are kept",
                 back.to,
                 ui::count(paths.len(), "file")
             ));
-            session.ui.hint(format!("bring them back and resolve: git stash apply {id}"));
+            let (how, id) = (lane::way_back(project, back.snapshot, paths), back.snapshot);
+            let id = id.map(|id| id.to_string()).unwrap_or_default();
+            session.ui.hint(format!("bring them back {}: {} {id}", how.aim(), how.command()));
         }
     }
     if back.edits.is_some() {

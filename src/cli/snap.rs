@@ -230,12 +230,8 @@ fn say(session: &Session, view: &SnapView, brought: &Brought, dry_run: bool) {
                 session.ui.answer(format!("  {path}"));
             }
             session.ui.say("nothing was changed; the snapshot is kept");
-            // git does not put an untracked file over one that is there; on its own base it always fits.
-            session.ui.hint(if brought.loose_conflict {
-                format!("bring it back on a branch of its own: git stash branch NAME {}", view.commit())
-            } else {
-                format!("bring it back and resolve: git stash apply {}", view.commit())
-            });
+            let how = &brought.way_back;
+            session.ui.hint(format!("bring it back {}: {} {}", how.aim(), how.command(), view.commit()));
         }
     }
 }

@@ -123,7 +123,7 @@ pub(crate) use rest::{RESTS, has_work, is_idle, is_on_screen, rests, told_state}
 pub use set_up::SetUpError;
 pub(crate) use set_up::{Given, Sync, env_file, plan_sync, require_approved, run_later, sync};
 pub(crate) use shared_settings::{changed_settings, listed, shared_settings};
-pub(crate) use snap_restore::{Brought, restore_snap};
+pub(crate) use snap_restore::{Brought, restore_snap, way_back};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};
 pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};

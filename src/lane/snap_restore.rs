@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Error, Operation, Project, SnapState, SnapView, fill, ignored_files, operate};
-use crate::git::{self, Head, RepoPath, Restored};
+use crate::git::{self, Head, Oid, RepoPath, Restored};
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, remove_tree};
 
@@ -15,10 +15,47 @@ pub(crate) struct Brought {
     pub(crate) restored: Restored,
     /// The worktree.
     pub(crate) dir: PathBuf,
-    /// Whether an untracked file of the snapshot is among what conflicts.
-    pub(crate) loose_conflict: bool,
+    /// How git brings it back where it conflicts.
+    pub(crate) way_back: WayBack,
     /// Ignored files of an automatic snapshot that were not brought back, since something else stands in their places.
     pub(crate) ignored_in_the_way: Vec<RepoPath>,
+}
+
+/// How plain git brings back a snapshot that conflicts with what is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WayBack {
+    /// Onto what is there, with markers where it conflicts.
+    Apply,
+    /// On a branch that begins where it was taken. Git puts no untracked file over one that is there; on its own base it always fits.
+    Branch,
+}
+
+impl WayBack {
+    /// The command, which ends with the snapshot's commit.
+    pub(crate) fn command(self) -> &'static str {
+        match self {
+            WayBack::Apply => "git stash apply",
+            WayBack::Branch => "git stash branch NAME",
+        }
+    }
+
+    /// What the command comes to.
+    pub(crate) fn aim(self) -> &'static str {
+        match self {
+            WayBack::Apply => "and resolve",
+            WayBack::Branch => "on a branch of its own",
+        }
+    }
+}
+
+/// How git brings a snapshot back that conflicts at these paths, by its commit.
+pub(crate) fn way_back(project: &Project, commit: Option<Oid>, conflicts: &[RepoPath]) -> WayBack {
+    // The third parent of a commit in the shape of a stash has the untracked files.
+    let untracked = commit.and_then(|commit| project.repo.require_commit(&format!("{commit}^3")).ok());
+    let loose = untracked.and_then(|tree| git::files_of(&project.repo, tree).ok()).unwrap_or_default();
+    let is_at = |path: &RepoPath, other: &RepoPath| path == other || path.parents().any(|up| up == *other);
+    let meets = |path: &RepoPath| loose.iter().any(|file| is_at(file, path) || is_at(path, file));
+    if conflicts.iter().any(meets) { WayBack::Branch } else { WayBack::Apply }
 }
 
 /// Brings a snapshot back onto the worktree that the user stands in, and an automatic one onto the worktree that it was taken of,
@@ -52,14 +89,9 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
         return Err(git::Error::Overlap { dir, paths: announced, remedy }.into());
     }
     let restored = if dry_run { checkout.foresee(&view.record, now)? } else { bring(op, &dir, view, now)? };
-    let loose_conflict = match (&restored, view.record.snapshot.untracked_tree) {
-        (Restored::Conflict(paths), Some(tree)) => {
-            let loose = git::files_of(&project.repo, tree)?;
-            let above =
-                |path: &RepoPath| loose.iter().any(|l| l == path || l.parents().any(|up| up == *path));
-            paths.iter().any(above)
-        }
-        _ => false,
+    let way_back = match &restored {
+        Restored::Conflict(paths) => way_back(project, Some(view.commit()), paths),
+        Restored::Exactly | Restored::Merged => WayBack::Apply,
     };
     let mut ignored_in_the_way = Vec::new();
     if let Some(automatic) = view.record.automatic.as_ref().filter(|_| !dry_run)
@@ -68,7 +100,7 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
         let copies = project.store.layout().snapshot_ignored(id);
         ignored_in_the_way = ignored_files::give_back(&dir, &copies, &automatic.ignored)?;
     }
-    Ok(Brought { restored, dir, loose_conflict, ignored_in_the_way })
+    Ok(Brought { restored, dir, way_back, ignored_in_the_way })
 }
 
 /// The top folder of the worktree that a snapshot comes back to.
@@ -102,7 +134,7 @@ fn make_worktree_again(project: &Project, lane: &LaneRecord) -> Result<(), Error
     filled
 }
 
-fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: git::Oid) -> Result<Restored, Error> {
+fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: Oid) -> Result<Restored, Error> {
     let id = &view.record.id;
     let brought = op.attempt(|| {
         let why = format!("what was there before snapshot {id} came back");

@@ -197,16 +197,17 @@ impl Step<'_, '_> {
             };
             match self.bring(id) {
                 Ok((Restored::Exactly | Restored::Merged, _)) => back += 1,
-                Ok((Restored::Conflict(_), commit)) => self.tell_kept(commit),
-                Err(_) => self.tell_kept(snap.snapshot.commit),
+                Ok((Restored::Conflict(paths), commit)) => self.tell_kept(commit, &paths),
+                Err(_) => self.tell_kept(snap.snapshot.commit, &[]),
             }
         }
         Ok(back)
     }
 
-    fn tell_kept(&self, commit: Oid) {
+    fn tell_kept(&self, commit: Oid, conflicts: &[RepoPath]) {
         self.op.project.listener.warn(format!(
-            "edits of an earlier preview do not fit any more; they are kept: git stash apply {}",
+            "edits of an earlier preview do not fit any more; they are kept: {} {}",
+            lane::way_back(self.op.project, Some(commit), conflicts).command(),
             commit.short()
         ));
     }

@@ -29,8 +29,9 @@ impl Back {
     pub(crate) fn tell_conflict(&self, project: &Project) {
         if let Some(kept) = self.snapshot {
             project.listener.warn(format!(
-                "your changes from before the preview conflict with {}; they are kept: git stash apply {}",
+                "your changes from before the preview conflict with {}; they are kept: {} {}",
                 self.to,
+                lane::way_back(project, self.snapshot, self.conflicts()).command(),
                 kept.short()
             ));
         }

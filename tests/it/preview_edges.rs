@@ -445,3 +445,31 @@ fn nothing_is_written_or_taken_behind_a_link_in_place_of_a_folder() {
         sandbox.assert_healthy();
     }
 }
+
+#[test]
+fn an_untracked_file_that_meets_one_that_landed_comes_back_on_a_branch_of_its_own() {
+    let sandbox = sandbox_with("echo lane > lane.txt");
+    sandbox.lane_of("two", "echo landed > mine");
+    sandbox.sh("echo mine > mine; echo edit > a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+    let out = sandbox.proq(&["preview", "--back"]);
+    let command = told(&out, "bring them back on a branch of its own: ");
+    let _ = out.fails(3);
+    sandbox.sh(&command.replace("NAME", "own"));
+    assert_eq!((sandbox.read("mine").as_str(), sandbox.read("a.txt").as_str()), ("mine\n", "edit\n"));
+    assert_eq!(sandbox.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "own");
+}
+
+#[test]
+fn an_untracked_file_that_meets_what_lands_in_a_preview_is_kept_with_a_command_that_works() {
+    let sandbox = sandbox_with("echo landed > mine");
+    sandbox.sh("echo mine > mine");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo more > more; git add more; git commit -qm more; git branch -f main HEAD; echo x > x; git add x; git commit -qm x");
+    let out = sandbox.proq(&["merge", "one"]);
+    let command = told(&out, "they are kept: ");
+    let _ = out.ok();
+    sandbox.sh(&command.replace("NAME", "own"));
+    assert_eq!(sandbox.read("mine"), "mine\n");
+}
