@@ -55,7 +55,7 @@ pub(super) fn run(session: &Session, args: &Compare) -> Done {
     if args.diff && !session.ui.json {
         for lane in &lanes {
             session.ui.answer(console::style(format!("lane {}", lane.name)).bold().to_string());
-            diff::show(&project, lane, false)?;
+            diff::show(session, &project, lane, false)?;
         }
         return Ok(Exit::Done);
     }

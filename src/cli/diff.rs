@@ -1,7 +1,5 @@
 //! Owns `git proq diff`.
 
-use std::path::Path;
-
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
@@ -9,7 +7,7 @@ use serde::Serialize;
 use super::complete::lane_names;
 use super::{Done, Failure, Session};
 use crate::explain::Exit;
-use crate::git::{Oid, RepoPath};
+use crate::git::{Oid, RepoPath, There};
 use crate::lane::Project;
 use crate::store::records::LaneRecord;
 
@@ -42,23 +40,34 @@ pub(super) fn run(session: &Session, args: &Diff) -> Done {
     let project = session.project()?;
     let lane = project.lane(&args.lane)?;
     if session.ui.json {
-        let (from, dir, to) = ends(&project, &lane)?;
-        let files = project.repo.changed_files(dir, from, to)?;
+        let (from, files) = differing(session, &project, &lane, |there, from, to| {
+            Ok((from, project.repo.changed_files(there, from, to)?))
+        })?;
         session.ui.object(Answer { lane: lane.name, from: from.to_string(), files });
     } else {
-        show(&project, &lane, args.stat)?;
+        show(session, &project, &lane, args.stat)?;
     }
     Ok(Exit::Done)
 }
 
 /// Shows what a lane changes, as git does.
-pub(super) fn show(project: &Project, lane: &LaneRecord, stat: bool) -> Result<(), Failure> {
-    let (from, dir, to) = ends(project, lane)?;
-    Ok(project.repo.show_diff(dir, from, to, stat)?)
+pub(super) fn show(
+    session: &Session,
+    project: &Project,
+    lane: &LaneRecord,
+    stat: bool,
+) -> Result<(), Failure> {
+    differing(session, project, lane, |there, from, to| Ok(project.repo.show_diff(there, from, to, stat)?))
 }
 
-/// The commit that a lane's changes are counted from, and where they are: in its worktree, or else in a commit.
-fn ends<'a>(project: &'a Project, lane: &'a LaneRecord) -> Result<(Oid, &'a Path, Option<Oid>), Failure> {
+/// Compares the commit that a lane's changes are counted from with where they are: in its worktree, untracked files included, or else
+/// in a commit.
+fn differing<T>(
+    session: &Session,
+    project: &Project,
+    lane: &LaneRecord,
+    compare: impl FnOnce(&There, Oid, Option<Oid>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let tip = project.repo.require_commit(&format!("refs/heads/{}", lane.place.branch))?;
     // Where it left its base by now: the base may have been merged into it since.
     let from = match project.repo.branch_tip(&lane.base)? {
@@ -66,8 +75,16 @@ fn ends<'a>(project: &'a Project, lane: &'a LaneRecord) -> Result<(Oid, &'a Path
         None => lane.start,
     };
     // With its folder gone, only what is committed can be compared.
-    Ok(match lane.path.exists() {
-        true => (from, lane.path.as_path(), None),
-        false => (from, project.repo.home(), Some(tip)),
-    })
+    if !lane.path.exists() {
+        return compare(&There::tracked(project.repo.home()), from, Some(tip));
+    }
+    let (untracked, unread) = There::untracked(&project.repo, &lane.path)?;
+    for path in unread {
+        session.ui.warn(format!("{path} is left out: it cannot be read"));
+    }
+    if untracked.is_empty() {
+        return compare(&There::tracked(&lane.path), from, None);
+    }
+    let scratch = project.store.layout().scratch()?;
+    compare(&There::with(&project.repo, &lane.path, &untracked, scratch.path())?, from, None)
 }

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use serde::Serialize;
 
+use super::path::nul_separated;
+use super::status::status;
 use super::trees::{Item, Items, Reader};
-use super::{Error, Oid, Repo, RepoPath, ThrowAway};
+use super::{Error, Oid, Repo, RepoPath, ThrowAway, index, special};
 
 /// A path on one side of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,22 +261,82 @@ fn mode(octal: &[u8]) -> Option<u32> {
     u32::from_str_radix(std::str::from_utf8(octal).ok()?, 8).ok()
 }
 
+/// A worktree that commits are compared with.
+#[derive(Debug)]
+pub(crate) struct There {
+    dir: PathBuf,
+    /// A copy of its index that also has the untracked files.
+    index: Option<PathBuf>,
+}
+
+impl There {
+    /// The worktree at `dir`, with its tracked files.
+    pub(crate) fn tracked(dir: &Path) -> There {
+        There { dir: dir.to_owned(), index: None }
+    }
+
+    /// The untracked files of the worktree at `dir`, without those of repositories of their own: those that can be read, and the
+    /// others.
+    pub(crate) fn untracked(repo: &Repo, dir: &Path) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
+        let dirt = status(repo, dir, true)?;
+        let all: Vec<RepoPath> =
+            dirt.untracked().filter(|entry| !entry.nested).map(|entry| entry.path.clone()).collect();
+        let unread = special::unreadable(dir, &all);
+        let read = all.into_iter().filter(|path| !unread.contains(path)).collect();
+        Ok((read, unread))
+    }
+
+    /// The worktree at `dir`, with `untracked` files as `git add -N` announces them, in a copy of its index in `scratch`.
+    pub(crate) fn with(
+        repo: &Repo,
+        dir: &Path,
+        untracked: &[RepoPath],
+        scratch: &Path,
+    ) -> Result<There, Error> {
+        let copy = scratch.join("index");
+        index::copy(&repo.git_dir_of(dir)?.join("index"), &copy)?;
+        // A shared index would be written beside the real one.
+        repo.git_in(dir)
+            .args(["-c", "core.splitIndex=false", "-c", "core.fsmonitor=false"])
+            .args(["add", "--intent-to-add", "--sparse", "--pathspec-from-file=-", "--pathspec-file-nul"])
+            .env("GIT_LITERAL_PATHSPECS", "1")
+            .index(&copy)
+            .input(nul_separated(untracked))
+            .run()?;
+        Ok(There { dir: dir.to_owned(), index: Some(copy) })
+    }
+
+    fn apply(&self, call: super::Command) -> super::Command {
+        match &self.index {
+            Some(index) => call.index(index),
+            None => call,
+        }
+    }
+}
+
 impl Repo {
     /// Shows a difference on the terminal as `git diff` does, with the user's pager and colours: from a commit to
-    /// another, or to the worktree at `dir` as it is.
-    pub(crate) fn show_diff(&self, dir: &Path, from: Oid, to: Option<Oid>, stat: bool) -> Result<(), Error> {
-        let call = self.git_in(dir).arg("diff").args(stat.then_some("--stat"));
+    /// another, or to the worktree of `there` as it is.
+    pub(crate) fn show_diff(
+        &self,
+        there: &There,
+        from: Oid,
+        to: Option<Oid>,
+        stat: bool,
+    ) -> Result<(), Error> {
+        let call = there.apply(self.git_in(&there.dir)).arg("diff").args(stat.then_some("--stat"));
         call.args(ends(from, to)).arg("--").run_on_terminal()
     }
 
     /// The paths that such a difference would show.
     pub(crate) fn changed_files(
         &self,
-        dir: &Path,
+        there: &There,
         from: Oid,
         to: Option<Oid>,
     ) -> Result<Vec<RepoPath>, Error> {
-        let call = self.git_in(dir).args(["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames"]);
+        let call = there.apply(self.git_in(&there.dir));
+        let call = call.args(["diff", "--name-only", "-z", "--no-ext-diff", "--no-renames"]);
         let out = call.args(ends(from, to)).arg("--").run()?;
         Ok(out.fields().map(RepoPath::new).collect())
     }

@@ -112,7 +112,7 @@ pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use deletions::{LEAST_FILES, mass_deletion};
-pub(crate) use diff::{Change, FileLines, Side, files_of, tree_changes, tree_files};
+pub(crate) use diff::{Change, FileLines, Side, There, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
 pub(crate) use flags::{has_same_flags, hidden_edits, is_flagged};

@@ -34,6 +34,7 @@ mod deaths;
 mod demo;
 mod deps;
 mod deps_agent;
+mod diff;
 mod discard;
 mod discovery;
 mod doctor;
