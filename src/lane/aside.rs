@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::operation::Operation;
 use super::steps::spared;
-use super::{Error, snaps};
+use super::{Error, LostSnapshot, snaps};
 use crate::fault;
 use crate::git::{Oid, RepoPath, Restored, Seen, Snapshot, merge_trees};
 use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
@@ -252,10 +252,12 @@ impl Operation<'_> {
 
     /// What a snapshot holds.
     pub(super) fn snapshot_of(&self, id: &str) -> Result<Snapshot, Error> {
-        match self.taken.borrow().get(id) {
-            Some(snapshot) => Ok(snapshot.clone()),
-            None => Ok(self.project.snap(id)?.snapshot),
+        if let Some(snapshot) = self.taken.borrow().get(id) {
+            return Ok(snapshot.clone());
         }
+        let snap = self.project.snap(id)?;
+        LostSnapshot::refuse(self.project, &snap)?;
+        Ok(snap.snapshot)
     }
 
     /// Notes that a snapshot's content is back where it came from.

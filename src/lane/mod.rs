@@ -39,6 +39,7 @@ mod location;
 mod long_history;
 mod look;
 mod looks;
+mod lost_snapshot;
 mod misplaced;
 mod name;
 mod neighbours;
@@ -105,6 +106,7 @@ pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,
 };
+pub use lost_snapshot::LostSnapshot;
 pub(crate) use misplaced::{Misplaced, misplaced, quoted};
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};

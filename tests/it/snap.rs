@@ -340,3 +340,31 @@ fn a_broken_record_and_a_ref_without_one_are_named_with_the_way_to_their_files()
     let text = sandbox.proq(&["snap", "list"]).stderr;
     assert!(text.contains("refs/proq/snap/[ID] has no record") && text.contains("git stash apply"), "{text}");
 }
+
+#[test]
+fn a_snapshot_that_git_has_lost_is_said_to_be_lost() {
+    let (sandbox, id) = thrown_away("", "echo mine > a.txt; echo l > loose");
+    sandbox.sh(
+        "git for-each-ref --format='delete %(refname)' refs/proq/snap refs/proq/op | git update-ref --stdin
+        git reflog expire --all --expire=now; git gc -q --prune=now",
+    );
+    let clean = Image::of(&sandbox, &sandbox.repo);
+    for args in
+        [&["snap", "show", &id][..], &["snap", "restore", "--dry-run", &id], &["snap", "restore", &id]]
+    {
+        let out = sandbox.proq(args);
+        insta::allow_duplicates!(insta::assert_snapshot!(out.shown(), @r"
+        --- stderr
+        error: cannot read snapshot [ID]: git has lost its commit 74a68002, which no ref keeps; nothing was changed
+        hint: see which of its files are left: ls -R '[ROOT]/repo/.git/proq/snaps/[ID]'
+        --- code 1
+        "));
+        let text = out.fails(1);
+        let hint = text.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap();
+        let root = sandbox.root().display().to_string();
+        let command = hint.split_once(": ").unwrap().1.replace("[ROOT]", &root).replace("[ID]", &id);
+        assert!(sandbox.sh(&command).contains("snap.toml"), "{command}");
+        same(&clean, &Image::of(&sandbox, &sandbox.repo));
+    }
+    assert!(sandbox.proq(&["snap", "list"]).ok().contains("restored"));
+}
