@@ -69,6 +69,7 @@ mod ref_move;
 mod refs;
 mod refusal;
 mod register;
+mod remade;
 mod remedy;
 mod renumber;
 mod repair;

@@ -1,4 +1,4 @@
-//! Owns how long it is remembered that checks succeeded on a tree: what they depend on besides changes with time.
+//! Owns how long it is remembered that checks succeeded on a state: what they depend on besides changes with time.
 
 use std::time::Duration;
 

@@ -1,9 +1,12 @@
-//! Owns remembering the trees on which all commands succeeded, so that none is checked twice: by tree, commands and
-//! environment.
+//! Owns remembering the states on which all commands succeeded, so that none is checked twice: by everything of a state that a
+//! check can read, commands and environment.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
-use crate::git::Oid;
+use super::Error;
+use super::stack::Stack;
+use crate::git::{Oid, ThrowAway};
 use crate::lane::{CHECKS_KEPT, Project};
 use crate::store::records::GreenRecord;
 use crate::store::{Record, now};
@@ -51,9 +54,49 @@ const SESSION_PREFIXES: &[&str] = &[
     "XDG_SESSION_",
 ];
 
-/// The file for a tree with these commands in this environment.
-fn file(project: &Project, tree: Oid, commands: &[String]) -> Option<PathBuf> {
-    let mut text = format!("{tree}\0{}\0", commands.join("\n")).into_bytes();
+/// What a check can read of one state: its files, the commits that lead to it, and what the variables say that git-proq sets.
+/// Not the ports, which are any that are free, nor the dates of commits that a landing makes: those differ each time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct CheckInput {
+    /// The tree.
+    pub(super) tree: Oid,
+    /// Everything else.
+    context: Rc<[u8]>,
+}
+
+impl CheckInput {
+    /// A base without any lane.
+    pub(super) fn of_base(project: &Project, onto: &str, base: Oid) -> Result<CheckInput, Error> {
+        Ok(CheckInput { tree: project.repo.tree_of(base)?, context: on(onto, base).into() })
+    }
+
+    /// Each prefix of a stack, from one lane on. Its commits may be in `into` only.
+    pub(super) fn of_stack(
+        project: &Project,
+        stack: &Stack,
+        into: Option<&ThrowAway>,
+    ) -> Result<Vec<CheckInput>, Error> {
+        let (mut out, mut context, mut ours) = (Vec::new(), on(&stack.onto, stack.base), stack.base);
+        for step in &stack.steps {
+            let (lane, tip) = (&step.candidate.lane.name, step.candidate.tip);
+            context.extend_from_slice(format!("{lane}\0{tip}\0").as_bytes());
+            context.extend(project.repo.describe_remade(step.commit, &[ours, tip], into)?);
+            context.push(0);
+            ours = step.commit;
+            out.push(CheckInput { tree: step.tree, context: context.as_slice().into() });
+        }
+        Ok(out)
+    }
+}
+
+fn on(onto: &str, base: Oid) -> Vec<u8> {
+    format!("{onto}\0{base}\0").into_bytes()
+}
+
+/// The file for a state with these commands in this environment.
+fn file(project: &Project, input: &CheckInput, commands: &[String]) -> Option<PathBuf> {
+    let mut text = format!("{}\0{}\0{}\0", input.tree, input.context.len(), commands.join("\n")).into_bytes();
+    text.extend_from_slice(&input.context);
     let mut env: Vec<_> = std::env::vars_os().filter(|(name, _)| counts(&name.to_string_lossy())).collect();
     env.sort();
     for (name, value) in env {
@@ -70,19 +113,19 @@ fn counts(name: &str) -> bool {
     !OF_THE_SESSION.contains(&name) && !SESSION_PREFIXES.iter().any(|p| name.starts_with(p))
 }
 
-/// Whether all commands succeeded on a tree not long ago.
-pub(super) fn knows(project: &Project, tree: Oid, commands: &[String]) -> bool {
-    let Some(path) = file(project, tree, commands) else { return false };
+/// Whether all commands succeeded on a state not long ago.
+pub(super) fn knows(project: &Project, input: &CheckInput, commands: &[String]) -> bool {
+    let Some(path) = file(project, input, commands) else { return false };
     // What cannot be read is not known.
     GreenRecord::find(&path).ok().flatten().is_some_and(|green| {
-        green.tree == tree && green.commands == commands && !green.at.is_older_than(CHECKS_KEPT)
+        green.tree == input.tree && green.commands == commands && !green.at.is_older_than(CHECKS_KEPT)
     })
 }
 
-/// Remembers that all commands succeeded on a tree. It is a cache: failing to is no failure.
-pub(super) fn remember(project: &Project, tree: Oid, commands: &[String]) {
-    if let Some(path) = file(project, tree, commands) {
-        drop(GreenRecord { tree, commands: commands.to_vec(), at: now() }.save(&path));
+/// Remembers that all commands succeeded on a state. It is a cache: failing to is no failure.
+pub(super) fn remember(project: &Project, input: &CheckInput, commands: &[String]) {
+    if let Some(path) = file(project, input, commands) {
+        drop(GreenRecord { tree: input.tree, commands: commands.to_vec(), at: now() }.save(&path));
     }
 }
 

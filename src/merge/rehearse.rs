@@ -1,13 +1,16 @@
 //! Owns checking what lanes would land, each for itself, without landing anything: by what was found before, or now.
 
+use std::path::Path;
+
+use super::Error;
 use super::commands::Commands;
+use super::greens::{self, CheckInput};
 use super::hooks::Gate;
 use super::outcome::Checked;
 use super::request::{Candidate, Request};
 use super::stack::{self, Ground};
 use super::verify::{Pending, Verified, Verifier};
-use super::{Error, greens};
-use crate::git::{Oid, ThrowAway, merge_commits, merge_exactly};
+use crate::git::{Oid, ThrowAway};
 use crate::lane::{self, Operation, Project, operate};
 use crate::store::records::{CheckRecord, LaneRecord};
 use crate::store::{Limit, Record, Ticket, Wanted};
@@ -24,13 +27,13 @@ fn recall(project: &Project, lane: &LaneRecord) -> Result<Checked, Error> {
     if lines.is_empty() {
         return Ok(Checked::None);
     }
-    let Some(tree) = landed_tree(project, lane)? else { return Ok(Checked::Unknown) };
-    if greens::knows(project, tree, &lines) {
+    let Some(input) = would_land(project, lane)? else { return Ok(Checked::Unknown) };
+    if greens::knows(project, &input, &lines) {
         return Ok(Checked::Passed);
     }
     // What cannot be read is not known.
     let failed = CheckRecord::find(&project.store.layout().check(&lane.name)).ok().flatten();
-    let failed = failed.filter(|failed| failed.tree == tree && lines.contains(&failed.command));
+    let failed = failed.filter(|failed| failed.tree == input.tree && lines.contains(&failed.command));
     Ok(failed.map_or(Checked::Unknown, |failed| Checked::Failed {
         command: failed.command,
         ended: failed.ended,
@@ -38,19 +41,55 @@ fn recall(project: &Project, lane: &LaneRecord) -> Result<Checked, Error> {
     }))
 }
 
-/// The tree of the base with a lane merged into it; none when they conflict, or one of them is gone.
-fn landed_tree(project: &Project, lane: &LaneRecord) -> Result<Option<Oid>, Error> {
+/// What a check would read of a lane on its base; none when they conflict, or one of them is gone. The repository stays as it is.
+fn would_land(project: &Project, lane: &LaneRecord) -> Result<Option<CheckInput>, Error> {
+    let Some((base, candidate)) = candidate(project, lane)? else { return Ok(None) };
+    let scratch = project.store.layout().scratch()?;
+    let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
+    let (request, gate) = (Request { no_verify: true, ..Request::of(&[]) }, Gate::default());
+    let ground = Ground { into: Some(&aside), ..ground(project, &request, lane, &gate, scratch.path()) };
+    // What cannot be merged is not known.
+    let Ok(stack) = stack::build(ground, base, &[candidate]) else { return Ok(None) };
+    Ok(CheckInput::of_stack(project, &stack, Some(&aside))?.pop())
+}
+
+/// A lane as it is to land by itself, and the tip of its base; none when one of the two is gone.
+fn candidate(project: &Project, lane: &LaneRecord) -> Result<Option<(Oid, Candidate)>, Error> {
     let repo = &project.repo;
     let (Some(tip), Some(base)) = (repo.branch_tip(&lane.place.branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
-    if let Ok(Some(tree)) = merge_exactly(repo, base, tip) {
-        return Ok(Some(tree));
+    let candidate = Candidate {
+        lane: lane.clone(),
+        tip,
+        onto: lane.base.clone(),
+        waited: 0,
+        commits: 0,
+        files: 0,
+        part: None,
+    };
+    Ok(Some((base, candidate)))
+}
+
+/// What a lane is stacked with on its own base.
+fn ground<'a>(
+    project: &'a Project,
+    request: &Request<'_>,
+    lane: &'a LaneRecord,
+    gate: &'a Gate,
+    scratch: &'a Path,
+) -> Ground<'a> {
+    Ground {
+        project,
+        onto: &lane.base,
+        strategy: request.strategy(&project.settings),
+        hooks: false,
+        // What is checked is what is in the lane, whoever signed it.
+        verify_signatures: false,
+        gate,
+        scratch,
+        into: None,
     }
-    let scratch = project.store.layout().scratch()?;
-    let aside = ThrowAway::new(repo, &scratch.path().join("objects"))?;
-    let merged = merge_commits(repo, base, tip, scratch.path(), Some(&aside));
-    Ok(merged.ok().filter(|merged| merged.clean).map(|merged| merged.tree))
 }
 
 /// Checks each lane on its base now, in the worktrees for checks, in its turn among the landings that use them too.
@@ -80,32 +119,11 @@ fn check(
     verifier: &mut Verifier,
     lane: &LaneRecord,
 ) -> Result<Checked, Error> {
-    let (project, repo) = (op.project, &op.project.repo);
-    let (Some(tip), Some(base)) = (repo.branch_tip(&lane.place.branch)?, repo.branch_tip(&lane.base)?) else {
-        return Ok(Checked::Unknown);
-    };
+    let project = op.project;
+    let Some((base, candidate)) = candidate(project, lane)? else { return Ok(Checked::Unknown) };
     let scratch = project.store.layout().scratch()?;
     let gate = Gate::default();
-    let ground = Ground {
-        project,
-        onto: &lane.base,
-        strategy: request.strategy(&project.settings),
-        hooks: false,
-        // What is checked is what is in the lane, whoever signed it.
-        verify_signatures: false,
-        gate: &gate,
-        scratch: scratch.path(),
-        into: None,
-    };
-    let candidate = Candidate {
-        lane: lane.clone(),
-        tip,
-        onto: lane.base.clone(),
-        waited: 0,
-        commits: 0,
-        files: 0,
-        part: None,
-    };
+    let ground = ground(project, request, lane, &gate, scratch.path());
     let rebuild = |lanes: &[Candidate]| stack::build(ground, base, lanes);
     let candidates = [candidate];
     let stack = rebuild(&candidates)?;

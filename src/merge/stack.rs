@@ -19,6 +19,8 @@ pub(super) struct Step {
     pub(super) candidate: Candidate,
     /// The commit with which all of it is on the base.
     pub(super) commit: Oid,
+    /// That commit's tree.
+    pub(super) tree: Oid,
 }
 
 /// A lane that did not.
@@ -100,7 +102,7 @@ pub(super) fn build(ground: Ground<'_>, base: Oid, candidates: &[Candidate]) -> 
             Fit::Lands(commit, new) => {
                 tree = new;
                 there.extend(part);
-                stack.steps.push(Step { candidate, commit });
+                stack.steps.push(Step { candidate, commit, tree });
             }
             Fit::Nothing => {
                 there.extend(part);

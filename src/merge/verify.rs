@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::Error;
 use super::commands::{Commands, Numbers};
 use super::failed::{Blame, Failed};
-use super::greens;
+use super::greens::{self, CheckInput};
 use super::outcome::{Checks, TaskChecks};
 use super::request::{Candidate, Request};
 use super::runs::{Found, Red, Rules, Runs, Task, called};
@@ -35,10 +35,10 @@ pub(super) struct Verifier {
     told: Checks,
 }
 
-/// What is looked at: files, and the commands that count with the lanes in it.
+/// What is looked at: all that a check can read, and the commands that count with the lanes in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct State {
-    tree: Oid,
+    input: CheckInput,
     commands: Numbers,
 }
 
@@ -228,13 +228,7 @@ impl Verifier {
         if state.commands.iter().any(|command| self.tolerated.contains(command)) {
             return;
         }
-        let lines = self.commands.named(&state.commands);
-        greens::remember(project, state.tree, &lines);
-        // What ran before the tasks' commands is what the tree has to succeed on as a base, when its lanes are landed.
-        let common = self.commands.common();
-        if !common.is_empty() && common.len() < lines.len() && lines.starts_with(common) {
-            greens::remember(project, state.tree, common);
-        }
+        greens::remember(project, &state.input, &self.commands.named(&state.commands));
     }
 
     fn tell_flaky(&mut self, project: &Project, command: usize, task: &Task) {
@@ -254,7 +248,7 @@ impl Verifier {
             return Some(known.clone());
         }
         if !state.commands.is_empty() {
-            if !greens::knows(project, state.tree, &self.commands.named(&state.commands)) {
+            if !greens::knows(project, &state.input, &self.commands.named(&state.commands)) {
                 return None;
             }
             self.told.reused += 1;
@@ -280,16 +274,13 @@ struct OnStack<'a, 'p> {
 impl OnStack<'_, '_> {
     /// Holds the stack and finds out its states.
     fn look_at_stack(&mut self) -> Result<(), Error> {
-        let repo = &self.op.project.repo;
         if !self.stack.steps.is_empty() {
             self.pending.hold(self.op, self.stack.tip())?;
         }
+        let inputs = CheckInput::of_stack(self.op.project, &self.stack, None)?;
         let (verifier, steps) = (&mut *self.verifier, &self.stack.steps);
-        let states = steps.iter().enumerate().map(|(at, step)| {
-            let tree = repo.tree_of(step.commit)?;
-            Ok(State { tree, commands: verifier.commands_on(&steps[..=at]) })
-        });
-        self.states = states.collect::<Result<_, Error>>()?;
+        let state = |(at, input)| State { input, commands: verifier.commands_on(&steps[..=at]) };
+        self.states = inputs.into_iter().enumerate().map(state).collect();
         Ok(())
     }
 
@@ -347,15 +338,19 @@ impl Bench for OnStack<'_, '_> {
         if verifier.commands.is_of_task(command) {
             return Ok(false);
         }
-        let tree = project.repo.tree_of(base)?;
-        if greens::knows(project, tree, verifier.commands.common()) {
+        let input = CheckInput::of_base(project, &self.stack.onto, base)?;
+        // Those before it may be what it needs.
+        let commands: Numbers = (0..=command).collect();
+        let state = State { input, commands: commands.clone() };
+        if greens::knows(project, &state.input, &verifier.commands.named(&commands)) {
             return Ok(false);
         }
-        // Those before it may be what it needs.
-        let commands = (0..=command).collect();
         let task = Task { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
         let rules = Rules { lines: verifier.commands.lines(), tolerated: &verifier.tolerated };
         let found = verifier.runs.run(project, rules, &[task], &[0], 1)?.pop().flatten();
+        if let Some(Found::Green { flaky: None }) = found {
+            verifier.remember(project, &state);
+        }
         let Some(Found::Red(red)) = found else { return Ok(false) };
         let line = &verifier.commands.lines()[command];
         project.listener.warn(format!(
@@ -384,7 +379,7 @@ impl Bench for OnStack<'_, '_> {
             self.failed.push(Failed::new(
                 candidate.clone(),
                 self.names(lane),
-                state.tree,
+                state.input.tree,
                 blamed,
                 Rc::clone(red),
             ));

@@ -214,7 +214,7 @@ fn what_git_ignores_stays_warm_and_nothing_else_does() {
 }
 
 #[test]
-fn a_tree_that_was_good_is_not_checked_again() {
+fn a_landing_that_was_good_is_not_checked_again() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("one", "echo one > one.txt");
     let check = "echo run >> $ROOT/runs";
@@ -241,6 +241,55 @@ fn a_tree_that_was_good_is_not_checked_again() {
     // Thirty days later it has to be seen again, and gc lets go of it.
     let freed = sandbox.proq_at("2026-02-02T03:04:06Z", &["gc", "--dry-run"]).ok();
     assert!(freed.contains("would free 5 results of checks"), "{freed}");
+}
+
+/// What lands is what was checked: other commits with the same files are something else, whatever the strategy.
+#[test]
+fn other_commits_with_the_same_files_are_checked_anew() {
+    for strategy in ["merge", "rebase", "squash"] {
+        let sandbox = Sandbox::new();
+        sandbox.lane_of("one", "echo one > one.txt");
+        // So that a rebase makes new commits.
+        sandbox.write("more.txt", "more\n");
+        sandbox.commit_all("more");
+        sandbox.git_in(&sandbox.lane("one"), &["commit", "-q", "--amend", "-m", "good"]);
+        let check = "echo run >> $ROOT/runs; ! git log --format=%s | grep -q bad";
+        let merge = || sandbox.proq(&["merge", "one", "--strategy", strategy, "--verify", check]);
+        let _ = merge().ok();
+        let _ = sandbox.proq(&["undo"]).ok();
+        // The very same commits are known.
+        let out = merge();
+        assert!(out.stderr.contains("known to be good"), "{strategy}: {}", out.stderr);
+        assert_eq!((out.code, lines(&sandbox, "runs")), (0, 1), "{strategy}");
+        let _ = sandbox.proq(&["undo"]).ok();
+        let before = sandbox.git(&["rev-parse", "main"]);
+        sandbox.git_in(&sandbox.lane("one"), &["commit", "-q", "--amend", "-m", "bad"]);
+        let said = merge().fails(4);
+        assert!(said.contains("check failed one"), "{strategy}: {said}");
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), before, "{strategy}");
+        // So is another base with the same files.
+        sandbox.git_in(&sandbox.lane("one"), &["commit", "-q", "--amend", "-m", "good"]);
+        let count = lines(&sandbox, "runs");
+        sandbox.git(&["commit", "-q", "--allow-empty", "-m", "empty"]);
+        let _ = merge().ok();
+        assert_eq!(lines(&sandbox, "runs"), count + 1, "{strategy}");
+    }
+}
+
+/// A check may read the variables that git-proq sets for it.
+#[test]
+fn other_lanes_with_the_same_files_are_checked_anew() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("a", "echo same > same.txt");
+    sandbox.lane_of("b", "echo same > same.txt");
+    let check = "test \"$PROQ_LANES\" != b";
+    let _ = sandbox.proq(&["merge", "a", "--verify", check]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    let said = sandbox.proq(&["merge", "b", "--verify", check]).fails(4);
+    assert!(said.contains("check failed b"), "{said}");
+    assert!(!sandbox.repo.join("same.txt").exists());
+    let out = sandbox.proq(&["merge", "a", "--verify", check]);
+    assert!(out.stderr.contains("known to be good"), "{}", out.stderr);
 }
 
 #[test]

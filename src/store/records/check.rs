@@ -40,10 +40,10 @@ impl Record for CheckRecord {
     const FORMAT: u32 = 1;
 }
 
-/// A tree on which all commands succeeded.
+/// A state on which all commands succeeded. What else is known of it is in the name of its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct GreenRecord {
-    /// The tree.
+    /// Its tree.
     pub(crate) tree: Oid,
     /// The commands, in order.
     pub(crate) commands: Vec<String>,
