@@ -95,6 +95,9 @@ pub(crate) struct Merge {
     /// Land them as `spawn --auto-merge` does. Started by a supervisor, with the lane's lock, or by another landing
     #[arg(long, hide = true, value_name = "WHY", value_parser = ["run-ended", "retry"])]
     pub(crate) auto: Option<String>,
+    /// Whether the lane is picked from several attempts.
+    #[arg(skip)]
+    pub(crate) pick: bool,
 }
 
 #[derive(Serialize)]
@@ -174,6 +177,7 @@ pub(super) fn carry_out<'a>(
         allow_deletions: args.allow_deletions,
         stop: args.stop.then_some(&[]),
         ends: &ends,
+        pick: args.pick,
         by_itself: by_itself.is_some(),
         keep: args.how.no_cleanup,
         strategy: args.how.strategy.as_deref().and_then(Strategy::named),

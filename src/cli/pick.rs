@@ -23,7 +23,7 @@ use crate::store::records::{LaneRecord, LaneState};
 /// discarded as by `git proq discard --force`: their commits and uncommitted files are saved, their folders kept for a time.
 /// Where it conflicts, fails a check or is refused, all of them stay.
 ///
-/// While agents are at work in other attempts it is refused. With --stop or --force they are stopped, once LANE has landed.
+/// While agents are at work in other attempts it is refused, and once another attempt has landed. With --stop or --force they are stopped, once LANE has landed.
 ///
 /// `git proq undo` brings the other attempts back, another one takes the landing back as well. If it was cut off in between,
 /// the same command once more discards what is left.
@@ -202,6 +202,7 @@ fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result
         how: args.how.clone(),
         dry_run: args.dry_run,
         auto: None,
+        pick: true,
     };
     let (report, agent) = merge::carry_out(session, project, &args, None)?;
     if !session.ui.json {

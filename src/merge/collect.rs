@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Error;
+use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request};
 use super::turn::became;
@@ -78,7 +79,7 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
         let clean = dirt.as_ref().is_some_and(Dirt::is_clean);
         let sorted = if clean { as_clean } else { look.sort(dirt) };
         if !matches!(sorted, Ok(Ok(_))) && look.was_removed() {
-            out.decided.extend((!request.all).then(|| became(project, &look.lane, request.onto)));
+            out.decided.extend((!request.all).then(|| became(project, &look.lane, request)));
             continue;
         }
         match sorted? {
@@ -262,6 +263,12 @@ impl Look<'_, '_> {
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
             return refused(format!("its base '{}' is gone; --onto BRANCH lands it elsewhere", self.onto));
         };
+        if self.request.pick
+            && let Some(refused) = refuse_second_pick(project, lane, &self.onto)?
+        {
+            let land = format!("land it as well: git proq merge {}", lane.name);
+            return Ok(Err(Box::new(Outcome { hints: vec![land], ..refused })));
+        }
         let mut found = look_at(project, lane, self.worktrees, dirt)?;
         if found.tip.is_none() {
             return refused(format!("its branch {} is gone", lane.place.branch));

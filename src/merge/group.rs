@@ -9,6 +9,7 @@ use super::land::{self, Landing, Way};
 use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
 use super::stack::{self, Ground, Stack};
+use super::turn::became;
 use super::verify::{Pending, Verified, Verifier};
 use super::{Error, conflict, failed, git_options, parts};
 use crate::event;
@@ -166,7 +167,7 @@ impl Work<'_, '_> {
         let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
         let strategy = request.strategy(&project.settings);
         let verify_signatures = git_options::verifies_signatures(&project.repo, onto, strategy)?;
-        let fresh = still_ready(project, group, request)?;
+        let Ready { lanes: fresh, gone } = still_ready(project, group, request)?;
         let ground = Ground {
             project,
             onto,
@@ -177,7 +178,8 @@ impl Work<'_, '_> {
             scratch: scratch.path(),
             into: aside.as_ref(),
         };
-        let Arranged { stack, lanes, why } = arrange::build(ground, base, &fresh, request.order)?;
+        let Arranged { mut stack, lanes, why } = arrange::build(ground, base, &fresh, request.order)?;
+        stack.decided.extend(gone.iter().cloned());
         if request.dry_run {
             if !stack.steps.is_empty() {
                 land::foresee(self.op, &stack, aside.as_ref())?;
@@ -185,7 +187,11 @@ impl Work<'_, '_> {
             self.verifier.note_tasks(&stack);
             return Ok(Prepared { verified: Verified { stack, failed: Vec::new() }, why });
         }
-        let rebuild = |lanes: &[Candidate]| stack::build(ground, base, lanes);
+        let rebuild = |lanes: &[Candidate]| {
+            let mut stack = stack::build(ground, base, lanes)?;
+            stack.decided.extend(gone.iter().cloned());
+            Ok::<_, Error>(stack)
+        };
         let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
         Ok(Prepared { verified, why })
     }
@@ -194,12 +200,16 @@ impl Work<'_, '_> {
 /// Moves one base, where there is anything to land, and writes down what follows from it.
 fn move_base(op: &Operation<'_>, done: &Prepared, pending: &Pending, way: Way) -> Result<Landing, Error> {
     let stack = &done.verified.stack;
-    let mut rest = follow_ups(op, &done.verified)?;
-    rest.extend(pending.release());
+    // What is written down goes by the records as they are then.
+    let rest = || {
+        let mut rest = follow_ups(op, &done.verified)?;
+        rest.extend(pending.release());
+        Ok(rest)
+    };
     if !stack.steps.is_empty() {
         return land::land(op, stack, rest, way);
     }
-    for step in rest {
+    for step in rest()? {
         drop(op.perform(step)?);
     }
     Ok(Landing::Done)
@@ -240,23 +250,31 @@ fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
         .collect()
 }
 
+/// The candidates as they are now.
+#[derive(Default)]
+struct Ready {
+    /// Those that may still land.
+    lanes: Vec<Candidate>,
+    /// What became of those that were removed meanwhile.
+    gone: Vec<Outcome>,
+}
+
 /// The candidates with their tips as they are now; a lane whose agent has been started again is left out.
-fn still_ready(
-    project: &Project,
-    group: &[Candidate],
-    request: &Request<'_>,
-) -> Result<Vec<Candidate>, Error> {
-    let mut out = Vec::new();
+fn still_ready(project: &Project, group: &[Candidate], request: &Request<'_>) -> Result<Ready, Error> {
+    let mut out = Ready::default();
     for candidate in group {
         if candidate.part.is_some() {
-            out.push(candidate.clone());
+            out.lanes.push(candidate.clone());
             continue;
         }
-        let lane = project.lane(&candidate.lane.name)?;
+        let Some(lane) = land::same_lane(project, &candidate.lane)? else {
+            out.gone.push(became(project, &candidate.lane, request));
+            continue;
+        };
         let (state, _) = lane::effective_state(project, &lane)?;
         let busy = state.is_busy() && !request.would_stop();
         if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.place.branch)?) {
-            out.push(Candidate { lane, tip, ..candidate.clone() });
+            out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
         }
     }
     Ok(out)
@@ -291,11 +309,19 @@ fn follow_ups(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Erro
 /// The steps that keep conflicts, and what checks put aside.
 fn captures(op: &Operation<'_>, verified: &Verified) -> Result<Vec<Step>, Error> {
     let (stack, mut steps) = (&verified.stack, Vec::new());
-    for clash in stack.clashes.iter().filter(|clash| parts::is_last_word(verified, &clash.candidate)) {
-        steps.extend(conflict::capture(op, stack, clash)?);
+    // Of a lane that was removed meanwhile there is no record to write it in.
+    let counts = |of: &Candidate| {
+        Ok::<_, Error>(parts::is_last_word(verified, of) && land::same_lane(op.project, &of.lane)?.is_some())
+    };
+    for clash in &stack.clashes {
+        if counts(&clash.candidate)? {
+            steps.extend(conflict::capture(op, stack, clash)?);
+        }
     }
-    for failed in verified.failed.iter().filter(|failed| parts::is_last_word(verified, &failed.candidate)) {
-        steps.extend(failed.steps(op, stack)?);
+    for failed in &verified.failed {
+        if counts(&failed.candidate)? {
+            steps.extend(failed.steps(op, stack)?);
+        }
     }
     Ok(steps)
 }

@@ -1,13 +1,18 @@
 //! Owns the last moments of a landing: everything checked again under the lock, then one compare-and-swap.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::Error;
+use super::request::Candidate;
 use super::stack::Stack;
 use crate::git::{self, Oid, RefMove, ThrowAway, WorktreeList, open_operation, run_hook};
 use crate::lane::{self, Operation, Project, effective_state};
-use crate::store::LockName;
-use crate::store::records::Step;
+use crate::store::records::{LaneRecord, Step};
+use crate::store::{self, Guard, Limit, LockName};
+
+/// How long somebody who only looks at a lane, or ends its run, may take to let go of it.
+const MOMENT: Limit = Limit::For(Duration::from_millis(250));
 
 /// What came of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,30 +33,60 @@ pub(super) enum Way {
     Back,
 }
 
-/// Moves the base of a stack to its tip, if base and lanes are where they were when it was made. `rest` is what is written
-/// down then, whatever comes.
+/// Moves the base of a stack to its tip, if base and lanes are where they were when it was made. `rest` finds out what is written
+/// down then, whatever comes, once no lane can change any more.
 ///
 /// # Errors
 /// When a worktree on the base has changes in the way, or is in the middle of a rebase of it: nothing was moved.
-pub(super) fn land(op: &Operation<'_>, stack: &Stack, rest: Vec<Step>, way: Way) -> Result<Landing, Error> {
+pub(super) fn land(
+    op: &Operation<'_>,
+    stack: &Stack,
+    rest: impl FnOnce() -> Result<Vec<Step>, Error>,
+    way: Way,
+) -> Result<Landing, Error> {
     let project = op.project;
     let _lock = project.store.locks().take(&LockName::Merge)?;
     if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
         return Ok(Landing::Moved(None));
     }
+    // Before the lanes: whoever leaves the preview of a lane to remove it takes the two locks in this order.
+    let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
     // The commits of a part are what they are, wherever its lane has gone on to.
+    let mut held = Vec::new();
     for step in stack.steps.iter().filter(|step| step.candidate.part.is_none()) {
-        let lane = &step.candidate.lane;
-        if project.repo.branch_tip(&lane.place.branch)? != Some(step.candidate.tip) {
-            return Ok(Landing::Moved(None));
-        }
-        let (state, _) = effective_state(project, &project.lane(&lane.name)?)?;
-        if state.is_busy() {
-            return Ok(Landing::Moved(None));
+        match hold_unmoved(project, &step.candidate)? {
+            Some(lock) => held.push(lock),
+            None => return Ok(Landing::Moved(None)),
         }
     }
     op.set_why(why(stack));
-    advance(op, Move::of(stack), rest, way)
+    advance(op, Move::of(stack), rest()?, way)
+}
+
+/// Keeps a lane from being removed or run, if it is there and as it was when it was stacked. None if it is not, or somebody
+/// else is at it.
+fn hold_unmoved(project: &Project, candidate: &Candidate) -> Result<Option<Guard>, Error> {
+    let Some(lane) = same_lane(project, &candidate.lane)? else { return Ok(None) };
+    if effective_state(project, &lane)?.0.is_busy() {
+        return Ok(None);
+    }
+    let lock = match project.store.locks().take_within(&LockName::Run(lane.name.clone()), MOMENT) {
+        Ok(lock) => lock,
+        Err(store::Error::Locked { .. }) => return Ok(None),
+        Err(e) => return Err(e.into()),
+    };
+    let is_there = same_lane(project, &lane)?.is_some();
+    let is_unmoved = project.repo.branch_tip(&lane.place.branch)? == Some(candidate.tip);
+    Ok((is_there && is_unmoved).then_some(lock))
+}
+
+/// A lane as it is now; none if it was removed, though another one may have its name.
+pub(super) fn same_lane(project: &Project, lane: &LaneRecord) -> Result<Option<LaneRecord>, Error> {
+    match project.lane(&lane.name) {
+        Ok(now) => Ok(Some(now).filter(|now| now.created == lane.created)),
+        Err(lane::Error::Unknown { .. } | lane::Error::NoTree { .. }) => Ok(None),
+        Err(e) => Err(e.into()),
+    }
 }
 
 /// A branch that goes on to a commit which has all of it.

@@ -2,6 +2,7 @@
 
 mod among;
 mod arrange;
+mod attempts;
 mod collect;
 mod commands;
 mod compare;

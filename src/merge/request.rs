@@ -30,6 +30,8 @@ pub(crate) struct Request<'a> {
     pub(crate) stop: Option<&'a [String]>,
     /// Lanes whose sessions may be ended, if their agents are idle by then and all is done in them.
     pub(crate) ends: &'a [String],
+    /// Lanes that are picked: refused where another attempt of their group has landed.
+    pub(crate) pick: bool,
     /// Nobody asks for it just now: nothing that the main checkout shows is changed for it.
     pub(crate) by_itself: bool,
     /// Keep landed lanes.
@@ -71,6 +73,7 @@ impl<'a> Request<'a> {
             allow_deletions: false,
             stop: None,
             ends: &[],
+            pick: false,
             by_itself: false,
             keep: true,
             strategy: None,

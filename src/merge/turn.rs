@@ -1,6 +1,7 @@
 //! Owns a landing's turn: its place in the queue, and what became of its lanes while it waited there.
 
 use super::Error;
+use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
 use super::request::Request;
 use crate::lane::{self, Project};
@@ -37,15 +38,15 @@ impl Turn {
         let (there, gone) = named.into_iter().partition::<Vec<_>, _>(|lane| project.lane(&lane.name).is_ok());
         Ok(Turn {
             lanes: there.into_iter().map(|lane| lane.name).collect(),
-            gone: gone.iter().map(|lane| became(project, lane, request.onto)).collect(),
+            gone: gone.iter().map(|lane| became(project, lane, request)).collect(),
             ticket: Some(ticket),
         })
     }
 }
 
 /// What became of a lane that was there when this landing came.
-pub(super) fn became(project: &Project, lane: &LaneRecord, onto: Option<&str>) -> Outcome {
-    let wanted = onto.unwrap_or(&lane.base);
+pub(super) fn became(project: &Project, lane: &LaneRecord, request: &Request<'_>) -> Outcome {
+    let wanted = request.onto.unwrap_or(&lane.base);
     let past = project.past_lanes().into_iter().map(|(_, past)| past);
     let landed = past.filter(|past| past.name == lane.name && past.start == lane.start);
     let landed = landed.filter(|past| past.state == LaneState::Landed).find_map(|past| past.landed);
@@ -57,5 +58,10 @@ pub(super) fn became(project: &Project, lane: &LaneRecord, onto: Option<&str>) -
             ..Outcome::new(&lane.name, wanted, Verdict::AlreadyLanded)
         };
     }
-    Outcome::refused(&lane.name, wanted, "it was removed while this landing waited for its turn")
+    if request.pick
+        && let Ok(Some(refused)) = refuse_second_pick(project, lane, wanted)
+    {
+        return refused;
+    }
+    Outcome::refused(&lane.name, wanted, "it was removed before it could land")
 }

@@ -207,6 +207,26 @@ fn cut_off_after_the_landing_the_same_command_ends_it() {
 
 #[cfg(debug_assertions)]
 #[test]
+fn once_one_has_landed_another_is_not_picked() {
+    let sandbox = three();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["pick", "pay-2"]);
+    command.env("PROQ_TEST_DIE_AT", "pick.landed");
+    assert_eq!(sandbox.output(command).code, 137);
+    sandbox.commit_in_lane("pay-1", "git mv pay.txt other.txt");
+    let tip = sandbox.git(&["rev-parse", "main"]);
+    let refused = "refused pay-1: another attempt of 'pay' was picked: 'pay-2' is on main\n";
+    for more in [&["--dry-run"][..], &[]] {
+        let out = sandbox.proq(&[&["pick", "pay-1"], more].concat());
+        assert!(out.stderr.contains("hint: land it as well: git proq merge pay-1\n"), "{}", out.stderr);
+        assert!(out.fails(1).contains(refused));
+    }
+    assert_eq!((sandbox.git(&["rev-parse", "main"]), there(&sandbox).len()), (tip, 2));
+    let _ = sandbox.proq(&["merge", "pay-1"]).ok();
+    assert_eq!(sandbox.read("other.txt"), "1\n");
+}
+
+#[cfg(debug_assertions)]
+#[test]
 fn cut_off_while_discarding_all_others_are_there_and_go_the_next_time() {
     for at in ["step.after:11", "step.before:14", "step.after:16", "step.after:20"] {
         let sandbox = three();

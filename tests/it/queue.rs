@@ -318,11 +318,50 @@ fn a_lane_that_is_thrown_away_meanwhile_is_named() {
     sandbox.tell("go");
     let _ = one.end(&sandbox).ok();
     let out = two.end(&sandbox).fails(1);
-    assert!(out.contains("refused two: it was removed while this landing waited for its turn"), "{out}");
+    assert!(out.contains("refused two: it was removed before it could land"), "{out}");
     assert!(out.contains("landed three on main"), "{out}");
     let out = both.end(&sandbox).fails(1);
     assert!(out.contains("nothing to do three"), "{out}");
     assert_eq!(landed(&sandbox), ["one", "three"]);
+    nothing_left(&sandbox);
+}
+
+#[test]
+fn a_lane_that_is_thrown_away_while_it_is_checked_is_named() {
+    let sandbox = sandbox_with(&["one", "two"]);
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let check = format!("test -e $ROOT/seen || {{ touch $ROOT/seen; {BLOCKS}; }}");
+    let both = Landing::start(&sandbox, &["merge", "one", "two", "--verify", &check]);
+    assert_eq!(sandbox.hear("here"), "here\n");
+    let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+    sandbox.tell("go");
+    let out = both.end(&sandbox).fails(1);
+    assert!(out.contains("refused one: it was removed before it could land"), "{out}");
+    assert!(out.contains("landed two on main"), "{out}");
+    assert_eq!(landed(&sandbox), ["two"]);
+    nothing_left(&sandbox);
+}
+
+/// The one that waits finds what the one before it has done when its turn has come.
+#[test]
+fn of_two_picks_from_one_group_at_once_the_second_is_refused() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "--count", "3", "-n", "pay"]).ok();
+    for n in 1..=3 {
+        sandbox.commit_in_lane(&format!("pay-{n}"), &format!("echo {n} > {n}.txt"));
+    }
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let first = Landing::start(&sandbox, &["pick", "pay-1", "--verify", BLOCKS]);
+    assert_eq!(sandbox.hear("here"), "here\n");
+    let second = Landing::in_the_queue(&sandbox, &["pick", "pay-2"]);
+    sandbox.tell("go");
+    let _ = first.end(&sandbox).ok();
+    let out = second.end(&sandbox).fails(1);
+    assert!(out.contains("refused pay-2: another attempt of 'pay' was picked: 'pay-1' is on main"), "{out}");
+    assert_eq!(landed(&sandbox), ["pay-1"]);
+    assert_eq!(sandbox.row("pay-2@1")["state"], "discarded");
     nothing_left(&sandbox);
 }
 
