@@ -288,6 +288,7 @@ impl Proq {
             allow_deletions: false,
             stop: None,
             ends: &[],
+            pick: false,
             by_itself: false,
             keep: false,
             dry_run: false,

@@ -301,6 +301,12 @@ impl Settle<'_> {
             let why = format!("{}; what is in it was left as it is, uncommitted", missing.in_words());
             return Ok(failed(verdict.class, why));
         }
+        if self.project.repo.branch_tip(&lane.place.branch)?.is_none() {
+            let kept = lane::keep_last_commit(self.project, lane)?;
+            let kept = kept.map(|last| format!("; its last commit {} is kept", last.short()));
+            let why = format!("branch {} is gone{}", lane.place.branch, kept.unwrap_or_default());
+            return Ok(failed(verdict.class, why));
+        }
         if let Some(astray) = lane::follow_head(self.project, lane)? {
             return Ok(failed(verdict.class, astray));
         }

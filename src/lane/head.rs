@@ -3,6 +3,7 @@
 
 use super::{Error, Project};
 use crate::git::{Oid, Worktree, WorktreeList};
+use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
 /// By how many seconds git's notes of one command may differ.
@@ -58,8 +59,9 @@ fn last_on(log: &str, branch: &str) -> Option<Oid> {
         } else if note.starts_with("checkout: ") {
             is_on = note.ends_with(&enters);
         }
-        if is_on {
-            last = new;
+        // An entry that deletes the branch has no commit.
+        if is_on && let Some(new) = new.filter(|new| !new.is_null()) {
+            last = Some(new);
         }
     }
     last
@@ -71,10 +73,14 @@ pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Opti
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
     let Some(worktree) = worktrees.at(&lane.path) else { return Ok(None) };
+    // A commit on a branch that is gone would begin a history of its own.
+    let Some(tip) = repo.branch_tip(&lane.place.branch)? else {
+        return Ok(Some(format!("its branch {} is gone", lane.place.branch)));
+    };
     if is_on_own(worktree, lane) {
         return Ok(None);
     }
-    let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.place.branch)?) else {
+    let Some(head) = worktree.head(repo)? else {
         return Ok(Some(format!("HEAD is not on {}", lane.place.branch)));
     };
     let made_here = match &worktree.branch {
@@ -87,6 +93,22 @@ pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Opti
             && strangers(project, lane, (tip, head))?.is_none());
     let why = || format!("HEAD is on {}, not on {}", place(worktree, head), lane.place.branch);
     Ok((!made_here || !fits).then(why))
+}
+
+/// Keeps the commit that the worktree of a lane was at last, whose branch is gone, if nothing but the log of its HEAD leads there. Returns
+/// the commit then.
+///
+/// # Errors
+/// When the ref that keeps it cannot be made.
+pub(crate) fn keep_last_commit(project: &Project, lane: &LaneRecord) -> Result<Option<Oid>, Error> {
+    let repo = &project.repo;
+    let Some(last) = last_commit(project, lane) else { return Ok(None) };
+    if repo.is_reached_by_others(last, &format!("refs/heads/{}", lane.place.branch))? {
+        return Ok(None);
+    }
+    let name = format!("refs/proq/saved/{}-{}", lane.name, new_id());
+    repo.create_ref(&name, last, "git-proq: the branch is gone")?;
+    Ok(Some(last))
 }
 
 fn is_on_own(worktree: &Worktree, lane: &LaneRecord) -> bool {

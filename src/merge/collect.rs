@@ -298,6 +298,9 @@ impl Look<'_, '_> {
         let Some(tip) = found.tip else {
             return refused(format!("its branch {} is gone", lane.place.branch));
         };
+        if project.repo.merge_base(base, tip)?.is_none() {
+            return Ok(Err(Box::new(apart(lane, &self.onto))));
+        }
         if lane.landed_on(&project.repo, tip, base)? {
             let outcome = Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
             if tip != lane.start || lane.landed.is_some() {
@@ -366,6 +369,14 @@ impl Look<'_, '_> {
             }
         }
     }
+}
+
+/// The refusal of a lane whose history was begun anew.
+pub(super) fn apart(lane: &LaneRecord, onto: &str) -> Outcome {
+    let dir = lane.path.display();
+    let onto_it = format!("put its commits on top of {onto}: git -C '{dir}' rebase --root --onto {onto}");
+    let why = format!("its history has no commit in common with that of {onto}");
+    Outcome { hints: vec![onto_it], lasting: true, ..Outcome::refused(&lane.name, onto, why) }
 }
 
 /// The refusal of a lane that deletes most of what `base`, the tip of `onto`, has; none where it does not.

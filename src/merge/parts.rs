@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::collect::{brings_markers, deletes_too_much};
+use super::collect::{apart, brings_markers, deletes_too_much};
 use super::group::Work;
 use super::hooks::Gate;
 use super::outcome::{Outcome, Report, Verdict};
@@ -127,6 +127,9 @@ fn candidate(
         return of(refused);
     }
     let lane = project.lane(&part.lane)?;
+    if repo.merge_base(tip, part.to)?.is_none() {
+        return of(apart(&lane, onto));
+    }
     Ok(Ok(Candidate {
         lane: LaneRecord { title: part.title.clone(), checks: part.checks.clone(), ..lane },
         tip: part.to,

@@ -338,3 +338,61 @@ fn a_preview_that_comes_and_goes_while_a_base_moves_takes_no_landing_for_the_use
     assert_eq!(sandbox.git(&["status", "--short"]), before);
     assert_eq!(sandbox.read("lands.txt"), "lands\n");
 }
+
+/// An agent that deletes its own branch leaves commits to which only git's log of its HEAD leads.
+#[test]
+fn a_lane_whose_branch_is_gone_has_failed_and_its_commits_come_back() {
+    let sandbox = Sandbox::new();
+    let script = "echo own > own.txt; git add -A; git commit -qm own; git rev-parse HEAD > $ROOT/own
+        git update-ref -d HEAD; echo left > left.txt";
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "d", "--", "sh", "-ec", script]).fails(4);
+    let own = std::fs::read_to_string(sandbox.root().join("own")).unwrap().trim().to_owned();
+    let detail = sandbox.row("d")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.starts_with("branch proq/d is gone; its last commit "), "{detail}");
+    // Nothing was made of it, and nothing is lost.
+    assert_eq!(sandbox.git(&["branch", "--list", "proq/d"]), "");
+    assert_eq!(std::fs::read_to_string(sandbox.lane("d").join("left.txt")).unwrap(), "left\n");
+    let saved = sandbox.git(&["for-each-ref", "--contains", &own, "--format=%(refname)", "refs/proq/saved"]);
+    assert!(saved.starts_with("refs/proq/saved/d-"), "{saved}");
+    for more in [&["--dry-run"][..], &[]] {
+        let said = sandbox.proq(&[&["merge", "d", "--force"], more].concat()).fails(1);
+        assert!(said.contains("refused d: its branch proq/d is gone\n"), "{said}");
+    }
+    let answer = sandbox.proq(&["doctor", "--json"]).json();
+    let findings = answer["findings"].as_array().unwrap();
+    let found = findings.iter().find(|found| found["check"] == "lane-branch").unwrap();
+    let help = found["help"].as_str().unwrap();
+    assert!(help.starts_with("git branch proq/d "), "{help}");
+    let said = sandbox.proq(&["list"]).stderr;
+    assert!(said.contains(&format!("warning: lane 'd' has no branch any more: {help}\n")), "{said}");
+    sandbox.sh(help);
+    assert_eq!(sandbox.git(&["rev-parse", "proq/d"]), own);
+    assert_eq!(sandbox.git_in(&sandbox.lane("d"), &["status", "--short"]), "?? left.txt");
+    sandbox.commit_all_in(&sandbox.lane("d"), "left");
+    let _ = sandbox.proq(&["merge", "d", "--force"]).ok();
+    assert_eq!((sandbox.read("own.txt"), sandbox.read("left.txt")), ("own\n".into(), "left\n".into()));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_history_that_was_begun_anew_is_refused_in_plain_words() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("e", "echo one > one.txt; git add -A; git commit -q --amend -m own");
+    let before = sandbox.git(&["for-each-ref"]);
+    for more in [&["--dry-run"][..], &[], &["--strategy", "rebase"], &["--strategy", "squash"]] {
+        let out = sandbox.proq(&[&["merge", "e"], more].concat());
+        assert_eq!(
+            out.shown(),
+            "refused e: its history has no commit in common with that of main
+--- stderr
+hint: put its commits on top of main: git -C '[ROOT]/repo/.proq-worktrees/e' rebase --root --onto main
+--- code 1
+"
+        );
+    }
+    assert_eq!(sandbox.git(&["for-each-ref"]), before);
+    sandbox.sh("git -C '.proq-worktrees/e' rebase -q --root --onto main");
+    let _ = sandbox.proq(&["merge", "e"]).ok();
+    assert_eq!(sandbox.read("one.txt"), "one\n");
+    sandbox.assert_healthy();
+}

@@ -181,7 +181,7 @@ fn histories_without_a_common_commit_do_not_hold_the_others_up() {
     sandbox.lane_of("alien", "git checkout -q --orphan x; git commit -qm alien; git branch -qM x proq/alien");
     let out = sandbox.proq(&["merge", "alien", "one"]);
     assert!(out.stdout.contains("refused alien"), "{}", out.stdout);
-    assert!(out.stdout.contains("unrelated histories"), "{}", out.stdout);
+    assert!(out.stdout.contains("no commit in common with that of main"), "{}", out.stdout);
     let _ = out.fails(1);
     assert!(sandbox.repo.join("lane.txt").exists());
 }
