@@ -408,7 +408,8 @@ fn sentence(line: &Outcome, dry_run: bool) -> String {
         Verdict::Landed if dry_run => {
             let how =
                 line.method.filter(|m| *m != Strategy::Merge).map(|m| format!(" ({m})")).unwrap_or_default();
-            format!("{} {lane} on {}{how}", good("would land"), line.onto)
+            let first = line.message.as_ref().map(|first| format!("; {first}")).unwrap_or_default();
+            format!("{} {lane} on {}{how}{first}", good("would land"), line.onto)
         }
         Verdict::Landed => {
             let commit = line.commit.map(|c| format!(" ({})", c.short())).unwrap_or_default();

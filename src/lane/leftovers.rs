@@ -24,14 +24,32 @@ pub(crate) enum Leftovers {
 /// Commits everything that differs from HEAD in a lane's worktree.
 ///
 /// # Errors
-/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories, very large files, work on
-/// top of somebody else's, a broken worktree, and, unless `deletions` are allowed, the deletion of most files. Then nothing is.
+/// As those of [`leftovers_to_commit`].
 pub(crate) fn commit_leftovers(
     project: &Project,
     lane: &LaneRecord,
     message: &str,
     deletions: bool,
 ) -> Result<Leftovers, Error> {
+    let paths = leftovers_to_commit(project, lane, deletions)?;
+    if paths.is_empty() {
+        return Ok(Leftovers::Nothing);
+    }
+    let asked = Asked::listen();
+    stage_and_commit(&project.repo, &lane.path, &paths, message, &|| asked.is())?;
+    Ok(Leftovers::Committed(paths.len()))
+}
+
+/// The paths of everything that differs from HEAD in a lane's worktree and can be committed.
+///
+/// # Errors
+/// [`Error::Leftover`] for what must not be committed as it is: conflicts, embedded repositories, very large files, work on
+/// top of somebody else's, a broken worktree, and, unless `deletions` are allowed, the deletion of most files.
+pub(crate) fn leftovers_to_commit(
+    project: &Project,
+    lane: &LaneRecord,
+    deletions: bool,
+) -> Result<Vec<RepoPath>, Error> {
     if let Some(missing) = project.repo.missing_in(&lane.path)? {
         return Err(Error::Leftover { name: lane.name.clone(), why: vec![missing.in_words().to_owned()] });
     }
@@ -48,7 +66,7 @@ pub(crate) fn commit_leftovers(
     }
     let paths: Vec<RepoPath> = entries.into_iter().map(|e| e.path.clone()).collect();
     if paths.is_empty() && why.is_empty() {
-        return Ok(Leftovers::Nothing);
+        return Ok(paths);
     }
     if !deletions {
         why.extend(mass_deletion_in(project, lane, &paths)?);
@@ -57,9 +75,7 @@ pub(crate) fn commit_leftovers(
     if !why.is_empty() {
         return Err(Error::Leftover { name: lane.name.clone(), why });
     }
-    let asked = Asked::listen();
-    stage_and_commit(&project.repo, &lane.path, &paths, message, &|| asked.is())?;
-    Ok(Leftovers::Committed(paths.len()))
+    Ok(paths)
 }
 
 /// Why a commit of these paths would delete too much; none where it would not.

@@ -98,7 +98,9 @@ pub(crate) use in_place::{
 pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
 pub(crate) use kind::{is_cut, widen as widen_cut};
-pub(crate) use leftovers::{Leftovers, commit_leftovers, copy_leftovers, holds_conflict};
+pub(crate) use leftovers::{
+    Leftovers, commit_leftovers, copy_leftovers, holds_conflict, leftovers_to_commit,
+};
 pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
 pub use location::LocationError;
 pub(crate) use long_history::have_commit_graph;

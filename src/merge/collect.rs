@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use super::Error;
 use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
-use super::request::{Candidate, Request};
+use super::request::{Candidate, Request, WouldCommit};
 use super::turn::became;
 use crate::config::Uncommitted;
 use crate::explain::Explain;
 use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
 use crate::lane::{
-    self, Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict, look_at,
-    rests,
+    self, Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict,
+    leftovers_to_commit, look_at, rests,
 };
 use crate::store::Record;
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState};
@@ -126,15 +126,15 @@ impl Look<'_, '_> {
     /// The lane as one that may land, or why it may not. `dirt` is what differs in its worktree.
     fn sort(&self, dirt: Option<Dirt>) -> Result<Result<Candidate, Box<Outcome>>, Error> {
         match self.examine(dirt)? {
-            Ok((tip, base)) => self.measure(tip, base),
+            Ok(found) => self.measure(found),
             Err(outcome) => Ok(Err(outcome)),
         }
     }
 
     /// The lane with its size; or why what it changes is not fit to land.
-    fn measure(&self, tip: Oid, base: Oid) -> Result<Result<Candidate, Box<Outcome>>, Error> {
+    fn measure(&self, found: Examined) -> Result<Result<Candidate, Box<Outcome>>, Error> {
         let (repo, lane) = (&self.project.repo, &self.lane);
-        let from = repo.merge_base(base, tip)?.unwrap_or(lane.start);
+        let Examined { tip, base, ancestor: from, would_commit } = found;
         let changes = git::tree_changes(repo, from, tip)?;
         if !self.request.force
             && let Some(path) = changes.iter().find(|c| brings_markers(repo, c)).map(|c| c.path.clone())
@@ -157,6 +157,7 @@ impl Look<'_, '_> {
             commits: repo.ahead(tip, base)?,
             files: changes.len(),
             part: None,
+            uncommitted: would_commit.map(|dirt| WouldCommit { dirt, ancestor: from }),
         }))
     }
 
@@ -256,8 +257,8 @@ impl Look<'_, '_> {
             || repo.branch_tip(&self.onto)? != Some(base))
     }
 
-    /// The tip that may land and the base's, or the outcome that says why none may.
-    fn examine(&self, dirt: Option<Dirt>) -> Result<Result<(Oid, Oid), Box<Outcome>>, Error> {
+    /// What may land, or the outcome that says why nothing may.
+    fn examine(&self, dirt: Option<Dirt>) -> Result<Result<Examined, Box<Outcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(Outcome::refused(&lane.name, &self.onto, why))));
         let Some(base) = project.repo.branch_tip(&self.onto)? else {
@@ -269,7 +270,7 @@ impl Look<'_, '_> {
             let land = format!("land it as well: git proq merge {}", lane.name);
             return Ok(Err(Box::new(Outcome { hints: vec![land], ..refused })));
         }
-        let mut found = look_at(project, lane, self.worktrees, dirt)?;
+        let found = look_at(project, lane, self.worktrees, dirt)?;
         if found.tip.is_none() {
             return refused(format!("its branch {} is gone", lane.place.branch));
         }
@@ -289,17 +290,32 @@ impl Look<'_, '_> {
                 "its submodule {name} has commits that no remote has; push them, or land it by name with --force"
             ));
         }
-        if !found.dirt.is_clean()
-            && let Err(outcome) = self.settle_uncommitted(&found)?
-        {
-            return Ok(Err(outcome));
+        let mut would_commit = None;
+        if !found.dirt.is_clean() {
+            match self.settle_uncommitted(&found)? {
+                Ok(later) => would_commit = later.then(|| found.dirt.clone()),
+                Err(outcome) => return Ok(Err(outcome)),
+            }
         }
-        found.tip = project.repo.branch_tip(&lane.place.branch)?;
-        let Some(tip) = found.tip else {
+        self.compare_with_base(base, would_commit)
+    }
+
+    /// Judges what the lane has on top of its base, whose tip is `base`, once uncommitted work has been dealt with.
+    fn compare_with_base(
+        &self,
+        base: Oid,
+        would_commit: Option<Dirt>,
+    ) -> Result<Result<Examined, Box<Outcome>>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let refused = |why: String| Ok(Err(Box::new(Outcome::refused(&lane.name, &self.onto, why))));
+        let Some(tip) = project.repo.branch_tip(&lane.place.branch)? else {
             return refused(format!("its branch {} is gone", lane.place.branch));
         };
-        if project.repo.merge_base(base, tip)?.is_none() {
+        let Some(ancestor) = project.repo.merge_base(base, tip)? else {
             return Ok(Err(Box::new(apart(lane, &self.onto))));
+        };
+        if would_commit.is_some() {
+            return Ok(Ok(Examined { tip, base, ancestor, would_commit }));
         }
         if lane.landed_on(&project.repo, tip, base)? {
             let outcome = Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
@@ -317,11 +333,11 @@ impl Look<'_, '_> {
             let outcome = Outcome::new(&lane.name, &self.onto, Verdict::AlreadyLanded);
             return Ok(Err(Box::new(Outcome { message, ..outcome })));
         }
-        Ok(Ok((tip, base)))
+        Ok(Ok(Examined { tip, base, ancestor, would_commit }))
     }
 
-    /// Deals with uncommitted work as `merge.uncommitted` says.
-    fn settle_uncommitted(&self, found: &Evidence) -> Result<Result<(), Box<Outcome>>, Error> {
+    /// Deals with uncommitted work as `merge.uncommitted` says. Returns whether a landing would commit it, which a dry run does not.
+    fn settle_uncommitted(&self, found: &Evidence) -> Result<Result<bool, Box<Outcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
         let paths: Vec<RepoPath> = found.dirt.paths();
         let names = git::names(&paths);
@@ -330,10 +346,16 @@ impl Look<'_, '_> {
                 Outcome { files: paths.clone(), hints, ..Outcome::refused(&lane.name, &self.onto, why) };
             Ok(Err(Box::new(outcome)))
         };
-        if self.request.dry_run && project.settings.uncommitted != Uncommitted::Refuse {
-            return Ok(Ok(()));
-        }
+        let by_error =
+            |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
         match project.settings.uncommitted {
+            Uncommitted::Commit if self.request.dry_run => {
+                match leftovers_to_commit(project, lane, self.request.allow_deletions) {
+                    Ok(paths) => Ok(Ok(!paths.is_empty())),
+                    Err(e) => by_error(e),
+                }
+            }
+            Uncommitted::Snapshot if self.request.dry_run => Ok(Ok(false)),
             Uncommitted::Refuse => refused(
                 format!("it has uncommitted work: {names}"),
                 vec![
@@ -350,8 +372,8 @@ impl Look<'_, '_> {
             Uncommitted::Commit => {
                 let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
                 match commit_leftovers(project, lane, &message, self.request.allow_deletions) {
-                    Ok(_) => Ok(Ok(())),
-                    Err(e) => refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect()),
+                    Ok(_) => Ok(Ok(false)),
+                    Err(e) => by_error(e),
                 }
             }
             Uncommitted::Snapshot => {
@@ -365,10 +387,22 @@ impl Look<'_, '_> {
                         snap.snapshot.commit.short()
                     ));
                 }
-                Ok(Ok(()))
+                Ok(Ok(false))
             }
         }
     }
+}
+
+/// A lane that may land.
+struct Examined {
+    /// Its tip.
+    tip: Oid,
+    /// The base's.
+    base: Oid,
+    /// Their common ancestor.
+    ancestor: Oid,
+    /// What a landing would commit first.
+    would_commit: Option<Dirt>,
 }
 
 /// The refusal of a lane whose history was begun anew.

@@ -1,10 +1,10 @@
 //! Owns fitting one lane on top of a stack: as a merge, commit by commit, or as one commit.
 
-use super::request::Candidate;
+use super::request::{Candidate, WouldCommit};
 use super::stack::Ground;
 use super::{Error, git_options, hooks, message};
 use crate::explain::Explain;
-use crate::git::{self, Merged, NewCommit, Oid, Picked};
+use crate::git::{self, Merged, NewCommit, Oid, Picked, ThrowAway, Uncommitted};
 use crate::store::records::Strategy;
 
 /// How a lane fits.
@@ -29,6 +29,9 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
         && let Some(why) = repo.lacks_signature(candidate.tip)?
     {
         return Ok(Fit::Refused(why, git_options::without_signature(&candidate.lane)));
+    }
+    if let (Some(work), Some(aside)) = (&candidate.uncommitted, ground.into) {
+        return fit_uncommitted(ground, ours, candidate, work, aside);
     }
     let apart = begins_apart(ground, ours.0, candidate)?;
     let merged = match apart {
@@ -73,6 +76,30 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
         Strategy::Squash => squash(ground, ours, candidate, (since, merged.tree)),
         Strategy::Rebase => rebase(ground, ours, candidate, None),
     }
+}
+
+/// Fits a lane with what a landing would commit there first, without committing it.
+fn fit_uncommitted(
+    ground: Ground<'_>,
+    ours: (Oid, Oid),
+    candidate: &Candidate,
+    work: &WouldCommit,
+    aside: &ThrowAway,
+) -> Result<Fit, Error> {
+    let (repo, dir) = (&ground.project.repo, &candidate.lane.path);
+    let worktree = Uncommitted { dir, git_dir: repo.git_dir_of(dir)?, dirt: &work.dirt };
+    let theirs = git::trees_of(repo, aside, ground.scratch, &[worktree]).remove(0)?;
+    let trees = (repo.tree_of(work.ancestor)?, ours.1, theirs);
+    let merged = git::merge_trees(repo, trees, ground.scratch, Some(aside))?;
+    if !merged.clean {
+        return Ok(Fit::Clash(merged));
+    }
+    if merged.tree == ours.1 {
+        return Ok(Fit::Nothing);
+    }
+    let parents = [ours.0, candidate.tip];
+    let parents = if ground.strategy == Strategy::Merge { &parents[..] } else { &parents[..1] };
+    commit(ground, merged.tree, parents, &message::of_merge(&candidate.lane), "merge")
 }
 
 /// Where a part of a lane begins, if what lies below it there is not below `ours`: then its own commits land and no others.

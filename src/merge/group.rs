@@ -14,7 +14,7 @@ use super::verify::{Pending, Verified, Verifier};
 use super::{Error, conflict, failed, git_options, parts};
 use crate::event;
 use crate::explain::{Exit, Explain, with_causes};
-use crate::git::{RepoPath, ThrowAway};
+use crate::git::{self, RepoPath, ThrowAway};
 use crate::lane::{self, Operation, Project};
 use crate::store::now;
 use crate::store::records::{Landed, LaneRecord, LaneState, Step};
@@ -365,6 +365,9 @@ fn outcomes(stack: &Stack, dry_run: bool) -> Vec<Outcome> {
         // What a dry run merged was thrown away.
         line.commit = (!dry_run).then_some(step.commit);
         line.part = step.candidate.key();
+        line.message = step.candidate.uncommitted.as_ref().map(|work| {
+            format!("what is uncommitted in it would be committed first: {}", git::names(&work.dirt.paths()))
+        });
         out.push(line);
     }
     for clash in &stack.clashes {

@@ -138,6 +138,7 @@ fn candidate(
         commits: repo.ahead(part.to, part.from)?,
         files: changes.len(),
         part: Some(part.clone()),
+        uncommitted: None,
     }))
 }
 

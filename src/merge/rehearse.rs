@@ -67,6 +67,7 @@ fn candidate(project: &Project, lane: &LaneRecord) -> Result<Option<(Oid, Candid
         commits: 0,
         files: 0,
         part: None,
+        uncommitted: None,
     };
     Ok(Some((base, candidate)))
 }

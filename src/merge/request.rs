@@ -7,7 +7,7 @@ use super::order::Order;
 use super::plan::Plan;
 use super::push::Push;
 use crate::config::Settings;
-use crate::git::Oid;
+use crate::git::{Dirt, Oid};
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
 
@@ -119,6 +119,17 @@ pub(super) struct Candidate {
     pub(super) files: usize,
     /// The part of the lane that it is, where not all of it is to land.
     pub(super) part: Option<Part>,
+    /// What a landing would commit in the lane first; none where that has been done.
+    pub(super) uncommitted: Option<WouldCommit>,
+}
+
+/// Uncommitted work that a dry run leaves uncommitted and the landing would not.
+#[derive(Debug, Clone)]
+pub(super) struct WouldCommit {
+    /// What differs from HEAD.
+    pub(super) dirt: Dirt,
+    /// The common ancestor of lane and base.
+    pub(super) ancestor: Oid,
 }
 
 /// A part of a lane that lands by itself: the commits between two of the lane's.

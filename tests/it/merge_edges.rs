@@ -359,3 +359,41 @@ chmod +x .git/hooks/reference-transaction"#);
     assert!(line.contains("; the lane was kept: "), "{line}");
     assert_eq!(sandbox.git(&["show", "main:three"]), "three");
 }
+
+/// What a landing commits first is in a dry run too, and nothing is committed.
+#[test]
+fn a_dry_run_lands_what_would_be_committed_first() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "b"]).ok();
+    let lane = sandbox.lane("b");
+    sandbox.write_in(&lane, "left.txt", "left\n");
+    let state = || (sandbox.git(&["for-each-ref"]), sandbox.git_in(&lane, &["status", "--short"]));
+    let before = state();
+    let first = "what is uncommitted in it would be committed first: left.txt\n";
+    for (strategy, how) in [("merge", ""), ("squash", " (squash)"), ("rebase", " (rebase)")] {
+        let out = sandbox.proq(&["merge", "b", "--dry-run", "--strategy", strategy]);
+        assert_eq!(out.shown(), format!("would land b on main{how}; {first}--- code 0\n"));
+    }
+    assert_eq!(state(), before);
+    // What would be refused or conflict is said to.
+    sandbox.write_in(&lane, "a.txt", "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n");
+    let said = sandbox.proq(&["merge", "b", "--dry-run"]).fails(1);
+    assert!(said.contains("a.txt holds conflict markers"), "{said}");
+    assert_eq!(sandbox.proq(&["merge", "b"]).fails(1), said);
+    sandbox.git_in(&lane, &["checkout", "-q", "a.txt"]);
+    sandbox.write("left.txt", "mine\n");
+    sandbox.commit_all("mine");
+    let said = sandbox.proq(&["merge", "b", "--dry-run"]).fails(3);
+    assert!(said.starts_with("would conflict b with main") || said.contains("left.txt"), "{said}");
+    assert_eq!(sandbox.git_in(&lane, &["status", "--short"]), "?? left.txt");
+    // One that has commits too.
+    sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    sandbox.commit_in_lane("b", "echo more > more.txt; rm left.txt");
+    sandbox.write_in(&lane, "left.txt", "left\n");
+    let said = sandbox.proq(&["merge", "b", "--dry-run"]).ok();
+    assert_eq!(said, format!("would land b on main; {first}"));
+    let _ = sandbox.proq(&["merge", "b"]).ok();
+    assert_eq!((sandbox.read("left.txt"), sandbox.read("more.txt")), ("left\n".into(), "more\n".into()));
+    sandbox.assert_healthy();
+}
