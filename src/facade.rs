@@ -282,6 +282,7 @@ impl Proq {
         let request = Request {
             resolver: None,
             lanes,
+            unrecorded: None,
             all,
             onto: None,
             force: false,

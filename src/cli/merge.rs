@@ -14,8 +14,8 @@ use crate::agent;
 use crate::config::{Key, Origin};
 use crate::lane::{self, Project};
 use crate::merge::{self, Line, Order, Outcome, Plan, Push, Pushed, Report, Request, Verdict};
-use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
+use crate::store::{Limit, new_id};
 use crate::swarm;
 
 /// Land lanes on the branch they were cut from
@@ -98,6 +98,9 @@ pub(crate) struct Merge {
     /// Whether the lane is picked from several attempts.
     #[arg(skip)]
     pub(crate) pick: bool,
+    /// The lane as it would be made, where it is only to be foreseen what would become of it.
+    #[arg(skip)]
+    pub(crate) unrecorded: Option<Box<LaneRecord>>,
 }
 
 #[derive(Serialize)]
@@ -111,10 +114,11 @@ pub(super) fn run(session: &Session, args: &Merge) -> Done {
     if let Some(why) = &args.auto {
         return auto_merge::run(session, args, why);
     }
-    let project = session.project_to_change()?;
+    let mut project = session.project_to_change()?;
     let lanes = if args.all || args.batch.is_some() { &[] } else { &args.lanes[..] };
     identity::refuse_agent_for_others(lanes, args.dry_run)?;
     if let Some(asked) = &args.batch {
+        project.together = Some(new_id());
         return merge_batch::run(session, &project, args, asked);
     }
     let report = land_and_go_on(session, &project, args)?;
@@ -141,12 +145,23 @@ pub(super) fn land(
     by_itself: Option<&LaneRecord>,
 ) -> Result<Report, Failure> {
     let (report, agent) = carry_out(session, project, args, by_itself)?;
-    if session.ui.json {
-        session.ui.object(Answer { report: &report, dry_run: args.dry_run });
-    } else {
-        tell(session, project, args, agent, &report);
-    }
+    answer(session, project, args, agent, &report);
     Ok(report)
+}
+
+/// Prints what became of lanes, for a person or a program.
+pub(super) fn answer(
+    session: &Session,
+    project: &Project,
+    args: &Merge,
+    agent: Option<&str>,
+    report: &Report,
+) {
+    if session.ui.json {
+        session.ui.object(Answer { report, dry_run: args.dry_run });
+    } else {
+        tell(session, project, args, agent, report);
+    }
 }
 
 /// Lands lanes, and returns with the answer who is sent at conflicts.
@@ -171,6 +186,7 @@ pub(super) fn carry_out<'a>(
             dir: &session.dir,
         }),
         lanes: &args.lanes,
+        unrecorded: args.unrecorded.as_deref(),
         all: args.all,
         onto: args.onto.as_deref(),
         force: args.force,

@@ -203,6 +203,7 @@ fn land(session: &Session, project: &Project, args: &Pick, lane: &str) -> Result
         dry_run: args.dry_run,
         auto: None,
         pick: true,
+        unrecorded: None,
     };
     let (report, agent) = merge::carry_out(session, project, &args, None)?;
     if !session.ui.json {

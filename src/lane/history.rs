@@ -76,8 +76,33 @@ impl OpLog {
 
     /// What has to be inverted to take an operation back: its own steps, or those that did it again.
     pub(crate) fn steps_of(&self, number: u64) -> Option<&Entry> {
-        let performer = self.performer.get(&number).copied().unwrap_or(number);
-        self.find(performer).map(|l| &l.entry)
+        self.find(self.performer_of(number)).map(|l| &l.entry)
+    }
+
+    fn performer_of(&self, number: u64) -> u64 {
+        self.performer.get(&number).copied().unwrap_or(number)
+    }
+
+    /// What has to be inverted to take operations back, in their order. Those that one redo did again count once.
+    ///
+    /// # Errors
+    /// [`UndoError::NoOperation`].
+    pub(super) fn steps_of_all(&self, numbers: &[u64]) -> Result<Vec<(u64, &Entry)>, Error> {
+        let mut known = BTreeSet::new();
+        let once = numbers.iter().filter(|number| known.insert(self.performer_of(**number)));
+        once.map(|n| Ok((*n, self.steps_of(*n).ok_or(UndoError::NoOperation { number: *n })?))).collect()
+    }
+
+    /// The last operation that stands, and those before it that are taken back together with it: the same command made them, or one
+    /// redo did them again.
+    pub(super) fn last_with_its_command(&self) -> Vec<u64> {
+        let Some(last) = self.standing().next() else { return Vec::new() };
+        let together = last.entry.header.together.as_ref();
+        let is_part = |l: &Logged| {
+            let same_command = together.is_some() && l.entry.header.together.as_ref() == together;
+            same_command || self.performer_of(l.number) == self.performer_of(last.number)
+        };
+        self.standing().take_while(|l| is_part(l)).map(|l| l.number).collect()
     }
 
     /// The undo that can be taken back: the last one, as long as nothing new was done since.

@@ -58,7 +58,7 @@ pub(crate) fn operate<'p, T, E: From<Error>>(
     kind: &str,
     work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
 ) -> Result<T, E> {
-    operate_as(project, Header::new(kind), work)
+    operate_as(project, Header { together: project.together.clone(), ..Header::new(kind) }, work)
 }
 
 /// The same with a header that says more.

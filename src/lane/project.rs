@@ -31,6 +31,8 @@ pub(crate) struct Project {
     pub(crate) listener: Listener,
     /// This process lives so long that the settings may be others meanwhile: who is told of an event is looked up anew.
     pub(crate) lasting: bool,
+    /// What its operations are taken back together by, where one undo is about all that a command does.
+    pub(crate) together: Option<String>,
 }
 
 impl Project {
@@ -75,7 +77,7 @@ impl Project {
         let mut store = Store::at(repo.common_dir(), listener.clone());
         store.set_lock_limit(Limit::For(settings.lock_timeout));
         store.read_clock();
-        Project { repo, store, settings, layers, listener, lasting: false }
+        Project { repo, store, settings, layers, listener, lasting: false, together: None }
     }
 
     /// Checks git's version, once for each git program rather than at every start. (`git proq` finds another path of

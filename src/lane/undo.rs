@@ -8,7 +8,7 @@ use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate, operate_as};
 use super::undo_ahead::Ahead;
-use super::{Error, Project, UndoError, Why, remove, steps};
+use super::{Error, Evidence, Project, UndoError, Why, gather_evidence, refuse, remove, steps};
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Guard, Header, LockName, Record, new_id};
@@ -52,7 +52,7 @@ pub(crate) fn plan(project: &Project, which: Which) -> Result<Undo, Error> {
                     return Err(UndoError::NotLast { asked, last }.into());
                 }
             }
-            last.into_iter().collect()
+            log.last_with_its_command()
         }
         Which::After(number) => {
             if number > 0 {
@@ -97,10 +97,9 @@ pub(crate) fn foresee(project: &Project, planned: &Undo, force: bool) -> Result<
     operate(project, "undo", |op| {
         let held = RefCell::new(BTreeMap::new());
         let mut ahead = Ahead::default();
-        planned.numbers.iter().enumerate().try_for_each(|(at, number)| {
-            let entry = log.steps_of(*number).ok_or(UndoError::NoOperation { number: *number })?;
-            let back = TakeBack { op, entry, number: *number, force, held: &held };
-            back.foresee(&mut ahead, at == 0).map_err(|e| planned.refused(*number, e))
+        log.steps_of_all(&planned.numbers)?.into_iter().enumerate().try_for_each(|(at, (number, entry))| {
+            let back = TakeBack { op, entry, number, force, held: &held };
+            back.foresee(&mut ahead, at == 0).map_err(|e| planned.refused(number, e))
         })
     })
 }
@@ -130,12 +129,11 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
     }
     operate_as(project, header, |op| {
         let held = RefCell::new(BTreeMap::new());
-        let done = planned.numbers.iter().try_for_each(|number| {
-            let entry = log.steps_of(*number).ok_or(UndoError::NoOperation { number: *number })?;
-            let back = TakeBack { op, entry, number: *number, force, held: &held };
+        let done = log.steps_of_all(&planned.numbers)?.into_iter().try_for_each(|(number, entry)| {
+            let back = TakeBack { op, entry, number, force, held: &held };
             back.run()
                 .and_then(|()| auto_merge::take_off(op, entry.standing()))
-                .map_err(|e| planned.refused(*number, e))
+                .map_err(|e| planned.refused(number, e))
         });
         held.into_inner().into_values().for_each(|lock| op.hold(lock));
         done
@@ -381,7 +379,26 @@ impl TakeBack<'_, '_> {
 
     fn remove_lane(&self, name: &str) -> Result<(), Error> {
         let (lane, lock) = self.hold_made(name)?;
-        drop(remove(self.op, &lane, lock, Why::Discard, self.force)?);
+        let mut found = gather_evidence(self.op.project, &lane, &WorktreeList::read(&self.op.project.repo)?)?;
+        self.pass_over_known(&lane, &mut found)?;
+        refuse(&lane, &found, self.force)?;
+        drop(remove(self.op, &lane, lock, Why::Discard, true)?);
+        Ok(())
+    }
+
+    /// Takes commits off the evidence that the lane was made with and that are on another branch too: they stay.
+    pub(super) fn pass_over_known(&self, lane: &LaneRecord, found: &mut Evidence) -> Result<(), Error> {
+        let branch = format!("refs/heads/{}", lane.place.branch);
+        let made_at = self.entry.standing().find_map(|step| match step {
+            Step::Ref { name, old: None, new } if *name == branch => *new,
+            _ => None,
+        });
+        if let Some(tip) = found.tip
+            && made_at == Some(tip)
+            && self.op.project.repo.is_reached_by_others(tip, &branch)?
+        {
+            found.unlanded = 0;
+        }
         Ok(())
     }
 

@@ -90,7 +90,8 @@ impl TakeBack<'_, '_> {
     fn foresee_removal(&self, name: &str) -> Result<(), Error> {
         let project = self.op.project;
         let (lane, _lock) = self.hold_made(name)?;
-        let found = gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+        let mut found = gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+        self.pass_over_known(&lane, &mut found)?;
         refuse(&lane, &found, self.force)
     }
 

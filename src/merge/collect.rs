@@ -47,6 +47,8 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     if request.all {
         lanes = project.lanes()?;
         lanes.sort_by(|a, b| a.created.cmp(&b.created).then_with(|| a.name.cmp(&b.name)));
+    } else if let Some(lane) = request.unrecorded {
+        lanes.push(lane.clone());
     } else {
         for name in request.lanes {
             let lane = project.lane(name)?;
@@ -78,7 +80,7 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     for ((look, dirt), as_clean) in looks.iter().zip(dirts).zip(as_clean) {
         let clean = dirt.as_ref().is_some_and(Dirt::is_clean);
         let sorted = if clean { as_clean } else { look.sort(dirt) };
-        if !matches!(sorted, Ok(Ok(_))) && look.was_removed() {
+        if !matches!(sorted, Ok(Ok(_))) && request.unrecorded.is_none() && look.was_removed() {
             out.decided.extend((!request.all).then(|| became(project, &look.lane, request)));
             continue;
         }

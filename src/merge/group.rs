@@ -263,7 +263,7 @@ struct Ready {
 fn still_ready(project: &Project, group: &[Candidate], request: &Request<'_>) -> Result<Ready, Error> {
     let mut out = Ready::default();
     for candidate in group {
-        if candidate.part.is_some() {
+        if candidate.part.is_some() || request.unrecorded.is_some() {
             out.lanes.push(candidate.clone());
             continue;
         }

@@ -16,6 +16,8 @@ use crate::store::records::{LaneRecord, Strategy};
 pub(crate) struct Request<'a> {
     /// Lanes by name.
     pub(crate) lanes: &'a [String],
+    /// The one that is named, as it would be made; a dry run takes it for a lane on record.
+    pub(crate) unrecorded: Option<&'a LaneRecord>,
     /// Every eligible lane.
     pub(crate) all: bool,
     /// Another branch than each lane's own base.
@@ -67,6 +69,7 @@ impl<'a> Request<'a> {
     pub(super) fn of(lanes: &'a [String]) -> Request<'a> {
         Request {
             lanes,
+            unrecorded: None,
             all: false,
             onto: None,
             force: false,

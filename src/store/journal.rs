@@ -46,6 +46,9 @@ pub(crate) struct Header {
     /// The undo that this one takes back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) redoes: Option<u64>,
+    /// The command that it is a part of, where all operations of that are taken back together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) together: Option<String>,
 }
 
 impl Header {
@@ -63,6 +66,7 @@ impl Header {
             session: super::holder::terminal_session(),
             undoes: Vec::new(),
             redoes: None,
+            together: None,
         }
     }
 

@@ -17,6 +17,7 @@ mod auto_merge;
 mod auto_snapshots;
 mod bad_git;
 mod bad_input;
+mod batch_landing;
 mod both_ways;
 mod broken_lane;
 mod budget;

@@ -71,11 +71,12 @@ fn boxes_of_what_landed_are_ticked_by_a_commit_on_top() {
 fn what_lands_by_the_name_of_the_batchs_lane_is_noted_too() {
     let sandbox = with("ROADMAP.md", ROADMAP);
     run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
-    // It cannot land yet, and its lane is what a person is told to go on with.
+    // It conflicts, and its lane is what a person is told to go on with.
     sandbox.write("table.txt", "mine\n");
-    let said = sandbox.proq(&["merge", "--batch", BATCH]).fails(1);
+    sandbox.commit_all("mine");
+    let said = sandbox.proq(&["merge", "--batch", BATCH]).fails(3);
     assert!(said.contains("table.txt"), "{said}");
-    std::fs::remove_file(sandbox.repo.join("table.txt")).unwrap();
+    sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
     let out = sandbox.proq(&["merge", &format!("swarm-{BATCH}")]);
     assert_eq!(out.code, 0, "{}", out.stderr);
     assert!(out.stderr.contains("noted in the plan, by commit "), "{}", out.stderr);
@@ -87,14 +88,16 @@ fn what_lands_by_the_name_of_the_batchs_lane_is_noted_too() {
 }
 
 #[test]
-fn noting_is_undone_by_itself_and_done_again_on_demand() {
+fn noting_is_undone_with_its_landing_and_done_again_on_demand() {
     let sandbox = with("ROADMAP.md", ROADMAP);
     run(&sandbox, &["ROADMAP.md", "--milestone", "M1"]);
     let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.read("ROADMAP.md"), ROADMAP);
-    assert!(sandbox.repo.join("table.txt").exists());
+    assert!(!sandbox.repo.join("table.txt").exists());
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
     // What is on main is noted then, and only once.
+    sandbox.git(&["reset", "-q", "--hard", "HEAD~1"]);
     let out = sandbox.proq(&["merge", "--batch", BATCH]);
     assert!(out.stderr.contains("noted in the plan"), "{}{}", out.stdout, out.stderr);
     let tip = sandbox.git(&["rev-parse", "main"]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::git::{Oid, WorktreeList};
 use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, operate};
 use crate::preview;
-use crate::store::records::{Landed, LaneRecord};
+use crate::store::records::{Landed, LaneRecord, Tree};
 use crate::store::{LockName, new_id, now};
 use crate::swarm::batch::{Batch, BatchRecord, all as all_batches, runs};
 use crate::swarm::schedule::{Fate, Outcome};
@@ -27,19 +27,7 @@ fn landing_name(id: &str) -> String {
 /// # Errors
 /// [`BatchError::NothingToLand`].
 pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<(LaneRecord, bool), Error> {
-    let nothing = |why: String| Error::from(BatchError::NothingToLand { why });
-    if batch.auto_merge {
-        return Err(nothing(format!("the tasks of batch {} land on {} themselves", batch.id, batch.base)));
-    }
-    if batch.cleaned.is_some() {
-        return Err(BatchError::Cleaned { id: batch.id.clone() }.into());
-    }
-    let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
-        return Err(nothing(format!("the branch of batch {} is gone: {}", batch.id, batch.branch)));
-    };
-    if tip == batch.start {
-        return Err(nothing(format!("nothing of batch {} has landed on {} yet", batch.id, batch.branch)));
-    }
+    let tip = tip_to_land(project, batch)?;
     let (lane, is_new) = match project.lane(&landing_name(&batch.id)) {
         Ok(lane) => (bring_forward(project, batch, lane, tip)?, false),
         Err(lane::Error::Unknown { .. }) => match make(project, batch, tip) {
@@ -59,6 +47,61 @@ pub(crate) fn landing_lane(project: &Project, batch: &BatchRecord) -> Result<(La
     Ok((project.lane(&lane.name)?, is_new))
 }
 
+/// The lane by which a batch would land.
+#[derive(Debug)]
+pub(crate) struct LandingAhead {
+    /// The lane.
+    pub(crate) lane: LaneRecord,
+    /// Whether it is there, with all that has landed on the batch's branch.
+    pub(crate) is_on_record: bool,
+}
+
+/// What [`landing_lane`] would make or find, without a change. A lane that is not there has the batch's own branch, and no
+/// worktree.
+///
+/// # Errors
+/// As those of [`landing_lane`].
+pub(crate) fn landing_ahead(project: &Project, batch: &BatchRecord) -> Result<LandingAhead, Error> {
+    let tip = tip_to_land(project, batch)?;
+    let lane = match project.lane(&landing_name(&batch.id)) {
+        Ok(lane) if !is_behind(project, batch, &lane, tip)? => {
+            return Ok(LandingAhead { lane, is_on_record: true });
+        }
+        Ok(lane) => lane,
+        Err(lane::Error::Unknown { .. }) => {
+            let about = about(batch);
+            let plan = lane::plan(project, new_lane(batch, &about, tip)?)?;
+            let title = lane::plain_title(&about).unwrap_or_else(|| plan.name.to_string());
+            let place = Tree { branch: plan.branch, worktree_id: plan.name.to_string() };
+            let lane =
+                LaneRecord::new(plan.name.as_str(), place, plan.path, batch.base.clone(), batch.start);
+            LaneRecord { title, ..lane }
+        }
+        Err(e) => return Err(e.into()),
+    };
+    let place = Tree { branch: batch.branch.clone(), ..lane.place.clone() };
+    let path = project.store.layout().lane(&lane.name).join("ahead");
+    Ok(LandingAhead { lane: LaneRecord { place, path, start: batch.start, ..lane }, is_on_record: false })
+}
+
+/// The tip of a batch's branch, with what is to land.
+fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<Oid, Error> {
+    let nothing = |why: String| Error::from(BatchError::NothingToLand { why });
+    if batch.auto_merge {
+        return Err(nothing(format!("the tasks of batch {} land on {} themselves", batch.id, batch.base)));
+    }
+    if batch.cleaned.is_some() {
+        return Err(BatchError::Cleaned { id: batch.id.clone() }.into());
+    }
+    let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
+        return Err(nothing(format!("the branch of batch {} is gone: {}", batch.id, batch.branch)));
+    };
+    if tip == batch.start {
+        return Err(nothing(format!("nothing of batch {} has landed on {} yet", batch.id, batch.branch)));
+    }
+    Ok(tip)
+}
+
 /// Removes such a lane again, which was made to see only whether it would land.
 ///
 /// # Errors
@@ -69,11 +112,21 @@ pub(crate) fn drop_landing_lane(project: &Project, name: &str) -> Result<(), Err
 }
 
 fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, Error> {
-    let about = if batch.summary.is_empty() { batch.sources.join(" ") } else { batch.summary.clone() };
-    let asked = NewLane {
+    let about = about(batch);
+    Ok(lane::create(project, &lane::plan(project, new_lane(batch, &about, tip)?)?)?.lane)
+}
+
+/// What a batch is about, in a line.
+fn about(batch: &BatchRecord) -> String {
+    if batch.summary.is_empty() { batch.sources.join(" ") } else { batch.summary.clone() }
+}
+
+/// What the lane is made with by which a batch lands.
+fn new_lane<'a>(batch: &BatchRecord, about: &'a str, tip: Oid) -> Result<NewLane<'a>, Error> {
+    Ok(NewLane {
         name: Some(Name::parse(&landing_name(&batch.id))?),
         prompt: None,
-        words: Some(&about),
+        words: Some(about),
         agent: None,
         base: Base { branch: batch.base.clone(), start: tip },
         carry: None,
@@ -84,8 +137,7 @@ fn make(project: &Project, batch: &BatchRecord, tip: Oid) -> Result<LaneRecord, 
         group: None,
         batch: None,
         given: lane::Given::Nothing,
-    };
-    Ok(lane::create(project, &lane::plan(project, asked)?)?.lane)
+    })
 }
 
 /// Takes in what has landed on the batch's branch since the lane was made.
@@ -95,10 +147,23 @@ fn bring_forward(
     lane: LaneRecord,
     tip: Oid,
 ) -> Result<LaneRecord, Error> {
-    let repo = &project.repo;
-    let Some(own) = repo.branch_tip(&lane.place.branch)? else { return Ok(lane) };
-    if repo.is_ancestor(tip, own)? {
+    if !is_behind(project, batch, &lane, tip)? {
         return Ok(lane);
+    }
+    let (lane, _lock) = project.hold_idle(&lane.name)?;
+    lane::put_back(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
+    Ok(project.lane(&lane.name)?)
+}
+
+/// Whether a landing lane lacks what has landed on the batch's branch since, up to `tip`.
+///
+/// # Errors
+/// [`BatchError::NothingToLand`] when it has commits of its own besides.
+fn is_behind(project: &Project, batch: &BatchRecord, lane: &LaneRecord, tip: Oid) -> Result<bool, Error> {
+    let repo = &project.repo;
+    let Some(own) = repo.branch_tip(&lane.place.branch)? else { return Ok(false) };
+    if repo.is_ancestor(tip, own)? {
+        return Ok(false);
     }
     if !repo.is_ancestor(own, tip)? {
         let why = format!(
@@ -108,9 +173,7 @@ fn bring_forward(
         );
         return Err(BatchError::NothingToLand { why }.into());
     }
-    let (lane, _lock) = project.hold_idle(&lane.name)?;
-    lane::put_back(project, &lane, tip, &format!("more of batch {} has landed", batch.id))?;
-    Ok(project.lane(&lane.name)?)
+    Ok(true)
 }
 
 /// Batches that are over and whose branches have what their bases lack. What cannot be read is not among them.
