@@ -375,7 +375,7 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
     lost(session, project, board);
     for batch in &board.unlanded {
         session.ui.say(unlanded(batch));
-        session.ui.hint(format!("land it on {}: git proq merge --batch {}", batch.base, batch.id));
+        session.ui.hint(swarm::how_to_land(project, batch, &format!("land it on {}", batch.base)));
     }
     for path in &board.strays {
         let path = path.strip_prefix(project.repo.home()).unwrap_or(path);

@@ -244,7 +244,7 @@ pub(super) fn tell(session: &Session, project: &Project, args: &Merge, agent: Op
     print(session, args, (agent, if approved { "" } else { ", once it is approved" }), report);
     for batch in batches {
         session.ui.say(super::list::unlanded(&batch));
-        session.ui.hint(format!("land it on {}: git proq merge --batch {}", batch.base, batch.id));
+        session.ui.hint(swarm::how_to_land(project, &batch, &format!("land it on {}", batch.base)));
     }
 }
 

@@ -17,6 +17,9 @@ pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &st
     if !args.force {
         swarm::require_met(project, &batch)?;
     }
+    if args.onto.is_none() {
+        swarm::require_base(project, &batch)?;
+    }
     let ahead = swarm::landing_ahead(project, &batch)?;
     let named = Merge { lanes: vec![ahead.lane.name.clone()], batch: None, force: false, ..args.clone() };
     let unrecorded = (!ahead.is_on_record).then(|| Box::new(ahead.lane));

@@ -95,7 +95,8 @@ fn head(history: &History) -> Vec<String> {
     };
     fact("plan", format!("{}{}", picture.summary, sources(history)));
     fact("landed", landed(history));
-    let on_base = if picture.on_base { format!("; all of it is on {}", picture.base) } else { String::new() };
+    let on_base =
+        picture.landed_on.as_ref().map(|onto| format!("; all of it is on {onto}")).unwrap_or_default();
     fact("branch", format!("{} for {}{on_base}", picture.branch, picture.base));
     fact("took", format!("{}, since {}", ui::span(history.last.since(history.began)), history.began));
     fact("cost", cost(history));

@@ -118,7 +118,7 @@ fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
     let why = picture.why.as_ref().filter(|_| picture.state == "paused").map(|why| format!(" ({why})"));
     session.ui.answer(format!("{}{}: {}", state_of(&picture), why.unwrap_or_default(), parts.join(", ")));
     let on_base =
-        if picture.on_base { format!("; all of that is on {}", picture.base) } else { String::new() };
+        picture.landed_on.as_ref().map(|onto| format!("; all of that is on {onto}")).unwrap_or_default();
     session.ui.answer(format!("from {}, lands on {}{on_base}", picture.base, picture.branch));
     session.ui.answer("");
     session.ui.answer(tasks(&picture));
@@ -131,7 +131,7 @@ fn one(session: &Session, project: &Project, batch: &BatchRecord) -> Done {
     if state_of(&picture) == "complete" && !picture.scheduler && batch.is_unproven(project) {
         session.ui.hint(format!("have its criteria looked at: git proq resume {}", batch.id));
     }
-    hints(session, batch, &picture);
+    hints(session, project, batch, &picture);
     Ok(Exit::Done)
 }
 
@@ -171,7 +171,7 @@ fn tasks(picture: &Picture) -> String {
     table::render(&["TASK", "STATE", "RUNS", "LANE", "MORE"], rows)
 }
 
-fn hints(session: &Session, batch: &BatchRecord, picture: &Picture) {
+fn hints(session: &Session, project: &Project, batch: &BatchRecord, picture: &Picture) {
     let id = &batch.id;
     if batch.cleaned.is_some() {
         return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
@@ -184,7 +184,7 @@ fn hints(session: &Session, batch: &BatchRecord, picture: &Picture) {
             session.ui.hint(format!("tidy up: git proq cleanup --batch {id}"));
         }
         ("complete" | "partly", landed) if landed > 0 && !batch.auto_merge => {
-            session.ui.hint(format!("land it on {}: git proq merge --batch {id}", batch.base));
+            session.ui.hint(swarm::how_to_land(project, batch, &format!("land it on {}", batch.base)));
         }
         ("complete" | "partly", _) => {}
         ("paused", _) => {

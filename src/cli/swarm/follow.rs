@@ -129,8 +129,8 @@ fn say_end(session: &Session, project: &Project, at: &Follow) -> Done {
                 session.ui.hint(format!("go on with it all the same: git proq resume {id}"));
             }
             if landed && !batch.record.auto_merge {
-                let base = &batch.record.base;
-                session.ui.hint(format!("land it on {base}: git proq merge --batch {id}"));
+                let what = format!("land it on {}", batch.record.base);
+                session.ui.hint(swarm::how_to_land(project, &batch.record, &what));
             }
         }
     }

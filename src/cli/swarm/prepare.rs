@@ -111,7 +111,8 @@ impl Wanted {
         if tip == last.start || lane::is_contained(project, tip, base)? {
             return Ok(());
         }
-        Err(swarm::Error::from(BatchError::Unlanded { id: last.id, base: last.base }).into())
+        let help = swarm::how_to_land(project, &last, "land it");
+        Err(swarm::Error::from(BatchError::Unlanded { help, id: last.id, base: last.base }).into())
     }
 
     /// Refuses where files that git knows were changed and are not committed: no lane would have that.

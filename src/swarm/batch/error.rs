@@ -24,6 +24,8 @@ pub enum BatchError {
         id: String,
         /// Where it should land.
         base: String,
+        /// How it gets there.
+        help: String,
     },
     /// None was named, and there is none.
     #[error("there is no batch yet")]
@@ -167,6 +169,31 @@ pub enum BatchError {
         count: usize,
         /// Where they would have to be.
         base: String,
+        /// How they get there.
+        help: String,
+    },
+    /// What it was to land on is gone.
+    #[error("'{base}', which batch {id} is for, is gone; nothing was moved")]
+    BaseGone {
+        /// The batch.
+        id: String,
+        /// The branch.
+        base: String,
+        /// How it lands elsewhere.
+        help: String,
+    },
+    /// Its own branch is gone.
+    #[error(
+        "the branch of batch {id} is gone: {branch}{}; nothing was moved",
+        tip.as_ref().map_or_else(String::new, |tip| format!(", which was at {tip}"))
+    )]
+    BranchGone {
+        /// The batch.
+        id: String,
+        /// The branch.
+        branch: String,
+        /// Where it was, if that is known and still there.
+        tip: Option<String>,
     },
     /// Lanes of one that is to be cleaned up have work that is nowhere else.
     #[error("batch {id} is kept, because of {}; nothing was removed", lanes.join(", "))]
@@ -216,8 +243,15 @@ impl BatchError {
                 format!("or let go of them, saved as by any removal: git proq cleanup --batch {id} --force")
                     .into(),
             ],
-            BatchError::NotLanded { id, .. } => vec![
-                format!("land them: git proq merge --batch {id}").into(),
+            BatchError::BaseGone { help, .. } => vec![help.clone().into()],
+            BatchError::BranchGone { branch, tip: Some(tip), .. } => {
+                vec![format!("bring it back: git branch {branch} {tip}").into()]
+            }
+            BatchError::BranchGone { id, .. } => {
+                vec![format!("see how far it is: git proq status {id}").into()]
+            }
+            BatchError::NotLanded { id, help, .. } => vec![
+                help.clone().into(),
                 format!(
                     "or let go of them, kept under refs/proq/saved/: git proq cleanup --batch {id} --force"
                 )
@@ -232,8 +266,8 @@ impl Explain for BatchError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             BatchError::Unknown { .. } => vec!["see all: git proq status --all".into()],
-            BatchError::Unlanded { id, .. } => vec![
-                format!("land it: git proq merge --batch {id}").into(),
+            BatchError::Unlanded { id, help, .. } => vec![
+                help.clone().into(),
                 format!("try again what failed in it: git proq resume {id} --retry ID").into(),
                 "do all of the plan once more: git proq swarm PLAN --new".into(),
             ],

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::git::{Oid, WorktreeList};
-use crate::lane::{self, Base, Name, NewLane, Project, Why, effective_state, operate};
+use crate::lane::{self, Base, Name, NewLane, Operation, Project, Why, effective_state, operate};
 use crate::preview;
 use crate::store::records::{Landed, LaneRecord, Tree};
 use crate::store::{LockName, new_id, now};
@@ -12,6 +12,7 @@ use crate::swarm::schedule::{Fate, Outcome};
 use crate::swarm::{BatchError, Error, Ledger};
 
 use super::evidence::lanes_of;
+use super::known::Known;
 
 /// What the names of lanes by which batches land begin with.
 const LANDING: &str = "swarm-";
@@ -73,8 +74,7 @@ pub(crate) fn landing_ahead(project: &Project, batch: &BatchRecord) -> Result<La
             let plan = lane::plan(project, new_lane(batch, &about, tip)?)?;
             let title = lane::plain_title(&about).unwrap_or_else(|| plan.name.to_string());
             let place = Tree { branch: plan.branch, worktree_id: plan.name.to_string() };
-            let lane =
-                LaneRecord::new(plan.name.as_str(), place, plan.path, batch.base.clone(), batch.start);
+            let lane = LaneRecord::new(plan.name.as_str(), place, plan.path, batch.base.clone(), batch.start);
             LaneRecord { title, ..lane }
         }
         Err(e) => return Err(e.into()),
@@ -94,7 +94,8 @@ fn tip_to_land(project: &Project, batch: &BatchRecord) -> Result<Oid, Error> {
         return Err(BatchError::Cleaned { id: batch.id.clone() }.into());
     }
     let Some(tip) = project.repo.branch_tip(&batch.branch)? else {
-        return Err(nothing(format!("the branch of batch {} is gone: {}", batch.id, batch.branch)));
+        let (id, branch, tip) = (batch.id.clone(), batch.branch.clone(), last_tip(project, batch)?);
+        return Err(BatchError::BranchGone { id, branch, tip: tip.map(Oid::short) }.into());
     };
     if tip == batch.start {
         return Err(nothing(format!("nothing of batch {} has landed on {} yet", batch.id, batch.branch)));
@@ -183,10 +184,53 @@ pub(crate) fn unlanded(project: &Project) -> Vec<BatchRecord> {
     out
 }
 
+/// Where the branch of a batch is, or was by the log if somebody has deleted it. None where neither is known.
+fn last_tip(project: &Project, batch: &BatchRecord) -> Result<Option<Oid>, Error> {
+    if let Some(tip) = project.repo.branch_tip(&batch.branch)? {
+        return Ok(Some(tip));
+    }
+    if batch.cleaned.is_some() {
+        return Ok(None);
+    }
+    let read = Batch::load(project, &batch.id)?;
+    let last = Known::of(&read, &read.log(project)?).tips.last().copied();
+    Ok(last.filter(|last| project.repo.has_object(*last)))
+}
+
+/// How a batch gets to its base, as a hint: the command that brings its branch back if that is gone, or else the one that lands it, on
+/// the branch that is checked out now if its base is gone. `what` is what the plain command does.
+pub(crate) fn how_to_land(project: &Project, batch: &BatchRecord, what: &str) -> String {
+    let BatchRecord { id, branch, base, .. } = batch;
+    let is_there = |branch: &str| project.repo.branch_tip(branch).is_ok_and(|tip| tip.is_some());
+    if !is_there(branch)
+        && let Ok(Some(tip)) = last_tip(project, batch)
+    {
+        return format!("bring its branch back first: git branch {branch} {}", tip.short());
+    }
+    if is_there(base) {
+        return format!("{what}: git proq merge --batch {id}");
+    }
+    let worktrees = WorktreeList::read(&project.repo).ok();
+    let main = worktrees.as_ref().and_then(|all| all.at(project.repo.main_worktree()?)?.branch.clone());
+    let now = main.filter(|now| !project.is_own_branch(now)).unwrap_or_else(|| "BRANCH".to_owned());
+    format!("land it on {now}: git proq merge --batch {id} --onto {now}")
+}
+
+/// Refuses to land a batch on its base where that is gone.
+///
+/// # Errors
+/// [`BatchError::BaseGone`].
+pub(crate) fn require_base(project: &Project, batch: &BatchRecord) -> Result<(), Error> {
+    if batch.auto_merge || project.repo.branch_tip(&batch.base)?.is_some() {
+        return Ok(());
+    }
+    let (id, base, help) = (batch.id.clone(), batch.base.clone(), how_to_land(project, batch, "land it"));
+    Err(BatchError::BaseGone { id, base, help }.into())
+}
+
 fn is_unlanded(project: &Project, batch: &BatchRecord) -> Result<bool, Error> {
-    let repo = &project.repo;
-    let (tip, base) = (repo.branch_tip(&batch.branch)?, repo.branch_tip(&batch.base)?);
-    if base.is_none() || tip.is_none_or(|tip| tip == batch.start) || is_on_base(project, batch)? {
+    if last_tip(project, batch)?.is_none_or(|tip| tip == batch.start) || landed_on(project, batch)?.is_some()
+    {
         return Ok(false);
     }
     let read = Batch::load(project, &batch.id)?;
@@ -194,35 +238,32 @@ fn is_unlanded(project: &Project, batch: &BatchRecord) -> Result<bool, Error> {
     Ok(matches!(over, Some(Outcome::Complete | Outcome::Partly)))
 }
 
-/// Whether all that landed on a batch's own branch is on its base.
+/// The branch that has all that landed on a batch's own branch: its base, or where that is gone, another one that it landed on.
 ///
 /// # Errors
 /// When the repository cannot be read.
-pub(crate) fn is_on_base(project: &Project, batch: &BatchRecord) -> Result<bool, Error> {
+pub(crate) fn landed_on(project: &Project, batch: &BatchRecord) -> Result<Option<String>, Error> {
     let repo = &project.repo;
-    let (tip, base) = (repo.branch_tip(&batch.branch)?, repo.branch_tip(&batch.base)?);
-    let (Some(tip), Some(base), false) = (tip, base, batch.auto_merge) else { return Ok(false) };
-    if tip == batch.start {
-        return Ok(false);
+    let tip = if batch.auto_merge { None } else { last_tip(project, batch)? };
+    let Some(tip) = tip.filter(|tip| *tip != batch.start) else { return Ok(None) };
+    let base = repo.branch_tip(&batch.base)?;
+    if let Some(base) = base
+        && repo.is_ancestor(tip, base)?
+    {
+        return Ok(Some(batch.base.clone()));
     }
     // A landing in one commit, or in new ones, leaves the branch beside its base.
-    Ok(repo.is_ancestor(tip, base)? || landings(project, batch, base)?.contains(&tip))
-}
-
-/// The tips that landed on the base by the lane of a batch and are still there. `base` is the base's tip.
-fn landings(project: &Project, batch: &BatchRecord, base: Oid) -> Result<Vec<Oid>, Error> {
-    let mut out = Vec::new();
     for landed in landings_anywhere(project, &batch.id) {
-        let is_there = || {
-            Ok::<_, Error>(
-                project.repo.has_object(landed.commit) && project.repo.is_ancestor(landed.commit, base)?,
-            )
-        };
-        if landed.onto == batch.base && is_there()? {
-            out.push(landed.tip);
+        if landed.tip == tip
+            && (base.is_none() || landed.onto == batch.base)
+            && let Some(tip) = repo.branch_tip(&landed.onto)?
+            && repo.has_object(landed.commit)
+            && repo.is_ancestor(landed.commit, tip)?
+        {
+            return Ok(Some(landed.onto));
         }
     }
-    Ok(out)
+    Ok(None)
 }
 
 /// The landings by the lane of a batch, on any branch.
@@ -332,10 +373,10 @@ pub(crate) fn clean_up(
             return Err(goes_on(true).into());
         }
     }
-    let tip = if batch.auto_merge { None } else { project.repo.branch_tip(&batch.branch)? };
+    let tip = if batch.auto_merge { None } else { last_tip(project, batch)? };
     let open = match (tip, project.repo.branch_tip(&batch.base)?) {
         (Some(tip), Some(base)) => tip != batch.start && !lane::is_contained(project, tip, base)?,
-        (Some(tip), None) => tip != batch.start,
+        (Some(tip), None) => tip != batch.start && landed_on(project, batch)?.is_none(),
         (None, _) => false,
     };
     if !force {
@@ -346,7 +387,8 @@ pub(crate) fn clean_up(
         let state = read.state(&read.log(project)?);
         let landed = |task: &usize| state.fate(*task) == Some(Fate::Landed);
         let count = (0..read.tasks.len()).filter(landed).count();
-        return Err(BatchError::NotLanded { id: id.clone(), count, base: batch.base.clone() }.into());
+        let (id, base, help) = (id.clone(), batch.base.clone(), how_to_land(project, batch, "land them"));
+        return Err(BatchError::NotLanded { id, count, base, help }.into());
     }
     let names: Vec<String> = lanes.into_iter().map(|lane| lane.name).collect();
     if only_look {
@@ -356,19 +398,29 @@ pub(crate) fn clean_up(
         for name in &names {
             preview::retire(op, name, Why::Discard, true).map(drop)?;
         }
-        let mut saved = None;
-        if let Some(tip) = tip {
-            if open {
-                let name = format!("refs/proq/saved/batch-{id}-{}", new_id());
-                op.anchor(&name, tip)?;
-                saved = Some(name);
-            }
-            op.delete_ref(&format!("refs/heads/{}", batch.branch), tip)?;
-        }
+        let saved = tip.map(|tip| remove_branch(op, batch, tip, open)).transpose()?.flatten();
         let record = BatchRecord { cleaned: Some(now()), ..batch.clone() };
         op.save(&record, &project.store.layout().batch_record(id))?;
         Ok::<_, Error>(saved)
     })?;
     Ledger::release_all(project, id)?;
     Ok(Tidied { lanes: names, saved })
+}
+
+/// Removes the branch of a batch, which is or was at `tip`. Returns the ref that keeps that, where it is `open`: not on the base.
+fn remove_branch(
+    op: &Operation<'_>,
+    batch: &BatchRecord,
+    tip: Oid,
+    open: bool,
+) -> Result<Option<String>, Error> {
+    let saved = open.then(|| format!("refs/proq/saved/batch-{}-{}", batch.id, new_id()));
+    if let Some(name) = &saved {
+        op.anchor(name, tip)?;
+    }
+    // Somebody may have deleted it before.
+    if op.project.repo.branch_tip(&batch.branch)?.is_some() {
+        op.delete_ref(&format!("refs/heads/{}", batch.branch), tip)?;
+    }
+    Ok(saved)
 }

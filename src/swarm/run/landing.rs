@@ -42,6 +42,8 @@ pub(super) struct Landed {
 struct Order {
     batch: String,
     onto: String,
+    /// Where the batch's own branch is by the log; none where tasks land on a branch of the user's.
+    tip: Option<Oid>,
     parts: Vec<Part>,
 }
 
@@ -84,6 +86,8 @@ impl Lander {
 /// Lands orders as they come, and those that wait when they are due, until nobody is there to send more.
 fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up: &AtomicBool) {
     let mut waiting: Vec<Waiting> = Vec::new();
+    // The log may lag behind what has landed here.
+    let mut last = None;
     loop {
         let next = match waiting.is_empty() {
             true => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -97,7 +101,7 @@ fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up
             Err(RecvTimeoutError::Disconnected) => return,
         }
         for mut one in std::mem::take(&mut waiting) {
-            if one.due <= Instant::now() && !one.lands(dir, tell) {
+            if one.due <= Instant::now() && !one.lands(dir, tell, &mut last) {
                 continue;
             }
             if crate::interrupt::check().is_err() {
@@ -114,9 +118,11 @@ fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up
 
 impl Waiting {
     /// Tries to land it. Returns whether something of it waits for another try.
-    fn lands(&mut self, dir: &Path, tell: &Sender<Heard>) -> bool {
+    fn lands(&mut self, dir: &Path, tell: &Sender<Heard>, last: &mut Option<Oid>) -> bool {
         let mut landed = Landed::default();
+        self.order.tip = self.order.tip.map(|tip| last.unwrap_or(tip));
         let result = try_to_land(dir, &self.order, &mut landed);
+        *last = landed.tip.or(*last);
         self.order.take_out(&landed);
         if !landed.brought.is_empty() || !landed.left.is_empty() {
             drop(tell.send(Heard::Landed(landed)));
@@ -171,6 +177,7 @@ fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), Str
     let words = |e: &dyn std::error::Error| e.to_string();
     let project = Project::open(dir, Listener::silent()).map_err(|e| words(&e))?;
     let batch = (order.batch.as_str(), order.onto.as_str());
+    bring_back(&project, order).map_err(|e| words(&e))?;
     let mut parts = Vec::new();
     for part in &order.parts {
         let task = part.key;
@@ -212,6 +219,16 @@ fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), Str
     }
     landed.checks = checks(&project, order, &landed.brought);
     delayed.map_or(Ok(()), Err)
+}
+
+/// Makes the batch's own branch again, where it was, if somebody has deleted it: without it nothing could ever land.
+fn bring_back(project: &Project, order: &Order) -> Result<(), Error> {
+    let Some(tip) = order.tip.filter(|tip| project.repo.has_object(*tip)) else { return Ok(()) };
+    if project.repo.branch_tip(&order.onto)?.is_none() {
+        let name = format!("refs/heads/{}", order.onto);
+        project.repo.create_ref(&name, tip, "git-proq: the branch of the batch was gone")?;
+    }
+    Ok(())
 }
 
 /// Finds the commit with which a person landed a task's work on the batch's branch, by `git proq merge LANE`.
@@ -283,9 +300,10 @@ impl Runner<'_> {
             }
         }
         if !parts.is_empty() {
-            let (batch, onto) = (self.batch.id().to_owned(), self.batch.record.branch.clone());
+            let (batch, record) = (self.batch.id().to_owned(), &self.batch.record);
+            let tip = self.known.tips.last().copied().filter(|_| !record.auto_merge);
             // The thread is there for as long as this process.
-            drop(self.lander.orders.send(Order { batch, onto, parts }));
+            drop(self.lander.orders.send(Order { batch, onto: record.branch.clone(), tip, parts }));
         }
     }
 

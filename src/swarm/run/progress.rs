@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::known::Known;
-use super::land_all::is_on_base;
+use super::land_all::landed_on;
 use super::runner::Runner;
 use crate::agent::{PacketShown, shown_live, shown_packet};
 use crate::lane::{Project, effective_state};
@@ -45,6 +45,9 @@ pub(crate) struct Picture {
     pub(crate) branch: String,
     /// Whether it is over, and all that landed on a branch of its own is on the base.
     pub(crate) on_base: bool,
+    /// The branch that has it then.
+    #[serde(skip)]
+    pub(crate) landed_on: Option<String>,
     /// When it was made.
     pub(crate) created: Moment,
     /// How many tasks are how far.
@@ -160,6 +163,7 @@ impl Picture {
         let looking = criteria.as_ref().and_then(|proof| proof.cost).map_or(0, |cost| cost.nanos);
         let spent = known.spent().saturating_add(looking);
         let over = state.outcome_if_over().is_some();
+        let landed_on = if over { landed_on(project, record).ok().flatten() } else { None };
         Picture {
             batch: record.id.clone(),
             summary: record.summary.clone(),
@@ -171,7 +175,8 @@ impl Picture {
             created: record.created,
             counts: counts(state, batch.tasks.len()),
             cost_usd: (spent > 0).then(|| dollars(spent)),
-            on_base: over && is_on_base(project, record).unwrap_or(false),
+            on_base: landed_on.is_some(),
+            landed_on,
             criteria,
             tasks,
             lanes,

@@ -31,7 +31,8 @@ impl Runner<'_> {
         if record.criteria.is_empty() {
             return Ok(None);
         }
-        let tip = self.project.repo.branch_tip(&record.branch)?.unwrap_or(record.start);
+        let tip = self.project.repo.branch_tip(&record.branch)?;
+        let tip = tip.or(self.known.tips.last().copied()).unwrap_or(record.start);
         let path = self.project.store.layout().batch_criteria(self.batch.id());
         let known = record.proof(self.project).filter(|known| known.tip == tip && known.skipped.is_none());
         let mut proof = known.unwrap_or_else(|| Proof::new(tip, &record.criteria));
