@@ -4,7 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::failed_program::FailedProgram;
-use super::{Oid, Remedy, RepoPath};
+use super::injected::quoted;
+use super::{Oid, Remedy, RepoPath, Unusable};
 use crate::explain::{Exit, Explain};
 
 /// How many names a one-line message lists before it counts the rest.
@@ -105,6 +106,9 @@ pub enum Error {
         /// What was asked for.
         rev: String,
     },
+    /// A repository or a worktree lacks what is needed to work with it at all.
+    #[error(transparent)]
+    Unusable(Unusable),
     /// What is to be a glob of files is none.
     #[error("'{glob}' names no files: {why}; nothing was made")]
     Glob {
@@ -418,6 +422,7 @@ impl Explain for Error {
             Error::NoRepository { .. } => {
                 vec!["run it inside a repository, or make one: git init".into()]
             }
+            Error::Unusable(e) => e.hints(),
             Error::Mixture { .. } => {
                 vec!["without the variables: env -u GIT_DIR -u GIT_WORK_TREE git proq …".into()]
             }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::head_file::{has_head, read_head};
 use super::{Error, Program, Repo};
 
 /// The setting that says where hooks are.
@@ -36,7 +37,7 @@ impl HookPlace {
 
     /// What its HEAD says, without the line's end.
     pub(crate) fn head(&self) -> Option<String> {
-        std::fs::read_to_string(self.git_dir.join("HEAD")).ok().map(|text| text.trim_end().to_owned())
+        read_head(&self.git_dir).ok()
     }
 
     /// Whether git takes a loose ref away whose value `id` is in `packed-refs` by now. Deleting it for good would hold the lock
@@ -65,7 +66,7 @@ fn git_dir_in(dir: &Path) -> Option<PathBuf> {
         let target = text.strip_prefix(b"gitdir: ")?;
         return Some(dir.join(OsStr::from_bytes(target.trim_ascii_end())));
     }
-    (dir.join("HEAD").is_file() && dir.join("objects").is_dir()).then(|| dir.to_owned())
+    (has_head(dir) && dir.join("objects").is_dir()).then(|| dir.to_owned())
 }
 
 /// The hook of this name that the repository has itself, as git would start it from `dir`; none where git would run none.

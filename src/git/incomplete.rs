@@ -5,6 +5,7 @@ use std::path::Path;
 use gix::index::File;
 use gix::index::entry::{Flags, Mode, Stage};
 
+use super::head_file::read_head;
 use super::{Error, LEAST_FILES, Oid, Repo, RepoPath};
 
 /// What a worktree lacks. Git takes every file of such a one for deleted, so a commit there would delete them all.
@@ -63,8 +64,8 @@ impl Repo {
             return Ok(None);
         };
         if !self.is_reftable() {
-            let head = std::fs::read(git_dir.join("HEAD")).unwrap_or_default();
-            if !head.starts_with(b"ref: ") && Oid::from_hex(head.trim_ascii_end()).is_none() {
+            let head = read_head(&git_dir).unwrap_or_default();
+            if !head.starts_with("ref: ") && Oid::from_hex(head.as_bytes()).is_none() {
                 return Ok(Some(Missing::Head));
             }
         }

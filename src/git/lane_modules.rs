@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::head_file::has_head;
 use super::{Error, Oid, Repo, RepoPath};
 
 /// The ref in a copy that names the commit which the worktree was made with: it is nobody's work.
@@ -225,7 +226,7 @@ impl Repo {
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let dir = entry.path();
-                if !dir.join("HEAD").is_file() || !dir.join("objects").is_dir() {
+                if !has_head(&dir) || !dir.join("objects").is_dir() {
                     if dir.is_dir() {
                         folders.push(dir);
                     }
@@ -245,7 +246,7 @@ impl Repo {
 
     fn has_own_commits(&self, git_dir: &Path, origin: &Path) -> Result<bool, Error> {
         let mut known = Vec::new();
-        if origin.join("HEAD").is_file() {
+        if has_head(origin) {
             let mut tips =
                 self.in_module(origin).args(["for-each-ref", "--format=%(objectname)"]).run()?.stdout;
             let head = self
@@ -304,7 +305,7 @@ fn is_safe_url(url: &str) -> bool {
 fn real_repository(above: &Path, dir: &Path) -> Option<PathBuf> {
     let found = dir.canonicalize().ok()?;
     let expected = above.canonicalize().ok()?.join(dir.strip_prefix(above).ok()?);
-    (found == expected && found.join("HEAD").is_file() && found.join("objects").is_dir()).then_some(found)
+    (found == expected && has_head(&found) && found.join("objects").is_dir()).then_some(found)
 }
 
 /// Whether a path leads to a folder in which nothing is, and no link is on the way.

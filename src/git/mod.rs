@@ -25,6 +25,7 @@ mod glance;
 mod graft;
 mod graph;
 mod half_added;
+mod head_file;
 mod hook;
 mod hook_output;
 mod hook_place;
@@ -100,6 +101,7 @@ mod tree_merge;
 mod trees;
 mod uncommitted;
 mod untracked;
+mod unusable;
 mod version;
 mod warm;
 mod worktree;
@@ -162,5 +164,6 @@ pub(crate) use tree_merge::{
     Merged, Stage, merge_commits, merge_exactly, merge_trees, merge_with_base, would_conflict,
 };
 pub(crate) use uncommitted::{Uncommitted, trees_of};
+pub use unusable::Unusable;
 pub(crate) use worktree::{Worktree, WorktreeList};
 pub(crate) use worktree_stamp::WorktreeStamp;

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Result, Write};
 use std::path::{Path, PathBuf};
 
+use super::head_file::read_head;
 use super::refs::HEADS;
 use super::register::is_ordinary;
 use super::{Oid, Repo};
@@ -64,8 +65,8 @@ impl Repo {
         let kind = self.gix.find_header(new.0).ok()?.kind();
         let common = self.common_dir();
         // Of a branch that is there in name only, HEAD keeps a log too.
-        let head = std::fs::read(common.join("HEAD")).ok()?;
-        if kind != gix::object::Kind::Commit || head.trim_ascii() == format!("ref: {name}").as_bytes() {
+        let head = read_head(common).ok()?;
+        if kind != gix::object::Kind::Commit || head == format!("ref: {name}") {
             return None;
         }
         let mut line = format!("{} {new} ", new.null()).into_bytes();

@@ -7,6 +7,7 @@ use std::process::Child;
 
 use serde::{Deserialize, Serialize};
 
+use super::head_file::read_head;
 use super::index::{is_same_file, lock_file};
 use super::refs::not_moved;
 use super::transition::Tree;
@@ -283,13 +284,13 @@ impl HeadFile {
         })?;
         let held =
             HeadFile { head, lock, reflog: reflog_line(repo, dir, git_dir, (from, to), why)?, done: false };
-        let now = std::fs::read_to_string(&held.head).map_err(Error::io("read", &held.head))?;
+        let now = read_head(git_dir).map_err(Error::io("read", &held.head))?;
         let want = match was {
             Head::Branch(name) => format!("ref: refs/heads/{name}"),
             Head::Detached(id) => id.to_string(),
         };
-        if now.trim() != want {
-            return Err(refused(format!("it names {} now", now.trim())));
+        if now != want {
+            return Err(refused(format!("it names {now} now")));
         }
         file.set_len(0)
             .and_then(|()| file.rewind())

@@ -5,6 +5,7 @@ use std::path::Path;
 use gix::refs::TargetRef;
 
 use super::failed_program::FailedProgram;
+use super::head_file::read_head;
 use super::{Error, Head, Oid, Repo};
 
 /// Where branches are.
@@ -149,9 +150,8 @@ impl Repo {
             let out = self.git_in(dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[1]).run()?;
             return Ok(out.line().strip_prefix("refs/heads/").map(ToOwned::to_owned));
         }
-        let file = git_dir.join("HEAD");
-        let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
-        Ok(text.trim_end().strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
+        let text = read_head(git_dir).map_err(Error::io("read", &git_dir.join("HEAD")))?;
+        Ok(text.strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
     }
 
     /// What HEAD of a worktree names; none on an unborn branch.
@@ -172,10 +172,8 @@ impl Repo {
                 .filter(|l| !l.is_empty())
                 .map(|l| l.trim_start_matches("refs/heads/").to_owned()));
         }
-        let head = self.gix.find_reference("HEAD").map_err(Error::object("HEAD"))?;
-        Ok(match head.target() {
-            TargetRef::Symbolic(name) => Some(name.shorten().to_string()),
-            TargetRef::Object(_) => None,
-        })
+        let git_dir = self.gix.git_dir();
+        let text = read_head(git_dir).map_err(Error::io("read", &git_dir.join("HEAD")))?;
+        Ok(text.strip_prefix("ref: ").map(|name| name.strip_prefix(HEADS).unwrap_or(name).to_owned()))
     }
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use super::head_file::{open_behind_link, refuse_linked};
 use super::trees::Reader;
 use super::version::Version;
 use super::{Command, Error, Oid, Program, ownership, settings};
@@ -55,7 +56,7 @@ impl Repo {
         );
         let mut gix = match found {
             Ok(found) => found.to_thread_local(),
-            Err(_) => return Err(no_repository(&program, dir)),
+            Err(_) => open_behind_link(&program, dir)?.ok_or_else(|| no_repository(&program, dir))?,
         };
         settings::add_from_command_line(&mut gix);
         gix.object_cache_size_if_unset(OBJECTS);
@@ -65,7 +66,10 @@ impl Repo {
         let main = match (in_main, gix.main_repo()) {
             (true, _) => here.clone(),
             (false, Ok(main)) => main.workdir().map(real),
-            (false, Err(_)) => return Err(no_repository(&program, dir)),
+            (false, Err(_)) => {
+                refuse_linked(&common_dir)?;
+                return Err(no_repository(&program, dir));
+            }
         };
         refuse_mixture(&program, here.as_deref().or(main.as_deref()), &common_dir)?;
         let reftable = gix

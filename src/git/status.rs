@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use gix::index::decode::Options;
 
 use super::glance::Glance;
+use super::head_file::read_head;
 use super::index_facts::{self, Facts};
 use super::threads::while_in_threads;
 use super::{Change, Error, Oid, Program, Repo, RepoPath};
@@ -222,7 +223,7 @@ impl Repo {
         let git_dir = self.git_dir_of(dir).ok()?;
         match self.head_branch(dir, &git_dir).ok()? {
             Some(branch) => self.branch_tip(&branch).ok()?,
-            None => Oid::from_hex(std::fs::read(git_dir.join("HEAD")).ok()?.trim_ascii_end()),
+            None => Oid::from_hex(read_head(&git_dir).ok()?.as_bytes()),
         }
     }
 

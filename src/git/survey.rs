@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::head_file::read_head;
 use super::{Error, Head, Oid, Program, Repo, RepoPath, version::Version};
 
 /// Hooks that run for what happens in lanes and for landings.
@@ -61,8 +62,8 @@ impl Repo {
                 let path = link
                     .parent()
                     .map_or_else(PathBuf::new, |top| top.canonicalize().unwrap_or_else(|_| top.to_owned()));
-                let head = std::fs::read_to_string(admin.join("HEAD")).unwrap_or_default();
-                let branch = head.trim_end().strip_prefix("ref: refs/heads/").map(ToOwned::to_owned);
+                let head = read_head(&admin).unwrap_or_default();
+                let branch = head.strip_prefix("ref: refs/heads/").map(ToOwned::to_owned);
                 Registration {
                     id: entry.file_name().to_string_lossy().into_owned(),
                     locked: admin.join("locked").exists(),

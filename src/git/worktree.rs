@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::head_file::read_head;
 use super::threads::in_threads;
 use super::{Command, Error, Head, Oid, Repo, RepoPath};
 
@@ -143,13 +144,12 @@ impl Worktree {
 /// A worktree with what HEAD in its git directory says.
 fn with_head(git_dir: &Path, path: PathBuf) -> Result<Worktree, Error> {
     let mut worktree = Worktree::at(path);
-    let file = git_dir.join("HEAD");
-    let text = std::fs::read_to_string(&file).map_err(Error::io("read", &file))?;
-    if let Some(name) = text.trim_end().strip_prefix("ref: ") {
+    let text = read_head(git_dir).map_err(Error::io("read", &git_dir.join("HEAD")))?;
+    if let Some(name) = text.strip_prefix("ref: ") {
         worktree.names = Some(name.to_owned());
         worktree.branch = Some(name.strip_prefix("refs/heads/").unwrap_or(name).to_owned());
     } else {
-        worktree.head = text.trim_end().parse().ok();
+        worktree.head = text.parse().ok();
     }
     Ok(worktree)
 }

@@ -77,6 +77,7 @@ mod lean;
 mod letters;
 mod lfs;
 mod library;
+mod linked_head;
 mod list;
 mod local_changes;
 mod location;

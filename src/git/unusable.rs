@@ -1,0 +1,35 @@
+//! Owns the errors of repositories and worktrees that lack what is needed to work with them at all.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use crate::explain::{Exit, Explain};
+
+/// Something that a repository or a worktree lacks.
+#[derive(Debug, thiserror::Error)]
+pub enum Unusable {
+    /// HEAD is a symbolic link to a ref that has no file of its own, which the library cannot follow.
+    #[error("cannot open {}: HEAD is a symbolic link to {name}, which has no file of its own", git_dir.display())]
+    LinkedHead {
+        /// The git directory.
+        git_dir: PathBuf,
+        /// The ref.
+        name: String,
+    },
+}
+
+impl Explain for Unusable {
+    fn hints(&self) -> Vec<Cow<'static, str>> {
+        vec![match self {
+            Unusable::LinkedHead { git_dir, name } => format!(
+                "have git write the name there: git --git-dir='{}' -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
+                git_dir.display()
+            )
+            .into(),
+        }]
+    }
+
+    fn exit(&self) -> Exit {
+        Exit::Refused
+    }
+}
