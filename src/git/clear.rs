@@ -31,7 +31,7 @@ pub(crate) type Keep<'a> = &'a dyn Fn(Oid) -> Result<(), Error>;
 /// [`Error::Raced`] when a file or the index changed since the snapshot was taken; [`Error::Shut`] and [`Error::Replaced`]
 /// before anything is touched.
 pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Keep<'_>) -> Result<(), Error> {
-    let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
+    let lock = IndexLock::of(tree)?;
     refuse_open(tree.dir, &tree.git_dir)?;
     if snapshot.index_version.is_some() && lock.before() != snapshot.index_version {
         return Err(raced(tree, vec![RepoPath::new("the index")]));

@@ -13,6 +13,7 @@ use gix::index::entry::Stat;
 
 use super::entries::Draft;
 use super::glance::Glance;
+use super::shared::Sharing;
 use super::threads::{in_threads, threads, while_in_threads};
 use super::{Error, Oid, Repo, RepoPath, Worktree, WorktreeList};
 
@@ -163,7 +164,8 @@ impl Repo {
         let files = dirs.iter().map(|dir| Ok(self.git_dir_of(dir)?.join("index")));
         let files: Vec<(usize, PathBuf)> =
             files.collect::<Result<Vec<_>, Error>>()?.into_iter().enumerate().collect();
-        let noted = in_threads(&files, |(at, file)| write_index(file, &index, &made, *at));
+        let sharing = self.sharing();
+        let noted = in_threads(&files, |(at, file)| write_index(sharing, file, &index, &made, *at));
         noted.into_iter().collect::<Result<(), Error>>()?;
         if by_git.is_some() {
             self.fill_by_git(dirs, go_on, tell).map_err(|e| self.not_made(e, commit))?;
@@ -251,7 +253,13 @@ fn room_for(index: &File) -> usize {
 
 /// Writes an index to `file`, for the new worktree that is the `at`-th: with what its files are noted as, and without those that
 /// are git's.
-fn write_index(file: &Path, index: &File, made: &[Option<Vec<Stat>>], at: usize) -> Result<(), Error> {
+fn write_index(
+    sharing: Sharing,
+    file: &Path,
+    index: &File,
+    made: &[Option<Vec<Stat>>],
+    at: usize,
+) -> Result<(), Error> {
     let mut next = Draft::new(index.object_hash(), room_for(index));
     for (entry, made) in index.entries().iter().zip(made) {
         if let Some(stat) = made.as_ref().and_then(|made| made.get(at)) {
@@ -262,7 +270,8 @@ fn write_index(file: &Path, index: &File, made: &[Option<Vec<Stat>>], at: usize)
     let bytes = next.whole(index.tree().filter(|_| is_whole), false)?;
     let lock = file.with_extension("lock");
     let written = OpenOptions::new().write(true).create_new(true).open(&lock);
-    written.and_then(|mut open| open.write_all(&bytes)).map_err(Error::io("write", &lock))?;
+    let written = written.and_then(|mut open| open.write_all(&bytes)).and_then(|()| sharing.adjust(&lock));
+    written.map_err(Error::io("write", &lock))?;
     std::fs::rename(&lock, file).map_err(Error::io("write", file))?;
     kept::note_made(file);
     Ok(())

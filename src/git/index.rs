@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::Error;
+use super::transition::Tree;
 
 /// How long a git command of somebody else may hold the index before we give up.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -221,6 +222,14 @@ impl IndexLock {
         Ok(held)
     }
 
+    /// Takes the lock of a tree's index as [`IndexLock::take`] does. The index that goes into place from it can be used by everybody
+    /// who shares the repository.
+    pub(super) fn of(tree: &Tree<'_>) -> Result<IndexLock, Error> {
+        let held = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
+        tree.repo.sharing().adjust_open(&held.file).map_err(Error::io("write", &held.lock))?;
+        Ok(held)
+    }
+
     /// The index that this lock protects.
     pub(super) fn index(&self) -> &Path {
         &self.index
@@ -328,7 +337,10 @@ impl StagedIndex {
         }
         // Somebody deleted our lock. A new file of our own goes into place; another's lock is left to its owner.
         let beside = index.with_file_name(format!("index.proq-{}", std::process::id()));
-        let written = File::create(&beside).and_then(|mut f| write_whole(&mut f, &self.bytes, self.time));
+        let written = File::create(&beside).and_then(|mut f| {
+            f.set_permissions(self.lock.file.metadata()?.permissions())?;
+            write_whole(&mut f, &self.bytes, self.time)
+        });
         written.and_then(|()| std::fs::rename(&beside, index)).map_err(Error::io("replace", index))?;
         Ok(kept)
     }

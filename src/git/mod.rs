@@ -83,6 +83,7 @@ mod same_times;
 mod scope;
 mod seen;
 mod settings;
+mod shared;
 mod shut;
 mod signature;
 mod snapshot;

@@ -37,15 +37,17 @@ impl Repo {
             return Ok(id);
         }
         let objects = self.common_dir().join("objects");
-        // Who may read what is written for others is the library's to know.
-        let key = "core.sharedRepository";
-        let alone = self.setting_text(key).is_none() && self.setting_bool(key) != Some(true);
-        if alone
-            && loose::write(&objects, id, object.kind(), &bytes).map_err(Error::io("write to", &objects))?
-        {
-            return Ok(id);
+        if !loose::write(&objects, id, object.kind(), &bytes).map_err(Error::io("write to", &objects))? {
+            self.write_by_library(id, object.kind(), &bytes)?;
         }
-        self.write_by_library(id, object.kind(), &bytes)
+        let file = self.loose_file(id);
+        // A folder that somebody else made is theirs to share.
+        drop(file.parent().map(|folder| self.share(folder)));
+        match self.share(&file) {
+            // In a pack by now.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(id),
+            done => done.map(|()| id).map_err(Error::io("write", &file)),
+        }
     }
 
     /// Writes an object by the library's hand, and makes it durable.

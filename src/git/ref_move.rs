@@ -284,6 +284,7 @@ impl HeadFile {
         })?;
         let held =
             HeadFile { head, lock, reflog: reflog_line(repo, dir, git_dir, (from, to), why)?, done: false };
+        repo.sharing().adjust_open(&file).map_err(Error::io("write", &held.lock))?;
         let now = read_head(git_dir).map_err(Error::io("read", &held.head))?;
         let want = match was {
             Head::Branch(name) => format!("ref: refs/heads/{name}"),

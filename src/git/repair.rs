@@ -95,7 +95,7 @@ fn finish_index(tree: &Tree<'_>, fate: LockFate) -> Result<(), Error> {
             // An index that is younger than ours was made by somebody who saw what we did.
             if let Some(next) = next.filter(|next| age(&index) <= age(next)) {
                 index::settle_lock(&tree.git_dir, tree.scratch)?;
-                let lock = index::IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
+                let lock = index::IndexLock::of(tree)?;
                 lock.install(NewIndex::At(next))?;
             }
             Ok(())

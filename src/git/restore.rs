@@ -305,7 +305,7 @@ impl<'a> Work<'a> {
     }
 
     fn lock(&self) -> Result<IndexLock, Error> {
-        let lock = IndexLock::take(self.tree.dir, &self.tree.git_dir, self.tree.scratch)?;
+        let lock = IndexLock::of(self.tree)?;
         refuse_open(self.tree.dir, &self.tree.git_dir)?;
         Ok(lock)
     }

@@ -34,7 +34,8 @@ pub(crate) fn same_times(repo: &Repo, main: &Path, to: &Path) -> Result<(), Erro
     if !plain || index.untracked().is_some() || from.is_sparse() {
         return Ok(());
     }
-    let written = std::fs::metadata(&ours).and_then(|m| m.modified()).map_err(Error::io("look at", &ours))?;
+    let before = std::fs::metadata(&ours).map_err(Error::io("look at", &ours))?;
+    let written = before.modified().map_err(Error::io("look at", &ours))?;
     let mut changed = false;
     for (entry, path) in index.entries_mut_with_paths() {
         changed |= align(&from, entry, path, main, to);
@@ -43,6 +44,8 @@ pub(crate) fn same_times(repo: &Repo, main: &Path, to: &Path) -> Result<(), Erro
         return Ok(());
     }
     index.write(gix::index::write::Options::default()).map_err(|e| failed("write", &ours, &e))?;
+    // The library makes a new file, for nobody else.
+    std::fs::set_permissions(&ours, before.permissions()).map_err(Error::io("write", &ours))?;
     // git compares the index's own time with those of files to know which could have changed in the same moment.
     let options = std::fs::File::options().write(true).open(&ours);
     options.and_then(|file| file.set_modified(written)).map_err(Error::io("set the time of", &ours))

@@ -56,7 +56,7 @@ pub(crate) fn transition(
     brings: &LocalState,
 ) -> Result<(), Error> {
     refuse_done(tree, from, to, mv)?;
-    let lock = IndexLock::take(tree.dir, &tree.git_dir, tree.scratch)?;
+    let lock = IndexLock::of(tree)?;
     let untouched = |e| note_untouched(tree).err().unwrap_or(e);
     let asked = ref_move::ask(tree, mv, (from, to), why).map_err(untouched)?;
     // Our lock keeps the index as it is, and HEAD does not matter here: this can be found out while git starts.

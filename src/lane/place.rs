@@ -56,7 +56,7 @@ pub(crate) fn prepare(project: &Project) -> Result<(), Error> {
     let dir = project.lanes_dir();
     // Both, since a tracked `!*/` beats info/exclude, and `git clean -fdX` beats neither. Nothing is to be seen of it at any moment.
     if let Some(inside) = project.repo.main_worktree().and_then(|main| dir.strip_prefix(main).ok()) {
-        exclude(&project.repo.common_dir().join("info/exclude"), line_for(inside).as_bytes())?;
+        exclude_everywhere(project, line_for(inside).as_bytes())?;
     }
     exclude(&dir.join(IGNORE), ALL)
 }
@@ -66,12 +66,25 @@ pub(crate) fn prepare(project: &Project) -> Result<(), Error> {
 /// # Errors
 /// When that file cannot be written.
 pub(crate) fn exclude_patterns(project: &Project, patterns: &[String]) -> Result<(), Error> {
-    let file = project.repo.common_dir().join("info/exclude");
-    patterns.iter().try_for_each(|pattern| exclude(&file, pattern.as_bytes()))
+    patterns.iter().try_for_each(|pattern| exclude_everywhere(project, pattern.as_bytes()))
+}
+
+/// Adds a line to `info/exclude`, which is one file for all worktrees and all users of the repository.
+pub(super) fn exclude_everywhere(project: &Project, line: &[u8]) -> Result<(), Error> {
+    let folder = project.repo.common_dir().join("info");
+    let file = folder.join("exclude");
+    let is_new = !file.exists();
+    exclude(&file, line)?;
+    if is_new {
+        // A folder that somebody else made is theirs to share.
+        drop(project.repo.share(&folder));
+        project.repo.share(&file).map_err(Error::io("write", &file))?;
+    }
+    Ok(())
 }
 
 /// Adds a line to a file of what is excluded, which is made with its folder where it is missing.
-pub(super) fn exclude(file: &Path, line: &[u8]) -> Result<(), Error> {
+fn exclude(file: &Path, line: &[u8]) -> Result<(), Error> {
     let old = std::fs::read(file).unwrap_or_default();
     if has_line(&old, line) {
         return Ok(());

@@ -148,6 +148,7 @@ mod send_files;
 mod set_up;
 mod set_up_builds;
 mod set_up_commands;
+mod shared_repository;
 mod show;
 mod sight;
 mod snap;

@@ -270,7 +270,7 @@ impl Kept {
         let written = making.written.into_inner();
         let left = made.iter().filter(|made| made.is_none()).count();
         let new = self.index.entries().iter().filter(|e| e.stat == Stat::default()).count();
-        write_index(&repo.git_dir_of(dir)?.join("index"), &self.index, &made, 0)?;
+        write_index(repo.sharing(), &repo.git_dir_of(dir)?.join("index"), &self.index, &made, 0)?;
         let by_git = match self.wish {
             Wish::OtherIndex => Some("settings ask for an index of another form"),
             _ => (left > 0).then_some("filters or other line ends"),

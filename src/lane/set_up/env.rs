@@ -109,7 +109,7 @@ pub(super) fn keep_out(project: &Project, dir: &Path, path: &RepoPath) -> Result
         return Ok(());
     }
     let _lock = project.store.locks().take(&LockName::Worktrees)?;
-    place::exclude(&project.repo.common_dir().join("info/exclude"), &git::exclude_line(path))
+    place::exclude_everywhere(project, &git::exclude_line(path))
 }
 
 /// The file with a lane's names and ports, as they are now. One in the lane follows, unless somebody has changed it.
