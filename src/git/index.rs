@@ -7,8 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use super::Error;
 use super::transition::Tree;
+use super::{Error, Repo};
 
 /// How long a git command of somebody else may hold the index before we give up.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -172,6 +172,14 @@ pub(super) fn settle_lock(git_dir: &Path, scratch: &Path) -> Result<bool, Error>
         }
         LockFate::Installed => Ok(true),
         LockFate::Gone => Ok(false),
+    }
+}
+
+impl Repo {
+    /// The error of a worktree whose index a git has locked, one that was killed included; none where it is free.
+    pub(crate) fn index_lock(&self, dir: &Path) -> Option<Error> {
+        let lock = self.git_dir_of(dir).ok()?.join("index.lock");
+        lock.symlink_metadata().ok().map(|_| Error::IndexLocked { dir: dir.to_owned(), lock })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Owns what differs from HEAD in a worktree, as git sees it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -9,7 +10,7 @@ use super::glance::Glance;
 use super::head_file::read_head;
 use super::index_facts::{self, Facts};
 use super::threads::while_in_threads;
-use super::{Change, Error, Oid, Program, Repo, RepoPath};
+use super::{Change, Error, Oid, Program, Repo, RepoPath, tree_changes};
 
 /// How a path differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -243,6 +244,18 @@ impl Repo {
             .accept(&[1])
             .run()?;
         Ok(out.code == 0)
+    }
+
+    /// Whether the index of a worktree has what `to` has wherever that differs from `from`, whatever else is staged there.
+    pub(crate) fn index_has(&self, dir: &Path, from: Oid, to: Oid) -> Result<bool, Error> {
+        if self.index_is_at(dir, to)? {
+            return Ok(true);
+        }
+        let changed: HashSet<RepoPath> =
+            tree_changes(self, from, to)?.into_iter().map(|change| change.path).collect();
+        let call = self.git_in(dir).args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
+        let call = call.args(["--ignore-submodules=none", "--ita-invisible-in-index"]).arg(to.to_string());
+        Ok(!call.arg("--").run()?.fields().any(|path| changed.contains(&RepoPath::new(path))))
     }
 
     /// Files announced with `git add -N`, there or not, by an index of the worktree at `dir`. Of an index that the library cannot

@@ -312,7 +312,7 @@ impl<'p> Operation<'p> {
         let done = self.take(first, |step, scratch| steps::apply(self, step, scratch));
         for n in first + 1..first + count {
             match self.status(first) {
-                Some(Status::Done) => self.follow(n),
+                Some(Status::Done) => self.follow(n, false),
                 Some(Status::Back) => {
                     let _ = self.note(Line::Back(n));
                 }
@@ -321,15 +321,6 @@ impl<'p> Operation<'p> {
             }
         }
         done
-    }
-
-    /// Takes a step that follows from one that has happened.
-    pub(super) fn follow(&self, n: usize) {
-        let follow = || self.take(n, |step, scratch| steps::apply(self, step, scratch));
-        // There is no way back, so it is worth a second try.
-        if let Err(e) = follow().or_else(|_| follow()) {
-            self.project.listener.warn(format!("not everything could be written down: {e}"));
-        }
     }
 
     fn plan(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {

@@ -149,7 +149,7 @@ fn finish_forward(op: &Operation<'_>) {
     for (n, planned) in entry.steps.iter().enumerate().take(no_way_back(&entry)) {
         let happened = |first: usize| entry.steps[first].status == Status::Done;
         if planned.status != Status::Done && planned.forward.is_some_and(happened) {
-            op.follow(n);
+            op.follow(n, true);
         }
     }
 }

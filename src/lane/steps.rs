@@ -37,6 +37,18 @@ impl Operation<'_> {
         Step::Tree { dir: dir.to_owned(), from, to, mv, drops, brings: LocalState::default() }
     }
 
+    /// Takes a step that follows from one that has happened. Where it cannot be taken that is said, but for a worktree that was to
+    /// follow a branch: a landing looks at those once more, unless it is one that was killed and is `recovered`.
+    pub(super) fn follow(&self, n: usize, recovered: bool) {
+        let follow = || self.take(n, |step, scratch| apply(self, step, scratch));
+        // There is no way back, so it is worth a second try.
+        let Err(e) = follow().or_else(|_| follow()) else { return };
+        let only_follows = |step: &Step| matches!(step, Step::Tree { mv: RefMove::Nothing, .. });
+        if recovered || !self.at(n).is_some_and(|(step, _)| only_follows(&step)) {
+            self.project.listener.warn(format!("not everything could be written down: {e}"));
+        }
+    }
+
     /// Brings a worktree to a commit where it had what `brings` says.
     pub(crate) fn transition_back(
         &self,

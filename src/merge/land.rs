@@ -1,6 +1,6 @@
 //! Owns the last moments of a landing: everything checked again under the lock, then one compare-and-swap.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::Error;
@@ -202,25 +202,46 @@ fn follow(op: &Operation<'_>, mv: Move<'_>, done: &[PathBuf]) -> Result<(), Erro
     let project = op.project;
     let worktrees = WorktreeList::read(&project.repo)?;
     for worktree in worktrees.on_branch(mv.onto) {
-        // Whoever was there before has followed, or has said why not.
-        if done.first() == Some(&worktree.path) || project.repo.index_is_at(&worktree.path, mv.to)? {
+        let dir = &worktree.path;
+        // Something may be staged there that has nothing to do with it.
+        if done.first() == Some(dir) || project.repo.index_has(dir, mv.from, mv.to)? {
             continue;
         }
-        let moved = match done.contains(&worktree.path) {
-            true => Err(lane::Error::Git(git::Error::IndexReplaced { dir: worktree.path.clone() })),
-            false => op.transition(&worktree.path, mv.from, mv.to, RefMove::Nothing),
+        // Whoever was there before could not follow. Another try says why, or has waited long enough.
+        let moved = match project.repo.index_lock(dir).filter(|_| done.contains(dir)) {
+            Some(locked) => Err(locked.into()),
+            None => op.transition(dir, mv.from, mv.to, RefMove::Nothing),
         };
         if let Err(e) = moved {
             project.listener.warn(format!(
-                "{0} is on '{1}' too and could not follow: {e}; before you commit there: git -C '{0}' read-tree -m -u {2} {3}",
-                worktree.path.display(),
+                "{} is on '{}' too and could not follow: {e}; before you commit there: {}",
+                dir.display(),
                 mv.onto,
-                mv.from.short(),
-                mv.to.short()
+                catch_up(&e, dir, mv)
             ));
         }
     }
     Ok(())
+}
+
+/// The command with which a worktree follows that could not because of `e`.
+fn catch_up(e: &lane::Error, dir: &Path, Move { onto, from, to }: Move<'_>) -> String {
+    let (git, from, to) = (format!("git -C '{}'", dir.display()), from.short(), to.short());
+    let follow = format!("{git} read-tree -m -u {from} {to}");
+    // HEAD at the commit that index and files are of makes an ordinary checkout of it.
+    let back = format!("{git} update-ref --no-deref HEAD {from}");
+    let again = format!("{git} checkout --ignore-other-worktrees {onto}");
+    match e {
+        e if e.is_stuck() => "git proq doctor".to_owned(),
+        lane::Error::Git(git::Error::IndexLocked { lock, .. }) => {
+            format!("rm '{}' && {follow}", lock.display())
+        }
+        lane::Error::Git(git::Error::Overlap { .. } | git::Error::Raced { .. }) => {
+            format!("{back} && {git} stash && {again} && {git} stash pop")
+        }
+        lane::Error::Git(git::Error::Unusable(_)) => format!("{back} && {git} reset -q && {again}"),
+        _ => follow,
+    }
 }
 
 /// Runs the repository's post-merge hook where the base is checked out, once no lock is held.

@@ -109,7 +109,8 @@ fn two_worktrees_on_the_base_are_both_brought_over() {
         &second,
         "echo s > keep.txt; git add keep.txt; sed -i s/^9$/nine/ long.txt; echo u > untracked",
     );
-    let _ = sandbox.proq(&["merge", "one"]).ok();
+    let out = sandbox.proq(&["merge", "one"]);
+    assert_eq!((out.code, out.stderr.as_str()), (0, ""), "{}", out.shown());
     for dir in [&sandbox.repo, &second] {
         assert_eq!(std::fs::read_to_string(dir.join("a.txt")).unwrap(), "lane\n");
         assert!(dir.join("lane.txt").exists());
@@ -139,6 +140,46 @@ fn a_second_worktree_on_the_base_that_could_not_follow_refuses_it() {
         assert!(text.contains(why) && text.contains("second"), "{text}");
         assert_eq!(before, Image::of(&sandbox, &second));
     }
+}
+
+/// Something that happens to a second worktree on the base when the base has just moved: what is said of it, the command that helps,
+/// run, and the worktree.
+#[track_caller]
+fn left_behind(happening: &str) -> (Sandbox, PathBuf, String) {
+    let sandbox = sandbox_with("sed -i s/^1$/one/ long.txt; echo lane > lane.txt");
+    let second = worktree(&sandbox, "second", "-f PATH main");
+    sandbox.sh_in(&second, "echo s > keep.txt; git add keep.txt");
+    let hook = sandbox.repo.join(".git/hooks/reference-transaction");
+    let script = format!("#!/bin/sh\n[ $1 = committed ] && grep -q refs/heads/main || exit 0\n{happening}\n");
+    std::fs::write(&hook, script).unwrap();
+    sandbox.sh("chmod +x .git/hooks/reference-transaction");
+    let out = sandbox.proq(&["merge", "one"]);
+    std::fs::remove_file(hook).unwrap();
+    assert_eq!((out.code, out.stderr.lines().count()), (0, 1), "{}", out.shown());
+    let warning = out.stderr.trim_end().to_owned();
+    let (said, command) = warning.split_once("; before you commit there: ").unwrap();
+    assert!(said.contains("second is on 'main' too and could not follow: "), "{said}");
+    sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));
+    assert_eq!(sandbox.git_in(&second, &["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(std::fs::read_to_string(second.join("lane.txt")).unwrap(), "lane\n");
+    assert_eq!(std::fs::read_to_string(second.join("keep.txt")).unwrap(), "s\n");
+    (sandbox, second, said.to_owned())
+}
+
+#[test]
+fn a_second_worktree_whose_index_was_locked_meanwhile_is_told_how_to_follow() {
+    let (sandbox, second, said) = left_behind(": > $ROOT/repo/.git/worktrees/second/index.lock");
+    assert!(said.contains("another git command is running in [ROOT]/second"), "{said}");
+    assert_eq!(sandbox.git_in(&second, &["status", "--short"]), "M  keep.txt");
+}
+
+#[test]
+fn a_second_worktree_that_was_edited_meanwhile_is_told_how_to_follow() {
+    let (sandbox, second, said) = left_behind("echo mine >> $ROOT/second/long.txt");
+    assert!(said.contains("stand in the way: long.txt"), "{said}");
+    let long = std::fs::read_to_string(second.join("long.txt")).unwrap();
+    assert!(long.starts_with("one\n2\n") && long.ends_with("20\nmine\n"), "{long}");
+    assert_eq!(sandbox.git_in(&second, &["diff", "--name-only", "HEAD"]), "keep.txt\nlong.txt");
 }
 
 #[test]
