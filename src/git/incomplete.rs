@@ -6,7 +6,7 @@ use gix::index::File;
 use gix::index::entry::{Flags, Mode, Stage};
 
 use super::head_file::read_head;
-use super::{Error, LEAST_FILES, Oid, Repo, RepoPath};
+use super::{Error, LEAST_FILES, Oid, Repo, RepoPath, Unusable};
 
 /// What a worktree lacks. Git takes every file of such a one for deleted, so a commit there would delete them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,8 +41,16 @@ impl Missing {
                 let head = repo.git_dir_of(dir).map(|git_dir| git_dir.join("HEAD")).unwrap_or_default();
                 format!("echo 'ref: refs/heads/{branch}' > '{}'", head.display())
             }
-            Missing::Index | Missing::Entries if has_files(dir) => format!("git -C '{dir_shown}' reset"),
-            Missing::Index | Missing::Entries => format!("git -C '{dir_shown}' reset --hard"),
+            Missing::Index | Missing::Entries => {
+                let how = if has_files(dir) { "reset" } else { "reset --hard" };
+                let reset = format!("git -C '{dir_shown}' {how}");
+                let index = repo.git_dir_of(dir).map(|git_dir| git_dir.join("index")).unwrap_or_default();
+                match self == Missing::Index && index.exists() {
+                    // What cannot be read is in the way of a new one.
+                    true => format!("mv '{0}' '{0}.unreadable' && {reset}", index.display()),
+                    false => reset,
+                }
+            }
             Missing::Files => format!("git -C '{dir_shown}' checkout-index --all"),
         }
     }
@@ -93,6 +101,20 @@ impl Repo {
             return Ok(Some(Missing::Index));
         };
         Ok((index.link().is_none() && has_none_of(&index, dir)).then_some(Missing::Files))
+    }
+}
+
+impl Repo {
+    /// Refuses the worktree at `dir` if it has no index, or only the beginning of one.
+    ///
+    /// # Errors
+    /// [`Unusable::NoIndex`].
+    pub(crate) fn require_index(&self, dir: &Path) -> Result<(), Error> {
+        if entries_of(&self.git_dir_of(dir)?.join("index")).is_some() {
+            return Ok(());
+        }
+        let repair = Missing::Index.repair(self, dir, "");
+        Err(Error::Unusable(Unusable::NoIndex { dir: dir.to_owned(), repair }))
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn require_free(
     into: Option<&ThrowAway>,
 ) -> Result<(), Error> {
     refuse_open(tree.dir, &tree.git_dir)?;
+    tree.repo.require_index(tree.dir)?;
     let changes = match into {
         None => tree_changes(tree.repo, from, to)?,
         Some(into) => changes_by_git(tree.repo, from, to, Some(into))?,

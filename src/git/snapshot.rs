@@ -74,8 +74,7 @@ pub(crate) fn take(
     spare: &[RepoPath],
     seen: &Seen,
 ) -> Result<Option<Snapshot>, Error> {
-    let git_index = tree.git_dir.join("index");
-    let index_version = Version::of(&git_index)?;
+    let (git_index, index_version) = own_index(tree)?;
     let known = seen.at(index_version, base);
     let dirt = changed(tree, known, spare)?;
     let mut hidden = hidden(tree, known)?;
@@ -134,6 +133,14 @@ fn changed(tree: &Tree<'_>, known: Option<&All>, spare: &[RepoPath]) -> Result<D
     if paths.is_empty() { Ok(dirt) } else { Err(Error::Unmerged { dir: tree.dir.to_owned(), paths }) }
 }
 
+/// The index of a worktree, and which version of it is there.
+fn own_index(tree: &Tree<'_>) -> Result<(std::path::PathBuf, Option<Version>), Error> {
+    tree.repo.require_index(tree.dir)?;
+    let index = tree.git_dir.join("index");
+    let version = Version::of(&index)?;
+    Ok((index, version))
+}
+
 /// Changes that git does not show, since it was told not to look. Where all is known there are none.
 fn hidden(tree: &Tree<'_>, known: Option<&All>) -> Result<Vec<RepoPath>, Error> {
     match known {
@@ -153,6 +160,7 @@ pub(crate) fn take_unchanged(
     message: &str,
     seen: &Seen,
 ) -> Result<Snapshot, Error> {
+    tree.repo.require_index(tree.dir)?;
     index::copy(&tree.git_dir.join("index"), &tree.scratch.join("raw-index"))?;
     let at_base = tree.repo.tree_of(base)?;
     let mut snapshot = Snapshot {

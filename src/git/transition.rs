@@ -56,6 +56,7 @@ pub(crate) fn transition(
     brings: &LocalState,
 ) -> Result<(), Error> {
     refuse_done(tree, from, to, mv)?;
+    tree.repo.require_index(tree.dir)?;
     let lock = IndexLock::of(tree)?;
     let untouched = |e| note_untouched(tree).err().unwrap_or(e);
     let asked = ref_move::ask(tree, mv, (from, to), why).map_err(untouched)?;

@@ -16,6 +16,14 @@ pub enum Unusable {
         /// The ref.
         name: String,
     },
+    /// A worktree has no index. To git, every file of its commit is staged as deleted.
+    #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
+    NoIndex {
+        /// The worktree.
+        dir: PathBuf,
+        /// The command that makes one.
+        repair: String,
+    },
 }
 
 impl Explain for Unusable {
@@ -26,6 +34,9 @@ impl Explain for Unusable {
                 git_dir.display()
             )
             .into(),
+            Unusable::NoIndex { repair, .. } => {
+                format!("make one, and leave every file as it is: {repair}").into()
+            }
         }]
     }
 

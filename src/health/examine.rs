@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::finding::{Finding, Severity};
 use super::scene::Scene;
 use super::{
-    batches, conflicts, disk, lanes, leftovers, objects, operations, pool, preview, program, settings, snaps,
-    strays, trash,
+    batches, checkouts, conflicts, disk, lanes, leftovers, objects, operations, pool, preview, program,
+    settings, snaps, strays, trash,
 };
 use crate::git::{self, Repo};
 use crate::lane::{Error, Project};
@@ -225,6 +225,7 @@ fn look(project: &Project, base: &Checked, remarks: &Remarks) -> Report {
         strays::check,
         snaps::check,
         preview::check,
+        checkouts::check,
         conflicts::check,
         trash::check,
         objects::check,

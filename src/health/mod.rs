@@ -1,6 +1,7 @@
 //! Owns looking over a repository for what is lost, wrong or worth knowing, and repairing what is provably safe.
 
 mod batches;
+mod checkouts;
 mod conflicts;
 mod disk;
 mod examine;

@@ -36,6 +36,7 @@ pub(crate) fn enter(project: &Project, name: &str) -> Result<Entered, Error> {
         // As it is under the lock.
         let lane = project.lane(name)?;
         let desk = Desk::look(project, &main)?;
+        project.repo.require_index(&main)?;
         let tip = tip_of(project, &lane)?;
         Step { op, main: &main, checkout: &checkout, lane: &lane, tip }.run(&desk)
     })

@@ -100,6 +100,7 @@ mod merge_push;
 mod merge_stop;
 mod misplaced_lanes;
 mod nested_work;
+mod no_index;
 mod notify;
 mod noting;
 mod odd_places;
