@@ -139,8 +139,14 @@ pub(crate) fn stage_and_commit(
     message: &str,
     is_unwanted: Unwanted<'_>,
 ) -> Result<(), Error> {
-    add(repo, dir, paths, Some("--sparse"))?;
-    commit_staged(repo, dir, message, is_unwanted)
+    let done = add(repo, dir, paths, Some("--sparse"));
+    let done = done.and_then(|()| commit_staged(repo, dir, message, is_unwanted));
+    done.map_err(|e| match &e {
+        Error::Command { stderr, .. } if stderr.contains("index.lock': File exists") => {
+            repo.index_lock(dir).unwrap_or(e)
+        }
+        _ => e,
+    })
 }
 
 impl Repo {

@@ -350,6 +350,11 @@ impl Look<'_, '_> {
         };
         let by_error =
             |e: lane::Error| refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect());
+        let is_committed = project.settings.uncommitted != Uncommitted::Snapshot;
+        if let Some(e) = project.repo.index_lock(&lane.path).filter(|_| is_committed) {
+            let hints = e.hints().iter().map(ToString::to_string).collect();
+            return refused(format!("it has uncommitted work: {names}; {e}"), hints);
+        }
         match project.settings.uncommitted {
             Uncommitted::Commit if self.request.dry_run => {
                 match leftovers_to_commit(project, lane, self.request.allow_deletions) {

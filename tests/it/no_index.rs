@@ -37,3 +37,33 @@ fn a_checkout_without_an_index_refuses_landing_and_preview_and_is_made_whole() {
         }
     }
 }
+
+#[test]
+fn a_lock_that_an_agent_left_in_its_lane_is_named_with_what_helps() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with(
+        "one",
+        "echo one > one.txt; git add .; git commit -qm one; echo more > more.txt; : > $(git rev-parse --git-dir)/index.lock",
+    );
+    let lock = "[ROOT]/repo/.git/worktrees/one/index.lock";
+    let running =
+        format!("another git command is running in [ROOT]/repo/.proq-worktrees/one ({lock} exists)");
+    let shown = sandbox.proq(&["show", "one"]).ok();
+    assert!(shown.contains(&running) && !shown.contains("git add --all"), "{shown}");
+    let found = finds(&sandbox, "git-lock", "error");
+    assert!(found["message"].as_str().unwrap().contains("left by the last run of lane 'one'"), "{found}");
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    for args in [&["merge", "one", "--dry-run"][..], &["merge", "one"]] {
+        let out = sandbox.proq(args);
+        assert_eq!(out.code, 1, "{}", out.shown());
+        assert!(out.shown().contains(&running) && !out.shown().contains("git add --all"), "{}", out.shown());
+    }
+    sandbox.git(&["config", "--unset", "proq.merge.uncommitted"]);
+    let out = sandbox.proq(&["merge", "one"]);
+    assert!(out.shown().contains("it has uncommitted work: more.txt"), "{}", out.shown());
+    paste(&sandbox, &out, "if no git runs there any more: ");
+    sandbox.assert_healthy();
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.read("more.txt"), "more\n");
+}
