@@ -90,6 +90,14 @@ pub enum Error {
         /// The commit.
         commit: Oid,
     },
+    /// A check has removed the worktree that it ran in, or what makes it one.
+    #[error("the worktree of the checks was gone, or no worktree any more, after they ran: {}; nothing was moved", dir.display())]
+    WorktreeGone {
+        /// The worktree.
+        dir: PathBuf,
+        /// The lanes that were checked.
+        lanes: Vec<String>,
+    },
     /// From a program.
     #[error(transparent)]
     Process(#[from] process::Error),
@@ -154,6 +162,10 @@ impl Explain for Error {
                 format!("is another program at work there? it may be deleted: rm -rf '{}'", dir.display())
                     .into(),
             ],
+            Error::WorktreeGone { lanes, .. } if lanes.is_empty() => Vec::new(),
+            Error::WorktreeGone { lanes, .. } => {
+                vec![format!("land without checks: git proq merge --no-checks {}", lanes.join(" ")).into()]
+            }
             Error::Process(e) => e.hints(),
             Error::Resolve(e) => e.hints(),
             Error::Agent(e) => e.hints(),
@@ -175,7 +187,8 @@ impl Explain for Error {
             | Error::NoHome
             | Error::Inside { .. }
             | Error::NotOurs { .. }
-            | Error::NotThere { .. } => Exit::Refused,
+            | Error::NotThere { .. }
+            | Error::WorktreeGone { .. } => Exit::Refused,
             Error::Process(e) => e.exit(),
             Error::Resolve(e) => e.exit(),
             Error::Agent(e) => e.exit(),

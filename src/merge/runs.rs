@@ -111,7 +111,10 @@ impl Runs {
         round.active.clear();
         project.listener.progress("");
         let mut slots = self.slots.iter().zip(tasks.iter().cycle());
-        let let_go = slots.try_for_each(|(slot, task)| slot.place.let_go(project, task.commit));
+        let let_go = slots.try_for_each(|(slot, task)| {
+            slot.place.require_there(project, &task.lanes)?;
+            slot.place.let_go(project, task.commit)
+        });
         // Why it ended comes before what could not be tidied after that.
         done.and_then(|found| let_go.map(|()| found))
     }

@@ -82,6 +82,17 @@ impl Place {
         }
     }
 
+    /// Refuses a worktree that a check of `lanes` has removed, or made a mere folder.
+    ///
+    /// # Errors
+    /// [`Error::WorktreeGone`].
+    pub(super) fn require_there(&self, project: &Project, lanes: &[String]) -> Result<(), Error> {
+        match project.repo.is_own_worktree(&self.dir) {
+            true => Ok(()),
+            false => Err(Error::WorktreeGone { dir: self.dir.clone(), lanes: lanes.to_vec() }),
+        }
+    }
+
     fn require_at(&self, project: &Project, commit: Oid) -> Result<(), Error> {
         if project.repo.detached_head(&self.dir)? == Some(commit) {
             return Ok(());

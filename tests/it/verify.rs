@@ -427,3 +427,20 @@ fn a_worktree_that_somebody_removed_or_spoiled_is_made_anew() {
     sandbox.git(&["worktree", "prune"]);
     assert_tidy(&sandbox);
 }
+
+#[test]
+fn a_check_that_removes_its_worktree_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    let main = sandbox.git(&["rev-parse", "main"]);
+    for check in ["rm -f .git; true", "rm -rf ../*; true"] {
+        let out = sandbox.proq(&["merge", "one", "--verify", check]);
+        let said =
+            "refused one: the worktree of the checks was gone, or no worktree any more, after they ran: ";
+        assert!(out.code == 1 && out.stdout.starts_with(said), "{}", out.shown());
+        assert_eq!(out.stderr, "hint: land without checks: git proq merge --no-checks one\n");
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    }
+    let _ = sandbox.proq(&["merge", "one", "--verify", "true"]).ok();
+    assert_tidy(&sandbox);
+}
