@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::failed_program::FailedProgram;
-use super::injected::quoted;
 use super::{Oid, Remedy, RepoPath, Unusable};
 use crate::explain::{Exit, Explain};
 

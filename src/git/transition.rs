@@ -96,11 +96,7 @@ pub(crate) fn transition(
         return Err(e);
     }
     fault::point("transition.moved");
-    let installed = staged.install_whatever().map_err(|source| Error::Stuck {
-        dir: tree.dir.to_owned(),
-        kept: tree.scratch.to_owned(),
-        source: Box::new(source),
-    })?;
+    let installed = staged.install_whatever().map_err(|source| moved.stuck(tree, source))?;
     fault::point("transition.installed");
     tell_left_behind(tree, &moved.changes);
     moved.keep();
