@@ -195,27 +195,14 @@ fn met(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<Option<Met>,
         touched.contains(p) || staged.contains(p) || p.parents().any(|up| touched.contains(&up))
     };
     let mut met: Vec<RepoPath> = dirt.into_iter().filter(is_met).collect();
-    let only_hidden = met.is_empty();
     met.extend(hidden.into_iter().filter(is_met));
     met.sort();
     met.dedup();
     if met.is_empty() {
         return Ok(None);
     }
-    let remedy = match only_hidden {
-        true => unflag(tree, &met)?,
-        false => Remedy::of(tree.repo, tree.dir, &met),
-    };
+    let remedy = Remedy::of(tree.repo, tree.dir, &met);
     Ok(Some((met, remedy)))
-}
-
-/// What takes the flags off paths whose changes they hide.
-fn unflag(tree: &Tree<'_>, met: &[RepoPath]) -> Result<Remedy, Error> {
-    let flagged = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
-    let with = |has: fn(&flags::Flagged) -> bool| {
-        flagged.iter().filter(|f| has(f) && met.contains(&f.path)).map(|f| f.path.clone()).collect()
-    };
-    Ok(Remedy::Unflag { assumed: with(|f| f.assumed), skipped: with(|f| f.skipped) })
 }
 
 /// Files that git does not track, ignored ones included, standing where `changes` wants to put something.

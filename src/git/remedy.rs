@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::flags::{self, Flagged};
 use super::injected::quoted;
 use super::status::{ask, status};
 use super::{Repo, RepoPath};
@@ -22,6 +23,11 @@ pub enum Remedy {
     Stash,
     /// To stash what is changed inside of these submodules.
     InSubmodules(Vec<RepoPath>),
+    /// To commit them: `git stash` would reset these assume-unchanged files and keep nothing of what is in them.
+    Commit {
+        /// All files that are assume-unchanged.
+        assumed: Vec<RepoPath>,
+    },
     /// To take flags of index entries off, which hide the changes.
     Unflag {
         /// Entries that are assume-unchanged.
@@ -32,8 +38,19 @@ pub enum Remedy {
 }
 
 impl Remedy {
-    /// What helps with changes of these paths of the worktree at `dir`, which no flag hides.
+    /// What helps with changes of these paths of the worktree at `dir`.
     pub(crate) fn of(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Remedy {
+        let flagged = repo.git_dir_of(dir).and_then(|git_dir| flags::flagged(repo, dir, &git_dir));
+        let flagged = flagged.unwrap_or_default();
+        let with = |has: &dyn Fn(&Flagged) -> bool| -> Vec<RepoPath> {
+            flagged.iter().filter(|entry| has(entry)).map(|entry| entry.path.clone()).collect()
+        };
+        // As long as one of them is hidden, no commit has it, and a stash may destroy it.
+        let is_meant = |entry: &Flagged| paths.contains(&entry.path);
+        if flagged.iter().any(is_meant) {
+            let assumed = with(&|entry| entry.assumed && is_meant(entry));
+            return Remedy::Unflag { assumed, skipped: with(&|entry| entry.skipped && is_meant(entry)) };
+        }
         let is_changed_inside = |path: &&RepoPath| {
             let folder = path.under(dir);
             folder.join(".git").symlink_metadata().is_ok()
@@ -46,6 +63,10 @@ impl Remedy {
         // Git knows no content of those that are gone, so it has to be all that is known of the worktree.
         let announced = repo.announced(dir, None).unwrap_or_default();
         let is_there = |path: &RepoPath| path.under(dir).symlink_metadata().is_ok();
+        let assumed = with(&|entry| entry.assumed && is_there(&entry.path));
+        if !assumed.is_empty() {
+            return Remedy::Commit { assumed };
+        }
         if announced.iter().any(is_there) {
             return Remedy::Announced;
         }
@@ -66,6 +87,7 @@ impl Remedy {
                 vec![commit(), format!("or set them aside: {} stash push", git_in(dir)).into()]
             }
             Remedy::Announced => vec![commit(), format!("or set them aside: {}", add_and_stash(dir)).into()],
+            Remedy::Commit { .. } => vec![commit()],
             Remedy::Stash | Remedy::InSubmodules(_) | Remedy::Unflag { .. } => vec![self.stash(dir)],
         }
     }
@@ -83,17 +105,29 @@ impl Remedy {
                 let calls: Vec<String> = paths.iter().take(NAMED).map(stash).collect();
                 format!("set them aside in the submodule: {}", calls.join(" && ")).into()
             }
+            Remedy::Commit { assumed } => format!(
+                "git was told not to look at all files; have it look again: {}",
+                unflag(dir, assumed, &[])
+            )
+            .into(),
             Remedy::Unflag { assumed, skipped } => {
-                let both = [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)];
-                let call = |(option, paths): &(&str, &Vec<RepoPath>)| {
-                    let words: Vec<String> = paths.iter().take(NAMED).map(|p| word(p.as_bytes())).collect();
-                    format!("{} update-index {option} {}", git_in(dir), words.join(" "))
-                };
-                let calls: Vec<String> = both.iter().filter(|(_, all)| !all.is_empty()).map(call).collect();
-                format!("git was told not to look at them; have it look again: {}", calls.join(" && ")).into()
+                let calls = unflag(dir, assumed, skipped);
+                format!("git was told not to look at them; have it look again: {calls}").into()
             }
         }
     }
+}
+
+/// The commands that take flags of index entries off.
+fn unflag(dir: &Path, assumed: &[RepoPath], skipped: &[RepoPath]) -> String {
+    let both = [("--no-assume-unchanged", assumed), ("--no-skip-worktree", skipped)];
+    let call = |(option, paths): &(&str, &[RepoPath])| {
+        let words: Vec<String> = paths.iter().take(NAMED).map(|p| word(p.as_bytes())).collect();
+        let end = if paths.iter().take(NAMED).any(|p| p.as_bytes().starts_with(b"-")) { "-- " } else { "" };
+        format!("{} update-index {option} {end}{}", git_in(dir), words.join(" "))
+    };
+    let calls: Vec<String> = both.iter().filter(|(_, all)| !all.is_empty()).map(call).collect();
+    calls.join(" && ")
 }
 
 /// The command that adds what is announced, and stashes it.

@@ -124,3 +124,61 @@ fn an_undo_is_refused_with_hints_that_set_changes_aside() {
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git(&["show", "stash@{0}:n"]), "mine");
 }
+
+/// A file that git was told not to look at, with an edit, and one with an edit that it shows. `git stash` would reset the former and keep
+/// nothing of it.
+#[test]
+fn edits_that_a_flag_hides_are_not_lost_by_a_hint_about_others() {
+    for flag in ["--assume-unchanged", "--skip-worktree"] {
+        for (hidden, lane) in [("a.txt", "echo lane >a.txt; echo lane >c"), ("other", "echo lane >c")] {
+            for first in [0, 1] {
+                let state = || {
+                    let sandbox = Sandbox::new();
+                    sandbox.sh("echo c >c; echo other >other");
+                    sandbox.commit_all("base");
+                    sandbox.lane_of("one", lane);
+                    sandbox.sh(&format!(
+                        "git update-index {flag} {hidden}; echo precious >{hidden}; echo edit >>c"
+                    ));
+                    sandbox
+                };
+                let (sandbox, followed) = follow(state, first.min(hints_of(state) - 1));
+                let id = sandbox.sh("echo precious | git hash-object --stdin");
+                let is_there = sandbox.read(hidden) == "precious\n"
+                    || sandbox.sh(&format!("git cat-file -t {id} 2>/dev/null || true")) == "blob";
+                assert!(is_there, "{flag} {hidden}: {followed:?}");
+            }
+        }
+    }
+}
+
+/// An undo has the hint that makes no commit; it does not lose such an edit either.
+#[test]
+fn an_undo_does_not_lose_hidden_edits_by_its_hint() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo c >c");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo lane >a.txt; echo lane >c");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    sandbox.sh("git update-index --assume-unchanged a.txt; echo precious >a.txt; echo edit >>c");
+    for _ in 0..2 {
+        let text = sandbox.proq(&["undo"]).fails(1);
+        sandbox.sh(&hints(&sandbox, &text)[0]);
+    }
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "precious");
+}
+
+#[test]
+fn a_hint_about_a_file_whose_name_begins_like_an_option_works() {
+    let state = || {
+        let sandbox = Sandbox::new();
+        sandbox.sh("echo x >./-x");
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "echo lane >./-x");
+        sandbox.sh("git update-index --assume-unchanged -- -x; echo own >./-x");
+        sandbox
+    };
+    let (_, followed) = follow(state, 0);
+    assert_eq!(followed.len(), 2, "{followed:?}");
+}
