@@ -1,6 +1,6 @@
 //! Owns permission bits that no commit records: git knows of a file only whether it is executable, and of a folder nothing.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -35,9 +35,10 @@ impl Repo {
 }
 
 /// The permission bits of `paths` below `root`, and of the folders above them, as far as they are there and are not what a new
-/// file or folder gets. Links have none.
+/// file or folder gets, here or where a person has set nothing: whoever brings them back may give other bits to new ones. Links have
+/// none.
 pub(super) fn unusual_modes<'p>(root: &Path, paths: impl Iterator<Item = &'p RepoPath>) -> Vec<PathMode> {
-    let usual = 0o777 & !umask().unwrap_or(0o022);
+    let usual = usual();
     let mut known = HashSet::new();
     let mut found = BTreeMap::new();
     for path in paths {
@@ -47,9 +48,15 @@ pub(super) fn unusual_modes<'p>(root: &Path, paths: impl Iterator<Item = &'p Rep
             }
             if let Ok(meta) = path.under(root).symlink_metadata() {
                 let mode = meta.permissions().mode() & 0o7777;
-                let of_new = if meta.is_dir() || mode & 0o100 != 0 { usual } else { usual & !0o111 };
-                // A folder has the bit above these from the folder that it was made in.
-                if (meta.is_file() && mode != of_new) || (meta.is_dir() && mode & !0o2000 != of_new) {
+                let is_executable = meta.is_dir() || mode & 0o100 != 0;
+                let is_usual = |mode: u32| {
+                    [usual, 0o755].iter().all(|all| mode == if is_executable { *all } else { all & !0o111 })
+                };
+                // A new folder has the bit above these from the folder that it is made in.
+                let is_inherited = || mode & 0o2000 == mode_of_parent(root, &path) & 0o2000;
+                if (meta.is_file() && !is_usual(mode))
+                    || (meta.is_dir() && !(is_usual(mode & !0o2000) && is_inherited()))
+                {
                     found.insert(path.clone(), mode);
                 }
             }
@@ -59,8 +66,20 @@ pub(super) fn unusual_modes<'p>(root: &Path, paths: impl Iterator<Item = &'p Rep
     found.into_iter().map(|(path, mode)| PathMode { path, mode }).collect()
 }
 
-/// Gives files below `root` these permission bits, and those folders that `is_new`. A file that git made executable where these
-/// bits do not, or the other way round, keeps what git gave it. Returns whether there was anything to change.
+/// The permission bits of the folder that a path lies in.
+fn mode_of_parent(root: &Path, path: &RepoPath) -> u32 {
+    let above = path.under(root);
+    let meta = above.parent().and_then(|above| above.symlink_metadata().ok());
+    meta.map_or(0, |meta| meta.permissions().mode())
+}
+
+/// The permission bits that this process gives a new folder.
+fn usual() -> u32 {
+    0o777 & !umask().unwrap_or(0o022)
+}
+
+/// Gives files below `root` these permission bits, and those folders that `is_new`. Whether a file is executable is for git to say:
+/// whoever may read it may execute it, or nobody may. Returns whether there was anything to change.
 ///
 /// # Errors
 /// When the bits of one of them cannot be changed.
@@ -75,25 +94,40 @@ pub(super) fn give_modes(
         let file = path.under(root);
         let Ok(meta) = file.symlink_metadata() else { continue };
         let now = meta.permissions().mode() & 0o7777;
-        let is_meant =
-            if meta.is_dir() { is_new(path) } else { meta.is_file() && now & 0o100 == mode & 0o100 };
-        if !is_meant || now == *mode || !is_below_folders(root, path) {
+        let is_meant = if meta.is_dir() { is_new(path) } else { meta.is_file() };
+        let mode = match (meta.is_file(), now & 0o100 != 0, mode & 0o100 != 0) {
+            (true, true, false) => mode | ((mode & 0o444) >> 2),
+            (true, false, true) => mode & !0o111,
+            _ => *mode,
+        };
+        if !is_meant || now == mode || !is_below_folders(root, path) {
             continue;
         }
-        std::fs::set_permissions(&file, Permissions::from_mode(*mode))
+        std::fs::set_permissions(&file, Permissions::from_mode(mode))
             .map_err(Error::io("set the permissions of", &file))?;
         changed = true;
     }
     Ok(changed)
 }
 
-/// Those of `modes` that belong to a file which `changes` bring, or to a folder above one.
+/// Those of `modes` that belong to a file which `changes` bring, or to a folder above one, and that they would not get by themselves.
 pub(super) fn modes_of(modes: &[PathMode], changes: &[Change]) -> Vec<PathMode> {
     if modes.is_empty() {
         return Vec::new();
     }
-    let arriving = changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path);
-    let arriving: HashSet<RepoPath> =
-        arriving.flat_map(|path| path.parents().chain([path.clone()]).collect::<Vec<_>>()).collect();
-    modes.iter().filter(|m| arriving.contains(&m.path)).cloned().collect()
+    let usual = usual();
+    let arriving: Vec<&Change> = changes.iter().filter(|c| c.new.is_some()).collect();
+    let above: HashSet<RepoPath> =
+        arriving.iter().flat_map(|c| c.path.parents().collect::<Vec<_>>()).collect();
+    let of_files: HashMap<&RepoPath, u32> = arriving
+        .iter()
+        .map(|c| {
+            (&c.path, if c.new.is_some_and(|side| side.mode & 0o100 != 0) { usual } else { usual & !0o111 })
+        })
+        .collect();
+    let is_needed = |m: &&PathMode| match of_files.get(&m.path) {
+        Some(usual) => m.mode != *usual,
+        None => above.contains(&m.path) && m.mode != usual,
+    };
+    modes.iter().filter(is_needed).cloned().collect()
 }

@@ -34,20 +34,26 @@ impl Repo {
         let (id, bytes) = self.encode(object)?;
         // Asking for one that is not there makes the library look for new packs, each time.
         if self.has_loose(id) {
+            // Somebody who was killed may have come to write it, and not to share it.
+            drop(self.share_loose(id));
             return Ok(id);
         }
         let objects = self.common_dir().join("objects");
         if !loose::write(&objects, id, object.kind(), &bytes).map_err(Error::io("write to", &objects))? {
             self.write_by_library(id, object.kind(), &bytes)?;
         }
+        match self.share_loose(id) {
+            // In a pack by now.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(id),
+            done => done.map(|()| id).map_err(Error::io("write", &self.loose_file(id))),
+        }
+    }
+
+    fn share_loose(&self, id: Oid) -> std::io::Result<()> {
         let file = self.loose_file(id);
         // A folder that somebody else made is theirs to share.
         drop(file.parent().map(|folder| self.share(folder)));
-        match self.share(&file) {
-            // In a pack by now.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(id),
-            done => done.map(|()| id).map_err(Error::io("write", &file)),
-        }
+        self.share(&file)
     }
 
     /// Writes an object by the library's hand, and makes it durable.

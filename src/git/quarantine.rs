@@ -70,7 +70,7 @@ impl Quarantine {
         if !stands_no_folder(worktree, path) {
             return Ok(false);
         }
-        make_parent(&to)?;
+        make_parents_like(worktree, &self.files, path)?;
         match std::fs::hard_link(&from, &to) {
             Ok(()) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
@@ -358,13 +358,6 @@ fn keep_open(dir: &Path, mut rights: Permissions) {
     if access(dir, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         rights.set_mode(rights.mode() | 0o700);
         drop(std::fs::set_permissions(dir, rights));
-    }
-}
-
-fn make_parent(path: &Path) -> Result<(), Error> {
-    match path.parent() {
-        Some(parent) => std::fs::create_dir_all(parent).map_err(Error::io("create", parent)),
-        None => Ok(()),
     }
 }
 

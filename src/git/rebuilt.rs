@@ -2,8 +2,10 @@
 //! worktree: a process that is killed leaves no half-written file there.
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::index;
@@ -56,7 +58,15 @@ impl<'a> Rebuilt<'a> {
         }
         let built = Quarantine::at(&dir)?;
         self.write(paths)?;
-        // The folders here are made like these in the worktree, where there are none.
+        // The folders here are made like these in the worktree, where there are none. In a repository that is shared git gave them a
+        // bit that only those below its own folder have.
+        for folder in paths.iter().flat_map(|path| path.parents()) {
+            let folder = folder.under(&dir.join("files"));
+            if let Ok(meta) = folder.symlink_metadata() {
+                let mode = Permissions::from_mode(meta.permissions().mode() & 0o5777);
+                drop(std::fs::set_permissions(&folder, mode));
+            }
+        }
         give_modes(&dir.join("files"), self.modes, |_| true)?;
         std::fs::write(&mark, "").map_err(Error::io("write", &mark))?;
         crate::fault::point("restore.built");

@@ -4,6 +4,7 @@ use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use super::recovery::kit::dies;
 use super::snap::ids;
 use super::support::Sandbox;
 
@@ -116,4 +117,59 @@ fn a_file_that_becomes_executable_meanwhile_does_not_get_bits_of_another_kind() 
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_eq!(sandbox.git(&["status", "--short"]), "");
     assert_ne!(sandbox.repo.join("tool").metadata().unwrap().permissions().mode() & 0o100, 0);
+}
+
+/// What has the bits of any new file gets those of any new file; with a stricter mask it is open to fewer.
+#[test]
+fn permission_bits_are_those_of_then_whatever_mask_the_way_back_has() {
+    for (there, back) in [("077", "022"), ("002", "022"), ("027", "002")] {
+        let sandbox = Sandbox::new();
+        sandbox.sh(&format!("umask {there}; mkdir d; echo s >secret; echo x >d/x"));
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "git rm -qr secret d");
+        let before = modes(&sandbox);
+        let proq = sandbox.proq_command(&sandbox.repo, &[]).get_program().to_owned();
+        let run = |mask: &str, args: &str| {
+            sandbox.sh(&format!("umask {mask}; '{}' {args}", Path::new(&proq).display()));
+        };
+        for (way, home) in [("preview one", "preview --back"), ("merge one", "undo")] {
+            run(there, way);
+            run(back, home);
+            assert_eq!(modes(&sandbox), before, "{there} {back} {way}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_becomes_executable_is_nobody_elses_to_read() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo s >secret");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "chmod +x secret");
+    sandbox.sh("chmod 600 secret");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert!(modes(&sandbox).contains(&"700 secret".to_owned()), "{:?}", modes(&sandbox));
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert!(modes(&sandbox).contains(&"600 secret".to_owned()), "{:?}", modes(&sandbox));
+}
+
+#[test]
+fn folders_of_a_group_are_so_again() {
+    for shared in ["false", "group"] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("mkdir k plain; echo x >k/x; echo x >plain/x");
+        sandbox.commit_all("base");
+        sandbox.lane_of("one", "git rm -qr k plain");
+        sandbox.sh(&format!(
+            "git config core.sharedRepository {shared}; chmod g+s .git .git/proq; chmod 2755 k"
+        ));
+        let before = modes(&sandbox);
+        assert!(before.contains(&"2755 k".to_owned()), "{before:?}");
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(modes(&sandbox), before, "{shared}");
+        dies(&sandbox, "transition.brought", &["preview", "one"]);
+        let _ = sandbox.proq(&["list"]).ok();
+        assert_eq!(modes(&sandbox), before, "{shared}");
+    }
 }
