@@ -15,17 +15,16 @@ use gix::index::fs::Metadata;
 use super::{Error, Repo};
 
 /// A repository in a folder of somebody else's.
-struct Nested {
+pub(crate) struct Nested {
     /// Its own git directory.
-    git_dir: PathBuf,
+    pub(crate) git_dir: PathBuf,
     /// The folder of its files; none for a bare one.
     files: Option<PathBuf>,
 }
 
 impl Repo {
-    /// The folder of the first repository below the worktree `top`, whose git directory is `admin`, that has commits which none of its
-    /// remotes has, or changes that are in none of its commits. One that cannot be read counts as such. Nothing that its settings name
-    /// is run.
+    /// The folder of the first repository below the worktree `top`, whose git directory is `admin`, that has work of its own, see
+    /// [`Repo::work_in`].
     pub(crate) fn nested_work(&self, top: &Path, admin: &Path) -> Option<PathBuf> {
         let mut folders = vec![top.to_owned()];
         while let Some(folder) = folders.pop() {
@@ -35,17 +34,10 @@ impl Repo {
                 .flatten()
                 .map(|entry| entry.path())
                 .collect();
-            let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
-            let is_bare = has("HEAD") && has("objects") && has("refs");
-            let found = if is_bare {
-                Some(Nested { git_dir: folder.clone(), files: None })
-            } else {
-                (folder != top && has(".git")).then(|| Nested::at(&folder, admin))
-            };
-            if found.is_some_and(|found| self.has_work(&found).unwrap_or(true)) {
+            if folder != top && self.work_in(&folder, admin).is_some() {
                 return Some(folder);
             }
-            if !is_bare {
+            if !is_bare(&folder) {
                 let is_folder = |path: &PathBuf| {
                     path.file_name() != Some(OsStr::new(".git"))
                         && path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
@@ -54,6 +46,19 @@ impl Repo {
             }
         }
         None
+    }
+
+    /// The repository in a folder of the worktree whose git directory is `admin`, if it has commits which none of its remotes has, or
+    /// changes that are in none of its commits. One that cannot be read counts as such. Nothing that its settings name is run.
+    pub(crate) fn work_in(&self, folder: &Path, admin: &Path) -> Option<Nested> {
+        let nested = if is_bare(folder) {
+            Nested { git_dir: folder.to_owned(), files: None }
+        } else if folder.join(".git").symlink_metadata().is_ok() {
+            Nested::at(folder, admin)
+        } else {
+            return None;
+        };
+        self.has_work(&nested).unwrap_or(true).then_some(nested)
     }
 
     fn has_work(&self, nested: &Nested) -> Result<bool, Error> {
@@ -107,6 +112,11 @@ impl Nested {
         let moved = below.filter(|moved| !named.exists() && moved.join("HEAD").is_file());
         Nested { git_dir: moved.unwrap_or(named), files }
     }
+}
+
+/// Whether a folder is a repository without files of its own.
+fn is_bare(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
 /// Whether a file of an index differs in length or time from what the index notes of it. Git would run filters to know more.

@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::scene::{Scene, quoted};
+use crate::lane;
 use crate::store::Record;
 use crate::store::records::TrashRecord;
 
@@ -9,7 +10,6 @@ use crate::store::records::TrashRecord;
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
     let layout = scene.project.store.layout();
     let mut out = Vec::new();
-    let mut expired = 0;
     for name in layout.names_in("trash") {
         let dir = layout.folder_of("trash", &name);
         let subject = format!("trash {name}");
@@ -29,12 +29,10 @@ pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
             }
             Ok(Some(record)) => {
                 out.extend(entry(scene, &subject, &dir, &record));
-                if record.at.is_older_than(scene.project.settings.trash_keep) {
-                    expired += 1;
-                }
             }
         }
     }
+    let expired = lane::old(scene.project, lane::Kind::Trash).map_or(0, |old| old.spare.len());
     if expired > 0 {
         let message =
             format!("{expired} of the trash is older than trash.keep says, and goes with the next cleanup");

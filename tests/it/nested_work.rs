@@ -47,9 +47,11 @@ fn a_repository_with_work_of_its_own_keeps_its_lane_in_the_trash() {
         assert!(out.contains("work that is nowhere else"), "{work}: {out}");
         // The hint: it is moved out of the trash.
         let trash = sandbox.repo.join(".git/proq/trash");
-        let entry = trash.read_dir().unwrap().next().unwrap().unwrap().path();
-        std::fs::rename(&entry, sandbox.repo.join("kept")).unwrap();
-        assert!(sandbox.repo.join("kept/worktree").exists());
+        let entry = trash.read_dir().unwrap().next().unwrap().unwrap();
+        let (place, name) = (entry.path(), entry.file_name());
+        std::fs::rename(place, sandbox.root().join(&name)).unwrap();
+        assert!(out.contains(" '[ROOT]'"), "{out}");
+        assert!(sandbox.root().join(&name).join("worktree").exists());
         assert!(!emptied(&sandbox).contains("nowhere else"), "{work}");
     }
 }
@@ -116,7 +118,8 @@ fn commits_in_the_submodule_of_a_discarded_lane_stay() {
     );
     let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
     let out = emptied(&sandbox);
-    assert!(out.contains("/lib is a repository with work that is nowhere else"), "{out}");
+    assert!(out.contains("/lib is a repository with work that is nowhere else, its commits in "), "{out}");
+    assert_eq!(sandbox.sh("git -C .git/proq/trash/*/admin/modules/lib log --format=%s -1"), "own");
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.sh_in(&lane.join("lib"), "git log --format=%s -1"), "own");
 }
@@ -130,4 +133,22 @@ fn a_repository_that_was_in_a_folder_which_another_lane_got_stays() {
     assert_eq!(sandbox.sh("ls .git/proq/trash/*/aside"), "r.ign");
     let out = emptied(&sandbox);
     assert!(out.contains("/r.ign is a repository with work that is nowhere else"), "{out}");
+}
+
+#[test]
+fn a_repository_that_was_pushed_since_goes() {
+    let sandbox = lane_with(
+        "git clone -q ../.. c.ign; cd c.ign; git config user.name a; git config user.email a@b.c;
+        echo more >more; git add more; git commit -qm own",
+    );
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert!(emptied(&sandbox).contains("work that is nowhere else"));
+    assert!(!sandbox.proq(&["doctor"]).ok().contains("goes with the next cleanup"));
+    sandbox.sh("git -C .git/proq/trash/*/worktree/c.ign push -q \"$PWD\" HEAD:refs/heads/own");
+    sandbox.sh(
+        "git -C .git/proq/trash/*/worktree/c.ign fetch -q \"$PWD\" '+refs/heads/*:refs/remotes/origin/*'",
+    );
+    let out = emptied(&sandbox);
+    assert!(!out.contains("nowhere else"), "{out}");
+    assert_eq!(sandbox.sh("ls .git/proq/trash"), "");
 }
