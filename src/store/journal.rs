@@ -49,6 +49,9 @@ pub(crate) struct Header {
     /// The command that it is a part of, where all operations of that are taken back together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) together: Option<String>,
+    /// The folder with everything of git-proq's, as it was called then: a repository that is moved or copied takes its operations along.
+    #[serde(default, with = "super::path_form::option", skip_serializing_if = "Option::is_none")]
+    pub(crate) root: Option<PathBuf>,
 }
 
 impl Header {
@@ -67,6 +70,7 @@ impl Header {
             undoes: Vec::new(),
             redoes: None,
             together: None,
+            root: None,
         }
     }
 
@@ -172,6 +176,11 @@ impl Entry {
         for line in lines {
             entry.take(serde_json::from_slice(line).map_err(broken)?);
         }
+        if let Some((then, now)) = entry.header.root.as_deref().zip(root_above(path)).filter(|(a, b)| a != b)
+        {
+            let (then, now) = (repository_of(then), repository_of(now));
+            entry.steps.iter_mut().for_each(|planned| planned.step.relocate(then, now));
+        }
         Ok(Some(entry))
     }
 
@@ -207,6 +216,18 @@ impl Entry {
     }
 }
 
+/// The folder with everything of git-proq's that a journal lies in.
+fn root_above(journal: &Path) -> Option<&Path> {
+    journal.ancestors().find(|dir| dir.file_name().is_some_and(|name| name == super::layout::ROOT))
+}
+
+/// The folder of the repository that such a folder belongs to.
+fn repository_of(root: &Path) -> &Path {
+    let git_dir = root.parent().unwrap_or(root);
+    let is_inside = git_dir.file_name().is_some_and(|name| name == ".git");
+    git_dir.parent().filter(|_| is_inside).unwrap_or(git_dir)
+}
+
 /// The error for a first line of a newer form, which may have fields that are not known here.
 fn newer(path: &Path, line: &[u8]) -> Option<Error> {
     let value: serde_json::Value = serde_json::from_slice(line).ok()?;
@@ -237,8 +258,9 @@ impl Journal {
     }
 
     /// Begins a journal with its first steps; they are on disk when this returns.
-    pub(crate) fn begin(scratch: Scratch, header: Header, first: Line) -> Result<Journal, Error> {
+    pub(crate) fn begin(scratch: Scratch, mut header: Header, first: Line) -> Result<Journal, Error> {
         let path = Journal::file_in(scratch.path());
+        header.root = root_above(&path).map(Path::to_owned);
         let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path);
         let file = file.map_err(Error::io("create", &path))?;
         file.lock().map_err(Error::io("lock", &path))?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::{Error, now};
 
 /// The name of a repository's store.
-const ROOT: &str = "proq";
+pub(super) const ROOT: &str = "proq";
 
 /// The paths of one repository's store.
 #[derive(Debug, Clone)]

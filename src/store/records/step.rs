@@ -1,6 +1,6 @@
 //! Owns the form of an operation's steps: what was, what will be, and so how to finish it or take it back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,7 @@ use crate::git::{LocalState, Oid, RefMove, RepoPath};
 /// One change. Each is small enough to be judged afterwards: it has happened, or it has not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "an operation has a handful of steps")]
 pub(crate) enum Step {
     /// A ref moves; none stands for "does not exist".
     Ref {
@@ -166,6 +167,28 @@ pub(crate) struct Before {
 const PENDING: &str = "refs/proq/pending/";
 
 impl Step {
+    /// Has the step name the folders of a repository, which was at `then`, where they are `now`.
+    pub(crate) fn relocate(&mut self, then: &Path, now: &Path) {
+        let paths: [Option<&mut PathBuf>; 2] = match self {
+            Step::Tree { dir, .. }
+            | Step::Worked { dir, .. }
+            | Step::Clear { dir, .. }
+            | Step::Restore { dir, .. }
+            | Step::Worktree { dir, .. }
+            | Step::Resolve { dir, .. } => [Some(dir), None],
+            Step::Move { from, to } => [Some(from), Some(to)],
+            Step::Reuse { entry, dir } => [Some(entry), Some(dir)],
+            Step::Regrow { entry, .. } => [Some(entry), None],
+            // Where a record lies is said from the repository on.
+            Step::Ref { .. } | Step::Anchor { .. } | Step::Snap { .. } | Step::File { .. } => [None, None],
+        };
+        for path in paths.into_iter().flatten() {
+            if let Ok(below) = path.strip_prefix(then) {
+                *path = if below.as_os_str().is_empty() { now.to_owned() } else { now.join(below) };
+            }
+        }
+    }
+
     /// The name of such a ref.
     pub(crate) fn pending_ref(id: &str) -> String {
         format!("{PENDING}{id}")

@@ -4,6 +4,7 @@ mod alive;
 mod defects;
 pub mod kit;
 mod locks;
+mod moved;
 mod odd;
 mod points;
 mod pool;
