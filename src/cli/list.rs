@@ -399,10 +399,11 @@ fn lost(session: &Session, project: &Project, board: &Board) {
         let has_work = view.tip.is_some() && view.distance.is_none_or(|distance| distance.ahead > 0);
         // Cleanup keeps what is not on the base; its commits are there, so a new folder makes the lane whole.
         let branch = &lane.place.branch;
-        let lost = lane::lost_commit(project, &lane).ok().flatten().filter(|_| view.tip.is_none());
-        let help = match lost {
+        let is_lost = lane::lost_commit(project, &lane).ok().flatten().is_some();
+        let again = lane::branch_again(project, &lane).filter(|_| view.tip.is_none() && is_lost);
+        let help = match again {
             _ if has_work => format!("git worktree add -f '{}' {branch}", lane.path.display()),
-            Some(last) => format!("git branch {branch} {}", last.short()),
+            Some(again) => again,
             None => lane::command_to_remove(project, &lane),
         };
         session.ui.warn(format!("lane '{name}' has no {what} any more: {help}"));

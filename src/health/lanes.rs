@@ -4,7 +4,9 @@ use super::finding::Finding;
 use super::repair::Repair;
 use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
-use crate::lane::{Misplaced, command_to_remove, effective_state, last_commit, misplaced};
+use crate::lane::{
+    Misplaced, branch_again, command_to_remove, effective_state, last_commit, misplaced, renamed_to,
+};
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord, Strategy};
 
@@ -59,14 +61,13 @@ fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
     let LaneRecord { name, base, .. } = lane;
     let branch = &lane.place.branch;
     if scene.branch(branch).is_none() {
-        let last = last_commit(scene.project, lane);
-        let (fate, help) = match last {
-            Some(id) => (
-                format!("its last commit {} is still there", id.short()),
-                format!("git branch {branch} {}", id.short()),
-            ),
-            None => ("its commits cannot be found here".to_owned(), command_to_remove(scene.project, lane)),
+        let fate = match (renamed_to(scene.project, lane), last_commit(scene.project, lane)) {
+            (Some(now), _) => format!("it was renamed to '{now}'"),
+            (None, Some(id)) => format!("its last commit {} is still there", id.short()),
+            (None, None) => "git has no log of where it was".to_owned(),
         };
+        let help = branch_again(scene.project, lane);
+        let help = help.unwrap_or_else(|| command_to_remove(scene.project, lane));
         let message = format!("lane '{name}' has no branch any more; {fate}");
         out.push(
             Finding::error("lane-branch", of(lane), message)
@@ -147,7 +148,9 @@ fn registration(scene: &Scene<'_>, lane: &LaneRecord, found: &Registration) -> V
                 .left("somebody has made its worktree anew"),
         );
     }
-    if let Some(on) = found.branch.as_ref().filter(|on| **on != lane.place.branch && !scene.is_held(name)) {
+    // Where its branch is gone there is nothing that it could go back to.
+    let has_branch = scene.branch(&lane.place.branch).is_some() && !scene.is_held(name);
+    if let Some(on) = found.branch.as_ref().filter(|on| **on != lane.place.branch && has_branch) {
         let message =
             format!("lane '{name}' has '{on}' checked out, so what is committed there does not land");
         out.push(Finding::warning("lane-head", of(lane), message).help(format!(

@@ -4,9 +4,10 @@ use super::finding::Finding;
 use super::repair::Repair;
 use super::scene::{Scene, quoted};
 use crate::git::Registration;
+use crate::lane;
 use crate::store::LockName;
 use crate::store::Record;
-use crate::store::records::TrashRecord;
+use crate::store::records::{LaneRecord, TrashRecord};
 
 /// Everything that no lane has on record.
 pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
@@ -30,7 +31,13 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
     // Those of batches are looked at with these.
     for (name, _) in scene.below(&prefix).filter(|(name, _)| !name.starts_with("batch-")) {
         let branch = format!("{}/{name}", project.settings.prefix);
-        let known = scene.lanes.iter().any(|lane| lane.place.branch == branch);
+        // A lane's own, or what it was renamed to.
+        let is_of = |lane: &LaneRecord| {
+            lane.place.branch == branch
+                || (scene.branch(&lane.place.branch).is_none()
+                    && lane::renamed_to(project, lane).as_ref() == Some(&branch))
+        };
+        let known = scene.lanes.iter().any(is_of);
         if let Some(shown) = name.strip_suffix("-preview") {
             let open = scene.preview.as_ref().is_some_and(|open| open.branch == branch);
             let on = scene.head == Some(crate::git::Head::Branch(branch.clone()));

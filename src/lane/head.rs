@@ -38,12 +38,34 @@ pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option
 
 /// The last commit of a lane's branch, as its worktree's log of HEAD has it: git keeps no log of a branch that is gone.
 pub(crate) fn last_commit(project: &Project, lane: &LaneRecord) -> Option<Oid> {
-    let repo = &project.repo;
-    let admin = repo.admin_dir_of(&lane.path)?;
+    let last = last_on(&log_of_head(project, lane)?, &lane.place.branch)?;
+    project.repo.has_object(last).then_some(last)
+}
+
+/// What a lane's branch, which is gone, is called since somebody renamed it. None where that is not known, or that branch is gone, too.
+pub(crate) fn renamed_to(project: &Project, lane: &LaneRecord) -> Option<String> {
+    let renamed = format!("Branch: renamed refs/heads/{} to refs/heads/", lane.place.branch);
+    let log = log_of_head(project, lane)?;
+    let note = log.lines().rev().find_map(|line| line.split_once('\t')?.1.strip_prefix(&renamed))?;
+    project.repo.branch_tip(note).ok()?.map(|_| note.to_owned())
+}
+
+/// The command that makes a lane's branch again, which is gone: as what it was renamed to, or at its last commit. Where git has no log
+/// of that any more, what its worktree is at counts.
+pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<String> {
+    let branch = &lane.place.branch;
+    if let Some(now) = renamed_to(project, lane) {
+        return Some(format!("git branch -m {now} {branch}"));
+    }
+    let head = || project.repo.head_of(&lane.path).ok().flatten();
+    last_commit(project, lane).or_else(head).map(|last| format!("git branch {branch} {}", last.short()))
+}
+
+/// What git noted of the commits and branches that a lane's worktree was on.
+fn log_of_head(project: &Project, lane: &LaneRecord) -> Option<String> {
+    let admin = project.repo.admin_dir_of(&lane.path)?;
     let log = std::fs::read(admin.join("logs/HEAD")).ok()?;
-    let log = String::from_utf8_lossy(&log);
-    let last = last_on(&log, &lane.place.branch)?;
-    repo.has_object(last).then_some(last)
+    Some(String::from_utf8_lossy(&log).into_owned())
 }
 
 /// Where a log of HEAD, which begins on a branch, last has that branch.

@@ -407,3 +407,33 @@ fn a_lane_without_a_folder_does_not_leave_one_in_the_trash() {
     let out = sandbox.proq(&["cleanup", "x"]).shown();
     assert_eq!(out, format!("cleaned up x\n--- stderr\n{kept}--- code 0\n"));
 }
+
+#[test]
+fn a_branch_that_was_renamed_gets_its_name_back_by_the_hint() {
+    for (rename, now) in [("renamed", "renamed"), ("proq/x/deeper", "proq/x/deeper")] {
+        let sandbox = with_lane();
+        let tip = sandbox.git(&["rev-parse", "proq/x"]);
+        sandbox.sh_in(&sandbox.lane("x"), &format!("rm draft; git branch -m {rename}"));
+        let doctor = sandbox.proq(&["doctor"]).stdout;
+        let why =
+            format!("lane 'x' has no branch any more; it was renamed to '{now}': git branch -m {now} proq/x");
+        assert!(doctor.contains(&why) && !doctor.contains("switch proq/x"), "{doctor}");
+        follow(&sandbox);
+        assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
+        assert!(sandbox.proq(&["doctor"]).ok().contains("all well"));
+    }
+}
+
+#[test]
+fn a_branch_that_is_gone_without_a_log_is_made_again_where_its_worktree_is() {
+    let sandbox = with_lane();
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.sh_in(
+        &sandbox.lane("x"),
+        "rm draft; git switch -q --detach; git branch -q -D proq/x; git reflog expire --expire=now --all; git gc -q --prune=now",
+    );
+    let doctor = sandbox.proq(&["doctor"]).stdout;
+    assert!(doctor.contains(&format!("git branch proq/x {}", &tip[..8])), "{doctor}");
+    follow(&sandbox);
+    assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
+}
