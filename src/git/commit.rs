@@ -1,5 +1,7 @@
 //! Owns writing commits without a checkout, and committing named paths in one.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -139,14 +141,33 @@ pub(crate) fn stage_and_commit(
     message: &str,
     is_unwanted: Unwanted<'_>,
 ) -> Result<(), Error> {
+    let index = repo.git_dir_of(dir)?.join("index");
+    let before = std::fs::read(&index);
     let done = add(repo, dir, paths, Some("--sparse"));
     let done = done.and_then(|()| commit_staged(repo, dir, message, is_unwanted));
+    if let (Err(_), Ok(before)) = (&done, before) {
+        // What somebody has staged there is theirs; that it was added on top is no part of a commit that was refused.
+        put_back(repo, &index, &before);
+    }
     done.map_err(|e| match &e {
         Error::Command { stderr, .. } if stderr.contains("index.lock': File exists") => {
             repo.index_lock(dir).unwrap_or(e)
         }
         _ => e,
     })
+}
+
+/// Gives a worktree the index that it had, unless somebody has locked it.
+fn put_back(repo: &Repo, index: &Path, bytes: &[u8]) {
+    if std::fs::read(index).is_ok_and(|now| now == bytes) {
+        return;
+    }
+    let lock = index.with_extension("lock");
+    let Ok(mut file) = File::options().write(true).create_new(true).open(&lock) else { return };
+    let written = file.write_all(bytes).and_then(|()| repo.share(&lock));
+    if written.and_then(|()| std::fs::rename(&lock, index)).is_err() {
+        drop(std::fs::remove_file(&lock));
+    }
 }
 
 impl Repo {

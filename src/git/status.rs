@@ -86,7 +86,9 @@ impl Dirt {
 
     /// All paths.
     pub(crate) fn paths(&self) -> Vec<RepoPath> {
-        self.entries.iter().map(|e| e.path.clone()).collect()
+        // A file that was taken out of the index and stays is both removed and untracked.
+        let mut known = HashSet::new();
+        self.entries.iter().filter(|e| known.insert(&e.path)).map(|e| e.path.clone()).collect()
     }
 }
 

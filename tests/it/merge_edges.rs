@@ -438,3 +438,25 @@ fn a_dry_run_lands_what_would_be_committed_first() {
     assert_eq!((sandbox.read("left.txt"), sandbox.read("more.txt")), ("left\n".into(), "more\n".into()));
     sandbox.assert_healthy();
 }
+
+#[test]
+fn a_commit_that_a_hook_refuses_leaves_the_index_of_the_lane_as_it_was() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    sandbox.sh("echo 1 >b; echo 1 >c");
+    sandbox.commit_all("base");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "s"]).ok();
+    let lane = sandbox.lane("s");
+    sandbox.sh_in(&lane, "echo 2 >b; git add b; echo 3 >b; git rm -q --cached c; echo i >it; git add -N it");
+    sandbox.sh(
+        "printf '#!/bin/sh\\necho no >&2; exit 1\\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
+    );
+    let index = || sandbox.git_in(&lane, &["ls-files", "--stage", "--debug"]);
+    let (before, status) = (index(), sandbox.git_in(&lane, &["status", "--short"]));
+    let refused = sandbox.proq(&["merge", "s"]).fails(1);
+    assert!(refused.contains("no"), "{refused}");
+    assert_eq!(index(), before);
+    assert_eq!(sandbox.git_in(&lane, &["status", "--short"]), status);
+    let dry = sandbox.proq(&["merge", "s", "--dry-run"]).ok();
+    assert_eq!(dry, "would land s on main; what is uncommitted in it would be committed first: b, c, it\n");
+}
