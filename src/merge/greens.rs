@@ -1,5 +1,5 @@
-//! Owns remembering the states on which all commands succeeded, so that none is checked twice: by everything of a state that a
-//! check can read, commands and environment.
+//! Owns remembering the states on which all commands succeeded, so that none is checked twice: by the commits that would land and those
+//! below them, commands and environment. What else a check reads (tags, settings, the network) is not part of it.
 
 use std::path::PathBuf;
 use std::rc::Rc;

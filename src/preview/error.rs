@@ -65,6 +65,8 @@ pub enum Error {
     OriginGone {
         /// The branch.
         branch: String,
+        /// Where it was by then.
+        commit: git::Oid,
     },
     /// The preview has commits that the lane does not have, and the lane moved.
     #[error("lane '{lane}' and its preview both have commits of their own; nothing was changed")]
@@ -118,8 +120,8 @@ impl Explain for Error {
             }
             Error::NoTip { lane } => vec![format!("see what is left of it: git proq show {lane}").into()],
             Error::Unborn => vec!["make a first commit: git commit --allow-empty -m 'Start'".into()],
-            Error::OriginGone { branch } => {
-                vec![format!("make it again: git branch {branch} COMMIT").into()]
+            Error::OriginGone { branch, commit } => {
+                vec![format!("make it again: git branch {branch} {}", commit.short()).into()]
             }
             Error::Diverged { .. } | Error::Ahead { .. } => {
                 vec!["leave it; its commits are kept: git proq preview --back".into()]

@@ -118,9 +118,10 @@ pub(super) fn finish_at_home(
 pub(super) fn home_commit(project: &Project, open: &PreviewRecord) -> Result<Oid, Error> {
     match &open.came_from {
         Head::Detached(id) => Ok(*id),
-        Head::Branch(branch) => {
-            project.repo.branch_tip(branch)?.ok_or_else(|| Error::OriginGone { branch: branch.clone() })
-        }
+        Head::Branch(branch) => project
+            .repo
+            .branch_tip(branch)?
+            .ok_or_else(|| Error::OriginGone { branch: branch.clone(), commit: open.came_from_commit }),
     }
 }
 

@@ -267,7 +267,7 @@ fn an_ignored_file_that_is_set_aside_comes_back_onto_a_base_that_moved() {
     let sandbox = sandbox_with("", LANE, &format!("{DIRTY}; rm keep.txt; {deed}"));
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox
-        .sh("git worktree add -q ../wt main; cd ../wt; echo m >moved.txt; git add .; git commit -qm moved");
+        .sh("git worktree add -q ../wt main; cd ../wt; echo m >moved.txt; git add .; git commit -qm moved; git worktree remove .");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_eq!((sandbox.read("keep.txt"), sandbox.read("moved.txt")), ("secret\n".into(), "m\n".into()));
     assert_eq!(sandbox.git(&["ls-files", "keep.txt"]), "");

@@ -79,7 +79,7 @@ fn an_interrupted_command_that_was_at_its_end_stands() {
     let sandbox = scenes::dirty();
     let out = sandbox.output(with_git(&sandbox, "read-tree -m -u", "kill -INT $PPID", &["merge", "one"]));
     insta::assert_snapshot!(out.shown(), @r"
-    landed one on main (cc6dcaf6); interrupted; nothing was left half-done
+    landed one on main (cc6dcaf6); the lane was kept: interrupted; nothing was left half-done
     --- code 0
     ");
     is_tidy(&sandbox);
