@@ -142,12 +142,21 @@ pub(crate) fn stage_and_commit(
     is_unwanted: Unwanted<'_>,
 ) -> Result<(), Error> {
     let index = repo.git_dir_of(dir)?.join("index");
-    let before = std::fs::read(&index);
-    let done = add(repo, dir, paths, Some("--sparse"));
-    let done = done.and_then(|()| commit_staged(repo, dir, message, is_unwanted));
-    if let (Err(_), Ok(before)) = (&done, before) {
-        // What somebody has staged there is theirs; that it was added on top is no part of a commit that was refused.
-        put_back(repo, &index, &before);
+    let (head, before) = (repo.head_of(dir)?, std::fs::read(&index));
+    let added = add(repo, dir, paths, Some("--sparse"));
+    let after = staged(repo, dir);
+    // What was staged may come to nothing with what is on top: git would refuse to commit that.
+    let is_nothing = || head.is_some_and(|head| repo.index_is_at(dir, head).unwrap_or(false));
+    let done = added.and_then(|()| match is_nothing() {
+        true => Ok(()),
+        false => commit_staged(repo, dir, message, is_unwanted),
+    });
+    // What somebody has staged there is theirs; that it was added on top is no part of a commit that was refused. One that was made in
+    // spite of its failure, as before its last hook, has the index that belongs to it; and so has whoever staged something since.
+    if let (Err(_), Ok(before), Some(after)) = (&done, before, after)
+        && repo.head_of(dir).is_ok_and(|now| now == head)
+    {
+        put_back(repo, &index, &before, || staged(repo, dir).as_ref() == Some(&after));
     }
     done.map_err(|e| match &e {
         Error::Command { stderr, .. } if stderr.contains("index.lock': File exists") => {
@@ -157,15 +166,18 @@ pub(crate) fn stage_and_commit(
     })
 }
 
-/// Gives a worktree the index that it had, unless somebody has locked it.
-fn put_back(repo: &Repo, index: &Path, bytes: &[u8]) {
-    if std::fs::read(index).is_ok_and(|now| now == bytes) {
-        return;
-    }
+/// What is staged in a worktree, as git lists it; none when it cannot. The times of files, which git notes anew as it likes, are no part
+/// of it.
+fn staged(repo: &Repo, dir: &Path) -> Option<Vec<u8>> {
+    Some(repo.git_in(dir).args(["ls-files", "--stage", "-z"]).run().ok()?.stdout)
+}
+
+/// Gives a worktree the index that it had `before`, if nobody has locked it and its index `is_ours` still.
+fn put_back(repo: &Repo, index: &Path, before: &[u8], is_ours: impl Fn() -> bool) {
     let lock = index.with_extension("lock");
     let Ok(mut file) = File::options().write(true).create_new(true).open(&lock) else { return };
-    let written = file.write_all(bytes).and_then(|()| repo.share(&lock));
-    if written.and_then(|()| std::fs::rename(&lock, index)).is_err() {
+    let written = file.write_all(before).and_then(|()| repo.share(&lock));
+    if !is_ours() || written.and_then(|()| std::fs::rename(&lock, index)).is_err() {
         drop(std::fs::remove_file(&lock));
     }
 }

@@ -460,3 +460,30 @@ fn a_commit_that_a_hook_refuses_leaves_the_index_of_the_lane_as_it_was() {
     let dry = sandbox.proq(&["merge", "s", "--dry-run"]).ok();
     assert_eq!(dry, "would land s on main; what is uncommitted in it would be committed first: b, c, it\n");
 }
+
+/// A commit that was made, though its command failed after that, keeps the index that belongs to it.
+#[test]
+fn a_commit_that_was_ended_in_its_last_hook_is_not_reversed_in_the_index() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "s"]).ok();
+    let lane = sandbox.lane("s");
+    sandbox.sh_in(&lane, "echo n >n");
+    sandbox.sh(
+        "printf '#!/bin/sh\\nkill -TERM $PPID\\n' >.git/hooks/post-commit; chmod +x .git/hooks/post-commit",
+    );
+    let _ = sandbox.proq(&["merge", "s"]);
+    let status = sandbox.sh(&format!("git -C '{}' status --short 2>/dev/null || true", lane.display()));
+    assert_eq!(status, "");
+}
+
+/// What was staged and edited back comes to nothing: there is nothing to commit, and the lane lands.
+#[test]
+fn what_is_staged_and_edited_back_keeps_no_lane_from_landing() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    sandbox.lane_of("s", "echo s >s");
+    sandbox.sh_in(&sandbox.lane("s"), "echo x >>a.txt; git add a.txt; git show HEAD:a.txt >a.txt");
+    let _ = sandbox.proq(&["merge", "s"]).ok();
+    assert_eq!(sandbox.git(&["show", "main:s"]), "s");
+}
