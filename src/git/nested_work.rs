@@ -66,7 +66,8 @@ impl Repo {
         let call = || {
             let call = self.git_in(dir).env("GIT_DIR", &nested.git_dir).env("GIT_WORK_TREE", dir);
             // A commit that is not there would be fetched, by a command of theirs.
-            call.env("GIT_NO_LAZY_FETCH", "1").args(["-c", "protocol.allow=never"])
+            let off = ["protocol.allow=never", "core.fsmonitor=false", "core.hooksPath=/dev/null"];
+            call.env("GIT_NO_LAZY_FETCH", "1").args(off.iter().flat_map(|set| ["-c", set]))
         };
         let says = |args: &[&str]| Ok::<_, Error>(!call().args(args).accept(&[1]).run()?.stdout.is_empty());
         // A linked worktree shares its commits, but for those that only it is at; a submodule of a lane is a copy.
@@ -85,7 +86,13 @@ impl Repo {
                 "--glob=refs/proq/start*",
             ]
         };
-        if (is_born || !is_linked) && says(own)? {
+        // A clone of one tag has no other ref that says where its commits are from; a mirror has none.
+        let is_shallow = nested.git_dir.join("shallow").is_file();
+        let own: Vec<&str> = own.iter().copied().chain(is_shallow.then_some("--tags")).collect();
+        if says(&["config", "--type=bool", "--get-regexp", r"^remote\..*\.mirror$", "^true$"])? {
+            return Ok(false);
+        }
+        if (is_born || !is_linked) && says(&own)? {
             return Ok(true);
         }
         let Some(files) = &nested.files else { return Ok(false) };

@@ -63,6 +63,8 @@ fn a_repository_whose_remote_has_everything_goes_with_its_lane() {
         "git clone -q ../.. c.ign; echo '*.o' >>c.ign/.git/info/exclude; echo o >c.ign/x.o",
         "git clone -q --bare ../.. c.ign; git -C c.ign remote add o \"$(cd ../..; pwd)\"; git -C c.ign fetch -q o '+refs/heads/*:refs/remotes/o/*'",
         "git init -q e.ign",
+        "git -C ../.. tag -f v1 main; git clone -q --depth 1 --branch v1 \"file://$(cd ../..; pwd)\" s.ign",
+        "git clone -q --mirror ../.. m.ign",
     ] {
         let sandbox = lane_with(work);
         let _ = sandbox.proq(&["merge", "one"]).ok();
@@ -74,12 +76,14 @@ fn a_repository_whose_remote_has_everything_goes_with_its_lane() {
 #[test]
 fn no_command_of_a_repository_in_a_lane_is_run() {
     let sandbox = lane_with(
-        "git clone -q ../.. c.ign; cd c.ign; git config core.fsmonitor 'touch ../../../ran; false';
+        "git clone -q ../.. c.ign; cd c.ign; git -c core.fsmonitor=/bin/true update-index --fsmonitor;
+        printf '#!/bin/sh\\ntouch \"$ROOT/ran\"\\n' >.git/watch; chmod +x .git/watch; git config core.fsmonitor \"$PWD/.git/watch\";
         git config filter.x.clean 'touch ../../../ran; cat'; echo '* filter=x' >.git/info/attributes;
         git config core.sshCommand 'touch ../../../ran; false'; git config diff.external 'touch ../../../ran';
         echo more >>a.txt",
     );
     let _ = sandbox.proq(&["merge", "one"]).ok();
+    std::fs::remove_file(sandbox.root().join("ran")).ok();
     assert!(emptied(&sandbox).contains("nowhere else"));
     assert!(!sandbox.repo.join("ran").exists() && !sandbox.root().join("ran").exists());
 }
@@ -119,7 +123,11 @@ fn commits_in_the_submodule_of_a_discarded_lane_stay() {
     let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
     let out = emptied(&sandbox);
     assert!(out.contains("/lib is a repository with work that is nowhere else, its commits in "), "{out}");
-    assert_eq!(sandbox.sh("git -C .git/proq/trash/*/admin/modules/lib log --format=%s -1"), "own");
+    assert_eq!(
+        sandbox
+            .sh("git --git-dir=$(echo .git/proq/trash/*/admin/modules/lib) --work-tree=. log --format=%s -1"),
+        "own"
+    );
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.sh_in(&lane.join("lib"), "git log --format=%s -1"), "own");
 }
