@@ -6,7 +6,7 @@ use std::fs::Permissions;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::index;
 use super::modes::{PathMode, give_modes};
@@ -67,10 +67,17 @@ impl<'a> Rebuilt<'a> {
                 drop(std::fs::set_permissions(&folder, mode));
             }
         }
-        give_modes(&dir.join("files"), self.modes, |_| true)?;
+        let open: Vec<PathMode> = self.modes.iter().map(|one| self.kept_open(one, &dir)).collect();
+        give_modes(&dir.join("files"), &open, |_| true)?;
         std::fs::write(&mark, "").map_err(Error::io("write", &mark))?;
         crate::fault::point("restore.built");
         paths.iter().try_for_each(|path| built.give(self.tree.dir, path))
+    }
+
+    /// The permission bits of a file, or of a folder from which files have to be moved yet.
+    fn kept_open(&self, one: &PathMode, dir: &Path) -> PathMode {
+        let is_folder = one.path.under(&dir.join("files")).is_dir();
+        PathMode { mode: if is_folder { one.mode | 0o700 } else { one.mode }, ..one.clone() }
     }
 
     fn write(&self, paths: &[&RepoPath]) -> Result<(), Error> {
