@@ -110,7 +110,7 @@ impl Explain for Error {
                 vec![format!("go back first: git switch {how}{came_from} && git proq preview --back").into()]
             }
             Error::Orphan { preview, .. } => {
-                vec![format!("go back first: git symbolic-ref HEAD refs/heads/{preview}").into()]
+                vec![format!("go back first: git switch {preview}").into()]
             }
             Error::OriginTaken { dir, .. } => {
                 vec![format!("free it: git -C '{}' switch --detach", dir.display()).into()]

@@ -46,6 +46,7 @@ pub(crate) struct Plan {
 pub(crate) fn plan(project: &Project, goal: Goal<'_>) -> Result<Plan, Error> {
     let main = project.repo.require_main()?.to_owned();
     lane::refuse_beside_in_place(project)?;
+    project.repo.require_index(&main)?;
     let checkout = Checkout::lock(project, &main)?;
     let desk = Desk::look(project, &main)?;
     let open = desk::open_preview(project)?;

@@ -200,20 +200,26 @@ fn a_branch_that_is_checked_out_elsewhere_meanwhile_is_not_gone_back_to() {
 
 #[test]
 fn a_preview_from_which_a_branch_without_commits_was_begun_can_be_left() {
+    for orphan in ["git checkout -q --orphan o", "git switch -q --orphan o"] {
+        left_by_a_branch_without_commits(orphan);
+    }
+}
+
+fn left_by_a_branch_without_commits(orphan: &str) {
     let sandbox = Sandbox::new();
     sandbox.lane_of("one", "echo one >one");
     sandbox.sh("echo mine >>a.txt");
     let _ = sandbox.proq(&["preview", "one"]).ok();
-    sandbox.sh("git checkout -q --orphan o");
+    sandbox.sh(orphan);
     let _ = sandbox.proq(&["list"]).ok();
     for command in
         [&["preview", "--back"][..], &["preview", "--back", "--dry-run"], &["preview", "--refresh"]]
     {
         let refused = sandbox.proq(command).fails(1);
         assert!(refused.contains("is on 'o', a branch without a commit"), "{refused}");
-        assert!(refused.contains("git symbolic-ref HEAD refs/heads/proq/one-preview"), "{refused}");
+        assert!(refused.contains("go back first: git switch proq/one-preview"), "{refused}");
     }
-    sandbox.sh("git symbolic-ref HEAD refs/heads/proq/one-preview");
+    sandbox.sh("git switch -q proq/one-preview");
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main\n M a.txt");
 }
