@@ -11,9 +11,9 @@ use super::refs::HEADS;
 /// What git writes where the reference-transaction hook refuses.
 const REFUSED_BY_HOOK: [&str; 2] = ["aborted by hook", "aborted by the reference-transaction hook"];
 
-/// What git, gpg and ssh-keygen write where a commit cannot be signed.
+/// What git writes where a commit cannot be signed.
 const NOT_SIGNED: [&str; 5] =
-    ["failed to sign", "signing", "igningkey", "load public key", "defaultKeyCommand failed"];
+    ["failed to sign", "ssh signing", "igningkey", "load public key", "defaultKeyCommand failed"];
 
 /// What git writes in the place of what a program that signs did not write.
 const NO_OUTPUT: &str = "(no gpg output)";
@@ -59,6 +59,12 @@ fn last_line<'t>(mut lines: impl DoubleEndedIterator<Item = &'t str>) -> Option<
     lines.rfind(|line| !line.trim().is_empty()).map(|line| line.trim().to_owned())
 }
 
+/// Whether a line is one of git's own about a signature. A hook may write of anything.
+fn is_about_signing(line: &str) -> bool {
+    let own = ["error: ", "fatal: ", "warning: "].iter().find_map(|start| line.strip_prefix(start));
+    own.is_some_and(|own| NOT_SIGNED.iter().any(|text| own.contains(text)))
+}
+
 impl FailedProgram {
     /// Names the clean filter that a call in `dir` failed for, by what git wrote: `fatal: <path>: clean filter '<name>' failed`.
     pub(super) fn clean_filter(dir: &Path, stderr: &str) -> Option<FailedProgram> {
@@ -73,7 +79,7 @@ impl FailedProgram {
     /// The error of a call that writes a signed commit, in plain words where it is about the signature.
     pub(super) fn signature(error: Error) -> Error {
         match &error {
-            Error::Command { stderr, .. } if NOT_SIGNED.iter().any(|text| stderr.contains(text)) => {
+            Error::Command { stderr, .. } if stderr.lines().any(is_about_signing) => {
                 let why = last_line(stderr.lines().filter(|line| *line != NO_OUTPUT)).unwrap_or_default();
                 Error::Program(FailedProgram::Signature { why: why.trim_start_matches("error: ").to_owned() })
             }

@@ -79,6 +79,11 @@ impl Remedy {
         }
     }
 
+    /// Whether git was told not to look at some of the files.
+    pub(crate) fn is_flagged(&self) -> bool {
+        matches!(self, Remedy::Unflag { .. } | Remedy::Commit { .. })
+    }
+
     /// The commands that help in the worktree at `dir`.
     pub(crate) fn hints(&self, dir: &Path) -> Vec<Cow<'static, str>> {
         let commit = || format!("commit them first: {} commit -am WIP", git_in(dir)).into();

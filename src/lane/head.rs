@@ -55,7 +55,11 @@ pub(crate) fn renamed_to(project: &Project, lane: &LaneRecord) -> Option<String>
 pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<String> {
     let branch = &lane.place.branch;
     if let Some(now) = renamed_to(project, lane) {
-        return Some(format!("git branch -m {now} {branch}"));
+        // The name is an agent's choice, and this is for a shell.
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/-_.".contains(&b);
+        let quotes = if now.bytes().all(is_plain) { "" } else { "'" };
+        let now = now.replace('\'', "'\\''");
+        return Some(format!("git branch -m {quotes}{now}{quotes} {branch}"));
     }
     let head = || project.repo.head_of(&lane.path).ok().flatten();
     last_commit(project, lane).or_else(head).map(|last| format!("git branch {branch} {}", last.short()))

@@ -236,6 +236,10 @@ fn catch_up(e: &lane::Error, dir: &Path, Move { onto, from, to }: Move<'_>) -> S
         lane::Error::Git(git::Error::IndexLocked { lock, .. }) => {
             format!("rm '{}' && {follow}", lock.display())
         }
+        // A stash would destroy an edit that git was told not to look at.
+        lane::Error::Git(git::Error::Overlap { remedy, .. }) if remedy.is_flagged() => {
+            remedy.stash(dir).into_owned()
+        }
         lane::Error::Git(git::Error::Overlap { .. } | git::Error::Raced { .. }) => {
             format!("{back} && {git} stash && {again} && {git} stash pop")
         }
