@@ -1,7 +1,5 @@
 //! Owns writing commits without a checkout, and committing named paths in one.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +7,7 @@ use gix::actor::Signature;
 
 use super::command::Unwanted;
 use super::failed_program::FailedProgram;
+use super::index::FormerIndex;
 use super::path::nul_separated;
 use super::{Error, Oid, Repo, RepoPath, Staged, ThrowAway};
 
@@ -141,8 +140,7 @@ pub(crate) fn stage_and_commit(
     message: &str,
     is_unwanted: Unwanted<'_>,
 ) -> Result<(), Error> {
-    let index = repo.git_dir_of(dir)?.join("index");
-    let (head, before) = (repo.head_of(dir)?, std::fs::read(&index));
+    let (head, before) = (repo.head_of(dir)?, FormerIndex::of(&repo.git_dir_of(dir)?));
     let added = add(repo, dir, paths, Some("--sparse"));
     let after = staged(repo, dir);
     // What was staged may come to nothing with what is on top: git would refuse to commit that.
@@ -156,7 +154,7 @@ pub(crate) fn stage_and_commit(
     if let (Err(_), Ok(before), Some(after)) = (&done, before, after)
         && repo.head_of(dir).is_ok_and(|now| now == head)
     {
-        put_back(repo, &index, &before, || staged(repo, dir).as_ref() == Some(&after));
+        before.put_back(repo, || staged(repo, dir).as_ref() == Some(&after));
     }
     done.map_err(|e| match &e {
         Error::Command { stderr, .. } if stderr.contains("index.lock': File exists") => {
@@ -170,16 +168,6 @@ pub(crate) fn stage_and_commit(
 /// of it.
 fn staged(repo: &Repo, dir: &Path) -> Option<Vec<u8>> {
     Some(repo.git_in(dir).args(["ls-files", "--stage", "-z"]).run().ok()?.stdout)
-}
-
-/// Gives a worktree the index that it had `before`, if nobody has locked it and its index `is_ours` still.
-fn put_back(repo: &Repo, index: &Path, before: &[u8], is_ours: impl Fn() -> bool) {
-    let lock = index.with_extension("lock");
-    let Ok(mut file) = File::options().write(true).create_new(true).open(&lock) else { return };
-    let written = file.write_all(before).and_then(|()| repo.share(&lock));
-    if !is_ours() || written.and_then(|()| std::fs::rename(&lock, index)).is_err() {
-        drop(std::fs::remove_file(&lock));
-    }
 }
 
 impl Repo {

@@ -307,6 +307,35 @@ fn write_whole(file: &mut File, bytes: &[u8], time: SystemTime) -> std::io::Resu
     file.sync_all()
 }
 
+/// The index of a worktree as it was before git was asked to change it.
+pub(super) struct FormerIndex {
+    index: PathBuf,
+    bytes: Vec<u8>,
+    /// By its time git tells which files may have changed since, so it is part of it.
+    time: SystemTime,
+}
+
+impl FormerIndex {
+    /// Reads the index of the worktree whose git directory this is.
+    ///
+    /// # Errors
+    /// When it cannot be read, as where there is none.
+    pub(super) fn of(git_dir: &Path) -> Result<FormerIndex, Error> {
+        let index = git_dir.join("index");
+        read_with_time(&index).map(|(bytes, time)| FormerIndex { index, bytes, time })
+    }
+
+    /// Puts it in place again, unless somebody holds the lock of the index, or `is_ours` says that somebody has changed it.
+    pub(super) fn put_back(&self, repo: &super::Repo, is_ours: impl Fn() -> bool) {
+        let lock = self.index.with_extension("lock");
+        let Ok(mut file) = File::options().write(true).create_new(true).open(&lock) else { return };
+        let done = write_whole(&mut file, &self.bytes, self.time).and_then(|()| repo.share(&lock));
+        if !is_ours() || done.and_then(|()| std::fs::rename(&lock, &self.index)).is_err() {
+            drop(std::fs::remove_file(&lock));
+        }
+    }
+}
+
 /// A new index that waits in the lock file for one rename.
 #[must_use]
 pub(super) struct StagedIndex {

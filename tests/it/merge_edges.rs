@@ -417,7 +417,7 @@ fn a_dry_run_lands_what_would_be_committed_first() {
         assert_eq!(out.shown(), format!("would land b on main{how}; {first}--- code 0\n"));
     }
     assert_eq!(state(), before);
-    // What would be refused or conflict is said to.
+    // A dry run foretells a refusal and a conflict.
     sandbox.write_in(&lane, "a.txt", "<<<<<<< a\n1\n=======\n2\n>>>>>>> b\n");
     let said = sandbox.proq(&["merge", "b", "--dry-run"]).fails(1);
     assert!(said.contains("a.txt holds conflict markers"), "{said}");
@@ -451,8 +451,11 @@ fn a_commit_that_a_hook_refuses_leaves_the_index_of_the_lane_as_it_was() {
     sandbox.sh(
         "printf '#!/bin/sh\\necho no >&2; exit 1\\n' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit",
     );
-    let index = || sandbox.git_in(&lane, &["ls-files", "--stage", "--debug"]);
-    let (before, status) = (index(), sandbox.git_in(&lane, &["status", "--short"]));
+    // By the time of the file git tells which entries it has to look at again.
+    let time = || sandbox.repo.join(".git/worktrees/s/index").metadata().unwrap().modified().unwrap();
+    let index = || (sandbox.git_in(&lane, &["ls-files", "--stage", "--debug"]), time());
+    let status = sandbox.git_in(&lane, &["status", "--short"]);
+    let before = index();
     let refused = sandbox.proq(&["merge", "s"]).fails(1);
     assert!(refused.contains("no"), "{refused}");
     assert_eq!(index(), before);
@@ -477,7 +480,7 @@ fn a_commit_that_was_ended_in_its_last_hook_is_not_reversed_in_the_index() {
     assert_eq!(status, "");
 }
 
-/// What was staged and edited back comes to nothing: there is nothing to commit, and the lane lands.
+/// A file that was staged and edited back leaves nothing to commit: the lane lands.
 #[test]
 fn what_is_staged_and_edited_back_keeps_no_lane_from_landing() {
     let sandbox = Sandbox::new();
