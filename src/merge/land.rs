@@ -9,7 +9,7 @@ use super::stack::Stack;
 use crate::git::{self, Oid, RefMove, ThrowAway, WorktreeList, open_operation, run_hook};
 use crate::lane::{self, Operation, Project, effective_state};
 use crate::store::records::{LaneRecord, Step};
-use crate::store::{self, Guard, Limit, LockName};
+use crate::store::{self, Limit, LockName};
 
 /// How long somebody who only looks at a lane, or ends its run, may take to let go of it.
 const MOMENT: Limit = Limit::For(Duration::from_millis(250));
@@ -49,35 +49,43 @@ pub(super) fn land(
     if project.repo.branch_tip(&stack.onto)? != Some(stack.base) {
         return Ok(Landing::Moved(None));
     }
+    // The commits of a part are what they are, wherever its lane has gone on to.
+    let whole = || stack.steps.iter().map(|step| &step.candidate).filter(|lane| lane.part.is_none());
+    // The lock of the main checkout is held until the operation ends: a lane that has gone on is to be checked again without it.
+    for lane in whole() {
+        if !is_ready(project, lane)? {
+            return Ok(Landing::Moved(None));
+        }
+    }
     // Before the lanes: whoever leaves the preview of a lane to remove it takes the two locks in this order.
     let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;
-    // The commits of a part are what they are, wherever its lane has gone on to.
     let mut held = Vec::new();
-    for step in stack.steps.iter().filter(|step| step.candidate.part.is_none()) {
-        match hold_unmoved(project, &step.candidate)? {
-            Some(lock) => held.push(lock),
-            None => return Ok(Landing::Moved(None)),
+    for lane in whole() {
+        match project.store.locks().take_within(&LockName::Run(lane.lane.name.clone()), MOMENT) {
+            Ok(lock) => held.push(lock),
+            Err(store::Error::Locked { what, holder, .. }) => {
+                return Ok(Landing::Moved(Some(format!("{what} is held by {holder}"))));
+            }
+            Err(e) => return Err(e.into()),
+        }
+        if !is_unmoved(project, lane)? {
+            return Ok(Landing::Moved(None));
         }
     }
     op.set_why(why(stack));
     advance(op, Move::of(stack), rest()?, way)
 }
 
-/// Keeps a lane from being removed or run, if it is there and as it was when it was stacked. None if it is not, or somebody
-/// else is at it.
-fn hold_unmoved(project: &Project, candidate: &Candidate) -> Result<Option<Guard>, Error> {
-    let Some(lane) = same_lane(project, &candidate.lane)? else { return Ok(None) };
-    if effective_state(project, &lane)?.0.is_busy() {
-        return Ok(None);
-    }
-    let lock = match project.store.locks().take_within(&LockName::Run(lane.name.clone()), MOMENT) {
-        Ok(lock) => lock,
-        Err(store::Error::Locked { .. }) => return Ok(None),
-        Err(e) => return Err(e.into()),
-    };
-    let is_there = same_lane(project, &lane)?.is_some();
-    let is_unmoved = project.repo.branch_tip(&lane.place.branch)? == Some(candidate.tip);
-    Ok((is_there && is_unmoved).then_some(lock))
+/// Whether a lane is there and as it was when it was stacked, and no agent is at work in it.
+fn is_ready(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
+    let Some(lane) = same_lane(project, &candidate.lane)? else { return Ok(false) };
+    Ok(!effective_state(project, &lane)?.0.is_busy() && is_unmoved(project, candidate)?)
+}
+
+/// Whether a lane is there and its branch is where it was when it was stacked.
+fn is_unmoved(project: &Project, candidate: &Candidate) -> Result<bool, Error> {
+    let is_there = same_lane(project, &candidate.lane)?.is_some();
+    Ok(is_there && project.repo.branch_tip(&candidate.lane.place.branch)? == Some(candidate.tip))
 }
 
 /// A lane as it is now; none if it was removed, though another one may have its name.
