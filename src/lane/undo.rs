@@ -301,7 +301,9 @@ impl TakeBack<'_, '_> {
         let worktrees = WorktreeList::read(&project.repo)?;
         let branch = worktrees.at(dir).and_then(|worktree| worktree.branch.as_deref());
         let in_preview = branch.is_some_and(|branch| project.lane_of_preview(branch).is_some());
-        Err(UndoError::Edits { dir: dir.to_owned(), paths, in_preview }.into())
+        let remedy = git::Remedy::of(&project.repo, dir, &paths);
+        let flagged = (!in_preview && remedy.is_flagged()).then_some(remedy);
+        Err(UndoError::Edits { dir: dir.to_owned(), paths, in_preview, flagged }.into())
     }
 
     /// Refuses to take back a switch of HEAD when one of its branches has moved since. Files that are brought back to a commit which

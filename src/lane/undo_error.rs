@@ -112,6 +112,8 @@ pub enum UndoError {
         paths: Vec<git::RepoPath>,
         /// Whether it shows a lane.
         in_preview: bool,
+        /// What helps where git was told not to look at some files: a stash would destroy what is in them.
+        flagged: Option<git::Remedy>,
     },
     /// A lane would go with work that was not in it when it went before.
     #[error("lane '{name}' has uncommitted work: {}", git::names(paths))]
@@ -180,6 +182,7 @@ impl Explain for UndoError {
                 }
                 (other, _) => other.hints(),
             },
+            UndoError::Edits { flagged: Some(remedy), dir, .. } => vec![remedy.stash(dir)],
             UndoError::Edits { in_preview: true, .. } => {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
             }

@@ -169,6 +169,24 @@ fn an_undo_does_not_lose_hidden_edits_by_its_hint() {
     assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "precious");
 }
 
+/// Nor does the undo of a preview, which takes no edits along.
+#[test]
+fn an_undo_of_a_preview_does_not_lose_hidden_edits_by_its_hint() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo c >c");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "echo lane >one");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("git update-index --assume-unchanged a.txt; echo precious >a.txt; echo edit >>c");
+    for _ in 0..2 {
+        let text = sandbox.proq(&["undo"]).fails(1);
+        sandbox.sh(&hints(&sandbox, &text)[0]);
+    }
+    assert_eq!(sandbox.git(&["show", "stash@{0}:a.txt"]), "precious");
+    let _ = sandbox.proq(&["undo"]).ok();
+}
+
 #[test]
 fn a_hint_about_a_file_whose_name_begins_like_an_option_works() {
     let state = || {
