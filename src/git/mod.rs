@@ -131,6 +131,7 @@ pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_paramet
 pub(crate) use left_out::is_odd;
 pub(crate) use local_state::LocalState;
 pub(crate) use loose_folders::empty_folders;
+pub(crate) use nested_work::Nested;
 pub(crate) use objects::ThrowAway;
 pub use oid::Oid;
 pub(crate) use open_op::open_operation;

@@ -16,6 +16,8 @@ use super::{Error, Repo};
 
 /// A repository in a folder of somebody else's.
 pub(crate) struct Nested {
+    /// The folder that it lies in.
+    pub(crate) folder: PathBuf,
     /// Its own git directory.
     pub(crate) git_dir: PathBuf,
     /// The folder of its files; none for a bare one.
@@ -23,9 +25,9 @@ pub(crate) struct Nested {
 }
 
 impl Repo {
-    /// The folder of the first repository below the worktree `top`, whose git directory is `admin`, that has work of its own, see
+    /// The first repository below the worktree `top`, whose git directory is `admin`, that has work of its own, see
     /// [`Repo::work_in`].
-    pub(crate) fn nested_work(&self, top: &Path, admin: &Path) -> Option<PathBuf> {
+    pub(crate) fn nested_work(&self, top: &Path, admin: &Path) -> Option<Nested> {
         let mut folders = vec![top.to_owned()];
         while let Some(folder) = folders.pop() {
             let names: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -34,8 +36,10 @@ impl Repo {
                 .flatten()
                 .map(|entry| entry.path())
                 .collect();
-            if folder != top && self.work_in(&folder, admin).is_some() {
-                return Some(folder);
+            if folder != top
+                && let Some(found) = self.work_in(&folder, admin)
+            {
+                return Some(found);
             }
             if !is_bare(&folder) {
                 let is_folder = |path: &PathBuf| {
@@ -52,7 +56,7 @@ impl Repo {
     /// changes that are in none of its commits. One that cannot be read counts as such. Nothing that its settings name is run.
     pub(crate) fn work_in(&self, folder: &Path, admin: &Path) -> Option<Nested> {
         let nested = if is_bare(folder) {
-            Nested { git_dir: folder.to_owned(), files: None }
+            Nested { folder: folder.to_owned(), git_dir: folder.to_owned(), files: None }
         } else if folder.join(".git").symlink_metadata().is_ok() {
             Nested::at(folder, admin)
         } else {
@@ -108,7 +112,9 @@ impl Nested {
     fn at(folder: &Path, admin: &Path) -> Nested {
         let dot = folder.join(".git");
         let files = Some(folder.to_owned());
-        let Ok(text) = crate::regular_file::record(&dot) else { return Nested { git_dir: dot, files } };
+        let Ok(text) = crate::regular_file::record(&dot) else {
+            return Nested { folder: folder.to_owned(), git_dir: dot, files };
+        };
         let text = text.strip_prefix(b"gitdir: ").unwrap_or(&text);
         let named = folder.join(OsStr::from_bytes(text.trim_ascii_end()));
         let mut parts = named.components();
@@ -117,7 +123,7 @@ impl Nested {
             .find(|part| part.as_os_str() == "modules")
             .map(|_| admin.join("modules").join(parts));
         let moved = below.filter(|moved| !named.exists() && moved.join("HEAD").is_file());
-        Nested { git_dir: moved.unwrap_or(named), files }
+        Nested { folder: folder.to_owned(), git_dir: moved.unwrap_or(named), files }
     }
 }
 

@@ -1,7 +1,9 @@
 //! Owns whose work it is that a lane's worktree is at. Agents detach HEAD, make branches of their own, and look at those of
 //! others: what they made there is the lane's, what was there before is not.
 
-use super::{Error, Project};
+use std::path::Path;
+
+use super::{Error, Project, quoted};
 use crate::git::{Oid, Worktree, WorktreeList};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
@@ -56,10 +58,7 @@ pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<Strin
     let branch = &lane.place.branch;
     if let Some(now) = renamed_to(project, lane) {
         // The name is an agent's choice, and this is for a shell.
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"/-_.".contains(&b);
-        let quotes = if now.bytes().all(is_plain) { "" } else { "'" };
-        let now = now.replace('\'', "'\\''");
-        return Some(format!("git branch -m {quotes}{now}{quotes} {branch}"));
+        return Some(format!("git branch -m {} {branch}", quoted(Path::new(&now))));
     }
     let head = || project.repo.head_of(&lane.path).ok().flatten();
     last_commit(project, lane).or_else(head).map(|last| format!("git branch {branch} {}", last.short()))

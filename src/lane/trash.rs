@@ -11,6 +11,7 @@ use super::drafts::is_hollow;
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project, pool};
 use crate::fault;
+use crate::git::Nested;
 use crate::store::records::{LaneRecord, TrashRecord};
 use crate::store::{
     LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree, size_on_disk,
@@ -242,24 +243,26 @@ fn nested_work(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option
     let known = crate::regular_file::record(&note).ok().map(|text| PathBuf::from(OsStr::from_bytes(&text)));
     let (repo, admin) = (&project.repo, dir.join("admin"));
     // What it has may have been pushed or taken away since.
-    let found = known.filter(|path| repo.work_in(path, &admin).is_some()).or_else(|| {
+    let found = known.and_then(|path| repo.work_in(&path, &admin)).or_else(|| {
         let worktree = beside.map_or_else(|| dir.join("worktree"), Path::to_owned);
         // What was in no commit when the folder became another lane's.
         let tops = [worktree, dir.join(pool::ASIDE)];
         let found = tops.iter().find_map(|top| repo.nested_work(top, &admin))?;
         // Without the note the next look takes as long as this one.
-        drop(std::fs::write(&note, found.as_os_str().as_bytes()));
+        drop(std::fs::write(&note, found.folder.as_os_str().as_bytes()));
         Some(found)
     })?;
-    let git_dir =
-        repo.work_in(&found, &admin).map(|nested| nested.git_dir).filter(|dir| !dir.starts_with(&found));
-    let commits = git_dir.map(|dir| format!(", its commits in {}", dir.display())).unwrap_or_default();
-    let whole = beside.filter(|beside| found.starts_with(beside)).unwrap_or(dir);
+    let Nested { folder, git_dir, .. } = found;
+    let commits = match git_dir.starts_with(&folder) {
+        true => String::new(),
+        false => format!(", its commits in {}", git_dir.display()),
+    };
+    let whole = beside.filter(|beside| folder.starts_with(beside)).unwrap_or(dir);
     // Out of the checkout, where a clean-up of untracked files would take it.
     let away = repo.home().parent().unwrap_or_else(|| Path::new("."));
     Some(Stays {
         name: String::new(),
-        why: format!("{} is a repository with work that is nowhere else{commits}", found.display()),
+        why: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
         help: Some(format!("mv '{}' '{}'", whole.display(), away.display())),
     })
 }

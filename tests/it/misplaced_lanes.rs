@@ -410,17 +410,19 @@ fn a_lane_without_a_folder_does_not_leave_one_in_the_trash() {
 
 #[test]
 fn a_branch_that_was_renamed_gets_its_name_back_by_the_hint() {
-    for (rename, now) in [("renamed", "renamed"), ("proq/x/deeper", "proq/x/deeper")] {
+    for now in ["renamed", "proq/x/deeper", "a;touch${IFS}pwned"] {
         let sandbox = with_lane();
         let tip = sandbox.git(&["rev-parse", "proq/x"]);
-        sandbox.sh_in(&sandbox.lane("x"), &format!("rm draft; git branch -m {rename}"));
+        sandbox.sh_in(&sandbox.lane("x"), &format!("rm draft; git branch -m '{now}'"));
         let doctor = sandbox.proq(&["doctor"]).stdout;
-        let why =
-            format!("lane 'x' has no branch any more; it was renamed to '{now}': git branch -m {now} proq/x");
+        let why = format!(
+            "lane 'x' has no branch any more; it was renamed to '{now}': git branch -m '{now}' proq/x"
+        );
         assert!(doctor.contains(&why) && !doctor.contains("switch proq/x"), "{doctor}");
         follow(&sandbox);
         assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
         assert!(sandbox.proq(&["doctor"]).ok().contains("all well"));
+        assert!(!sandbox.repo.join("pwned").exists());
     }
 }
 
