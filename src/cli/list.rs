@@ -383,7 +383,7 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
     }
 }
 
-/// What lanes have lost, or have in another place, and what helps.
+/// Warns of lanes whose branch or folder is gone or in another place, each with the command that helps.
 fn lost(session: &Session, project: &Project, board: &Board) {
     let found = board.views.iter().filter_map(|view| view.lane.clone().with_tree().ok());
     let found = found.filter_map(|lane| lane::misplaced(project, &lane).map(|found| (lane, found)));

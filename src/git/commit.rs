@@ -164,8 +164,7 @@ pub(crate) fn stage_and_commit(
     })
 }
 
-/// What is staged in a worktree, as git lists it; none when it cannot. The times of files, which git notes anew as it likes, are no part
-/// of it.
+/// The entries of a worktree's index as `git ls-files --stage` lists them, so without the times of files; none when git fails.
 fn staged(repo: &Repo, dir: &Path) -> Option<Vec<u8>> {
     Some(repo.git_in(dir).args(["ls-files", "--stage", "-z"]).run().ok()?.stdout)
 }

@@ -39,7 +39,7 @@ impl WayBack {
         }
     }
 
-    /// What the command comes to.
+    /// The outcome of the command.
     pub(crate) fn aim(self) -> &'static str {
         match self {
             WayBack::Apply => "and resolve",

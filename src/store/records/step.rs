@@ -41,10 +41,10 @@ pub(crate) enum Step {
         /// The ref that moves with it.
         #[serde(rename = "move")]
         mv: RefMove,
-        /// The empty folders and index flags that git drops on the way. Taking the step back brings them again.
+        /// The empty folders, index flags and permission bits that git drops on the way. Taking the step back brings them again.
         #[serde(default, skip_serializing_if = "LocalState::is_empty")]
         drops: LocalState,
-        /// The empty folders and index flags that it gets besides the files of `to`, where this takes another step back.
+        /// The empty folders, index flags and permission bits that it gets besides the files of `to`, where this takes another step back.
         #[serde(default, skip_serializing_if = "LocalState::is_empty")]
         brings: LocalState,
     },
@@ -179,7 +179,7 @@ impl Step {
             Step::Move { from, to } => [Some(from), Some(to)],
             Step::Reuse { entry, dir } => [Some(entry), Some(dir)],
             Step::Regrow { entry, .. } => [Some(entry), None],
-            // Where a record lies is said from the repository on.
+            // A record is named by its path below `proq/`.
             Step::Ref { .. } | Step::Anchor { .. } | Step::Snap { .. } | Step::File { .. } => [None, None],
         };
         for path in paths.into_iter().flatten() {
