@@ -43,10 +43,13 @@ pub(super) fn run(session: &Session, project: &Project, args: &Merge, asked: &st
     let tip = project.repo.branch_tip(&lane.place.branch)?;
     let done = land_and_go_on(session, project, &named);
     let refused = |report: &Report| report.lanes.iter().all(|line| line.result == Verdict::Refused);
-    if is_new && done.as_ref().map_or(true, refused) {
-        swarm::drop_landing_lane(project, &lane.name)?;
-    }
+    let dropped = match is_new && done.as_ref().map_or(true, refused) {
+        true => swarm::drop_landing_lane(project, &lane.name),
+        false => Ok(()),
+    };
+    // Why nothing landed comes before why its lane is still there.
     let exit = done?.exit();
+    dropped?;
     if let (Exit::Done, Some(tip)) = (exit, tip) {
         note(session, project, &batch, onto, tip);
     }
