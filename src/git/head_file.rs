@@ -17,6 +17,14 @@ pub(super) fn read_head(git_dir: &Path) -> std::io::Result<String> {
     Ok(text.trim_end().to_owned())
 }
 
+/// What HEAD of a git directory says, to be looked at only: a name that is no UTF-8 with marks in it, nothing where it cannot be read.
+pub(super) fn look_at_head(git_dir: &Path) -> String {
+    read_head(git_dir).unwrap_or_else(|_| {
+        let bytes = std::fs::read(git_dir.join("HEAD")).unwrap_or_default();
+        String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned()
+    })
+}
+
 /// Whether a folder has a HEAD, as a git directory does.
 pub(super) fn has_head(dir: &Path) -> bool {
     let file = dir.join("HEAD");
@@ -92,5 +100,14 @@ mod tests {
         std::fs::remove_file(&head).unwrap();
         symlink("refs/heads/a..b", &head).unwrap();
         assert!(read_head(dir.path()).is_err() && !has_head(dir.path()));
+    }
+
+    #[test]
+    fn a_name_that_is_no_utf8_is_a_name() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("HEAD"), b"ref: refs/heads/caf\xe9\n").unwrap();
+        assert!(read_head(dir.path()).is_err());
+        assert_eq!(look_at_head(dir.path()), "ref: refs/heads/caf\u{fffd}");
+        assert_eq!(look_at_head(&dir.path().join("nowhere")), "");
     }
 }

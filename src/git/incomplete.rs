@@ -5,7 +5,7 @@ use std::path::Path;
 use gix::index::File;
 use gix::index::entry::{Flags, Mode, Stage};
 
-use super::head_file::read_head;
+use super::head_file::look_at_head;
 use super::{Error, LEAST_FILES, Oid, Repo, RepoPath, Unusable};
 
 /// What a worktree lacks. Git takes every file of such a one for deleted, so a commit there would delete them all.
@@ -72,7 +72,7 @@ impl Repo {
             return Ok(None);
         };
         if !self.is_reftable() {
-            let head = read_head(&git_dir).unwrap_or_default();
+            let head = look_at_head(&git_dir);
             if !head.starts_with("ref: ") && Oid::from_hex(head.as_bytes()).is_none() {
                 return Ok(Some(Missing::Head));
             }
