@@ -12,9 +12,11 @@ fn lane_with(script: &str) -> Sandbox {
     sandbox
 }
 
-/// What is in the trash long after its time, once that was emptied.
+/// What emptying the trash of everything that is older than a moment says.
 fn emptied(sandbox: &Sandbox) -> String {
-    sandbox.proq_at("2026-12-01T00:00:00Z", &["gc"]).fails(0)
+    let mut command = sandbox.proq_command(&sandbox.repo, &["gc"]);
+    command.env("PROQ_TRASH_KEEP", "0").env("PROQ_TEST_NOW", "2026-01-02T03:09:05Z");
+    sandbox.output(command).fails(0)
 }
 
 #[test]
