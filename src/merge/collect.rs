@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::Error;
 use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request, WouldCommit};
 use super::turn::became;
+use super::{Error, leftover_hints};
 use crate::config::Uncommitted;
 use crate::explain::Explain;
 use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
@@ -365,16 +365,7 @@ impl Look<'_, '_> {
             Uncommitted::Snapshot if self.request.dry_run => Ok(Ok(false)),
             Uncommitted::Refuse => refused(
                 format!("it has uncommitted work: {names}"),
-                vec![
-                    format!(
-                        "commit it there: git -C '{0}' add -A && git -C '{0}' commit",
-                        lane.path.display()
-                    ),
-                    format!(
-                        "or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}",
-                        lane.name
-                    ),
-                ],
+                leftover_hints::hints(&project.repo, lane, &found.dirt),
             ),
             Uncommitted::Commit => {
                 let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);

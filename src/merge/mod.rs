@@ -16,6 +16,7 @@ mod greens;
 mod group;
 mod hooks;
 mod land;
+mod leftover_hints;
 mod message;
 mod on_top;
 mod order;

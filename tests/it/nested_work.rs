@@ -162,3 +162,30 @@ fn a_repository_that_was_pushed_since_goes() {
     assert!(!out.contains("nowhere else"), "{out}");
     assert_eq!(sandbox.sh("ls .git/proq/trash"), "");
 }
+
+#[test]
+fn the_hint_about_a_repository_in_a_lane_ends_in_a_landing() {
+    for (made, files) in [
+        // Its own commits and changes, before git knows of it and after.
+        ("git init -q sub; cd sub; echo s >s; git add s; git commit -qm s; echo more >>s", "one"),
+        ("mkdir 'deep in'; git init -q 'deep in/sub'; echo s >'deep in/sub/s'", "one"),
+        (
+            "git init -q sub; cd sub; echo s >s; git add s; git commit -qm s; cd ..
+          git -c advice.addEmbeddedRepo=false add sub; git commit -qm sub; echo more >>sub/s",
+            "one\nsub",
+        ),
+    ] {
+        let sandbox = lane_with(made);
+        sandbox.git(&["config", "core.editor", "sh -c 'echo text >\"$1\"' --"]);
+        let text = sandbox.proq(&["merge", "one"]).fails(1);
+        let hints = super::plain_refusals::hints(&sandbox, &text);
+        assert_eq!(hints.len(), 1, "{text}");
+        sandbox.sh(&hints[0].replace("commit &&", "-c user.name=a -c user.email=a@b.c commit -m inside &&"));
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        assert_eq!(sandbox.git(&["diff", "--name-only", "HEAD~", "HEAD"]), files);
+        // What was moved out is there.
+        if made.starts_with("mkdir") {
+            assert_eq!(sandbox.read(".proq-worktrees/one.deep in.sub/s"), "s\n");
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Owns the commands that help with uncommitted work in a lane, which keeps it from landing.
+
+use std::path::Path;
+
+use crate::git::{Dirt, Remedy, Repo, RepoPath};
+use crate::store::records::LaneRecord;
+
+/// The hints for a lane with uncommitted work. `git add -A` takes nothing of what is inside of another repository.
+pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> {
+    let nested: Vec<&RepoPath> = dirt.entries.iter().filter(|e| e.nested).map(|e| &e.path).collect();
+    if !nested.is_empty() {
+        let calls: Vec<String> = nested.into_iter().map(|path| move_out(&lane.path, path)).collect();
+        return vec![format!("move a repository of its own out of the lane: {}", calls.join(" && "))];
+    }
+    let commit = |dir: &Path| format!("git -C '{0}' add -A && git -C '{0}' commit", dir.display());
+    let all = commit(&lane.path);
+    if let Remedy::InSubmodules(inside) = Remedy::of(repo, &lane.path, &dirt.paths()) {
+        let calls: Vec<String> = inside.iter().map(|path| commit(&path.under(&lane.path))).collect();
+        return vec![format!("commit it there: {} && {all}", calls.join(" && "))];
+    }
+    let by_merge =
+        format!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
+    vec![format!("commit it there: {all}"), by_merge]
+}
+
+/// The command that moves a folder of a lane beside the lane's.
+fn move_out(lane: &Path, path: &RepoPath) -> String {
+    let beside = format!("{}.{}", lane.display(), path.to_string().trim_end_matches('/').replace('/', "."));
+    format!("mv '{}' '{beside}'", path.under(lane).display())
+}
