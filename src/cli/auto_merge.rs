@@ -35,7 +35,7 @@ pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
         let kept = match begin(&project, &lane) {
             Ok(Due::Now) => None,
             Ok(Due::No) => continue,
-            Ok(Due::Kept(why)) => Some(why),
+            Ok(Due::Kept(why) | Due::Moved(why)) => Some(why),
             Err(e) => Some(e.0.to_string()),
         };
         if let Some(why) = kept {
@@ -117,8 +117,12 @@ pub(super) fn bases_of(report: &Report) -> BTreeSet<&str> {
 }
 
 /// Once a landing has ended: has a process of its own try those lanes again that are to land by themselves on one of these
-/// bases and have not. Not what this landing has just tried. That process does not do so in its turn.
+/// bases and have not, and warns of those that will not any more. Not what this landing has just tried. That process does not do
+/// so in its turn.
 pub(super) fn try_again(session: &Session, project: &Project, bases: &BTreeSet<&str>, tried: &[String]) {
+    for (_, what) in lane::refuse_moved(project, bases).iter().filter(|(name, _)| !tried.contains(name)) {
+        session.ui.warn(what);
+    }
     let waiting = lane::waiting_to_land(project, bases).into_iter().map(|lane| lane.name);
     let lanes: Vec<String> = waiting.filter(|name| !tried.contains(name)).collect();
     if lanes.is_empty() {

@@ -6,25 +6,44 @@ use std::path::{Path, PathBuf};
 use super::{Error, Inbox, Operation, Project, effective_state, messages_wait};
 use crate::event;
 use crate::explain::Exit;
-use crate::store::records::{AnyLane, LaneRecord, LaneState, Refusal, Step};
+use crate::git::Oid;
+use crate::store::records::{AnyLane, LaneRecord, LaneState, Refusal, RunRecord, Step};
 use crate::store::{LockName, Record, now};
 
 /// The lanes that are to land by themselves on one of these branches and have not, though nobody is at it: they were refused,
 /// or the process that was to land them was killed.
 pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<LaneRecord> {
+    let all = left_to_land(project, bases);
+    all.filter(|(_, due)| *due == Due::Now).map(|(lane, _)| lane).collect()
+}
+
+/// Refuses the lanes that were to land by themselves on one of these branches and whose own branches have moved since. Returns
+/// their names, and what there is to say of each; none of those that were refused for it before.
+pub(crate) fn refuse_moved(project: &Project, bases: &BTreeSet<&str>) -> Vec<(String, String)> {
+    let mut out = Vec::new();
+    for (lane, due) in left_to_land(project, bases) {
+        let Due::Moved(why) = due else { continue };
+        if lane.refused.as_ref().is_none_or(|before| before.message != why) {
+            refuse_landing(project, &lane, &why, Exit::Refused);
+            out.push((lane.name.clone(), not_landed(&lane.name, &why)));
+        }
+    }
+    out
+}
+
+/// The lanes of these bases that nobody is landing just now, and whether each is to land by itself.
+fn left_to_land(project: &Project, bases: &BTreeSet<&str>) -> impl Iterator<Item = (LaneRecord, Due)> {
     let locks = project.store.locks();
-    let waits = |lane: &LaneRecord| {
-        Ok::<_, Error>(
-            bases.contains(lane.base.as_str())
-                && due(project, lane)? == Due::Now
-                && !locks.is_held(&LockName::Landing(lane.name.clone()))?,
-        )
-    };
+    let is_free = |lane: &LaneRecord| !locks.is_held(&LockName::Landing(lane.name.clone())).unwrap_or(true);
     // Its lock is there before a lane can be done, and most repositories have none.
     let names = locks.lanes_that_land().into_iter();
     let lanes = names.filter_map(|name| project.lane(&name).ok());
+    let lanes = lanes.filter(|lane| bases.contains(lane.base.as_str()));
     // One that cannot be looked at is for the landing after the next.
-    lanes.filter(|lane| waits(lane).unwrap_or(false)).collect()
+    lanes
+        .filter_map(move |lane| Some((due(project, &lane).ok()?, lane)))
+        .filter(move |(_, lane)| is_free(lane))
+        .map(|(due, lane)| (lane, due))
 }
 
 /// A lane as it is now, or as it was when it went, with the folder of its records: one that lands by itself may be gone as
@@ -52,6 +71,8 @@ pub(crate) enum Due {
     No,
     /// It is to, and this is in the way.
     Kept(String),
+    /// It was to, and for this reason it is left to the user.
+    Moved(String),
 }
 
 /// Whether a lane is to land by itself, and can. What was sent to its agent has to be told first.
@@ -63,12 +84,48 @@ pub(crate) fn due(project: &Project, lane: &LaneRecord) -> Result<Due, Error> {
         return Ok(Due::No);
     }
     Ok(match effective_state(project, lane)?.0 {
-        LaneState::Done => waits_to_be_told(project, &lane.name).map_or(Due::Now, Due::Kept),
+        LaneState::Done => {
+            let tip = project.repo.branch_tip(&lane.place.branch)?;
+            let moved = moved_since_run(project, lane, tip)?.map(Due::Moved);
+            moved.or_else(|| waits_to_be_told(project, &lane.name).map(Due::Kept)).unwrap_or(Due::Now)
+        }
         LaneState::Orphaned if lane.state == LaneState::Done => {
             Due::Kept(format!("a process of its agent lives on; git proq stop {} ends it", lane.name))
         }
         _ => Due::No,
     })
+}
+
+/// Why a lane does not land by itself whose branch is at `tip` and not where its last run ended: what was committed since may not
+/// be ready. None when it is there, or is gone.
+///
+/// # Errors
+/// When the run's record cannot be read.
+pub(crate) fn moved_since_run(
+    project: &Project,
+    lane: &LaneRecord,
+    tip: Option<Oid>,
+) -> Result<Option<String>, Error> {
+    let run = RunRecord::find(&project.store.layout().run_record(&lane.name, lane.attempt))?;
+    let end = run.and_then(|run| run.tip_after);
+    let why = || format!("its branch has moved since its run ended; git proq merge {} lands it", lane.name);
+    Ok((tip.is_some() && tip != end).then(why))
+}
+
+/// Notes that the work of a lane's last run, which ended at `from`, ends at `to` now: a landing has committed what the run left,
+/// or an agent has resolved a conflict.
+///
+/// # Errors
+/// When the run's record cannot be read or written.
+pub(crate) fn extend_run(project: &Project, lane: &LaneRecord, from: Oid, to: Oid) -> Result<(), Error> {
+    let path = project.store.layout().run_record(&lane.name, lane.attempt);
+    if let Some(mut run) = RunRecord::find(&path)?
+        && run.tip_after == Some(from)
+    {
+        run.tip_after = Some(to);
+        run.save(&path)?;
+    }
+    Ok(())
 }
 
 /// Why a lane does not land by itself whose agent has not been told all that was sent to it; none when nothing waits.
@@ -87,8 +144,12 @@ pub(crate) fn refuse_landing<P>(project: &Project, lane: &LaneRecord<P>, why: &s
     });
     let lane = noted.ok().filter(|record| record.is_same_lane(lane));
     let name = lane.as_ref().map_or("that is gone", |lane| lane.name.as_str());
-    let message = format!("lane '{name}' did not land by itself: {why}");
-    project.tell(event::Name::MergeRefused, lane.as_ref(), message);
+    project.tell(event::Name::MergeRefused, lane.as_ref(), not_landed(name, why));
+}
+
+/// That a lane did not land by itself, and why.
+fn not_landed(name: &str, why: &str) -> String {
+    format!("lane '{name}' did not land by itself: {why}")
 }
 
 /// Takes it off lanes whose landing is being taken back that they land by themselves: the next landing would bring back what

@@ -367,12 +367,22 @@ impl Look<'_, '_> {
                 format!("it has uncommitted work: {names}"),
                 leftover_hints::hints(&project.repo, lane, &found.dirt),
             ),
+            // Of a lane that was refused before, the landing then has committed what its run left.
+            Uncommitted::Commit if self.request.by_itself && lane.refused.is_some() => refused(
+                format!("it has uncommitted work that may not be its agent's: {names}"),
+                vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
+            ),
             Uncommitted::Commit => {
+                let before = project.repo.branch_tip(&lane.place.branch)?;
                 let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
-                match commit_leftovers(project, lane, &message, self.request.allow_deletions) {
-                    Ok(_) => Ok(Ok(false)),
-                    Err(e) => by_error(e),
+                if let Err(e) = commit_leftovers(project, lane, &message, self.request.allow_deletions) {
+                    return by_error(e);
                 }
+                let after = project.repo.branch_tip(&lane.place.branch)?;
+                if let (true, Some(before), Some(after)) = (self.request.by_itself, before, after) {
+                    lane::extend_run(project, lane, before, after)?;
+                }
+                Ok(Ok(false))
             }
             Uncommitted::Snapshot => {
                 let head = project.repo.head_of(&lane.path)?;

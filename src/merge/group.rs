@@ -255,7 +255,7 @@ fn refuse_all(onto: &str, group: &[Candidate], e: &Error) -> Vec<Outcome> {
 struct Ready {
     /// Those that may still land.
     lanes: Vec<Candidate>,
-    /// What became of those that were removed meanwhile.
+    /// What became of those that were removed meanwhile, or may not land by themselves any more.
     gone: Vec<Outcome>,
 }
 
@@ -273,7 +273,13 @@ fn still_ready(project: &Project, group: &[Candidate], request: &Request<'_>) ->
         };
         let (state, _) = lane::effective_state(project, &lane)?;
         let busy = state.is_busy() && !request.would_stop();
-        if let (false, Some(tip)) = (busy, project.repo.branch_tip(&lane.place.branch)?) {
+        let tip = project.repo.branch_tip(&lane.place.branch)?;
+        if request.by_itself
+            && !busy
+            && let Some(why) = lane::moved_since_run(project, &lane, tip)?
+        {
+            out.gone.push(Outcome::refused(&lane.name, &candidate.onto, why));
+        } else if let (false, Some(tip)) = (busy, tip) {
             out.lanes.push(Candidate { lane, tip, ..candidate.clone() });
         }
     }

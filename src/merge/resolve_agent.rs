@@ -218,6 +218,8 @@ pub(super) fn after_landing(
         other => other,
     };
     for line in report.lanes.iter_mut().filter(|line| line.result == Verdict::Conflict) {
+        let tip = project.lane(&line.lane).ok();
+        let tip = tip.and_then(|lane| project.repo.branch_tip(&lane.place.branch).ok().flatten());
         let resolved = match by_agent(project, &line.lane, resolver) {
             Ok(resolved) => resolved,
             Err(e) => {
@@ -227,6 +229,10 @@ pub(super) fn after_landing(
                 continue;
             }
         };
+        if let (true, Some(tip), Some(commit)) = (request.by_itself, tip, resolved.commit) {
+            let lane = project.lane(&resolved.lane)?;
+            lane::extend_run(project, &lane, tip, commit)?;
+        }
         let lanes = [resolved.lane];
         let again = Request {
             lanes: &lanes,

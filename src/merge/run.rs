@@ -53,8 +53,8 @@ fn land_all(
     verifier: &mut Verifier,
     gone: &[Outcome],
 ) -> Result<Report, Error> {
-    if let Some(shown) = shown(op, request)? {
-        return Ok(Report { lanes: vec![shown], ..Report::default() });
+    if let Some(refused) = kept_back(op, request)? {
+        return Ok(Report { lanes: vec![refused], ..Report::default() });
     }
     if !request.dry_run {
         fetch_from_preview(op, request)?;
@@ -82,21 +82,24 @@ fn land_all(
     Ok(report)
 }
 
-/// The lane that the main checkout shows, refused, where nobody asks for its landing just now: whoever looks at it would find
-/// themselves elsewhere.
-fn shown(op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Outcome>, Error> {
+/// A lane whose landing nobody asks for just now, refused: the main checkout shows it, so that whoever looks at it would find
+/// themselves elsewhere, or its branch has moved since it was found to be ready.
+fn kept_back(op: &Operation<'_>, request: &Request<'_>) -> Result<Option<Outcome>, Error> {
     if !request.by_itself {
         return Ok(None);
     }
-    let Some(shown) = preview::showing(op.project)? else { return Ok(None) };
-    let mut lanes = request.lanes.iter().filter_map(|asked| op.project.lane(asked).ok());
-    Ok(lanes.find(|lane| lane.name == shown.lane).map(|lane| {
-        Outcome::refused(
-            &lane.name,
-            &lane.base,
-            "the main checkout shows it; git proq preview --back leaves it",
-        )
-    }))
+    let shown = preview::showing(op.project)?.map(|shown| shown.lane);
+    for lane in request.lanes.iter().filter_map(|asked| op.project.lane(asked).ok()) {
+        if shown.as_ref() == Some(&lane.name) {
+            let why = "the main checkout shows it; git proq preview --back leaves it";
+            return Ok(Some(Outcome::refused(&lane.name, &lane.base, why)));
+        }
+        let tip = op.project.repo.branch_tip(&lane.place.branch)?;
+        if let Some(why) = lane::moved_since_run(op.project, &lane, tip)? {
+            return Ok(Some(Outcome::refused(&lane.name, &lane.base, why)));
+        }
+    }
+    Ok(None)
 }
 
 /// Leaves the preview of a lane that is asked for if commits were made in it: only then is known what the lane has.

@@ -332,3 +332,85 @@ fn one_that_is_killed_is_picked_up_by_the_next_landing() {
         assert_eq!(refusals(&sandbox), [""; 0], "{at}");
     }
 }
+
+/// Merges a lane of somebody else, after which lanes that were refused are tried again.
+fn land_another(sandbox: &Sandbox, name: &str) -> Output {
+    sandbox.lane_of(name, &format!("echo 1 > {name}"));
+    let out = sandbox.proq(&["merge", name]);
+    assert_eq!(out.code, 0, "{}", out.shown());
+    out
+}
+
+#[test]
+fn what_was_committed_after_the_run_does_not_land_by_itself() {
+    let sandbox = refused("moved-on");
+    sandbox.git(&["checkout", "-q", "--", "a.txt"]);
+    sandbox.commit_in_lane("moved-on", "echo half > half");
+    let why = "lane 'moved-on' did not land by itself: its branch has moved since its run ended; git proq merge moved-on lands it";
+    let out = land_another(&sandbox, "y");
+    assert!(out.stderr.contains(why), "{}", out.shown());
+    // It is said once.
+    let out = land_another(&sandbox, "z");
+    assert!(!out.stderr.contains("moved-on"), "{}", out.shown());
+    assert!(!retries(&sandbox, "moved-on"));
+    assert_eq!((refusals(&sandbox).len(), refusals(&sandbox)[1].as_str()), (2, why));
+    assert_eq!((has(&sandbox, "half"), &sandbox.row("moved-on")["state"]), (false, &"done".into()));
+    let _ = sandbox.proq(&["merge", "moved-on"]).ok();
+    assert_eq!((has(&sandbox, "half"), sandbox.read("a.txt").as_str()), (true, "lane\n"));
+}
+
+#[test]
+fn a_commit_made_while_it_lands_by_itself_keeps_it_from_landing() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("here");
+    sandbox.pipe("go");
+    let check = "timeout 60 sh -c 'echo here > $ROOT/here'; timeout 60 cat $ROOT/go";
+    sandbox.git(&["config", "proq.verify.commands", check]);
+    let args = ["spawn", "--auto-merge", "-n", "x", "--", "sh", "-ec", "echo 1 > one"];
+    let _ = sandbox.proq(&args).ok();
+    sandbox.hear("here");
+    sandbox.commit_in_lane("x", "echo half > half");
+    sandbox.tell("go");
+    sandbox.until("merge.refused", "x", 1);
+    assert!(!has(&sandbox, "one") && !has(&sandbox, "half"));
+    let shown = sandbox.proq(&["show", "x"]).ok();
+    assert!(shown.contains("by itself  refused: its branch has moved since its run ended; "), "{shown}");
+}
+
+#[test]
+fn what_its_landing_committed_lands_and_what_came_later_does_not() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.agent.autocommit", "never"]);
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    sandbox.write("a.txt", "mine\n");
+    for name in ["committed", "dirty"] {
+        assert_eq!(spawn(&sandbox, name, &format!("echo lane > a.txt; echo 1 > {name}")).code, 1);
+        assert_eq!(sandbox.git_in(&sandbox.lane(name), &["status", "--short"]), "", "it is committed");
+    }
+    // The second landing, refused or not, has the first one tried again.
+    sandbox.until("merge.refused", "committed", 2);
+    sandbox.git(&["checkout", "-q", "--", "a.txt"]);
+    sandbox.write_in(&sandbox.lane("dirty"), "half", "half\n");
+    let _ = land_another(&sandbox, "y");
+    sandbox.until("merge.landed", "committed", 1);
+    sandbox.until("merge.refused", "dirty", 2);
+    assert!(has(&sandbox, "committed") && !has(&sandbox, "dirty"));
+    assert_eq!(sandbox.git_in(&sandbox.lane("dirty"), &["status", "--short"]), "?? half");
+    let _ = sandbox.proq(&["merge", "dirty"]).ok();
+    assert!(has(&sandbox, "dirty") && has(&sandbox, "half"));
+}
+
+#[test]
+fn what_its_agent_resolved_is_tried_again() {
+    let script = "case $(git log -1 --format=%s) in first) echo lane > a.txt; git commit -qam lane;
+        unset GIT_CONFIG_PARAMETERS; cd \"$ROOT/repo\"; echo main > a.txt; git commit -qam main;; *)
+        printf 'main\\nlane\\n' > a.txt; git add a.txt; echo mine > \"$ROOT/repo/a.txt\";; esac";
+    let sandbox = Sandbox::new();
+    sandbox.program("able", script);
+    let out = sandbox.proq(&["spawn", "--auto-merge", "--wait", "-n", "x", "able", "Do it"]);
+    assert_eq!((out.code, sandbox.read("a.txt").as_str()), (1, "mine\n"), "{}", out.shown());
+    sandbox.git(&["checkout", "-q", "--", "a.txt"]);
+    let _ = land_another(&sandbox, "y");
+    sandbox.until("merge.landed", "x", 1);
+    assert_eq!(sandbox.read("a.txt"), "main\nlane\n");
+}
