@@ -129,6 +129,16 @@ impl<'p> Operation<'p> {
         Ok(checkout)
     }
 
+    /// Looks at the worktree at `dir`, which is locked for no longer than that.
+    pub(crate) fn with_checkout<T>(
+        &self,
+        dir: &Path,
+        look: impl FnOnce(&Checkout<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let known = self.checkouts.borrow().iter().find(|c| c.dir() == dir).cloned();
+        if let Some(known) = known { look(&known) } else { look(&Checkout::lock(self.project, dir)?) }
+    }
+
     /// Sets what git writes to its logs.
     pub(crate) fn set_why(&self, why: impl Into<String>) {
         *self.why.borrow_mut() = Some(why.into());

@@ -11,10 +11,10 @@ use super::request::{Candidate, Request};
 use super::stack::{self, Ground, Stack};
 use super::turn::became;
 use super::verify::{Pending, Verified, Verifier};
-use super::{Error, conflict, failed, git_options, parts};
+use super::{Error, conflict, failed, git_options, local_changes, parts};
 use crate::event;
 use crate::explain::{Exit, Explain, with_causes};
-use crate::git::{self, RepoPath, ThrowAway};
+use crate::git::{self, Oid, RepoPath, ThrowAway};
 use crate::lane::{self, Operation, Project};
 use crate::store::now;
 use crate::store::records::{Landed, LaneRecord, LaneState, Step};
@@ -62,12 +62,17 @@ impl Work<'_, '_> {
 
     fn try_to_land(&mut self, onto: &str, group: &[Candidate]) -> Result<Prepared, Error> {
         let (op, mut last, mut pending) = (self.op, None, Pending::default());
+        let mut look = Look::BeforeChecks;
         for _ in 0..TRIES {
-            let done = self.prepare(onto, group, &mut pending)?;
+            let done = self.prepare(onto, group, &mut pending, look)?;
             if self.request.dry_run {
                 return Ok(done);
             }
-            match move_base(op, &done, &pending, Way::Forward)? {
+            let moved = move_base(op, &done, &pending, Way::Forward);
+            if look.again(&moved, group.len() > 1) {
+                continue;
+            }
+            match moved? {
                 Landing::Moved(why) => last = why,
                 Landing::Done => {
                     tell(op, &done.verified.stack);
@@ -91,17 +96,21 @@ impl Work<'_, '_> {
     ) -> Result<(), Error> {
         let dry_run = self.request.dry_run;
         let mut pending: Vec<Pending> = groups.iter().map(|_| Pending::default()).collect();
-        let mut last = None;
+        let (mut last, mut look) = (None, Look::BeforeChecks);
         for _ in 0..TRIES {
             let mut all = Vec::new();
             for ((onto, group), pending) in groups.iter().zip(&mut pending) {
-                all.push(self.prepare(onto, group, pending)?);
+                all.push(self.prepare(onto, group, pending, look)?);
             }
             if let Some(found) = obstacle(report, &all) {
                 self.hold_back(all, &pending, &found, report)?;
                 return Ok(());
             }
-            match if dry_run { Ok(()) } else { self.op.attempt(|| land_each(self.op, &all, &pending)) } {
+            let moved = if dry_run { Ok(()) } else { self.op.attempt(|| land_each(self.op, &all, &pending)) };
+            if look.again(&moved, true) {
+                continue;
+            }
+            match moved {
                 Err(Error::Restless { last: why, .. }) => {
                     last = why;
                     std::thread::sleep(PAUSE);
@@ -155,7 +164,13 @@ impl Work<'_, '_> {
     }
 
     /// Stacks the lanes that may still land on their base as it is now, and checks what would land.
-    fn prepare(&mut self, onto: &str, group: &[Candidate], pending: &mut Pending) -> Result<Prepared, Error> {
+    fn prepare(
+        &mut self,
+        onto: &str,
+        group: &[Candidate],
+        pending: &mut Pending,
+        look: Look,
+    ) -> Result<Prepared, Error> {
         let (request, project) = (self.request, self.op.project);
         lane::refuse_move_beside_in_place(project, onto)?;
         let scratch = project.store.layout().scratch()?;
@@ -167,7 +182,7 @@ impl Work<'_, '_> {
         let base = tip.ok_or_else(|| lane::Error::NoBranch { branch: onto.to_owned() })?;
         let strategy = request.strategy(&project.settings);
         let verify_signatures = git_options::verifies_signatures(&project.repo, onto, strategy)?;
-        let Ready { lanes: fresh, gone } = still_ready(project, group, request)?;
+        let mut ready = still_ready(project, group, request)?;
         let ground = Ground {
             project,
             onto,
@@ -178,12 +193,12 @@ impl Work<'_, '_> {
             scratch: scratch.path(),
             into: aside.as_ref(),
         };
-        let Arranged { mut stack, lanes, why } = arrange::build(ground, base, &fresh, request.order)?;
+        let several = group.len() > 1 || request.atomic;
+        let Arranged { mut stack, lanes, why } =
+            put_in_order(self.op, request, self.verifier, (ground, base), &mut ready, (look, several))?;
+        let gone = ready.gone;
         stack.decided.extend(gone.iter().cloned());
         if request.dry_run {
-            if !stack.steps.is_empty() {
-                land::foresee(self.op, &stack, aside.as_ref())?;
-            }
             self.verifier.note_tasks(&stack);
             return Ok(Prepared { verified: Verified { stack, failed: Vec::new() }, why });
         }
@@ -194,6 +209,62 @@ impl Work<'_, '_> {
         };
         let verified = self.verifier.verify(self.op, stack, &lanes, pending, &rebuild)?;
         Ok(Prepared { verified, why })
+    }
+}
+
+/// When it is looked which lanes touch local changes where their base is checked out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Before any command checks a stack; without commands the move of the base finds that out.
+    BeforeChecks,
+    /// In any case: a base could not be moved for that.
+    Always,
+}
+
+impl Look {
+    /// Whether a base that could not be moved is worth another try, without the lanes that touch local changes. They may have come while
+    /// commands ran.
+    fn again<T>(&mut self, moved: &Result<T, Error>, several: bool) -> bool {
+        let again =
+            several && *self == Look::BeforeChecks && moved.as_ref().is_err_and(local_changes::is_of_files);
+        if again {
+            *self = Look::Always;
+        }
+        again
+    }
+}
+
+/// Stacks the lanes that may still land. Of several, those that touch local changes where the base is checked out are put aside:
+/// they are among those that are gone then.
+fn put_in_order(
+    op: &Operation<'_>,
+    request: &Request<'_>,
+    verifier: &mut Verifier,
+    (ground, base): (Ground<'_>, Oid),
+    ready: &mut Ready,
+    (look, several): (Look, bool),
+) -> Result<Arranged, Error> {
+    loop {
+        let arranged = arrange::build(ground, base, &ready.lanes, request.order)?;
+        let stack = &arranged.stack;
+        let looks = match request.dry_run {
+            true => true,
+            false => several && (look == Look::Always || verifier.has_commands_on(stack)),
+        };
+        if stack.steps.is_empty() || !looks {
+            return Ok(arranged);
+        }
+        if !several {
+            land::foresee(op, stack, stack.steps.len(), ground.into)?;
+            return Ok(arranged);
+        }
+        match local_changes::first_in_the_way(op, stack, ground.into)? {
+            None => return Ok(arranged),
+            Some((candidate, refused)) => {
+                ready.lanes.retain(|lane| !lane.is(&candidate));
+                ready.gone.push(refused);
+            }
+        }
     }
 }
 

@@ -114,18 +114,24 @@ impl Move<'_> {
     }
 }
 
-/// Refuses what stands in the way of a landing before it moves anything, and changes nothing. What was merged may lie in `into`
-/// only.
+/// Refuses what stands in the way of landing the lowest `lanes` of a stack before it moves anything, and changes nothing. What was
+/// merged may lie in `into` only.
 ///
 /// # Errors
 /// As those of a landing.
-pub(super) fn foresee(op: &Operation<'_>, stack: &Stack, into: Option<&ThrowAway>) -> Result<(), Error> {
+pub(super) fn foresee(
+    op: &Operation<'_>,
+    stack: &Stack,
+    lanes: usize,
+    into: Option<&ThrowAway>,
+) -> Result<(), Error> {
     let project = op.project;
-    let mv = Move::of(stack);
+    let to = stack.steps[..lanes].last().map_or(stack.base, |step| step.commit);
+    let mv = Move { to, ..Move::of(stack) };
     let worktrees = WorktreeList::read(&project.repo)?;
     refuse_in_use(project, mv.onto, &worktrees)?;
     for worktree in worktrees.on_branch(mv.onto) {
-        op.checkout(&worktree.path)?.require_free_for(mv.from, mv.to, into)?;
+        op.with_checkout(&worktree.path, |tree| tree.require_free_for(mv.from, mv.to, into))?;
     }
     Ok(())
 }

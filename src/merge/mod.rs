@@ -17,6 +17,7 @@ mod group;
 mod hooks;
 mod land;
 mod leftover_hints;
+mod local_changes;
 mod message;
 mod on_top;
 mod order;

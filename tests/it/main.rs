@@ -93,6 +93,7 @@ mod matrix;
 mod mcp;
 mod merge;
 mod merge_as_git;
+mod merge_beside;
 mod merge_drivers;
 mod merge_edges;
 mod merge_hooks;
