@@ -12,12 +12,12 @@ use crate::agent::{self, PacketShown};
 use crate::explain::Exit;
 use crate::git::RepoPath;
 use crate::harmless;
-use crate::lane::{self, Project, RESTS, View};
+use crate::lane::{self, Due, Project, RESTS, View};
 use crate::store::records::{
     Activity, AnyLane, CheckRecord, ConflictRecord, LaneState, MessageRecord, Part, ReportRecord,
     ResolveRecord, RunClass, RunRecord,
 };
-use crate::store::{Layout, Record, path_form};
+use crate::store::{Layout, LockName, Record, path_form};
 
 /// Show all about one lane
 ///
@@ -201,7 +201,7 @@ fn print(session: &Session, project: &Project, lane: &AnyLane, view: Option<&Vie
     if let Some(landed) = &lane.landed {
         line("landed", &format!("on {} as {}, {}", landed.onto, landed.commit.short(), landed.at));
     }
-    for (n, what) in by_itself(lane, state, about, past.as_deref()).iter().enumerate() {
+    for (n, what) in by_itself(project, lane, state, about, past.as_deref()).iter().enumerate() {
         line(if n == 0 { "by itself" } else { "" }, what);
     }
     if about.by_hand {
@@ -357,24 +357,63 @@ fn branch(project: &Project, lane: &AnyLane, view: Option<&View>) -> String {
 }
 
 /// What there is to say of a lane that lands by itself, and where its landing said more.
-fn by_itself(lane: &AnyLane, state: LaneState, about: &About, past: Option<&str>) -> Vec<String> {
+fn by_itself(
+    project: &Project,
+    lane: &AnyLane,
+    state: LaneState,
+    about: &About,
+    past: Option<&str>,
+) -> Vec<String> {
     let mut out = Vec::new();
     if lane.auto_merge {
-        out.push(match (&lane.refused, state) {
-            (_, LaneState::Landed) => "it landed".to_owned(),
-            (Some(refused), LaneState::Done) if !about.waiting.is_empty() => {
-                format!("refused: {}", refused.message)
-            }
-            (Some(refused), LaneState::Done) => {
-                format!("refused: {}; tried again after the next landing on {}", refused.message, lane.base)
-            }
-            _ => format!("lands on {} when its run is done", lane.base),
-        });
+        out.push(prospect(project, lane, state, about));
     }
     if let Some(run) = about.runs.iter().rev().find(|run| about.landing_log(run).exists()) {
         out.push(format!("git proq logs {} --merge --run {}", past.unwrap_or(&lane.name), run.attempt));
     }
     out
+}
+
+/// When a lane lands that is to land by itself; or why it does not, and what helps.
+fn prospect(project: &Project, lane: &AnyLane, state: LaneState, about: &About) -> String {
+    let (name, base) = (&lane.name, &lane.base);
+    let by_force = |how: &str| format!("no: its run {how}; git proq merge {name} --force lands it");
+    match state {
+        LaneState::Idle | LaneState::Starting | LaneState::Running => {
+            format!("lands on {base} when its run is done")
+        }
+        LaneState::Orphaned => {
+            format!("no: a process of its agent lives on; git proq stop {name} ends it")
+        }
+        LaneState::Done => once_done(project, lane, about),
+        LaneState::Landed => "it landed".to_owned(),
+        LaneState::Conflict => format!("no: it conflicts; git proq resolve {name} shows what helps"),
+        LaneState::CheckFailed => {
+            format!("no: a check failed with it; git proq merge {name} tries again")
+        }
+        LaneState::Failed => by_force("failed"),
+        LaneState::Stalled => by_force("stalled"),
+        LaneState::Stopped => by_force("was stopped"),
+        LaneState::NoChange => "no: it changed nothing".to_owned(),
+        LaneState::Discarded => "no: it was discarded".to_owned(),
+    }
+}
+
+/// The same of a lane whose run is done.
+fn once_done(project: &Project, lane: &AnyLane, about: &About) -> String {
+    let (name, base) = (&lane.name, &lane.base);
+    let lock = LockName::Landing(name.clone());
+    if project.store.locks().is_held(&lock).unwrap_or(false) {
+        return format!("is landing on {base}: git proq queue");
+    }
+    let due = lane.clone().with_tree().ok().and_then(|lane| lane::due(project, &lane).ok());
+    let again = format!("tried again after the next landing on {base}");
+    match (due, &lane.refused) {
+        (Some(Due::Kept(why) | Due::Moved(why)), _) => format!("refused: {why}"),
+        (_, Some(refused)) if !about.waiting.is_empty() => format!("refused: {}", refused.message),
+        (_, Some(refused)) => format!("refused: {}; {again}", refused.message),
+        (_, None) => format!("its landing was cut short; {again}; git proq merge {name} lands it now"),
+    }
 }
 
 /// Whether how a run ended is more than the state and the exit code say.

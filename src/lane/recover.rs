@@ -1,5 +1,6 @@
 //! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::operation::{Operation, no_way_back};
@@ -155,7 +156,15 @@ fn finish_forward(op: &Operation<'_>) {
 }
 
 fn shown(op: &Operation<'_>) -> String {
-    op.entry().map_or_else(String::new, |e| e.header.command)
+    op.entry().map_or_else(String::new, |e| typed(&e.header.command).into_owned())
+}
+
+/// A command as a person types it to have the same done: a lane that lands by itself is landed by one that is none of theirs.
+fn typed(command: &str) -> Cow<'_, str> {
+    let lanes = ["run-ended", "retry"]
+        .iter()
+        .find_map(|why| command.strip_prefix("git proq merge --auto ")?.strip_prefix(why));
+    lanes.map_or(Cow::Borrowed(command), |lanes| format!("git proq merge{lanes}").into())
 }
 
 /// What became of it, for the person whose command came next, in three lines: what was cut short, what came of it, and what
@@ -185,3 +194,4 @@ fn report(project: &Project, entry: &Entry, number: Option<u64>) {
         .listener
         .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {became}\n  {now}"));
 }
+    let command = typed(command);

@@ -355,6 +355,10 @@ fn what_was_committed_after_the_run_does_not_land_by_itself() {
     assert!(!retries(&sandbox, "moved-on"));
     assert_eq!((refusals(&sandbox).len(), refusals(&sandbox)[1].as_str()), (2, why));
     assert_eq!((has(&sandbox, "half"), &sandbox.row("moved-on")["state"]), (false, &"done".into()));
+    let shown = sandbox.proq(&["show", "moved-on"]).ok();
+    let line =
+        "by itself  refused: its branch has moved since its run ended; git proq merge moved-on lands it\n";
+    assert!(shown.contains(line), "{shown}");
     let _ = sandbox.proq(&["merge", "moved-on"]).ok();
     assert_eq!((has(&sandbox, "half"), sandbox.read("a.txt").as_str()), (true, "lane\n"));
 }

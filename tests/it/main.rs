@@ -14,6 +14,7 @@ mod already;
 mod approve;
 mod attempts;
 mod auto_merge;
+mod auto_merge_shown;
 mod auto_snapshots;
 mod bad_git;
 mod bad_input;
