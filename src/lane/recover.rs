@@ -74,8 +74,9 @@ fn end(project: &Project, journal: Journal) -> Result<(), Error> {
     let header = journal.entry().header.clone();
     let ended = journal.entry().end.is_some();
     let op = Operation::new(project, header, Some(journal));
+    let mut unmoved = Vec::new();
     // It had come to its end and only was not filed yet.
-    if !ended && let Err(e) = decide(&op) {
+    if !ended && let Err(e) = decide(&op, &mut unmoved) {
         let command = shown(&op);
         op.leave();
         return Err(Error::Unfinished { command, source: Box::new(e) });
@@ -83,13 +84,14 @@ fn end(project: &Project, journal: Journal) -> Result<(), Error> {
     let entry = op.entry();
     let number = op.finish(true)?;
     if let Some(entry) = entry.filter(|_| !ended) {
-        report(project, &entry, number);
+        report(project, &entry, number, &unmoved);
     }
     Ok(())
 }
 
-/// Judges what was left open, takes back what can be and finishes what there is no way back from.
-fn decide(op: &Operation<'_>) -> Result<(), Error> {
+/// Judges what was left open, takes back what can be and finishes what there is no way back from. `unmoved` becomes the steps that were
+/// to move a branch and had not.
+fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
     let count = op.entry().map_or(0, |e| e.steps.len());
     for n in (0..count).rev() {
         if op.status(n) != Some(Status::Open) {
@@ -97,6 +99,9 @@ fn decide(op: &Operation<'_>) -> Result<(), Error> {
         }
         let Some((step, scratch)) = op.at(n) else { continue };
         let happened = steps::settle(op, &step, &scratch)?;
+        if !happened && matches!(step, Step::Tree { .. } | Step::Ref { .. }) {
+            unmoved.push(n);
+        }
         let _ = op.note(if happened { Line::Done(n) } else { Line::Back(n) });
     }
     mark_taken_back(op)?;
@@ -169,14 +174,16 @@ fn typed(command: &str) -> Cow<'_, str> {
 
 /// What became of it, for the person whose command came next, in three lines: what was cut short, what came of it, and what
 /// to do now.
-fn report(project: &Project, entry: &Entry, number: Option<u64>) {
+fn report(project: &Project, entry: &Entry, number: Option<u64>, unmoved: &[usize]) {
     let prefix = &project.settings.prefix;
     // A process of git-proq's own is no command that anybody could type.
     let again = |what: &str| match entry.header.command.starts_with("git proq ") {
         true => format!("run it again{what}"),
         false => "there is nothing to do".to_owned(),
     };
-    let back = entry.steps.iter().filter(|p| p.status == Status::Back && p.of.is_none()).map(|p| &p.step);
+    let back = entry.steps.iter().enumerate();
+    let back = back.filter(|(n, p)| p.status == Status::Back && p.of.is_none() && !unmoved.contains(n));
+    let back = back.map(|(_, planned)| &planned.step);
     let (became, now) = if entry.standing().next().is_none() {
         let what = history::in_words(back, prefix).unwrap_or_else(|| "what it had begun".to_owned());
         (format!("taken back: {what}"), format!("everything is as it was before; {}", again("")))
@@ -190,8 +197,8 @@ fn report(project: &Project, entry: &Entry, number: Option<u64>) {
         (what, if undo.is_empty() { now } else { format!("{now}, or {undo}") })
     };
     let Header { command, pid, at, .. } = &entry.header;
+    let command = typed(command);
     project
         .listener
         .warn(format!("`{command}` was cut short (process {pid}, begun {at})\n  {became}\n  {now}"));
 }
-    let command = typed(command);

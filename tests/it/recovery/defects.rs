@@ -237,6 +237,17 @@ fn a_landing_is_finished_once_its_base_has_moved() {
 }
 
 #[test]
+fn what_had_not_moved_is_not_said_to_have_been_taken_back() {
+    let sandbox = scenes::all_lanes();
+    dies(&sandbox, "transition.locked", &["merge", "--all"]);
+    insta::assert_snapshot!(recovers(&sandbox), @r"
+    warning: `git proq merge --all` was cut short (process [PID], begun 2026-01-02T03:04:05Z)
+      taken back: what it had begun
+      everything is as it was before; run it again
+    ");
+}
+
+#[test]
 fn a_recovery_that_is_killed_is_gone_on_with() {
     for at in
         ["journal.planned", "step.before", "step.after", "step.after:2", "restore.given", "restore.installed"]
