@@ -102,6 +102,18 @@ fn what_a_run_changes_for_all_worktrees_is_named() {
 }
 
 #[test]
+fn a_worktree_that_a_run_finds_broken_was_not_removed_meanwhile() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("other", "echo other > other; git add .; git commit -qm other");
+    let remove = "rm -r ../../.git/worktrees/other; git commit -q --allow-empty -m mine";
+    sandbox.lane_with("x", remove);
+    let named = || escapes(&sandbox).iter().filter(|what| what.contains("removed the worktree")).count();
+    assert_eq!(named(), 1);
+    sandbox.lane_with("y", "git commit -q --allow-empty -m mine");
+    assert_eq!((named(), &sandbox.row("y")["detail"]), (1, &serde_json::Value::Null));
+}
+
+#[test]
 fn an_agent_neither_lands_nor_takes_back_nor_changes_what_is_others() {
     let sandbox = Sandbox::new();
     sandbox.lane_with("other", "echo other > other; git add .; git commit -qm other");

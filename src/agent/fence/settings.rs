@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::sight::has_tree;
 use crate::event::{Certainty, Event, Name};
 use crate::lane::{Project, changed_settings, listed, shared_settings};
 use crate::store::records::{AnyLane, LaneSeen, SightRecord};
@@ -38,6 +39,5 @@ pub(super) fn tell_of_changes(project: &Project, lane: &AnyLane, fence: &Path) -
 /// The lane whose worktree is gone, as a sentence calls it; none where it is there, or was removed with its record.
 fn gone(project: &Project, seen: &LaneSeen) -> Option<String> {
     let lane = project.any_lane(&seen.lane).ok().filter(|lane| seen.has_tree && !lane.state.is_over())?;
-    let is_there = lane.path.join(".git").exists() && project.repo.is_own_worktree(&lane.path);
-    (!is_there).then(|| format!("lane '{}'", lane.name))
+    (!has_tree(project, &lane)).then(|| format!("lane '{}'", lane.name))
 }

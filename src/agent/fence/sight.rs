@@ -35,7 +35,7 @@ pub(super) fn note(project: &Project, lane: &AnyLane, fence: &Path) {
         others: others
             .map(|o| LaneSeen {
                 busy: o.state.is_busy(),
-                has_tree: o.branch().is_some() && !o.works_in_place() && o.path.join(".git").exists(),
+                has_tree: has_tree(project, &o),
                 lane: o.name,
                 attempt: o.attempt,
             })
@@ -46,6 +46,14 @@ pub(super) fn note(project: &Project, lane: &AnyLane, fence: &Path) {
     };
     // Without it nothing is compared.
     drop(record.save(&Layout::fence_sight(fence)));
+}
+
+/// Whether a lane that is to have a worktree of its own has it.
+pub(super) fn has_tree(project: &Project, lane: &AnyLane) -> bool {
+    lane.branch().is_some()
+        && !lane.works_in_place()
+        && lane.path.join(".git").exists()
+        && project.repo.is_own_worktree(&lane.path)
 }
 
 fn others(project: &Project, lane: &AnyLane) -> impl Iterator<Item = AnyLane> {
