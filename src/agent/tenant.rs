@@ -136,6 +136,8 @@ async fn attend(
 fn begin(project: &Project, lane: &str, bytes: &[u8]) -> Result<(Spawned, Guard), Error> {
     let unread = |e: serde_json::Error| Error::Window { why: e.to_string() };
     let lease: Lease = serde_json::from_slice(bytes).map_err(unread)?;
+    // Where a person opens another pane beside this one, tmux opens it in this process's folder.
+    std::env::set_current_dir(&lease.dir).map_err(lane::Error::io("enter", Path::new(&lease.dir)))?;
     let (program, args) = lease.words.split_first().ok_or(Error::NoCommand)?;
     let mut start = Start::new(program.as_ref(), Path::new(&lease.dir)).args(args).with_nothing_else();
     for (key, value) in std::env::vars_os().filter(|(key, _)| is_of_the_terminal(key)).chain(lease.env) {

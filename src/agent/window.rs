@@ -47,15 +47,16 @@ pub(super) fn open(project: &Project, lane: &AnyLane, attempt: u32, exe: &Path) 
     let into = format!("={session}:");
     let attempt = attempt.to_string();
     // More than one word is never given to a shell.
-    let rest = |start: Start| {
+    let rest = |start: Start, at: &Path| {
         start
             .args(["-d", "-P", "-F", SAID, "-n", &lane.name, "-c"])
-            .args([folder(&lane.path), word(exe.as_os_str()), "-C".into(), word(home.as_os_str())])
+            .args([folder(at), word(exe.as_os_str()), "-C".into(), word(home.as_os_str())])
             .args(["_pane", "--lane", &lane.name, "--attempt", &attempt])
     };
     let tmux = find_tmux()?;
-    let begin = || rest(tmux_in(&tmux, home).args(["new-session", "-s", &session]).args(SIZE));
-    let join = || rest(tmux_in(&tmux, home).args(["new-window", "-t", &into]));
+    // The first window's folder becomes the session's, which is that of every lane: the main checkout.
+    let begin = || rest(tmux_in(&tmux, home).args(["new-session", "-s", &session]).args(SIZE), home);
+    let join = || rest(tmux_in(&tmux, home).args(["new-window", "-t", &into]), &lane.path);
     let mut why = String::new();
     // Somebody else may begin or end the session in between.
     for start in [join(), begin(), join()] {

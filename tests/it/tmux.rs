@@ -118,6 +118,13 @@ fn a_second_lane_is_a_second_window_of_the_same_session() {
     drop(screen.0.hear("up"));
     let windows = screen.tmux(&["list-windows", "-a", "-F", "#{session_name} #{window_name}"]).ok();
     assert_eq!(windows, "proq-repo x\nproq-repo y\n");
+    // What a person opens beside an agent is in its lane, and by tmux's own rule in the main checkout: never in another lane.
+    let tells = |of: &str, what: &str| screen.tmux(&["display-message", "-p", "-t", of, what]).ok();
+    for lane in ["x", "y"] {
+        let at = tells(&format!("=proq-repo:{lane}"), "#{pane_current_path}");
+        assert_eq!(at, format!("[ROOT]/repo/.proq-worktrees/{lane}\n"));
+    }
+    assert_eq!(tells("=proq-repo:y", "#{session_path}"), "[ROOT]/repo\n");
     // Strays are looked for at the end of a run: neither the server nor the other lane is one.
     assert_eq!(screen.proq(&["stop", "x"]).code, 0);
     assert_eq!(screen.0.started_row("y")["state"], "running");
