@@ -29,7 +29,7 @@ pub(crate) fn hidden_edits(
 }
 
 /// Edits that are hidden, and files that were removed after git was told to skip them. In a sparse checkout that is their place.
-pub(super) fn hidden_changes(
+pub(crate) fn hidden_changes(
     repo: &Repo,
     dir: &Path,
     git_dir: &Path,
@@ -83,9 +83,8 @@ fn differing(
 /// Whether entries of a worktree's index have flags that somebody set by hand: assume-unchanged or, outside of a sparse checkout,
 /// skip-worktree.
 pub(crate) fn is_flagged(tree: &Tree<'_>) -> Result<bool, Error> {
-    let flagged = flagged(tree.repo, tree.dir, &tree.git_dir)?;
-    let is_skipped = !flagged.is_empty() && !is_sparse_now(tree.repo, tree.dir, &tree.git_dir)?;
-    Ok(flagged.iter().any(|entry| entry.assumed || is_skipped))
+    let index = tree.git_dir.join("index");
+    Ok(!set_by_hand(tree.repo, tree.dir, &tree.git_dir, &index)?.is_empty())
 }
 
 impl Repo {
@@ -101,15 +100,58 @@ pub(super) fn clear_flags(repo: &Repo, dir: &Path, index: &Path, paths: &[RepoPa
         return Ok(());
     }
     for flag in ["--no-assume-unchanged", "--no-skip-worktree"] {
-        repo.git_in(dir)
-            .args(AS_MARKED)
-            .args(["update-index", flag, "-z", "--stdin"])
-            .index(index)
-            .input(nul_separated(paths))
-            .changes()
-            .run()?;
+        mark(repo, dir, index, flag, nul_separated(paths))?;
     }
     refresh(repo, dir, index)
+}
+
+/// Sets or clears one flag of entries of one index file, which `list` names.
+fn mark(repo: &Repo, dir: &Path, index: &Path, flag: &str, list: Vec<u8>) -> Result<(), Error> {
+    if list.is_empty() {
+        return Ok(());
+    }
+    let call = repo.git_in(dir).args(AS_MARKED).args(["update-index", "-q", flag, "-z", "--stdin"]);
+    call.index(index).input(list).changes().run().map(drop)
+}
+
+/// The entries of an index file of the worktree at `dir` that have flags which somebody set by hand: in a sparse checkout git decides
+/// by itself which entries are skip-worktree.
+pub(super) fn set_by_hand(
+    repo: &Repo,
+    dir: &Path,
+    git_dir: &Path,
+    index: &Path,
+) -> Result<Vec<Flagged>, Error> {
+    let mut all = flagged_in(repo, dir, index)?;
+    if all.iter().any(|entry| entry.skipped) && is_sparse_now(repo, dir, git_dir)? {
+        for entry in &mut all {
+            entry.skipped = false;
+        }
+        all.retain(|entry| entry.assumed);
+    }
+    Ok(all)
+}
+
+/// Whether an entry has a flag.
+type Has = fn(&Flagged) -> bool;
+
+/// Clears those flags of an index file that somebody set by hand, and that are not among `wanted`.
+pub(super) fn keep_only(tree: &Tree<'_>, index: &Path, wanted: &[Flagged]) -> Result<(), Error> {
+    let there = set_by_hand(tree.repo, tree.dir, &tree.git_dir, index)?;
+    let named = |has: Has| -> HashSet<&RepoPath> {
+        wanted.iter().filter(|entry| has(entry)).map(|entry| &entry.path).collect()
+    };
+    let both: [(&str, Has); 2] =
+        [("--no-assume-unchanged", |entry| entry.assumed), ("--no-skip-worktree", |entry| entry.skipped)];
+    let mut is_changed = false;
+    for (flag, has) in both {
+        let wanted = named(has);
+        let other = there.iter().filter(|entry| has(entry) && !wanted.contains(&entry.path));
+        let list = nul_separated(other.map(|entry| &entry.path));
+        is_changed |= !list.is_empty();
+        mark(tree.repo, tree.dir, index, flag, list)?;
+    }
+    if is_changed { refresh(tree.repo, tree.dir, index) } else { Ok(()) }
 }
 
 /// Sets the flags of entries again in one index file, of those that it has.
@@ -124,16 +166,7 @@ pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagg
     let assumed = nul_separated(flagged.iter().filter(|f| f.assumed).map(|f| &f.path));
     let skipped = nul_separated(flagged.iter().filter(|f| f.skipped).map(|f| &f.path));
     for (flag, list) in [("--assume-unchanged", assumed), ("--skip-worktree", skipped)] {
-        if list.is_empty() {
-            continue;
-        }
-        repo.git_in(dir)
-            .args(AS_MARKED)
-            .args(["update-index", "-q", flag, "-z", "--stdin"])
-            .index(index)
-            .input(list)
-            .changes()
-            .run()?;
+        mark(repo, dir, index, flag, list)?;
     }
     Ok(())
 }
@@ -187,6 +220,12 @@ pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error
 /// Whether two index files have the same entries flagged.
 pub(crate) fn has_same_flags(repo: &Repo, dir: &Path, one: &Path, other: &Path) -> Result<bool, Error> {
     Ok(flagged_in(repo, dir, one)? == flagged_in(repo, dir, other)?)
+}
+
+/// Whether two index files of a tree have the same flags, as far as somebody set them by hand.
+pub(crate) fn has_same_flags_set(tree: &Tree<'_>, one: &Path, other: &Path) -> Result<bool, Error> {
+    let set = |index: &Path| set_by_hand(tree.repo, tree.dir, &tree.git_dir, index);
+    Ok(set(one)? == set(other)?)
 }
 
 /// An entry with a flag.

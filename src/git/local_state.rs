@@ -77,6 +77,41 @@ impl LocalState {
         Ok(state)
     }
 
+    /// The flags that somebody set by hand on entries of the index of the worktree at `dir`; with `like`, those of them that this other
+    /// index of it has too.
+    ///
+    /// # Errors
+    /// When git cannot list an index that the library does not read.
+    pub(crate) fn flags_set(repo: &Repo, dir: &Path, like: Option<&Path>) -> Result<LocalState, Error> {
+        let git_dir = repo.git_dir_of(dir)?;
+        let own = |index: &Path| flags::set_by_hand(repo, dir, &git_dir, index);
+        let mut state = LocalState::default();
+        for entry in own(&git_dir.join("index"))? {
+            state.skipped.extend(entry.skipped.then(|| entry.path.clone()));
+            state.assumed.extend(entry.assumed.then_some(entry.path));
+        }
+        if let Some(like) = like.filter(|_| !state.is_empty()) {
+            let (mut assumed, mut skipped) = (HashSet::new(), HashSet::new());
+            for entry in own(like)? {
+                skipped.extend(entry.skipped.then(|| entry.path.clone()));
+                assumed.extend(entry.assumed.then_some(entry.path));
+            }
+            state.assumed.retain(|path| assumed.contains(path));
+            state.skipped.retain(|path| skipped.contains(path));
+        }
+        Ok(state)
+    }
+
+    /// This, with the flags of `other` as well.
+    pub(crate) fn with_flags(mut self, other: LocalState) -> LocalState {
+        for (own, more) in [(&mut self.assumed, other.assumed), (&mut self.skipped, other.skipped)] {
+            own.extend(more);
+            own.sort();
+            own.dedup();
+        }
+        self
+    }
+
     /// Notes the permission bits that the worktree at `dir` loses when it goes from one commit to another. Those of files that are
     /// noted already stay as they are.
     ///
@@ -111,15 +146,20 @@ impl LocalState {
 
     /// The flags of those files that `changes` bring.
     pub(super) fn flags_of(&self, changes: &[Change]) -> Vec<Flagged> {
-        if self.assumed.is_empty() && self.skipped.is_empty() {
-            return Vec::new();
+        let mut all = self.flags();
+        if !all.is_empty() {
+            let arriving: HashSet<&RepoPath> =
+                changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path).collect();
+            all.retain(|entry| arriving.contains(&entry.path));
         }
-        let arriving: HashSet<&RepoPath> =
-            changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path).collect();
-        let arrives = |path: &&RepoPath| arriving.contains(*path);
-        let assumed = self.assumed.iter().filter(arrives);
+        all
+    }
+
+    /// All flags, one at a time.
+    pub(super) fn flags(&self) -> Vec<Flagged> {
+        let assumed = self.assumed.iter();
         let assumed = assumed.map(|path| Flagged { path: path.clone(), assumed: true, skipped: false });
-        let skipped = self.skipped.iter().filter(arrives);
+        let skipped = self.skipped.iter();
         let skipped = skipped.map(|path| Flagged { path: path.clone(), assumed: false, skipped: true });
         assumed.chain(skipped).collect()
     }

@@ -43,7 +43,8 @@ pub(crate) struct Tree<'a> {
 }
 
 /// Changes a working tree and the ref that names it from `from` to `to`. Changes of the user that do not overlap stay
-/// as they are, staged state included. `brings` are flags and permission bits that files get with their arrival.
+/// as they are, staged state included. `brings` are flags and permission bits that files get with their arrival. Where HEAD goes to
+/// something else, the index has no other flags that somebody set by hand than those: they belong to what is left.
 ///
 /// # Errors
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`], [`Error::IndexLocked`], [`Error::RefMoved`]:
@@ -69,18 +70,18 @@ pub(crate) fn transition(
     refuse_stale(tree, from, mv)?;
     refuse_open(tree.dir, &tree.git_dir)?;
     let changes = changes?;
-    if changes.is_empty() {
+    let (marks, modes) = (Marks::of(tree, mv, lock.index(), brings, &changes)?, brings.modes_of(&changes));
+    if changes.is_empty() && marks.change_nothing {
         prepared.commit()?;
         return Ok(());
     }
-    let (flagged, modes) = (brings.flags_of(&changes), brings.modes_of(&changes));
     // What is done in process sets neither.
-    let is_plain = clean && flagged.is_empty() && modes.is_empty();
+    let is_plain = clean && marks.change_nothing && modes.is_empty();
     let local = if is_plain { Local::None } else { Local::beside(from, mv) };
     refuse_overlap(tree, &changes, local)?;
     let mut moved = bring_files(tree, lock.index(), from, to, changes, local)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
-    let marked = mark(tree, &moved.next, &modes, &flagged);
+    let marked = mark(tree, &moved.next, &modes, &marks);
     let staged = match marked.and_then(|()| lock.stage(moved.take_index())) {
         Ok(staged) => staged,
         Err(e) => {
@@ -106,15 +107,56 @@ pub(crate) fn transition(
     Ok(())
 }
 
-/// Gives files that were brought over the permission bits that they are to have, and their entries in the index `next` the flags.
-fn mark(tree: &Tree<'_>, next: &Path, modes: &[PathMode], flagged: &[flags::Flagged]) -> Result<(), Error> {
+/// The flags that entries of the index get by a transition.
+struct Marks {
+    flagged: Vec<flags::Flagged>,
+    /// Whether they are all that the index may have, rather than some more.
+    are_all: bool,
+    /// Whether the index has them already.
+    change_nothing: bool,
+}
+
+impl Marks {
+    /// What `brings` says about them, compared with what `index` has.
+    fn of(
+        tree: &Tree<'_>,
+        mv: &RefMove,
+        index: &Path,
+        brings: &LocalState,
+        changes: &[Change],
+    ) -> Result<Marks, Error> {
+        if !matches!(mv, RefMove::Switch { .. }) {
+            let flagged = brings.flags_of(changes);
+            return Ok(Marks { change_nothing: flagged.is_empty(), flagged, are_all: false });
+        }
+        let flagged = brings.flags();
+        let there = flags::set_by_hand(tree.repo, tree.dir, &tree.git_dir, index)?;
+        let names = |has: fn(&flags::Flagged) -> bool| {
+            let of = |all: &[flags::Flagged]| -> BTreeSet<RepoPath> {
+                all.iter().filter(|entry| has(entry)).map(|entry| entry.path.clone()).collect()
+            };
+            of(&flagged) == of(&there)
+        };
+        let change_nothing = names(|entry| entry.assumed) && names(|entry| entry.skipped);
+        Ok(Marks { flagged, are_all: true, change_nothing })
+    }
+}
+
+/// Gives files that were brought over the permission bits that they are to have, and entries of the index `next` the flags.
+fn mark(tree: &Tree<'_>, next: &Path, modes: &[PathMode], marks: &Marks) -> Result<(), Error> {
     if !modes.is_empty() {
         let new = new_folders(tree)?;
         if give_modes(tree.dir, modes, |folder| new.contains(folder))? {
             flags::refresh(tree.repo, tree.dir, next)?;
         }
     }
-    flags::flag_again(tree.repo, tree.dir, next, flagged)
+    if marks.change_nothing {
+        return Ok(());
+    }
+    if marks.are_all {
+        flags::keep_only(tree, next, &marks.flagged)?;
+    }
+    flags::flag_again(tree.repo, tree.dir, next, &marks.flagged)
 }
 
 fn warn_of_kept_index(tree: &Tree<'_>, kept: &Path) {

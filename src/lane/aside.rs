@@ -107,9 +107,15 @@ impl Operation<'_> {
         };
         let checkout = self.checkout(dir)?;
         let seen = checkout.seen();
+        // Flags that were set since, or that go with what was there before.
+        let has_flags_of = |id: &str| self.has_flags_of(dir, id);
+        let former = before.and_then(|before| before.snap.as_deref());
+        let flags_go = !has_flags_of(id)? || former.is_some_and(|id| !has_flags_of(id).unwrap_or(false));
         let taken = match checkout.describe_seen(base, &old.why, spare, &seen, keep)? {
-            // Without a change, too: the way back of this must show again what a sparse checkout showed.
-            None if checkout.is_odd()? => Some(checkout.describe_always(base, &old.why, spare, &seen, keep)?),
+            // Without a change, too: the way back of this must show again what a sparse checkout showed, and set the same flags.
+            None if flags_go || checkout.is_odd()? => {
+                Some(checkout.describe_always(base, &old.why, spare, &seen, keep)?)
+            }
             taken => taken,
         };
         // Without one there is nothing to set aside any more but empty folders.
@@ -126,6 +132,23 @@ impl Operation<'_> {
         let old = self.project.snap(id)?;
         self.checkout(dir)?.remove_folders(&old.snapshot.empty_dirs, &before.empty_dirs);
         Ok(())
+    }
+
+    /// Whether the index of a worktree has the flags, as far as somebody set them by hand, that it had when a snapshot was taken.
+    fn has_flags_of(&self, dir: &Path, id: &str) -> Result<bool, Error> {
+        self.checkout(dir)?.has_flags_like(&self.project.store.layout().snapshot(id).join("index"))
+    }
+
+    /// Brings a snapshot back that was cleared away from a worktree at `head`: the inverse of [`Operation::clear`]. Where that brings
+    /// other flags, or shows other files of a sparse checkout, its own inverse has to bring those that are there now.
+    pub(super) fn restore_cleared(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
+        let is_sparse = self.project.repo.cut_of(dir).is_some();
+        let before = if self.is_going_back() || !is_sparse && self.has_flags_of(dir, id)? {
+            None
+        } else {
+            Some(self.copy_of(dir, head, &format!("what was there before snapshot {id} came back"), id)?)
+        };
+        self.restore(dir, id, head, before)
     }
 
     /// The id of a snapshot that can take up what is there: `old`, or one that an earlier try to go back took.
@@ -172,14 +195,15 @@ impl Operation<'_> {
             known.push(self.snapshot_of(before)?);
         }
         let is_new = !snapshot.adds_nothing_to(&self.project.repo, &known)?;
+        let awaited = self.awaited_by(&old.id)?;
         // No object has an ignored file, so no other snapshot may have it any more.
-        let is_needed = is_new || !snapshot.ignored.is_empty();
+        let is_needed = is_new || !snapshot.ignored.is_empty() || awaited.is_some();
         let restored = if is_needed { old.restored } else { Some(now()) };
         let commit = snapshot.commit;
         let record = SnapRecord { id: new_id(), at: now(), restored, ..again(old, snapshot) };
         let id = self.put_snap(record, raw)?;
-        let waited = self.wait_for(&old.id, &id)?;
-        if is_new && !waited && before.is_some() {
+        self.wait_for(&old.id, &id)?;
+        if is_new && awaited.is_none() && before.is_some() {
             self.project.listener.warn(format!(
                 "what was edited since is kept as snapshot {id}: git stash apply {}",
                 commit.short()
@@ -188,8 +212,19 @@ impl Operation<'_> {
         Ok(id)
     }
 
-    /// Has whoever waits for a snapshot wait for another one. Returns whether somebody does.
-    fn wait_for(&self, old: &str, new: &str) -> Result<bool, Error> {
+    /// The command that brings a snapshot back which an open preview or a lane waits for; none where nobody does.
+    fn awaited_by(&self, id: &str) -> Result<Option<String>, Error> {
+        let open = PreviewRecord::find(&self.project.store.layout().preview())?;
+        if open.is_some_and(|open| open.snapshot.as_deref() == Some(id)) {
+            return Ok(Some("git proq preview --back".to_owned()));
+        }
+        let lanes = self.project.lanes()?;
+        let lane = lanes.iter().find(|lane| lane.preview_edits.iter().any(|edit| edit == id));
+        Ok(lane.map(|lane| format!("git proq preview {}", lane.name)))
+    }
+
+    /// Has whoever waits for a snapshot wait for another one.
+    fn wait_for(&self, old: &str, new: &str) -> Result<(), Error> {
         let path = self.project.store.layout().preview();
         let mut waited = false;
         if let Some(mut open) = PreviewRecord::find(&path)?
@@ -210,10 +245,7 @@ impl Operation<'_> {
                 waited = true;
             }
         }
-        if waited {
-            self.retire(old)?;
-        }
-        Ok(waited)
+        if waited { self.retire(old) } else { Ok(()) }
     }
 
     fn put_snap(&self, record: SnapRecord, raw: &Path) -> Result<String, Error> {
@@ -371,9 +403,9 @@ impl Operation<'_> {
         })
     }
 
-    /// What differs from HEAD in a worktree, as a snapshot that only keeps it: nothing leaves its place. None when nothing
-    /// does.
-    pub(super) fn copy_of(&self, dir: &Path, base: Oid, why: &str) -> Result<Before, Error> {
+    /// What differs from HEAD in a worktree before snapshot `coming` comes back to it, as a snapshot that only keeps it: nothing leaves
+    /// its place. None when nothing differs, nor the flags of its index from those that come.
+    pub(super) fn copy_of(&self, dir: &Path, base: Oid, why: &str, coming: &str) -> Result<Before, Error> {
         let checkout = self.checkout(dir)?;
         let seen = checkout.seen();
         let spare = spared(self.project, dir)?;
@@ -385,8 +417,8 @@ impl Operation<'_> {
                 Ok(())
             })
         };
-        // What a sparse checkout shows is known by its index alone.
-        let snap = if self.project.repo.cut_of(dir).is_some() {
+        // What a sparse checkout shows is known by its index alone, and so are flags.
+        let snap = if self.project.repo.cut_of(dir).is_some() || !self.has_flags_of(dir, coming)? {
             Some(checkout.describe_always(base, why, &spare, &seen, keep)?)
         } else {
             checkout.describe_seen(base, why, &spare, &seen, keep)?

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, recover, snaps};
-use crate::git::{self, NewCommit, Oid, RepoPath, Restored, Seen, Snapshot, ThrowAway, Tree};
+use crate::git::{self, LocalState, NewCommit, Oid, RepoPath, Restored, Seen, Snapshot, ThrowAway, Tree};
 use crate::store::records::SnapRecord;
 use crate::store::{Guard, LockName, Scratch};
 
@@ -146,6 +146,12 @@ impl<'a> Checkout<'a> {
         self.look("copy", |tree| Ok(git::copy_filtered(tree, snapshot, aside)?))
     }
 
+    /// Whether the index here has the same flags as another one of this worktree, as far as somebody set them by hand.
+    pub(super) fn has_flags_like(&self, other: &Path) -> Result<bool, Error> {
+        let index = self.git_dir.join("index");
+        self.look("flags", |tree| Ok(git::has_same_flags_set(tree, &index, other)?))
+    }
+
     /// Whether two index files of this worktree have the same entries flagged as assume-unchanged and skip-worktree.
     pub(super) fn has_same_flags(&self, one: &Path, other: &Path) -> Result<bool, Error> {
         Ok(git::has_same_flags(&self.project.repo, &self.dir, one, other)?)
@@ -190,6 +196,11 @@ impl<'a> Checkout<'a> {
         self.look("flags", |tree| Ok(git::is_flagged(tree)?))
     }
 
+    /// The flags that somebody set by hand on index entries here; with `like`, those of them that this other index has too.
+    pub(crate) fn flags(&self, like: Option<&Path>) -> Result<LocalState, Error> {
+        Ok(LocalState::flags_set(&self.project.repo, &self.dir, like)?)
+    }
+
     /// Puts files that are set aside back in their places, where those are free.
     pub(super) fn give_back(&self, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
         Ok(git::give_back(&self.dir, aside, paths)?)
@@ -220,6 +231,11 @@ impl<'a> Checkout<'a> {
     /// Edited files that git was told not to look at.
     pub(crate) fn hidden_edits(&self) -> Result<Vec<RepoPath>, Error> {
         self.look("hidden", |tree| Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?))
+    }
+
+    /// The same, and files that were removed after git was told to skip them.
+    pub(super) fn hidden_changes(&self) -> Result<Vec<RepoPath>, Error> {
+        self.look("hidden", |tree| Ok(git::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?))
     }
 
     /// A commit that keeps whatever the index names, conflicts and all.

@@ -138,7 +138,7 @@ fn bring(op: &Operation<'_>, dir: &Path, view: &SnapView, now: Oid) -> Result<Re
     let id = &view.record.id;
     let brought = op.attempt(|| {
         let why = format!("what was there before snapshot {id} came back");
-        let mut before = op.copy_of(dir, now, &why)?;
+        let mut before = op.copy_of(dir, now, &why, id)?;
         // What git ignores it does not list.
         let snapshot = &view.record.snapshot;
         let is_there = |path: &&RepoPath| path.under(dir).symlink_metadata().is_ok();

@@ -33,7 +33,11 @@ impl Operation<'_> {
     /// The step that brings a worktree from one commit to another, with what is to be there again once it is taken back.
     pub(crate) fn tree_step(&self, dir: &Path, from: Oid, to: Oid, mv: RefMove) -> Step {
         // What cannot be found out now fails in the step itself.
-        let drops = LocalState::dropped(&self.project.repo, dir, from, to).unwrap_or_default();
+        let repo = &self.project.repo;
+        let mut drops = LocalState::dropped(repo, dir, from, to).unwrap_or_default();
+        if matches!(mv, RefMove::Switch { .. }) {
+            drops = drops.with_flags(LocalState::flags_set(repo, dir, None).unwrap_or_default());
+        }
         Step::Tree { dir: dir.to_owned(), from, to, mv, drops, brings: LocalState::default() }
     }
 
@@ -168,7 +172,7 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
             let head = op.project.repo.head_of(dir)?.unwrap_or(snapshot.base);
-            match op.restore(dir, snap, head, None)? {
+            match op.restore_cleared(dir, snap, head)? {
                 Restored::Exactly | Restored::Merged => {
                     // Older files may have had to make room, and come back to this place.
                     snaps::prune(op.project, snap);

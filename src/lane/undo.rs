@@ -293,14 +293,23 @@ impl TakeBack<'_, '_> {
         let mut dirt = git::status(&project.repo, dir, true)?;
         // What differs inside a submodule stays there, whatever is shown.
         dirt.entries.retain(|entry| !entry.is_inside_submodule() && !is_spared(&entry.path));
-        let paths = dirt.paths();
-        if paths.is_empty() {
-            return Ok(());
-        }
+        let mut paths = dirt.paths();
+        let checkout = self.op.checkout(dir)?;
+        let hidden = checkout.hidden_changes()?;
+        paths.extend(hidden.into_iter().filter(|path| !is_spared(path)));
         // The record of the preview may have been put back already; where HEAD is comes last.
         let worktrees = WorktreeList::read(&project.repo)?;
         let branch = worktrees.at(dir).and_then(|worktree| worktree.branch.as_deref());
         let in_preview = branch.is_some_and(|branch| project.lane_of_preview(branch).is_some());
+        let is_restored = |step: &Step| matches!(step, Step::Restore { dir: of, .. } if of == dir);
+        if paths.is_empty() && !in_preview && !self.entry.standing().any(is_restored) {
+            // Nothing set them aside, and they are none of the preview's.
+            let LocalState { assumed, skipped, .. } = checkout.flags(None)?;
+            paths.extend(assumed.into_iter().chain(skipped));
+        }
+        if paths.is_empty() {
+            return Ok(());
+        }
         let remedy = git::Remedy::of(&project.repo, dir, &paths);
         let flagged = (!in_preview && remedy.is_flagged()).then_some(remedy);
         Err(UndoError::Edits { dir: dir.to_owned(), paths, in_preview, flagged }.into())

@@ -102,7 +102,8 @@ impl Step<'_, '_> {
         if let Some(snap) = snap {
             self.op.clear(self.main, &snap.id)?;
         }
-        self.switch_head(desk, &record.drops)?;
+        let brings = record.drops.clone().with_flags(self.checkout.flags(None)?);
+        self.switch_head(desk, &brings)?;
         self.finish(record, desk)
     }
 
@@ -118,7 +119,7 @@ impl Step<'_, '_> {
         record.drops.clone_from(&open.drops);
         record.is_shared = open.is_shared;
         record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
-        self.switch_head(desk, &record.drops)?;
+        self.switch_head(desk, &leave::brings(self.op.project, self.checkout, &record)?)?;
         self.op.save(&record, &self.op.project.store.layout().preview())?;
         leave::drop_preview_branch(self.op, open, desk.commit)?;
         self.finish(record, desk)
@@ -146,7 +147,7 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Makes the hidden branch and brings the checkout to it, where files get the permission bits that the user gave them.
+    /// Makes the hidden branch and brings the checkout to it, where files get the permission bits and flags that `brings` names.
     fn switch_head(&self, desk: &Desk, brings: &LocalState) -> Result<(), Error> {
         let branch = self.op.project.preview_branch_of(&self.lane.name);
         let full = format!("refs/heads/{branch}");

@@ -1,9 +1,11 @@
 //! Owns leaving a preview: what was made in it goes to its lane, the user's own changes come back.
 
+use std::path::PathBuf;
+
 use super::Error;
 use super::desk::{self, Desk, Reality};
 use crate::event;
-use crate::git::{self, Head, Oid, RefMove, RepoPath, Restored};
+use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Operation, Project, effective_state, operate};
 use crate::store::new_id;
 use crate::store::records::{PreviewRecord, SnapRecord};
@@ -89,13 +91,30 @@ fn leave(
     refuse_taken(op.project, open)?;
     let edits = set_edits_aside(op, open, desk)?;
     let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
-    op.transition_back(checkout.dir(), (desk.commit, home), mv, &open.drops)?;
+    let brings = brings(op.project, checkout, open)?;
+    op.transition_back(checkout.dir(), (desk.commit, home), mv, &brings)?;
     drop_preview_branch(op, open, desk.commit)?;
     let mut back = come_home(op, checkout, open, home)?;
     back.edits = edits.map(|snap| snap.snapshot.commit);
     let (main, from) = (checkout.dir().to_owned(), desk.commit);
     op.after(move |project| desk::after_checkout(project, &main, from, home));
     Ok(back)
+}
+
+/// The permission bits that files get which come in the place of the preview's, and the flags of index entries that were there before the
+/// preview: those that were set since belong to the preview alone.
+pub(super) fn brings(
+    project: &Project,
+    checkout: &Checkout<'_>,
+    open: &PreviewRecord,
+) -> Result<LocalState, Error> {
+    let before = open.snapshot.as_ref().map(|id| project.store.layout().snapshot(id).join("index"));
+    let flags = match before {
+        // Where nothing was flagged, and nothing changed, there is none.
+        None => LocalState::default(),
+        Some(index) => checkout.flags(Some(&index).filter(|index| index.exists()).map(PathBuf::as_path))?,
+    };
+    Ok(open.drops.clone().with_flags(flags))
 }
 
 /// The checkout is where the preview was entered from already: only what waits is brought back.

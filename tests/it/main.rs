@@ -53,6 +53,7 @@ mod fence_guard;
 #[cfg(target_os = "linux")]
 mod file_modes;
 mod fill_shown;
+mod flags_taken_back;
 mod forecast;
 mod full_disk;
 mod gc;

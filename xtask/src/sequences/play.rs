@@ -1,7 +1,7 @@
 //! Owns playing one case: the state is made, its steps follow, and each is held against what it must keep.
 
 use super::oracle::{self, Faulty, refusal};
-use super::steps::{Case, START, Step, edit_script};
+use super::steps::{CLEAN, Case, START, Step, edit_script};
 use crate::checkout::{self, Image, difference};
 use crate::sweep::place::{Answer, Place};
 use crate::sweep::start::{make, own};
@@ -192,7 +192,7 @@ impl Run<'_> {
         let left = [answer.stderr.as_bytes(), &answer.stdout[..]]
             .iter()
             .any(|said| String::from_utf8_lossy(said).contains("left the preview"));
-        let home = self.kept(START)?;
+        let home = self.kept(CLEAN).or_else(|_| self.kept(START))?;
         let before = if left { &home } else { before };
         if let Some(what) = refusal(self.place, answer, before, &now)? {
             return Ok(Some(what));
@@ -204,7 +204,7 @@ impl Run<'_> {
         if back.code != 0 {
             return Ok(Some(format!("after a refusal the preview cannot be left: {}", back.stderr.trim())));
         }
-        let what = difference(&self.look()?, &self.kept(START)?);
+        let what = difference(&self.look()?, &home);
         Ok(what.map(|what| format!("left after a refusal: {}", changed(&what))))
     }
 

@@ -38,6 +38,14 @@ pub(super) struct Case {
 /// The name of the state before the first step.
 pub(super) const START: &str = "start";
 
+/// The name of the state after everything that differs from HEAD was thrown away by hand.
+pub(super) const CLEAN: &str = "clean";
+
+/// Throws away all that differs from HEAD, flags of index entries included.
+const THROW_AWAY: &str = "git ls-files -z | git update-index -z --no-assume-unchanged --stdin
+git ls-files -z | git update-index -z --no-skip-worktree --stdin
+git reset -q --hard; git clean -qfd";
+
 /// The names of all sequences.
 pub(super) const NAMES: &[&str] = &[
     "preview",
@@ -50,6 +58,8 @@ pub(super) const NAMES: &[&str] = &[
     "carry",
     "discard",
     "shown-merge",
+    "flags",
+    "marked",
 ];
 
 const ONE: Step = Step::Proq(&["preview", "one"]);
@@ -123,8 +133,24 @@ fn steps(name: &str, dice: &mut Dice) -> Vec<Step> {
             ]
         }
         "shown-merge" => vec![ONE, edit, Step::Proq(&["merge", "one"]), Step::Untouched(START)],
+        "flags" => from_clean(edit, true),
+        "marked" => {
+            let flag = ["--assume-unchanged", "--skip-worktree"][dice.below(2)];
+            from_clean(Step::Hand(format!("git update-index {flag} shared one.txt")), false)
+        }
         other => taken_back(other),
     }
+}
+
+/// The steps of a preview that is entered from a clean checkout: no snapshot brings an index back on the way out. What `edit` does
+/// comes with the next preview where it `stays`.
+fn from_clean(edit: Step, stays: bool) -> Vec<Step> {
+    let (clean, edited) = (Step::FilesAre(CLEAN), Step::FilesAre("edited"));
+    let first = vec![Step::Hand(THROW_AWAY.to_owned()), Step::Keep(CLEAN), ONE, edit, Step::Keep("edited")];
+    let back = [BACK, clean.clone(), UNDO, edited.clone(), REDO, clean.clone(), UNDO, edited.clone()];
+    let switched = [TWO, UNDO, edited.clone(), TWO, BACK, clean.clone()];
+    let again = if stays { vec![ONE, edited, BACK, clean] } else { Vec::new() };
+    [first, back.to_vec(), switched.to_vec(), again].concat()
 }
 
 /// The steps of what is undone and done again.
@@ -145,10 +171,10 @@ fn taken_back(name: &str) -> Vec<Step> {
             [vec![merge], after.to_vec()].concat()
         }
         "restore" => {
-            let clean = Step::Hand("git reset -q --hard; git clean -qfd".to_owned());
+            let clean = Step::Hand(THROW_AWAY.to_owned());
             let restore = Step::Proq(&["snap", "restore", "20260102"]);
-            let first = vec![ONE, BACK, DONE, clean, Step::Keep("clean"), restore, DONE];
-            [first, vec![UNDO, Step::Is("clean"), REDO, DONE]].concat()
+            let first = vec![ONE, BACK, DONE, clean, Step::Keep(CLEAN), restore, DONE];
+            [first, vec![UNDO, Step::Is(CLEAN), REDO, DONE]].concat()
         }
         _ => vec![ONE, Step::Keep("shown"), UNDO, DONE, REDO, Step::Is("shown"), UNDO, DONE],
     }
