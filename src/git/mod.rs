@@ -150,7 +150,7 @@ pub(crate) use repair::{
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};
 pub(crate) use restore::{Restored, restore};
-pub(crate) use restore_plan::foresee;
+pub(crate) use restore_plan::{foresee, staged_beside};
 pub(crate) use same_times::same_times;
 pub(crate) use scope::Scope;
 pub(crate) use seen::Seen;

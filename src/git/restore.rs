@@ -14,11 +14,12 @@ use super::quarantine::{Quarantine, differing, is_blob, prune_parents, stands, s
 use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
 use super::renumber::{Renumbered, forget_lengths, resized};
-use super::status::{Entry, Kind, is_surely_at, status};
+use super::restore_plan::refuse_staged;
+use super::status::is_surely_at;
 use super::transition::{
     Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
 };
-use super::{Change, Error, Oid, Remedy, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
 use crate::fault;
 
 /// How a snapshot came back.
@@ -205,7 +206,7 @@ impl<'a> Work<'a> {
         let is_at = |changes| is_surely_at(self.tree.repo, self.tree.dir, &self.tree.git_dir, now, changes);
         let local = if is_at(&self.held.all()) { Local::None } else { Local::FromHead };
         if local != Local::None {
-            self.refuse_staged(now)?;
+            refuse_staged(self.tree, now, self.snapshot)?;
         }
         let leaving: Vec<Change> = self
             .held
@@ -247,20 +248,6 @@ impl<'a> Work<'a> {
         flags::refresh(self.tree.repo, self.tree.dir, &next)?;
         leave_out(self.tree, &next, self.snapshot.put_back.iter())?;
         Ok(NewIndex::At(next))
-    }
-
-    /// Refuses when something is staged that is neither HEAD's nor the snapshot's own: it would be lost with the index.
-    fn refuse_staged(&self, now: Oid) -> Result<(), Error> {
-        if self.tree.repo.index_is_at(self.tree.dir, now)?
-            || self.tree.repo.index_is_at(self.tree.dir, self.snapshot.index_tree)?
-        {
-            return Ok(());
-        }
-        let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
-        let dirt = status(self.tree.repo, self.tree.dir, false)?;
-        let paths: Vec<RepoPath> = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
-        let remedy = Remedy::of(self.tree.repo, self.tree.dir, &paths);
-        Err(Error::Overlap { dir: self.tree.dir.to_owned(), paths, remedy })
     }
 
     /// Refuses what stands where the snapshot's files belong, apart from those that are back already: somebody may have
@@ -430,7 +417,7 @@ impl<'a> Work<'a> {
         };
         let changes = tree_changes(self.tree.repo, now, work)?;
         let lock = self.lock()?;
-        self.refuse_staged(now)?;
+        refuse_staged(self.tree, now, self.snapshot)?;
         match refuse_overlap(self.tree, &self.held.with_loose(&changes), Local::FromHead) {
             Err(Error::Obstructed { paths, .. }) => return Ok(Restored::Conflict(paths)),
             other => other?,

@@ -8,7 +8,7 @@ use super::quarantine::is_blob;
 use super::refusal::{Local, refuse_overlap};
 use super::status::{Entry, Kind, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, Remedy, RepoPath, Restored, Snapshot, merge_trees, tree_changes};
+use super::{Change, Error, Oid, Remedy, Repo, RepoPath, Restored, Snapshot, merge_trees, tree_changes};
 
 /// How `restore` would bring `snapshot` back to a worktree whose HEAD is at `now`.
 ///
@@ -64,14 +64,29 @@ pub(crate) fn foresee(
     }
 }
 
-/// Refuses when something is staged that is neither HEAD's nor the snapshot's own.
-fn refuse_staged(tree: &Tree<'_>, now: Oid, snapshot: &Snapshot) -> Result<(), Error> {
-    if tree.repo.index_is_at(tree.dir, now)? || tree.repo.index_is_at(tree.dir, snapshot.index_tree)? {
-        return Ok(());
+/// Paths that are staged in the worktree at `dir`, where the index is neither HEAD's, which is at `now`, nor the snapshot's own.
+///
+/// # Errors
+/// When git cannot read the index.
+pub(crate) fn staged_beside(
+    repo: &Repo,
+    dir: &Path,
+    now: Oid,
+    snapshot: &Snapshot,
+) -> Result<Vec<RepoPath>, Error> {
+    if repo.index_is_at(dir, now)? || repo.index_is_at(dir, snapshot.index_tree)? {
+        return Ok(Vec::new());
     }
     let staged = |e: &&Entry| matches!(e.kind, Kind::Tracked { staged: true, .. });
-    let dirt = status(tree.repo, tree.dir, false)?;
-    let paths: Vec<RepoPath> = dirt.tracked().filter(staged).map(|e| e.path.clone()).collect();
+    Ok(status(repo, dir, false)?.tracked().filter(staged).map(|e| e.path.clone()).collect())
+}
+
+/// Refuses when something is staged that is neither HEAD's nor the snapshot's own: it would be lost with the index.
+pub(super) fn refuse_staged(tree: &Tree<'_>, now: Oid, snapshot: &Snapshot) -> Result<(), Error> {
+    let paths = staged_beside(tree.repo, tree.dir, now, snapshot)?;
+    if paths.is_empty() {
+        return Ok(());
+    }
     let remedy = Remedy::of(tree.repo, tree.dir, &paths);
     Err(Error::Overlap { dir: tree.dir.to_owned(), paths, remedy })
 }

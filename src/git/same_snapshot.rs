@@ -24,8 +24,8 @@ impl Snapshot {
         Snapshot { commit: other.commit, ..self }
     }
 
-    /// Whether each file that it has otherwise than HEAD, staged or not, is so in one of `others` too.
-    pub(crate) fn adds_nothing_to(&self, repo: &Repo, others: &[Snapshot]) -> Result<bool, Error> {
+    /// The files that it has otherwise than HEAD, staged or not, and that are so in none of `others`.
+    pub(crate) fn added_to(&self, repo: &Repo, others: &[Snapshot]) -> Result<Vec<RepoPath>, Error> {
         let tracked = |s: &Snapshot| changed(repo, s, s.work_tree);
         let staged = |s: &Snapshot| changed(repo, s, s.index_tree);
         let untracked = |s: &Snapshot| match s.untracked_tree {
@@ -39,17 +39,16 @@ impl Snapshot {
             Ok(s.ignored.iter().map(|file| (file.path.clone(), Some(file.side()))).collect::<Files>())
         };
         let parts: [Part<'_>; 4] = [&tracked, &staged, &untracked, &ignored];
+        let mut added = BTreeSet::new();
         for part in parts {
             let mut own = part(self)?;
             for other in others {
                 let known = part(other)?;
                 own.retain(|path, side| known.get(path) != Some(side));
             }
-            if !own.is_empty() {
-                return Ok(false);
-            }
+            added.extend(own.into_keys());
         }
-        Ok(true)
+        Ok(added.into_iter().collect())
     }
 }
 

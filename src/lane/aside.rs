@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::operation::Operation;
 use super::steps::spared;
-use super::{Error, LostSnapshot, snaps};
+use super::{Error, SnapshotError, snaps};
 use crate::fault;
 use crate::git::{Oid, RepoPath, Restored, Seen, Snapshot, merge_trees};
 use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
@@ -194,22 +194,38 @@ impl Operation<'_> {
         if let Some(before) = before.and_then(|before| before.snap.as_deref()) {
             known.push(self.snapshot_of(before)?);
         }
-        let is_new = !snapshot.adds_nothing_to(&self.project.repo, &known)?;
+        let new = snapshot.added_to(&self.project.repo, &known)?;
         let awaited = self.awaited_by(&old.id)?;
         // No object has an ignored file, so no other snapshot may have it any more.
-        let is_needed = is_new || !snapshot.ignored.is_empty() || awaited.is_some();
+        let is_needed = !new.is_empty() || !snapshot.ignored.is_empty() || awaited.is_some();
         let restored = if is_needed { old.restored } else { Some(now()) };
         let commit = snapshot.commit;
         let record = SnapRecord { id: new_id(), at: now(), restored, ..again(old, snapshot) };
         let id = self.put_snap(record, raw)?;
         self.wait_for(&old.id, &id)?;
-        if is_new && awaited.is_none() && before.is_some() {
+        if new.is_empty() {
+            return Ok(id);
+        }
+        if let Some(way_back) = awaited {
+            self.tell_set_aside(&new, &way_back);
+        } else if before.is_some() {
             self.project.listener.warn(format!(
                 "what was edited since is kept as snapshot {id}: git stash apply {}",
                 commit.short()
             ));
         }
         Ok(id)
+    }
+
+    /// Says which files were set aside beside what an operation had brought, and how they come back.
+    fn tell_set_aside(&self, paths: &[RepoPath], way_back: &str) {
+        let names = crate::git::names(paths);
+        let text = format!("what was changed since is set aside: {names}; it comes back with: {way_back}");
+        match self.is_going_back() {
+            true => self.project.listener.warn(text),
+            // It may be taken back yet.
+            false => self.after(move |project| project.listener.step(text)),
+        }
     }
 
     /// The command that brings a snapshot back which an open preview or a lane waits for; none where nobody does.
@@ -288,7 +304,7 @@ impl Operation<'_> {
             return Ok(snapshot.clone());
         }
         let snap = self.project.snap(id)?;
-        LostSnapshot::refuse(self.project, &snap)?;
+        SnapshotError::refuse_lost(self.project, &snap)?;
         Ok(snap.snapshot)
     }
 

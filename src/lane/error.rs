@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::{BrokenLane, LocationError, LostSnapshot, SetUpError, UndoError};
+use super::{BrokenLane, LocationError, SetUpError, SnapshotError, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::store::records::Purpose;
@@ -272,9 +272,9 @@ pub enum Error {
     /// A worktree that is broken.
     #[error(transparent)]
     Broken(#[from] BrokenLane),
-    /// A snapshot that git has lost.
+    /// A single snapshot.
     #[error(transparent)]
-    Lost(#[from] LostSnapshot),
+    Snapshot(#[from] SnapshotError),
     /// From choosing its place.
     #[error(transparent)]
     Location(#[from] LocationError),
@@ -329,7 +329,7 @@ impl Error {
             Error::Undo(e) => e.hints(),
             Error::Broken(e) => e.hints(),
             Error::Location(e) => e.hints(),
-            Error::Lost(e) => e.hints(),
+            Error::Snapshot(e) => e.hints(),
             Error::Expired { .. } => vec!["see which worktrees there are: git worktree list".into()],
             Error::DoesNotFit { snapshot, .. } => {
                 vec![format!("they are kept: git stash apply {}", snapshot.short()).into()]

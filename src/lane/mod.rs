@@ -39,7 +39,6 @@ mod location;
 mod long_history;
 mod look;
 mod looks;
-mod lost_snapshot;
 mod misplaced;
 mod name;
 mod neighbours;
@@ -62,6 +61,7 @@ mod shared_settings;
 mod snap_restore;
 mod snap_view;
 mod snaps;
+mod snapshot_error;
 mod spent;
 mod steps;
 mod stray;
@@ -111,7 +111,6 @@ pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,
 };
-pub use lost_snapshot::LostSnapshot;
 pub(crate) use misplaced::{Misplaced, misplaced, quoted};
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};
@@ -132,6 +131,7 @@ pub(crate) use set_up::{Given, Sync, env_file, plan_sync, require_approved, run_
 pub(crate) use shared_settings::{changed_settings, listed, shared_settings};
 pub(crate) use snap_restore::{Brought, restore_snap, way_back};
 pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};
+pub use snapshot_error::SnapshotError;
 pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use told::told_at_work;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Operation, Project, SnapState, SnapView, fill, ignored_files, operate};
+use super::{Error, Operation, Project, SnapState, SnapView, SnapshotError, fill, ignored_files, operate};
 use crate::git::{self, Head, Oid, RepoPath, Restored};
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, remove_tree};
@@ -85,10 +85,18 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
     announced.retain(|path| !view.record.snapshot.intent_to_add.contains(path));
     if !announced.is_empty() {
         // They are a part of the index alone, and the snapshot brings its own.
-        let remedy = git::Remedy::of(&project.repo, &dir, &announced);
-        return Err(git::Error::Overlap { dir, paths: announced, remedy }.into());
+        return Err(staged(project, &dir, id, announced));
     }
-    let restored = if dry_run { checkout.foresee(&view.record, now)? } else { bring(op, &dir, view, now)? };
+    let restored = if dry_run { checkout.foresee(&view.record, now) } else { bring(op, &dir, view, now) };
+    let restored = restored.map_err(|e| match &e {
+        Error::Git(git::Error::Overlap { paths, .. })
+            if git::staged_beside(&project.repo, &dir, now, &view.record.snapshot)
+                .is_ok_and(|staged| staged == *paths) =>
+        {
+            staged(project, &dir, id, paths.clone())
+        }
+        _ => e,
+    })?;
     let way_back = match &restored {
         Restored::Conflict(paths) => way_back(project, Some(view.commit()), paths),
         Restored::Exactly | Restored::Merged => WayBack::Apply,
@@ -101,6 +109,13 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
         ignored_in_the_way = ignored_files::give_back(&dir, &copies, &automatic.ignored)?;
     }
     Ok(Brought { restored, dir, way_back, ignored_in_the_way })
+}
+
+/// The refusal to replace an index in which these paths are staged.
+fn staged(project: &Project, dir: &Path, id: &str, paths: Vec<RepoPath>) -> Error {
+    let remedy = git::Remedy::of(&project.repo, dir, &paths);
+    let remedy = Box::new(remedy);
+    SnapshotError::Staged { id: id.to_owned(), dir: dir.to_owned(), paths, remedy }.into()
 }
 
 /// The top folder of the worktree that a snapshot comes back to.

@@ -1,6 +1,6 @@
 //! Owns what is known of each snapshot: whom it waits for, what it holds, and which one a person means.
 
-use super::{Error, LostSnapshot, Project};
+use super::{Error, Project, SnapshotError};
 use crate::git::{self, LeftOut, Oid, RepoPath, tree_changes};
 use crate::store::Record;
 use crate::store::records::{LaneRecord, PreviewRecord, SnapRecord};
@@ -75,7 +75,7 @@ pub(crate) fn find_snap(project: &Project, asked: &str) -> Result<SnapView, Erro
         [] => Err(Error::NoSnap { id: shown() }),
         [id] => {
             let record = project.snap(id)?;
-            LostSnapshot::refuse(project, &record)?;
+            SnapshotError::refuse_lost(project, &record)?;
             Ok(SnapView { state: Known::of(project)?.state(&record), record })
         }
         _ => Err(Error::ManySnaps { id: shown(), ids }),

@@ -201,6 +201,33 @@ fn own_changes_that_overlap_are_refused_by_name_and_others_stay() {
 }
 
 #[test]
+fn an_index_with_something_staged_refuses_a_restore_in_these_words_and_the_hints_help() {
+    for (script, what) in [
+        ("echo ann > ann; git add -N ann", "ann"),
+        ("echo staged > keep.txt; git add keep.txt", "keep.txt"),
+        ("git mv keep.txt kept.txt", "keep.txt, kept.txt"),
+    ] {
+        for way in 0..2 {
+            let (sandbox, id) = thrown_away("", "echo mine > a.txt");
+            sandbox.sh(script);
+            let before = state(&sandbox);
+            let mut text = String::new();
+            for args in [&["snap", "restore", "--dry-run", &id][..], &["snap", "restore", &id]] {
+                text = sandbox.proq(args).fails(1);
+                let why = "it replaces the index of [ROOT]/repo, where something else is staged";
+                let line =
+                    format!("error: cannot restore snapshot [ID]: {why}: {what}; nothing was changed\n");
+                assert!(text.starts_with(&line), "{text}");
+                unchanged(&before, &state(&sandbox));
+            }
+            sandbox.sh(&super::plain_refusals::hints(&sandbox, &text)[way]);
+            let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+            assert_eq!(sandbox.read("a.txt"), "mine\n");
+        }
+    }
+}
+
+#[test]
 fn onto_another_commit_it_is_merged() {
     let (sandbox, id) = thrown_away("", "sed -i s/^1$/one/ long.txt; git add long.txt; echo l > loose");
     sandbox.sh("sed -i s/^20$/twenty/ long.txt; git commit -qam moved");

@@ -1,6 +1,7 @@
 //! Owns the tests of undo and redo: each kind of operation is taken back bit for bit, and what undo refuses.
 
-use super::support::{Output, Sandbox, State, names, scenes};
+use super::preview_identity::same;
+use super::support::{Image, Output, Sandbox, State, names, scenes};
 
 /// Runs a command, takes it back and does it again: each time everything is as it was.
 #[track_caller]
@@ -378,4 +379,47 @@ fn nothing_to_undo_and_nothing_to_do_again() {
     error: there is no undo that could be taken back
     --- code 1
     ");
+}
+
+#[test]
+fn an_undo_of_the_way_back_says_what_it_sets_aside_and_how_it_comes_back() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo b > b");
+    sandbox.commit_all("b");
+    sandbox.lane_of("one", "echo lane > lane");
+    sandbox.sh("echo mine > a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("echo later > b; echo new > new");
+    let later = Image::of(&sandbox, &sandbox.repo);
+    insta::assert_snapshot!(sandbox.proq(&["undo"]).shown(), @r"
+    undid operation 3: git proq preview --back
+    --- stderr
+    what was changed since is set aside: b, new; it comes back with: git proq preview --back
+    hint: go forward again: git proq op redo
+    --- code 0
+    ");
+    assert!(!sandbox.repo.join("new").exists());
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&later, &Image::of(&sandbox, &sandbox.repo));
+    // Where there is nothing new there is nothing to say.
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let plain = sandbox.proq(&["undo"]);
+    assert!(!plain.stderr.contains("set aside"), "{}", plain.stderr);
+}
+
+#[test]
+fn an_undo_of_a_preview_says_which_edits_it_sets_aside_for_the_next_one() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > lane");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo edit > edit");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo more > more");
+    let text = sandbox.proq(&["undo"]).shown();
+    assert!(text.contains("is set aside: more; it comes back with: git proq preview one"), "{text}");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert_eq!((sandbox.read("edit"), sandbox.read("more")), ("edit\n".into(), "more\n".into()));
 }
