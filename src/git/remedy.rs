@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::flags::{self, Flagged};
 use super::injected::quoted;
+use super::left_out::Patterns;
 use super::status::{ask, status};
 use super::{Repo, RepoPath};
 
@@ -19,6 +20,8 @@ pub enum Remedy {
     CommitOrStash,
     /// The same for files that `git add -N` announced, which are there: `git stash` takes them only once they are added.
     Announced,
+    /// The same for files that a sparse checkout leaves out and that are there: git commits them only once they are added.
+    OutsideSparse,
     /// To stash them: of announced files that are gone there is nothing to commit.
     Stash,
     /// To stash what is changed inside of these submodules.
@@ -40,8 +43,18 @@ pub enum Remedy {
 impl Remedy {
     /// What helps with changes of these paths of the worktree at `dir`.
     pub(crate) fn of(repo: &Repo, dir: &Path, paths: &[RepoPath]) -> Remedy {
-        let flagged = repo.git_dir_of(dir).and_then(|git_dir| flags::flagged(repo, dir, &git_dir));
-        let flagged = flagged.unwrap_or_default();
+        let git_dir = repo.git_dir_of(dir);
+        let flagged = git_dir.as_ref().map(|git_dir| flags::flagged(repo, dir, git_dir));
+        let mut flagged = flagged.map(Result::unwrap_or_default).unwrap_or_default();
+        let patterns =
+            git_dir.as_ref().ok().and_then(|git_dir| Patterns::in_force(repo, dir, git_dir).ok()?);
+        if patterns.is_some() && repo.setting_bool("sparse.expectFilesOutsideOfPatterns") != Some(true) {
+            // There git takes that flag for what the patterns say, and sees files that are there in spite of it.
+            for entry in &mut flagged {
+                entry.skipped = false;
+            }
+            flagged.retain(|entry| entry.assumed);
+        }
         let with = |has: &dyn Fn(&Flagged) -> bool| -> Vec<RepoPath> {
             flagged.iter().filter(|entry| has(entry)).map(|entry| entry.path.clone()).collect()
         };
@@ -70,6 +83,9 @@ impl Remedy {
         if announced.iter().any(is_there) {
             return Remedy::Announced;
         }
+        if patterns.is_some_and(|patterns| paths.iter().any(|p| is_there(p) && patterns.leave_out(p))) {
+            return Remedy::OutsideSparse;
+        }
         let is_gone = |path: &RepoPath| announced.contains(path);
         match !announced.is_empty()
             && status(repo, dir, false).is_ok_and(|dirt| dirt.paths().iter().all(is_gone))
@@ -92,6 +108,10 @@ impl Remedy {
                 vec![commit(), format!("or set them aside: {} stash push", git_in(dir)).into()]
             }
             Remedy::Announced => vec![commit(), format!("or set them aside: {}", add_and_stash(dir)).into()],
+            Remedy::OutsideSparse => vec![
+                format!("commit them first: {0} add --sparse -u && {0} commit -m WIP", git_in(dir)).into(),
+                format!("or set them aside: {} stash push", git_in(dir)).into(),
+            ],
             Remedy::Commit { .. } => vec![commit()],
             Remedy::Stash | Remedy::InSubmodules(_) | Remedy::Unflag { .. } => vec![self.stash(dir)],
         }
@@ -100,7 +120,7 @@ impl Remedy {
     /// The hint that makes no commit.
     pub(crate) fn stash(&self, dir: &Path) -> Cow<'static, str> {
         match self {
-            Remedy::CommitOrStash | Remedy::Stash => {
+            Remedy::CommitOrStash | Remedy::OutsideSparse | Remedy::Stash => {
                 format!("set them aside first: {} stash push", git_in(dir)).into()
             }
             Remedy::Announced => format!("set them aside first: {}", add_and_stash(dir)).into(),

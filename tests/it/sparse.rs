@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::plain_refusals::hints;
 use super::support::{Image, Sandbox, names};
 use super::swarm::worker;
 
@@ -190,4 +191,57 @@ fn lanes_with_a_scope_are_cut_where_that_is_set_those_of_a_plan_too() {
         "src/pay \ndoc src/pay 1"
     );
     sandbox.assert_healthy();
+}
+
+/// A sparse checkout in which a file is edited that the patterns leave out, and a lane `one` that edits another line of it.
+fn put_back_and_edited(before: &str, after: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("mkdir -p d/e; seq 20 >f; seq 20 >d/e/x; seq 9 >d/y");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", "sed -i s/^20$/lane/ d/e/x");
+    sandbox.sh(before);
+    sandbox.sh("git show main:d/e/x >.git/x; mkdir -p d/e; sed s/^1$/mine/ .git/x >d/e/x; echo more >>f");
+    sandbox.sh(after);
+    sandbox
+}
+
+#[test]
+fn the_hints_of_a_refused_landing_get_edits_outside_of_a_sparse_checkout_out_of_the_way() {
+    let no_cone = "git sparse-checkout set --no-cone '/f*'";
+    for (before, after) in [
+        (no_cone, ""),
+        ("git sparse-checkout set --cone", ""),
+        (no_cone, "git update-index --no-skip-worktree d/e/x"),
+        (no_cone, "git config sparse.expectFilesOutsideOfPatterns true"),
+        (no_cone, "git update-index --assume-unchanged d/e/x"),
+    ] {
+        for way in 0..2 {
+            let sandbox = put_back_and_edited(before, after);
+            let mut text = sandbox.proq(&["merge", "one"]).fails(1);
+            assert!(text.contains("stand in the way: d/e/x; nothing was changed"), "{text}");
+            if text.contains("have it look again") {
+                sandbox.sh(&hints(&sandbox, &text)[0]);
+                text = sandbox.proq(&["merge", "one"]).fails(1);
+            }
+            let hints = hints(&sandbox, &text);
+            assert_eq!(hints.len(), 2, "{before}; {after}: {text}");
+            sandbox.sh(&hints[way]);
+            let _ = sandbox.proq(&["merge", "one"]).ok();
+            let first = sandbox.sh("git show main:d/e/x | sed -n '1p;20p'");
+            assert_eq!(first, if way == 0 { "mine\nlane" } else { "1\nlane" });
+            if way == 1 {
+                assert_eq!(sandbox.sh("git show stash:d/e/x | sed -n 1p"), "mine");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_staged_without_a_file_in_a_sparse_checkout_is_committed_by_the_hint_of_a_refused_landing() {
+    let sandbox = put_back_and_edited("git sparse-checkout set --no-cone '/f*'", "git add --sparse d/e/x");
+    sandbox.sh("git update-index --skip-worktree d/e/x; rm -r d");
+    let text = sandbox.proq(&["merge", "one"]).fails(1);
+    sandbox.sh(&hints(&sandbox, &text)[0]);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.sh("git show main:d/e/x | sed -n '1p;20p'"), "mine\nlane");
 }
