@@ -66,7 +66,14 @@ pub(crate) fn read(path: &Path, most: u64, links: Links<'_>) -> io::Result<Vec<u
 /// # Errors
 /// Those of [`read`], and [`ErrorKind::InvalidData`].
 pub(crate) fn read_text(path: &Path, most: u64, links: Links<'_>) -> io::Result<String> {
-    let bytes = read(path, most, links)?;
+    as_text(read(path, most, links)?)
+}
+
+/// Bytes as text.
+///
+/// # Errors
+/// [`ErrorKind::InvalidData`] when they are not UTF-8.
+pub(crate) fn as_text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|e| io::Error::new(ErrorKind::InvalidData, e.utf8_error()))
 }
 
@@ -145,11 +152,13 @@ fn require_regular(meta: &Metadata) -> io::Result<()> {
     }))
 }
 
-fn too_large(most: u64) -> io::Error {
+/// The error for a file of more than `most` bytes.
+pub(crate) fn too_large(most: u64) -> io::Error {
     io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {}", size(most)))
 }
 
-fn refused(why: &'static str) -> io::Error {
+/// The error for something that is no file to read, and why.
+pub(crate) fn refused(why: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, why)
 }
 

@@ -22,13 +22,14 @@ const SHOWN: u64 = 6_000;
 /// The commands that a landing of the lane will ask: those of the settings, as far as they may run, and those of its task. None
 /// when there is nothing to land.
 pub(crate) fn checks_of(project: &Project, lane: &AnyLane) -> Result<Vec<String>, Error> {
-    if lane.only_looks() { Ok(Vec::new()) } else { checks_with(project, &lane.checks) }
+    if lane.only_looks() { Ok(Vec::new()) } else { checks_with(project, &lane.base, &lane.checks) }
 }
 
-/// The commands that a landing will ask of a lane whose task has these of its own.
-pub(crate) fn checks_with(project: &Project, own: &[String]) -> Result<Vec<String>, Error> {
+/// The commands that a landing on `base` will ask of a lane whose task has these of its own.
+pub(crate) fn checks_with(project: &Project, base: &str, own: &[String]) -> Result<Vec<String>, Error> {
     let approvals = Approvals::read(&project.repo, &project.store)?;
-    let by_settings = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+    let checks = project.checks_on(base)?;
+    let by_settings = approvals.of_settings(&checks.layers, &checks.commands);
     let mut out: Vec<String> = by_settings.into_iter().filter(|c| c.approved).map(|c| c.line).collect();
     out.extend(own.iter().filter(|line| !out.contains(line)).cloned().collect::<Vec<_>>());
     Ok(out)

@@ -3,13 +3,16 @@
 use std::io::{BufRead, IsTerminal};
 
 use clap::{Args, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
+use super::complete::branch_names;
 use super::plan_source::{Form, PlanSource};
 use super::{Done, Failure, Mistake, Session, identity, ui};
+use crate::config::Settings;
 use crate::event::{Approvals, Command, no_hooks};
 use crate::explain::Exit;
-use crate::lane::{Error, Given, Project, operate};
+use crate::lane::{self, Error, Given, Project, operate};
 use crate::store::records::{ApprovalsRecord, Approved};
 use crate::swarm;
 
@@ -17,8 +20,9 @@ use crate::swarm;
 ///
 /// The verify.commands, the lane.setup commands, the merge.conflict_agent and the hooks of a proq.toml run only after this, and a changed one asks
 /// again: what counts is the command line itself and what it is for, not what the scripts say that it starts. Each has an ID,
-/// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there; while a
-/// lane is previewed that is the lane's. Commands of your own settings and of --verify need no approval.
+/// and with IDs only those are approved, or taken back. proq.toml is read from the main checkout, as it lies there. Its
+/// checks are those of the branch that you are on, or of --onto: where the main checkout has another one, as while a lane is
+/// previewed, or lacks the file, those of that branch's last commit. Commands of your own settings and of --verify need no approval.
 ///
 /// A plan that lies in a repository may bring commands, too: checks of its tasks, and criteria. `git proq swarm` runs it only
 /// once those are approved, with --plan.
@@ -26,6 +30,7 @@ use crate::swarm;
 /// Examples:
 ///     git proq approve
 ///     git proq approve 3f9c21aa
+///     git proq approve --onto release
 ///     git proq approve --plan plan.toml
 ///     git proq approve --list
 ///     git proq approve --revoke 3f9c21aa
@@ -51,6 +56,9 @@ pub(crate) struct Approve {
     /// What the plan is written in, where its name does not tell
     #[arg(long, value_name = "FORM", requires = "plan")]
     pub(crate) format: Option<Form>,
+    /// The checks of landings on this branch, in place of those of the branch that you are on
+    #[arg(long, value_name = "BRANCH", conflicts_with = "plan", add = ArgValueCompleter::new(branch_names))]
+    pub(crate) onto: Option<String>,
     /// Say what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -132,7 +140,11 @@ fn brought(
     args: &Approve,
 ) -> Result<Vec<Command>, Failure> {
     if args.plan.is_empty() {
-        return Ok(approvals.of_all(&project.layers, &project.settings));
+        let layers = match &args.onto {
+            Some(onto) => project.checks_on(&lane::resolve_base(project, None, Some(onto))?.branch)?.layers,
+            None => lane::current_layers(project)?,
+        };
+        return Ok(approvals.of_all(&layers, &Settings::from_layers(&layers)));
     }
     let found = PlanSource::named(&args.plan, args.format).read_without_a_word(session, project)?;
     Ok(swarm::commands_of(project, &found, &session.dir)?)
@@ -150,17 +162,21 @@ pub(super) fn commands(session: &Session, project: &Project, commands: &[Command
     Ok(save(project, &approvals, &approvals.with(&open))?)
 }
 
-/// Asks for what a landing needs approved, where somebody can be asked: the checks, and the agent for conflicts, if they are
-/// to run. Where not, the landing itself refuses.
+/// Asks for what a landing needs approved, where somebody can be asked: the checks of these bases, and the agent for conflicts,
+/// if it is to run. Where not, the landing itself refuses.
 pub(super) fn before_landing(
     session: &Session,
     project: &Project,
-    checks: bool,
+    bases: impl IntoIterator<Item = String>,
     agent: Option<&str>,
 ) -> Result<(), Failure> {
     let approvals = Approvals::read(&project.repo, &project.store)?;
-    let lines = if checks { project.settings.verify_commands.as_slice() } else { &[] };
-    let mut commands = approvals.of_settings(&project.layers, lines);
+    let mut commands: Vec<Command> = Vec::new();
+    for base in bases {
+        let checks = project.checks_on(&base)?;
+        let of_base = approvals.of_settings(&checks.layers, &checks.commands);
+        commands.extend(of_base.into_iter().filter(|check| !commands.contains(check)).collect::<Vec<_>>());
+    }
     commands.extend(agent.map(|agent| approvals.of_agent(&project.layers, agent)));
     if !no_hooks() {
         commands.extend(approvals.of_hook(&project.layers, "pre-merge"));

@@ -60,7 +60,7 @@ pub(super) fn run(session: &Session, args: &Compare) -> Done {
         return Ok(Exit::Done);
     }
     let checking = if args.check {
-        approve::before_landing(session, &project, true, None)?;
+        approve::before_landing(session, &project, lanes.iter().map(|lane| lane.base.clone()), None)?;
         Checking::Now { more: &args.verify, jobs: args.jobs.map(usize::from) }
     } else {
         Checking::Remembered

@@ -6,13 +6,15 @@ use serde::Serialize;
 use super::{Done, Session, table};
 use crate::config::{Form, KEYS};
 use crate::explain::Exit;
+use crate::lane;
 
 /// Look at the settings
 ///
 /// `hook.EVENT` sets what is run at an event: one command line for the shell, or several. The page of `hooks/` has the events.
 ///
 /// Later wins: built in, proq.toml in the repository, ~/.config/git-proq/config.toml, git config proq.*, PROQ_*
-/// variables.
+/// variables. proq.toml is read from the main checkout; its checks (verify.*) are those of the branch that you are on, or of your
+/// lane's base: where the main checkout has another one, or lacks the file, those of that branch's last commit.
 ///
 /// Examples:
 ///     git proq config list --show-origin
@@ -56,10 +58,11 @@ struct Answer {
 pub(super) fn run(session: &Session, args: &Config) -> Done {
     let ConfigCommand::List { show_origin } = args.command;
     let project = session.project()?;
+    let layers = lane::current_layers(&project)?;
     let mut settings: Vec<Row> = KEYS
         .iter()
         .map(|key| {
-            let (value, origin) = project.layers.get(key);
+            let (value, origin) = layers.get(key);
             Row {
                 key: key.name.to_owned(),
                 value: key.shown(value),
@@ -71,8 +74,8 @@ pub(super) fn run(session: &Session, args: &Config) -> Done {
             }
         })
         .collect();
-    settings.extend(project.layers.hooks().filter_map(|event| {
-        let (value, origin) = project.layers.hook(event)?;
+    settings.extend(layers.hooks().filter_map(|event| {
+        let (value, origin) = layers.hook(event)?;
         Some(Row {
             key: format!("hook.{event}"),
             value: value.clone(),

@@ -1,5 +1,6 @@
 //! Owns `git proq merge`: its arguments, and how its answer looks.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
 use std::time::Duration;
 
@@ -281,7 +282,11 @@ fn conflict_agent<'a>(
         found
     });
     if !args.dry_run {
-        approve::before_landing(session, project, !args.how.no_checks, by_settings)?;
+        let bases = match args.how.no_checks || approve::nobody_to_ask(session) {
+            true => BTreeSet::new(),
+            false => merge::bases(project, &args.lanes, args.all, args.onto.as_deref())?,
+        };
+        approve::before_landing(session, project, bases, by_settings)?;
         by_settings.map_or(Ok(()), |agent| merge::require_approved(project, agent))?;
     }
     let named = named.filter(|agent| !agent.is_empty());

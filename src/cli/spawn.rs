@@ -232,8 +232,9 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
     let (checks, scope) = (terms::checks(&args.check)?, terms::scope(&args.scope)?);
     let project = session.project_to_change()?;
     let mut asked = Asked::read(session, &project, args)?;
+    let base = lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?;
     if let Some(job) = asked.job.take() {
-        asked.job = Some(job.with_checks(agent::checks_with(&project, &checks)?));
+        asked.job = Some(job.with_checks(agent::checks_with(&project, &base.branch, &checks)?));
     }
     let here = project.repo.here().or(project.repo.main_worktree()).map(Path::to_owned);
     let wanted = NewLane {
@@ -241,7 +242,7 @@ pub(super) fn run(session: &Session, args: &Spawn) -> Done {
         prompt: asked.prompt.as_deref(),
         words: asked.words.as_deref(),
         agent: asked.job.as_ref().map(|job| job.agent.clone()),
-        base: lane::resolve_base(&project, args.base.as_deref(), args.onto.as_deref())?,
+        base,
         carry: here.clone().filter(|_| args.carry),
         checks,
         sparse: terms::sparse(args.sparse, &scope)?,

@@ -158,7 +158,8 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     }
     wanted.require_clean(&project, args.ignore_dirty)?;
     look_over(session);
-    approve::before_landing(session, &project, true, project.settings.conflict_agent.as_deref())?;
+    let base = wanted.base.branch.clone();
+    approve::before_landing(session, &project, [base], project.settings.conflict_agent.as_deref())?;
     let of_plan = || swarm::commands_of(&project, &found, &session.dir);
     approve::commands(session, &project, &of_plan()?)?;
     wanted.require_approved(&project, args, &of_plan()?)?;

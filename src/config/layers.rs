@@ -15,7 +15,7 @@ use crate::regular_file::{self, Links};
 pub(crate) enum Origin {
     /// Nobody set it.
     Default,
-    /// `proq.toml` in the repository.
+    /// `proq.toml` in the repository: its path in the main checkout, or `BRANCH:proq.toml` in a commit.
     Repository(PathBuf),
     /// The user's own file.
     User(PathBuf),
@@ -92,6 +92,9 @@ pub enum Error {
 impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         vec![match self {
+            Error::Read { path, .. } | Error::Toml { path, .. } if path.is_relative() => {
+                format!("see the file, and correct it on its branch: git show '{}'", path.display()).into()
+            }
             Error::Read { path, .. } | Error::Toml { path, .. } => {
                 format!("correct it, or set it aside: mv '{0}' '{0}.broken'", path.display()).into()
             }
@@ -120,12 +123,14 @@ impl Explain for Error {
 const TABLES: &[&str] = &["agents", "prices"];
 
 /// Every value that is set, with its origin, and what was set in vain.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Layers {
     values: BTreeMap<&'static str, (String, Origin)>,
     tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
     /// Command lines, by the event that they are to run at.
     hooks: BTreeMap<String, (String, Origin)>,
+    /// Whether the main checkout has a `proq.toml`.
+    in_checkout: bool,
     unknown: Vec<String>,
     /// How many keys nobody knows, apart from those.
     more_unknown: usize,
@@ -157,6 +162,31 @@ impl Layers {
             let name = key.variable();
             if let Some(value) = env(&name) {
                 layers.add(key.name, value, Origin::Environment(name))?;
+            }
+        }
+        Ok(layers)
+    }
+
+    /// Whether the main checkout has a `proq.toml`.
+    pub(crate) fn in_checkout(&self) -> bool {
+        self.in_checkout
+    }
+
+    /// These layers with the checks of a commit's `proq.toml` in place of those of the main checkout's. `file` is its name and its
+    /// text, if the commit has one.
+    ///
+    /// # Errors
+    /// As for a file of the main checkout.
+    pub(crate) fn with_checks_of(&self, file: Option<(&Path, &str)>) -> Result<Layers, Error> {
+        let mut of_commit = Layers::default();
+        if let Some((path, text)) = file {
+            of_commit.add_text(text, path, &Origin::Repository(path.to_owned()))?;
+        }
+        let mut layers = self.clone();
+        for key in KEYS.iter().filter(|key| key.by_repository && key.name.starts_with("verify.")) {
+            if matches!(self.get(key).1, Origin::Default | Origin::Repository(_)) {
+                layers.values.remove(key.name);
+                layers.values.extend(of_commit.values.remove_entry(key.name));
             }
         }
         Ok(layers)
@@ -209,8 +239,13 @@ impl Layers {
             }
             Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
         };
+        self.in_checkout |= matches!(origin, Origin::Repository(_));
+        self.add_text(&text, path, origin)
+    }
+
+    fn add_text(&mut self, text: &str, path: &Path, origin: &Origin) -> Result<(), Error> {
         let mut table: toml::Table =
-            toml::from_str(&text).map_err(|e| Error::Toml { path: path.to_owned(), source: Box::new(e) })?;
+            toml::from_str(text).map_err(|e| Error::Toml { path: path.to_owned(), source: Box::new(e) })?;
         self.take_tables(&mut table, path, origin)?;
         let mut flat = Vec::new();
         flatten("", &table, &mut flat);

@@ -23,6 +23,21 @@ impl Repo {
         self.reader().small_blob(id.0, most).ok().flatten()
     }
 
+    /// The bytes of a blob that is no longer than `most`; none when it is longer. Git fetches one that a partial clone lacks.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn blob_within(&self, id: Oid, most: u64) -> Result<Option<Vec<u8>>, Error> {
+        if let Ok(found) = self.reader().small_blob(id.0, most) {
+            return Ok(found);
+        }
+        let size = self.git().args(["cat-file", "-s"]).arg(id.to_string()).run()?.line();
+        if size.parse::<u64>().is_ok_and(|size| size > most) {
+            return Ok(None);
+        }
+        Ok(Some(self.git().args(["cat-file", "blob"]).arg(id.to_string()).run()?.stdout))
+    }
+
     /// How long an object is; none for one that is not there.
     pub(super) fn size_of(&self, id: Oid) -> Option<u64> {
         self.gix.find_header(id.0).ok().map(|header| header.size())

@@ -154,6 +154,11 @@ impl Repo {
         Ok(text.strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
     }
 
+    /// The branch that the main checkout is on; none where that is detached, or there is none.
+    pub(crate) fn main_branch(&self) -> Result<Option<String>, Error> {
+        self.main_worktree().map_or(Ok(None), |main| self.head_branch(main, self.common_dir()))
+    }
+
     /// What HEAD of a worktree names; none on an unborn branch.
     pub(super) fn head_in(&self, dir: &Path, git_dir: &Path) -> Result<Option<Head>, Error> {
         if let Some(branch) = self.head_branch(dir, git_dir)? {

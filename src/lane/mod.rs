@@ -33,6 +33,7 @@ mod in_place_commit;
 mod in_place_end;
 mod inbox;
 mod kind;
+mod landing_checks;
 mod leftovers;
 mod list;
 mod location;
@@ -101,6 +102,7 @@ pub(crate) use in_place::{
 pub(crate) use in_place_end::{end_in_place, has_changed_in_place};
 pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in, waits as messages_wait};
 pub(crate) use kind::{is_cut, widen as widen_cut};
+pub(crate) use landing_checks::current_layers;
 pub(crate) use leftovers::{
     Leftovers, commit_leftovers, copy_leftovers, holds_conflict, leftovers_to_commit,
 };

@@ -1,7 +1,7 @@
 //! Owns what can go wrong with a landing, in the user's words.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::ResolveError;
 use crate::explain::{Exit, Explain};
@@ -58,6 +58,8 @@ pub enum Error {
         path: PathBuf,
         /// The command lines.
         commands: Vec<String>,
+        /// The branch that they are for.
+        base: String,
     },
     /// An agent that came with the repository and that nobody has approved.
     #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
@@ -143,8 +145,14 @@ impl Explain for Error {
                 ]
             }
             Error::Audit { .. } => vec!["please report this; look at: git log --graph --all".into()],
-            Error::Unapproved { .. } => vec![
-                "read them and let them run: git proq approve".into(),
+            Error::Unapproved { path, base, .. } => vec![
+                match path.is_relative() {
+                    true => {
+                        let base = lane::quoted(Path::new(base));
+                        format!("read them and let them run: git proq approve --onto {base}").into()
+                    }
+                    false => "read them and let them run: git proq approve".into(),
+                },
                 "or land without: git proq merge --no-checks …".into(),
             ],
             Error::UnapprovedAgent { .. } => vec![

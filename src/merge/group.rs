@@ -249,7 +249,7 @@ fn put_in_order(
         let stack = &arranged.stack;
         let looks = match request.dry_run {
             true => true,
-            false => several && (look == Look::Always || verifier.has_commands_on(stack)),
+            false => several && (look == Look::Always || verifier.has_commands_on(op.project, stack)?),
         };
         if stack.steps.is_empty() || !looks {
             return Ok(arranged);

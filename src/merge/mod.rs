@@ -56,7 +56,7 @@ pub(crate) use parts::{Parts, land_parts};
 pub(crate) use plan::{Line, Plan};
 pub(crate) use proof::Leave;
 pub(crate) use push::Push;
-pub(crate) use request::{Part, Request};
+pub(crate) use request::{Part, Request, bases};
 pub use resolve::Resolved;
 pub(crate) use resolve::{Start, abort, conflict_of, go_on, lay_out_by_hand};
 pub(crate) use resolve_agent::{Resolver, by_agent, go_on_by_agent, look, require_approved};

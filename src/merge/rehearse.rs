@@ -21,8 +21,9 @@ pub(super) fn remembered(project: &Project, lanes: &[LaneRecord]) -> Result<Vec<
 }
 
 fn recall(project: &Project, lane: &LaneRecord) -> Result<Checked, Error> {
-    let mut all = Commands::new(project.settings.verify_commands.clone());
-    let numbers = all.on(std::iter::once(lane.checks.as_slice()));
+    let mut all = Commands::default();
+    let of_base = all.add(project.checks_on(&lane.base)?.commands);
+    let numbers = all.on(&of_base, std::iter::once(lane.checks.as_slice()));
     let lines = all.named(&numbers);
     if lines.is_empty() {
         return Ok(Checked::None);
@@ -131,7 +132,7 @@ fn check(
     if stack.steps.is_empty() {
         return Ok(Checked::Unknown);
     }
-    if !verifier.has_commands_on(&stack) {
+    if !verifier.has_commands_on(project, &stack)? {
         return Ok(Checked::None);
     }
     let mut pending = Pending::default();

@@ -1,13 +1,16 @@
 //! Owns what a landing is asked for with, and what it has to work with.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::Error;
 use super::Resolver;
 use super::order::Order;
 use super::plan::Plan;
 use super::push::Push;
 use crate::config::Settings;
 use crate::git::{Dirt, Oid};
+use crate::lane::Project;
 use crate::store::Limit;
 use crate::store::records::{LaneRecord, Strategy};
 
@@ -99,10 +102,40 @@ impl<'a> Request<'a> {
         self.dry_run && self.stop.is_some()
     }
 
+    /// The branches that something may land on.
+    ///
+    /// # Errors
+    /// When the records of lanes cannot be read.
+    pub(super) fn bases(&self, project: &Project) -> Result<BTreeSet<String>, Error> {
+        let unrecorded = self.unrecorded.filter(|_| self.onto.is_none()).map(|lane| lane.base.clone());
+        Ok(unrecorded.into_iter().chain(bases(project, self.lanes, self.all, self.onto)?).collect())
+    }
+
     /// How lanes land.
     pub(super) fn strategy(&self, settings: &Settings) -> Strategy {
         self.strategy.or_else(|| Strategy::named(&settings.strategy)).unwrap_or(Strategy::Merge)
     }
+}
+
+/// The branches that these lanes, or all, may land on: `onto`, or the base of each.
+///
+/// # Errors
+/// When the records of lanes cannot be read.
+pub(crate) fn bases(
+    project: &Project,
+    lanes: &[String],
+    all: bool,
+    onto: Option<&str>,
+) -> Result<BTreeSet<String>, Error> {
+    if let Some(onto) = onto {
+        return Ok(std::iter::once(onto.to_owned()).collect());
+    }
+    // One that is not there is for the landing to refuse.
+    let mut found: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.lane(name).ok()).collect();
+    if all {
+        found.extend(project.lanes()?.into_iter().filter(|lane| !lane.state.is_over()));
+    }
+    Ok(found.into_iter().map(|lane| lane.base).collect())
 }
 
 /// A lane that may land.

@@ -31,6 +31,8 @@ pub(super) struct Rules<'a> {
     pub(super) lines: &'a [String],
     /// Those that may fail, by number.
     pub(super) tolerated: &'a [usize],
+    /// How long one may take.
+    pub(super) limit: Duration,
 }
 
 /// A commit to run it on.
@@ -204,8 +206,7 @@ impl Round<'_> {
         for (name, value) in slot.ports.into_iter().flat_map(Ports::variables) {
             start = start.env(name, value);
         }
-        let (limit, grace) = (project.settings.verify_timeout, project.settings.stop_grace);
-        let watched = start.spawn_limited(limit, grace)?;
+        let watched = start.spawn_limited(self.rules.limit, project.settings.stop_grace)?;
         // Should this process be killed, the next landing ends what it finds there.
         let record = SlotRecord { pid: watched.id(), birth: watched.birth() };
         record.save(&layout.slot(slot.number))?;

@@ -46,7 +46,7 @@ pub(crate) fn try_command(project: &Project, trial: &Trial<'_>) -> Result<Tried,
     // Whoever was before may have died in the middle of it.
     lane::recover(project)?;
     let lines = [trial.line.to_owned()];
-    let rules = Rules { lines: &lines, tolerated: &[] };
+    let rules = Rules { lines: &lines, tolerated: &[], limit: project.settings.verify_timeout };
     let onto = trial.branch.to_owned();
     let task = Task { commit: trial.commit, lanes: Vec::new(), onto, commands: vec![0] };
     let found = Runs::default().run(project, rules, &[task], &[0], 1)?;

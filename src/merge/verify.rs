@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use super::Error;
 use super::commands::{Commands, Numbers};
@@ -22,10 +23,17 @@ use crate::store::records::Step;
 /// The checks of one call: what is to run, and what has been found so far.
 #[derive(Debug)]
 pub(super) struct Verifier {
-    of_landing: Vec<Command>,
     commands: Commands,
-    /// Whether what the lanes' tasks ask for counts.
+    /// What counts on each base.
+    bases: HashMap<String, OnBase>,
+    /// The commands of all of them, each once, and those that are not approved.
+    named: Vec<String>,
+    unapproved: Vec<String>,
+    /// The commands of the call itself, which count on each base.
+    more: Vec<String>,
+    /// Whether those of the settings and of the lanes' tasks count.
     with_tasks: bool,
+    dry_run: bool,
     jobs: usize,
     runs: Runs,
     /// Which commands may fail is a matter of the base: another one may know more.
@@ -33,6 +41,14 @@ pub(super) struct Verifier {
     base: Option<Oid>,
     tolerated: Vec<usize>,
     told: Checks,
+}
+
+/// What counts on a base.
+#[derive(Debug, Clone)]
+struct OnBase {
+    commands: Numbers,
+    /// How long one of them may take.
+    limit: Duration,
 }
 
 /// What is looked at: all that a check can read, and the commands that count with the lanes in it.
@@ -97,36 +113,65 @@ impl Verifier {
     /// # Errors
     /// [`Error::Unapproved`] when a command came with the repository and nobody has approved it.
     pub(super) fn new(project: &Project, request: &Request<'_>) -> Result<Verifier, Error> {
-        let approvals = Approvals::read(&project.repo, &project.store)?;
-        let mut commands = match request.no_checks {
-            true => Vec::new(),
-            false => approvals.of_settings(&project.layers, &project.settings.verify_commands),
-        };
-        let open: Vec<&Command> = commands.iter().filter(|c| !c.approved).collect();
-        if let (Some(path), false) = (open.first().and_then(|c| c.from.clone()), request.dry_run) {
-            return Err(Error::Unapproved { path, commands: open.iter().map(|c| c.line.clone()).collect() });
-        }
-        commands.extend(request.verify.iter().filter(|line| !line.trim().is_empty()).map(Command::from));
-        Ok(Verifier {
-            commands: Commands::new(commands.iter().map(|c| c.line.clone()).collect()),
-            of_landing: commands,
+        let more = request.verify.iter().filter(|line| !line.trim().is_empty()).cloned().collect();
+        let mut verifier = Verifier {
+            commands: Commands::default(),
+            bases: HashMap::new(),
+            named: Vec::new(),
+            unapproved: Vec::new(),
+            more,
             with_tasks: !request.no_checks,
+            dry_run: request.dry_run,
             jobs: request.jobs.unwrap_or(project.settings.verify_jobs),
             runs: Runs::default(),
             known: HashMap::new(),
             base: None,
             tolerated: Vec::new(),
             told: Checks::default(),
-        })
+        };
+        for base in request.bases(project)? {
+            verifier.learn(project, &base)?;
+        }
+        Ok(verifier)
+    }
+
+    /// Finds out what counts on a base.
+    fn learn(&mut self, project: &Project, base: &str) -> Result<(), Error> {
+        if self.bases.contains_key(base) {
+            return Ok(());
+        }
+        let (mut commands, mut limit) = (Vec::new(), project.settings.verify_timeout);
+        if self.with_tasks {
+            let checks = project.checks_on(base)?;
+            let approvals = Approvals::read(&project.repo, &project.store)?;
+            (commands, limit) = (approvals.of_settings(&checks.layers, &checks.commands), checks.timeout);
+        }
+        let open: Vec<&Command> = commands.iter().filter(|c| !c.approved).collect();
+        let lines = || open.iter().map(|c| c.line.clone());
+        if let (Some(path), false) = (open.first().and_then(|c| c.from.clone()), self.dry_run) {
+            return Err(Error::Unapproved { path, commands: lines().collect(), base: base.to_owned() });
+        }
+        self.unapproved.extend(lines());
+        let lines: Vec<String> = commands.into_iter().map(|c| c.line).chain(self.more.clone()).collect();
+        for line in &lines {
+            if !self.named.contains(line) {
+                self.named.push(line.clone());
+            }
+        }
+        // What is known of a command on one base is known of it on the other.
+        let same = |on: &&OnBase| self.commands.named(&on.commands) == lines;
+        let known = self.bases.values().find(same).map(|on| on.commands.clone());
+        let commands = known.unwrap_or_else(|| self.commands.add(lines));
+        self.bases.insert(base.to_owned(), OnBase { commands, limit });
+        Ok(())
     }
 
     /// What to answer; none without commands.
     pub(super) fn report(self) -> Option<Checks> {
-        let commands = self.commands.common().to_vec();
-        if commands.is_empty() && self.told.tasks.is_empty() {
+        if self.named.is_empty() && self.told.tasks.is_empty() {
             return None;
         }
-        let unapproved = self.of_landing.into_iter().filter(|c| !c.approved).map(|c| c.line).collect();
+        let (commands, unapproved) = (self.named, self.unapproved);
         Some(Checks { commands, unapproved, runs: self.runs.count, ..self.told })
     }
 
@@ -141,15 +186,25 @@ impl Verifier {
         }
     }
 
-    /// What counts on a state with these lanes.
-    fn commands_on(&mut self, steps: &[stack::Step]) -> Numbers {
+    /// What counts on a state of a base that is known, with these lanes.
+    fn commands_on(&mut self, onto: &str, steps: &[stack::Step]) -> Numbers {
         let steps = if self.with_tasks { steps } else { &[] };
-        self.commands.on(steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
+        let of_base = self.bases.get(onto).map_or_else(Vec::new, |on| on.commands.clone());
+        self.commands.on(&of_base, steps.iter().map(|step| step.candidate.lane.checks.as_slice()))
+    }
+
+    /// How long a command may take on a base.
+    fn limit(&self, project: &Project, onto: &str) -> Duration {
+        self.bases.get(onto).map_or(project.settings.verify_timeout, |on| on.limit)
     }
 
     /// Whether anything is to be run on a stack.
-    pub(super) fn has_commands_on(&mut self, stack: &Stack) -> bool {
-        !self.commands_on(&stack.steps).is_empty()
+    ///
+    /// # Errors
+    /// As for [`Verifier::new`].
+    pub(super) fn has_commands_on(&mut self, project: &Project, stack: &Stack) -> Result<bool, Error> {
+        self.learn(project, &stack.onto)?;
+        Ok(!self.commands_on(&stack.onto, &stack.steps).is_empty())
     }
 
     /// Checks a stack, and anew without each lane with which a command fails that succeeds without it and on the base.
@@ -162,7 +217,7 @@ impl Verifier {
         pending: &mut Pending,
         rebuild: &dyn Fn(&[Candidate]) -> Result<Stack, Error>,
     ) -> Result<Verified, Error> {
-        if stack.steps.is_empty() || self.commands_on(&stack.steps).is_empty() {
+        if stack.steps.is_empty() || !self.has_commands_on(op.project, &stack)? {
             return Ok(Verified { stack, failed: Vec::new() });
         }
         if self.base != Some(stack.base) && !self.tolerated.is_empty() {
@@ -205,7 +260,8 @@ impl Verifier {
         tasks: &[Task],
         prefixes: &[usize],
     ) -> Result<(), Error> {
-        let rules = Rules { lines: self.commands.lines(), tolerated: &self.tolerated };
+        let limit = self.limit(project, tasks.first().map_or("", |task| &task.onto));
+        let rules = Rules { lines: self.commands.lines(), tolerated: &self.tolerated, limit };
         let found = self.runs.run(project, rules, tasks, prefixes, self.jobs)?;
         for ((found, state), task) in found.into_iter().zip(states).zip(tasks) {
             match found {
@@ -278,8 +334,8 @@ impl OnStack<'_, '_> {
             self.pending.hold(self.op, self.stack.tip())?;
         }
         let inputs = CheckInput::of_stack(self.op.project, &self.stack, None)?;
-        let (verifier, steps) = (&mut *self.verifier, &self.stack.steps);
-        let state = |(at, input)| State { input, commands: verifier.commands_on(&steps[..=at]) };
+        let (verifier, Stack { onto, steps, .. }) = (&mut *self.verifier, &self.stack);
+        let state = |(at, input)| State { input, commands: verifier.commands_on(onto, &steps[..=at]) };
         self.states = inputs.into_iter().enumerate().map(state).collect();
         Ok(())
     }
@@ -340,13 +396,15 @@ impl Bench for OnStack<'_, '_> {
         }
         let input = CheckInput::of_base(project, &self.stack.onto, base)?;
         // Those before it may be what it needs.
-        let commands: Numbers = (0..=command).collect();
+        let commands = verifier.commands_on(&self.stack.onto, &[]);
+        let commands: Numbers = commands.into_iter().filter(|number| *number <= command).collect();
         let state = State { input, commands: commands.clone() };
         if greens::knows(project, &state.input, &verifier.commands.named(&commands)) {
             return Ok(false);
         }
         let task = Task { commit: base, lanes: Vec::new(), onto: self.stack.onto.clone(), commands };
-        let rules = Rules { lines: verifier.commands.lines(), tolerated: &verifier.tolerated };
+        let limit = verifier.limit(project, &self.stack.onto);
+        let rules = Rules { lines: verifier.commands.lines(), tolerated: &verifier.tolerated, limit };
         let found = verifier.runs.run(project, rules, &[task], &[0], 1)?.pop().flatten();
         if let Some(Found::Green { flaky: None }) = found {
             verifier.remember(project, &state);

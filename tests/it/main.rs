@@ -75,6 +75,7 @@ mod in_place_odd;
 #[cfg(debug_assertions)]
 mod index_flags;
 mod interleaved;
+mod landing_checks;
 mod lean;
 mod letters;
 mod lfs;

@@ -142,11 +142,13 @@ impl Wanted {
             return Err(swarm::Error::from(BatchError::Unapproved { path, commands, plan }).into());
         }
         let approvals = Approvals::read(&project.repo, &project.store)?;
-        let commands = approvals.of_settings(&project.layers, &project.settings.verify_commands);
+        let checks = project.checks_on(&self.base.branch)?;
+        let commands = approvals.of_settings(&checks.layers, &checks.commands);
         let open: Vec<_> = commands.into_iter().filter(|command| !command.approved).collect();
         if let Some(path) = open.first().and_then(|command| command.from.clone()) {
             let commands = open.into_iter().map(|command| command.line).collect();
-            return Err(merge::Error::Unapproved { path, commands }.into());
+            let base = self.base.branch.clone();
+            return Err(merge::Error::Unapproved { path, commands, base }.into());
         }
         lane::require_approved(project, lane::Given::Whole)?;
         if let Some(agent) = &project.settings.conflict_agent {

@@ -2,6 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::store::Record;
+
+/// The branches of a batch, as its record has them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BatchBranches {
+    /// The branch that all of it is for.
+    pub(crate) base: String,
+    /// The branch that its tasks land on.
+    pub(crate) branch: String,
+}
+
+impl Record for BatchBranches {
+    const FORMAT: u32 = 1;
+}
+
 /// The place of a lane in a batch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InBatch {

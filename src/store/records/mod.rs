@@ -25,7 +25,7 @@ mod trash;
 
 pub(crate) use activity::{Activity, ActivityRecord};
 pub(crate) use approval::{ApprovalsRecord, Approved};
-pub(crate) use batched::{ForTask, InBatch};
+pub(crate) use batched::{BatchBranches, ForTask, InBatch};
 pub(crate) use before::{BeforeRecord, FileBefore};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::known::task_of;
 use super::runner::{Heard, Runner, own_lane};
 use crate::git::Oid;
-use crate::lane::Project;
+use crate::lane::{self, Project};
 use crate::merge::{Outcome, Part, Parts, Verdict, land_parts};
 use crate::note::Listener;
 use crate::store::Limit;
@@ -217,7 +217,7 @@ fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), Str
             }
         }
     }
-    landed.checks = checks(&project, order, &landed.brought);
+    landed.checks = checks(&project, order, &landed.brought).map_err(|e| words(&e))?;
     delayed.map_or(Ok(()), Err)
 }
 
@@ -253,15 +253,15 @@ pub(super) fn landed_by_hand(
 }
 
 /// What has to succeed with these tasks before they land, each once.
-fn checks(project: &Project, order: &Order, brought: &[Brought]) -> Vec<String> {
+fn checks(project: &Project, order: &Order, brought: &[Brought]) -> Result<Vec<String>, lane::Error> {
     let own = order.parts.iter().filter(|part| brought.iter().any(|one| one.task == part.key));
     let mut all: Vec<String> = Vec::new();
-    for check in project.settings.verify_commands.iter().chain(own.flat_map(|part| &part.checks)) {
+    for check in project.checks_on(&order.onto)?.commands.iter().chain(own.flat_map(|part| &part.checks)) {
         if !all.contains(check) {
             all.push(check.clone());
         }
     }
-    all
+    Ok(all)
 }
 
 fn conflict(line: &Outcome) -> Facts {
