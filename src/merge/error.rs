@@ -61,6 +61,20 @@ pub enum Error {
         /// The branch that they are for.
         base: String,
     },
+    /// A check that takes too long on the base as well: that neither speaks against a lane nor for it.
+    #[error(
+        "cannot check lanes on '{base}': `{command}` timed out after {seconds} s on the base itself; nothing was moved"
+    )]
+    TimedOut {
+        /// The command line.
+        command: String,
+        /// The base.
+        base: String,
+        /// How long it may take.
+        seconds: u64,
+        /// The lanes that were to land.
+        lanes: Vec<String>,
+    },
     /// An agent that came with the repository and that nobody has approved.
     #[error("{} wants '{agent}' sent at conflicts, which you have not approved; nothing was moved", path.display())]
     UnapprovedAgent {
@@ -155,6 +169,11 @@ impl Explain for Error {
                 },
                 "or land without: git proq merge --no-checks …".into(),
             ],
+            Error::TimedOut { seconds, lanes, .. } => vec![
+                format!("give it more time: git config proq.verify.timeout {}", (2 * seconds).max(3600))
+                    .into(),
+                format!("land without checks: git proq merge --no-checks {}", lanes.join(" ")).into(),
+            ],
             Error::UnapprovedAgent { .. } => vec![
                 "let it run: git proq approve".into(),
                 "or land without: git proq merge --no-conflict-agent …".into(),
@@ -191,6 +210,7 @@ impl Explain for Error {
             | Error::InUse { .. }
             | Error::MergeOption { .. }
             | Error::Unapproved { .. }
+            | Error::TimedOut { .. }
             | Error::UnapprovedAgent { .. }
             | Error::NoHome
             | Error::Inside { .. }

@@ -17,6 +17,7 @@ use super::stack::{self, Stack};
 use crate::event::{Approvals, Command};
 use crate::git::Oid;
 use crate::lane::{Operation, Project};
+use crate::process::Ended;
 use crate::store::new_id;
 use crate::store::records::Step;
 
@@ -411,6 +412,11 @@ impl Bench for OnStack<'_, '_> {
         }
         let Some(Found::Red(red)) = found else { return Ok(false) };
         let line = &verifier.commands.lines()[command];
+        if let Ended::TimedOut(seconds) = red.ended {
+            let lanes = self.candidates.iter().map(|candidate| candidate.lane.name.clone()).collect();
+            let (command, base) = (line.clone(), self.stack.onto.clone());
+            return Err(Error::TimedOut { command, base, seconds, lanes });
+        }
         project.listener.warn(format!(
             "`{line}` fails on {} itself ({}), so it says nothing about the lanes",
             self.stack.onto, red.ended

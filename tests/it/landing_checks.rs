@@ -188,3 +188,35 @@ fn a_batch_is_checked_as_its_base_is() {
     let branch = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/heads/proq/batch-*"]);
     assert_eq!(sandbox.git(&["rev-parse", &branch]), sandbox.git(&["rev-parse", "main"]), "{}", out.shown());
 }
+
+/// A check that times out on the base says nothing about a lane, and nothing for it.
+#[test]
+fn a_check_that_times_out_on_the_base_too_is_no_evidence() {
+    let sandbox = Sandbox::new();
+    let check = "sleep 2; test ! -e bad";
+    sandbox.git(&["config", "proq.verify.commands", check]);
+    sandbox.git(&["config", "proq.verify.timeout", "1"]);
+    sandbox.lane_of("bad", "echo bad > bad");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "bad"]).shown(), @r"
+    refused bad: cannot check lanes on 'main': `sleep 2; test ! -e bad` timed out after 1 s on the base itself; nothing was moved
+    --- stderr
+    hint: give it more time: git config proq.verify.timeout 3600
+    hint: land without checks: git proq merge --no-checks bad
+    --- code 1
+    ");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    let script = "echo bad > bad; git add bad; git commit -qm bad";
+    let _ = sandbox
+        .proq(&["spawn", "-q", "--wait", "--auto-merge", "-n", "x", "--", "sh", "-c", script])
+        .fails(1);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    let refused = &sandbox.events("merge.refused")[0];
+    assert!(refused["message"].as_str().unwrap().contains("timed out"), "{refused}");
+    // The hints do what they are for.
+    sandbox.git(&["config", "proq.verify.timeout", "3600"]);
+    let said = sandbox.proq(&["merge", "bad"]).fails(4);
+    assert!(said.contains("check failed bad"), "{said}");
+    let _ = sandbox.proq(&["merge", "--no-checks", "bad"]).ok();
+    assert_eq!(sandbox.read("bad"), "bad\n");
+}
