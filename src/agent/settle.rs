@@ -124,8 +124,8 @@ impl Settle<'_> {
             record.state = then;
             record.detail.clone_from(&verdict.detail);
             record.already = verdict.already;
-            // That was about the run before.
-            record.refused = None;
+            // That was about the run before; what waits for a person waits on.
+            record.refused.take_if(|refused| !refused.lasting);
         })?;
         drop(store);
         self.project.tell(event::Name::RunEnded, Some(&lane), shown(&lane, verdict));

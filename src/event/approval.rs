@@ -5,10 +5,11 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use super::held::is_held;
 use crate::config::{Key, Layers, Origin, Settings};
 use crate::git::Repo;
 use crate::store::records::{ApprovalsRecord, Approved};
-use crate::store::{Error, Record, Store, now};
+use crate::store::{Error, Layout, Record, Store, now};
 
 /// What a command of `verify.commands` is for.
 const VERIFY: &str = "verify";
@@ -37,6 +38,7 @@ pub(crate) struct Command {
 /// What was approved in one repository.
 pub(crate) struct Approvals<'a> {
     repo: &'a Repo,
+    layout: Layout,
     /// The record as it is.
     pub(crate) record: ApprovalsRecord,
     /// Where it lies.
@@ -47,7 +49,8 @@ impl<'a> Approvals<'a> {
     /// Reads them.
     pub(crate) fn read(repo: &'a Repo, store: &Store) -> Result<Approvals<'a>, Error> {
         let path = store.layout().approvals();
-        Ok(Approvals { repo, record: ApprovalsRecord::find(&path)?.unwrap_or_default(), path })
+        let record = ApprovalsRecord::find(&path)?.unwrap_or_default();
+        Ok(Approvals { repo, layout: store.layout().clone(), record, path })
     }
 
     /// The commands of `verify.commands` as they are set now, in order.
@@ -81,7 +84,15 @@ impl<'a> Approvals<'a> {
     pub(crate) fn of_hook(&self, layers: &Layers, event: &str) -> Vec<Command> {
         let Some((lines, origin)) = layers.hook(event) else { return Vec::new() };
         let from = file_of(origin);
-        let command = |line: &str| self.command(format!("hook {event}").into(), line, from.clone());
+        let own = match origin {
+            Origin::User(path) => Some(path.clone()),
+            Origin::Git => Some(self.repo.common_dir().join("config")),
+            Origin::Default | Origin::Repository(_) | Origin::Environment(_) => None,
+        };
+        let command = |line: &str| {
+            let held = || own.clone().filter(|_| is_held(&self.layout, event, line));
+            self.command(format!("hook {event}").into(), line, from.clone().or_else(held))
+        };
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).map(command).collect()
     }
 

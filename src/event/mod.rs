@@ -4,6 +4,7 @@
 mod approval;
 mod cursor;
 mod dispatch;
+mod held;
 mod hook;
 mod log;
 mod notify;
@@ -15,6 +16,7 @@ mod trigger;
 pub(crate) use approval::{Approvals, Command};
 use cursor::Cursor;
 pub(crate) use dispatch::{Current, Hooks, dispatch};
+pub(crate) use held::{hold_hooks, own_hook_lines};
 pub(crate) use hook::{About, Hook, log as log_hook, run as run_hook};
 pub(crate) use log::{Certainty, Event, Log, Name, last_number};
 pub(crate) use notify::without_program;

@@ -85,6 +85,9 @@ pub(crate) fn due(project: &Project, lane: &LaneRecord) -> Result<Due, Error> {
     }
     Ok(match effective_state(project, lane)?.0 {
         LaneState::Done => {
+            if let Some(refused) = lane.refused.as_ref().filter(|refused| refused.lasting) {
+                return Ok(Due::Kept(refused.message.clone()));
+            }
             let tip = project.repo.branch_tip(&lane.place.branch)?;
             let moved = moved_since_run(project, lane, tip)?.map(Due::Moved);
             moved.or_else(|| waits_to_be_told(project, &lane.name).map(Due::Kept)).unwrap_or(Due::Now)
@@ -134,12 +137,24 @@ pub(crate) fn waits_to_be_told(project: &Project, lane: &str) -> Option<String> 
     (count > 0).then(|| messages_wait(lane, count))
 }
 
-/// Writes down that a lane did not land by itself. It stays as it is, and is tried again after the next landing on its base.
+/// Keeps a lane from landing by itself from now on: its landing waits for a person.
+///
+/// # Errors
+/// When that cannot be written.
+pub(crate) fn hold_landing(project: &Project, lane: &AnyLane, why: &str) -> Result<(), Error> {
+    let exit = Exit::Refused.code();
+    let refusal = Refusal { at: now(), message: why.to_owned(), exit, lasting: true };
+    project.update_lane(&lane.name, |record| record.refused = Some(refusal)).map(drop)
+}
+
+/// Writes down that a lane did not land by itself. It stays as it is, and is tried again after the next landing on its base, unless
+/// it is kept from that.
 pub(crate) fn refuse_landing<P>(project: &Project, lane: &LaneRecord<P>, why: &str, exit: Exit) {
-    let refusal = Refusal { at: now(), message: why.to_owned(), exit: exit.code() };
+    let (at, message, exit) = (now(), why.to_owned(), exit.code());
     let noted = project.update_lane(&lane.name, |record| {
         if record.is_same_lane(lane) {
-            record.refused = Some(refusal);
+            let lasting = record.refused.as_ref().is_some_and(|before| before.lasting);
+            record.refused = Some(Refusal { at, message, exit, lasting });
         }
     });
     let lane = noted.ok().filter(|record| record.is_same_lane(lane));

@@ -77,8 +77,8 @@ pub(crate) use apart::{close_apart, open_apart};
 pub(crate) use attach::{SaidFiles, attach, attachments, named as named_files, past_attachments};
 pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};
 pub(crate) use auto_merge::{
-    Due, became, due, extend_run, moved_since_run, refuse_landing, refuse_moved, waiting_to_land,
-    waits_to_be_told,
+    Due, became, due, extend_run, hold_landing, moved_since_run, refuse_landing, refuse_moved,
+    waiting_to_land, waits_to_be_told,
 };
 pub(crate) use auto_snapshot::take_automatically;
 pub(crate) use base::{Base, resolve as resolve_base};

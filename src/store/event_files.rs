@@ -30,6 +30,11 @@ impl Layout {
         self.hooks().join(event)
     }
 
+    /// The hooks that were set while an agent ran.
+    pub(crate) fn held_hooks(&self) -> PathBuf {
+        self.root().join("held-hooks.toml")
+    }
+
     /// What hooks have said.
     pub(crate) fn hook_log(&self) -> PathBuf {
         self.root().join("hooks.log")

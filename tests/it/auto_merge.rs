@@ -418,3 +418,48 @@ fn what_its_agent_resolved_is_tried_again() {
     sandbox.until("merge.landed", "x", 1);
     assert_eq!(sandbox.read("a.txt"), "main\nlane\n");
 }
+
+/// An agent that changes what its landing has to pass does not land by that.
+#[test]
+fn who_changes_settings_while_it_runs_does_not_land_by_itself() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.verify.commands", "test ! -e bad"]);
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let write = "echo bad > bad; git add -A; git commit -qm bad;";
+    for (name, change, what) in [
+        ("x", "git config proq.verify.commands true", "setting proq.verify.commands"),
+        (
+            "i",
+            "echo '[proq \"verify\"] commands = :' > $ROOT/more; git config include.path $ROOT/more",
+            "setting proq.verify.commands",
+        ),
+        (
+            "h",
+            "printf '#!/bin/sh\\ntouch $ROOT/ran\\n' > $ROOT/repo/.git/hooks/post-merge; chmod +x $ROOT/repo/.git/hooks/post-merge",
+            "hook post-merge",
+        ),
+    ] {
+        let out = spawn(&sandbox, name, &format!("{write} {change}"));
+        assert_eq!(out.code, 1, "{}", out.shown());
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), before, "{name}");
+        assert_eq!(sandbox.row(name)["state"], "done");
+        let why = refusals(&sandbox).pop().unwrap();
+        assert!(why.contains(what) && why.ends_with(&format!("; git proq merge {name} lands it")), "{why}");
+        let shown = sandbox.proq(&["show", name]).ok();
+        let line = shown.lines().find(|line| line.trim_start().starts_with("by itself")).unwrap();
+        assert!(line.contains(what) && !line.contains("tried again"), "{line}");
+        sandbox.sh("git config proq.verify.commands 'test ! -e bad'; git config --unset-all include.path || :; rm -f .git/hooks/post-merge");
+    }
+    // The next landing does not take them along.
+    sandbox.lane_of("y", "echo y > y");
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+    for name in ["x", "i", "h"] {
+        wait_until_free(&sandbox.lock(name, "landing.lock"));
+        assert_eq!(sandbox.row(name)["state"], "done");
+    }
+    let said = sandbox.proq(&["merge", "x"]).fails(4);
+    assert!(said.contains("check failed x"), "{said}");
+    let out = spawn(&sandbox, "z", "echo z > z");
+    assert_eq!(out.code, 0, "{}", out.shown());
+    assert!(has(&sandbox, "z") && !has(&sandbox, "bad"));
+}

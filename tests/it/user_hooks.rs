@@ -379,6 +379,8 @@ fn a_hook_that_is_set_while_an_agent_runs_is_told_of_its_end() {
     sandbox.pipe("go");
     sandbox.start_lane("pay", "read line < $ROOT/go");
     sandbox.git(&["config", "proq.hook.run.ended", "echo $PROQ_LANE >> $ROOT/told"]);
+    // It could be the agent's.
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
     sandbox.tell("go");
     let _ = sandbox.proq(&["wait", "pay"]).ok();
     assert_eq!(told(&sandbox), "pay\n");
@@ -422,4 +424,30 @@ fn a_hook_that_is_set_while_another_one_runs_is_run_at_what_comes_then() {
     let told = |file: &str| std::fs::read_to_string(root.join(file)).unwrap_or_default();
     assert_eq!(told("started"), "run.started b\n");
     assert!(told("sound").contains("run.ended b\n"), "{}", told("sound"));
+}
+
+/// What an agent sets while it runs is not run for it.
+#[test]
+fn a_hook_that_is_set_while_an_agent_runs_needs_approval() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.hook.run.ended", "echo mine >> $ROOT/told"]);
+    sandbox.pipe("go");
+    let script = "git config --add proq.hook.run.ended 'echo theirs >> $ROOT/told'; git config proq.hook.lane.created 'echo theirs >> $ROOT/told'; echo > $ROOT/set; cat $ROOT/go";
+    sandbox.pipe("set");
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--", "sh", "-ec", script]).ok();
+    let _ = sandbox.hear("set");
+    // Not while it runs either.
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    sandbox.tell("go");
+    sandbox.until("run.ended", "x", 1);
+    assert_eq!(told(&sandbox), "mine\n");
+    let text = log(&sandbox);
+    assert_eq!(text.matches("not run: git proq approve has not allowed it").count(), 2, "{text}");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "z"]).ok();
+    assert_eq!(told(&sandbox), "mine\n");
+    let listed = sandbox.proq(&["approve", "--list"]).ok();
+    assert_eq!(listed.matches("(not approved)").count(), 2, "{listed}");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "w", "--", "true"]).ok();
+    assert_eq!(told(&sandbox), "mine\ntheirs\nmine\ntheirs\n");
 }

@@ -7,6 +7,7 @@ mod escape;
 mod guard;
 mod hook;
 mod keep;
+mod own;
 mod said;
 mod settings;
 mod shims;
@@ -60,6 +61,7 @@ impl Fence {
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
             stash: project.repo.stash_entries(),
+            own: Some(own::own_settings(project, &project.layers)),
         };
         // Before the fence's own record, which is as old as the run.
         sight::note(project, lane, &fence.dir);
@@ -79,7 +81,8 @@ impl Fence {
     pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) -> Option<String> {
         let dir = project.store.layout().fence(&lane.name, attempt);
         keep::keep_noted(project, &dir);
-        let remark = settings::tell_of_changes(project, lane, &dir);
+        let then = own::hold_back(project, lane, &dir);
+        let remark = settings::tell_of_changes(project, lane, &dir, then.as_deref());
         let told = escape::tell_of_files(project, lane, attempt, &dir);
         sight::tell_of_changes(project, lane, &dir, &told);
         stash::keep_dropped(project, lane, attempt, &dir);

@@ -8,8 +8,13 @@ use crate::lane::{Project, changed_settings, listed, shared_settings};
 use crate::store::records::{AnyLane, LaneSeen, SightRecord};
 use crate::store::{Layout, Record};
 
-/// Tells of what is different from when the run began, and returns a sentence for the lane's state.
-pub(super) fn tell_of_changes(project: &Project, lane: &AnyLane, fence: &Path) -> Option<String> {
+/// Tells of what is different from when the run began, and what follows, and returns a sentence for the lane's state.
+pub(super) fn tell_of_changes(
+    project: &Project,
+    lane: &AnyLane,
+    fence: &Path,
+    then: Option<&str>,
+) -> Option<String> {
     let before = SightRecord::find(&Layout::fence_sight(fence)).ok().flatten()?;
     let changed = changed_settings(&before.settings, &shared_settings(project));
     let gone: Vec<String> = before.others.iter().filter_map(|seen| gone(project, seen)).collect();
@@ -25,8 +30,9 @@ pub(super) fn tell_of_changes(project: &Project, lane: &AnyLane, fence: &Path) -
     let mut event = Event::now(
         Name::LaneEscape,
         format!(
-            "while the agent of lane '{}' ran, it or somebody else {what}: nothing says who it was",
-            lane.name
+            "while the agent of lane '{}' ran, it or somebody else {what}: nothing says who it was{}",
+            lane.name,
+            then.map_or_else(String::new, |then| format!("; {then}")),
         ),
     );
     event.lane = Some(lane.name.clone());

@@ -1,11 +1,35 @@
 //! Owns the form of what the hooks of a run know of it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::git::Oid;
 use crate::store::Record;
+
+/// The settings of git-proq that are the user's own, and the hooks of git, at one time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct OwnSettings {
+    /// The command lines of hooks of git-proq, each behind its event and a space.
+    #[serde(default)]
+    pub(crate) hook_lines: Vec<String>,
+    /// Every setting and every hook by the name that a sentence has for it, with a text that changes with it.
+    #[serde(default)]
+    pub(crate) all: BTreeMap<String, String>,
+}
+
+/// Command lines of hooks that were set while an agent ran, in the form of [`OwnSettings::hook_lines`].
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HeldHooks {
+    /// Oldest first.
+    #[serde(default)]
+    pub(crate) lines: Vec<String>,
+}
+
+impl Record for HeldHooks {
+    const FORMAT: u32 = 1;
+}
 
 /// A run, as its hooks know it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +54,9 @@ pub(crate) struct FenceRecord {
     /// The entries of the stash when the run began.
     #[serde(default)]
     pub(crate) stash: Vec<Oid>,
+    /// The user's own settings when the run began; none in a record of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) own: Option<OwnSettings>,
 }
 
 impl Record for FenceRecord {

@@ -145,6 +145,9 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
     /// The exit code of the landing.
     pub(crate) exit: u8,
+    /// Whether it is not tried again.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) lasting: bool,
 }
 
 /// A branch and a worktree of a lane's own: it can be landed.

@@ -1,0 +1,68 @@
+//! Owns noticing that the settings of git-proq changed while a run lasted. Its lane does not land by itself then: the checks that it
+//! would have to pass may be what changed. Hooks that came run only once they are approved.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use crate::config::{Key, Layers};
+use crate::event;
+use crate::git::Repo;
+use crate::lane::{self, Project, changed_settings, shared_settings};
+use crate::store::records::{AnyLane, FenceRecord, OwnSettings};
+use crate::store::{Layout, Record};
+
+/// The settings of git-proq that are the user's own, its hooks, and those of git.
+pub(super) fn own_settings(project: &Project, layers: &Layers) -> OwnSettings {
+    let hash = |text: &str| {
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    };
+    let mut all: BTreeMap<String, String> =
+        layers.own().map(|(key, text)| (format!("setting proq.{}", in_git(key)), hash(text))).collect();
+    all.extend(shared_settings(project).into_iter().filter(|(name, _)| name.starts_with("hook ")));
+    for entry in std::fs::read_dir(project.store.layout().hooks()).into_iter().flatten().flatten() {
+        if let Ok(meta) = entry.path().metadata() {
+            let is = format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode());
+            all.insert(format!("hook proq/hooks/{}", entry.file_name().to_string_lossy()), is);
+        }
+    }
+    OwnSettings { hook_lines: event::own_hook_lines(layers), all }
+}
+
+/// A key as git's configuration has it.
+fn in_git(key: String) -> String {
+    Key::find(&key).map_or(key, Key::in_git)
+}
+
+/// Draws the consequences of what changed since the run of this fence began. Returns what there is to add to a sentence about that.
+pub(super) fn hold_back(project: &Project, lane: &AnyLane, fence: &Path) -> Option<String> {
+    let record = FenceRecord::find(&Layout::fence_record(fence)).ok().flatten();
+    let before = record.and_then(|record| record.own)?;
+    let layers =
+        Repo::discover(project.repo.home()).ok().and_then(|repo| Project::layers_of(Some(&repo)).ok());
+    let now = layers.map(|layers| own_settings(project, &layers));
+    let changed = match &now {
+        Some(now) => changed_settings(&before.all, &now.all)?,
+        None => "settings, which cannot be read".to_owned(),
+    };
+    let mut done = Vec::new();
+    let mut lines = now.unwrap_or_default().hook_lines;
+    lines.retain(|line| !before.hook_lines.contains(line));
+    if !lines.is_empty() {
+        done.push(event::hold_hooks(&project.store, lines).map_err(|e| e.to_string()));
+    }
+    let held = !done.is_empty();
+    if lane.auto_merge {
+        let name = &lane.name;
+        let why =
+            format!("while it ran, it or somebody else changed {changed}; git proq merge {name} lands it");
+        done.push(lane::hold_landing(project, lane, &why).map_err(|e| e.to_string()));
+    }
+    for why in done.into_iter().filter_map(Result::err) {
+        project.listener.warn(why);
+    }
+    held.then(|| "hooks that are new run once you allow it: git proq approve".to_owned())
+}
