@@ -149,8 +149,7 @@ struct Rules {
 }
 
 fn rules(dir: &Path, index: &State, source: Source) -> Option<Rules> {
-    let mut repo = gix::open(dir).ok()?;
-    super::settings::add_from_command_line(&mut repo);
+    let repo = super::settings::open(dir)?;
     let sure = finds_the_same(&repo);
     let stack = repo.excludes(index, None, source).ok()?.detach();
     Some(Rules { repo, stack, sure })

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gix::discover::upwards;
 use gix::sec::trust::DefaultForLevel as _;
 
-use super::{Error, Program};
+use super::{Error, Program, settings};
 
 /// What git prints before the command that makes an exception.
 const ADVICE: &str = "git config --global --add safe.directory ";
@@ -153,11 +153,14 @@ pub(super) fn refusal(error: Error, dir: &Path) -> Error {
 
 /// How the library opens it, given what [`judge`] said: git alone decides what is trusted.
 pub(super) fn options(trust: Trust) -> gix::sec::trust::Mapping<gix::open::Options> {
-    let full = || gix::open::Options::default_for_level(gix::sec::Trust::Full);
+    let of = |level| settings::as_git_opens(gix::open::Options::default_for_level(level));
     match trust {
-        Trust::Owned => gix::sec::trust::Mapping::default(),
+        Trust::Owned => gix::sec::trust::Mapping {
+            full: of(gix::sec::Trust::Full),
+            reduced: of(gix::sec::Trust::Reduced),
+        },
         Trust::Excepted => {
-            let open = || full().cli_overrides(["safe.directory=*"]);
+            let open = || of(gix::sec::Trust::Full).cli_overrides(["safe.directory=*"]);
             gix::sec::trust::Mapping { full: open(), reduced: open() }
         }
     }

@@ -103,8 +103,7 @@ fn nests(changes: &[Change]) -> bool {
 
 /// What is set is read anew, where the change happens: a landing may have waited for long, and worktrees may differ.
 fn asks_for_more(repo: &Repo, dir: &Path) -> bool {
-    let Ok(mut here) = gix::open(dir) else { return true };
-    settings::add_from_command_line(&mut here);
+    let Some(here) = settings::open(dir) else { return true };
     let set = here.config_snapshot();
     // A key without a value is true, and no text.
     let on = |key: &&str| set.boolean(*key) == Some(true) || set.string(*key).is_some_and(|v| v != "false");

@@ -58,7 +58,7 @@ impl Repo {
             Ok(found) => found.to_thread_local(),
             Err(_) => open_behind_link(&program, dir)?.ok_or_else(|| no_repository(&program, dir))?,
         };
-        settings::add_from_command_line(&mut gix);
+        settings::as_git_has_them(&mut gix);
         gix.object_cache_size_if_unset(OBJECTS);
         let common_dir = real(gix.common_dir());
         let in_main = real(gix.git_dir()) == common_dir;

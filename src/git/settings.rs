@@ -2,12 +2,53 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 
 use super::{Repo, injected};
 
+/// The library's own section. Git reads nothing there; the library does, also from files and from variables of git's that git is
+/// started without: `GIT_NAMESPACE`, `GIT_SHALLOW_FILE`, `GIT_INDEX_FILE`.
+const LIBRARY: &str = "gitoxide";
+
+/// Where git keeps replacements of objects, whatever the library's section says.
+const REPLACEMENTS: &str = "gitoxide.objects.replaceRefBase=refs/replace/";
+
+/// Makes the library open a repository as git finds it, which is started without `GIT_NO_REPLACE_OBJECTS` and
+/// `GIT_REPLACE_REF_BASE`.
+pub(super) fn as_git_opens(options: gix::open::Options) -> gix::open::Options {
+    let mut permissions = gix::open::Permissions::all();
+    permissions.env.objects = gix::sec::Permission::Deny;
+    options.permissions(permissions).config_overrides([REPLACEMENTS])
+}
+
+/// Opens the repository whose worktree is at `dir`, with the settings that git has there. None where there is none.
+pub(super) fn open(dir: &Path) -> Option<gix::Repository> {
+    let mut gix = gix::open_opts(dir, as_git_opens(gix::open::Options::default())).ok()?;
+    as_git_has_them(&mut gix);
+    Some(gix)
+}
+
+/// Leaves the settings that git has: with those of its command line, without the library's own.
+pub(super) fn as_git_has_them(gix: &mut gix::Repository) {
+    let mut snapshot = gix.config_snapshot_mut();
+    let found = snapshot.sections_by_name(LIBRARY).into_iter().flatten();
+    let from_outside = found.filter(|section| section.meta().source != gix::config::Source::Api);
+    let ids: Vec<_> = from_outside.map(|section| section.id()).collect();
+    for id in &ids {
+        let _ = snapshot.remove_section_by_id(*id);
+    }
+    if ids.is_empty() {
+        snapshot.forget();
+    } else {
+        // Less is set than before, so nothing can be wrong that was not.
+        let _ = snapshot.commit();
+    }
+    add_from_command_line(gix);
+}
+
 /// Adds the settings of git's own command line (`git -c key=value proq`), which win over all files; the library does not look
 /// there.
-pub(super) fn add_from_command_line(gix: &mut gix::Repository) {
+fn add_from_command_line(gix: &mut gix::Repository) {
     let Some(Ok(text)) = injected::own_parameters().map(std::ffi::OsString::into_string) else { return };
     for setting in parse(&text) {
         let mut snapshot = gix.config_snapshot_mut();

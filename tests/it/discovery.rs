@@ -66,6 +66,53 @@ fn variables_that_name_the_repository_are_heeded() {
 }
 
 #[test]
+fn variables_that_git_is_started_without_change_nothing() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo 1 > one");
+    let with = |variable: &str, value: &str, args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env(variable, value);
+        sandbox.output(command)
+    };
+    let asked = ["list", "--json"];
+    let nowhere = sandbox.root().join("nowhere").display().to_string();
+    for (variable, value) in [
+        ("GIT_NAMESPACE", "ns"),
+        ("GIT_SHALLOW_FILE", sandbox.repo.join("a.txt").to_str().unwrap()),
+        ("GIT_INDEX_FILE", &nowhere),
+        ("GIT_OBJECT_DIRECTORY", &nowhere),
+        ("GIT_NO_REPLACE_OBJECTS", "1"),
+        ("GIT_REPLACE_REF_BASE", "refs/other/"),
+    ] {
+        if variable == "GIT_NO_REPLACE_OBJECTS" {
+            // Another history of the lane's branch, which git follows.
+            sandbox.git(&["replace", "--graft", "proq/x"]);
+        }
+        let lanes = sandbox.proq(&asked).ok();
+        assert_eq!(with(variable, value, &asked).ok(), lanes, "{variable}");
+        let refused = with(variable, value, &["discard", "x"]).fails(1);
+        assert!(refused.contains("not on main"), "{variable}: {refused}");
+        let _ = with(variable, value, &["cleanup"]).ok();
+        assert!(sandbox.lane("x").join("one").exists(), "{variable}");
+    }
+}
+
+#[test]
+fn settings_that_git_does_not_know_hide_no_branch() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo 1 > one");
+    let lanes = sandbox.proq(&["list", "--json"]).ok();
+    sandbox.git(&["config", "gitoxide.core.refsNamespace", "ns"]);
+    sandbox.git(&["config", "gitoxide.core.shallowFile", "../a.txt"]);
+    sandbox.git(&["config", "gitoxide.objects.replaceRefBase", "refs/heads/"]);
+    assert_eq!(sandbox.proq(&["list", "--json"]).ok(), lanes);
+    let refused = sandbox.proq(&["discard", "x"]).fails(1);
+    assert!(refused.contains("not on main"), "{refused}");
+    let _ = sandbox.proq(&["cleanup"]).ok();
+    assert!(sandbox.lane("x").join("one").exists());
+}
+
+#[test]
 fn a_hook_that_calls_the_program_works_on_its_own_repository() {
     let sandbox = Sandbox::new();
     sandbox.program("hook", "git-proq list --json > \"$ROOT/seen\"");

@@ -44,8 +44,7 @@ const NOT: &[&str] = &["core.fileMode", "core.symlinks"];
 
 /// What is set for the worktree at `dir`, read anew: worktrees may differ.
 pub(super) fn wish(repo: &Repo, dir: &Path) -> Wish {
-    let Ok(mut here) = gix::open(dir) else { return Wish::OtherFiles };
-    settings::add_from_command_line(&mut here);
+    let Some(here) = settings::open(dir) else { return Wish::OtherFiles };
     let set = here.config_snapshot();
     // A key without a value is true, and no text.
     let on = |key: &&str| set.boolean(*key) == Some(true) || set.string(*key).is_some_and(|v| v != "false");
