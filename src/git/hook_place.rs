@@ -57,7 +57,8 @@ impl HookPlace {
     }
 }
 
-fn git_dir_in(dir: &Path) -> Option<PathBuf> {
+/// The git directory that a worktree whose top is `dir` leads to, or `dir` where it is one itself.
+pub(super) fn git_dir_in(dir: &Path) -> Option<PathBuf> {
     let link = dir.join(".git");
     if link.is_dir() {
         return Some(link);

@@ -42,6 +42,7 @@ mod left_out;
 mod local_state;
 mod loose;
 mod loose_folders;
+mod main_checkout;
 mod make_way;
 mod merge_drivers;
 mod merge_rules;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use super::head_file::{open_behind_link, refuse_linked};
 use super::trees::Reader;
 use super::version::Version;
-use super::{Command, Error, Oid, Program, ownership, settings};
+use super::{Command, Error, Oid, Program, main_checkout, ownership, settings};
 
 /// How many bytes of objects are kept in memory, unpacked. A landing reads the same commits of its base again and again.
 const OBJECTS: usize = 4 * 1024 * 1024;
@@ -45,7 +45,8 @@ impl Repo {
     ///
     /// # Errors
     /// [`Error::NoRepository`] when there is none, [`Error::NoGit`] without a git program, [`Error::Untrusted`] where git
-    /// does not trust who owns it: that is known before a setting of it is read.
+    /// does not trust who owns it: that is known before a setting of it is read. [`Error::Unusable`] where a setting hides the
+    /// main checkout.
     pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
         let program = Program::find()?;
         let trust = ownership::judge(&program, dir)?;
@@ -71,6 +72,9 @@ impl Repo {
                 return Err(no_repository(&program, dir));
             }
         };
+        if main.is_none() {
+            main_checkout::refuse_hidden(&gix, &common_dir, dir)?;
+        }
         refuse_mixture(&program, here.as_deref().or(main.as_deref()), &common_dir)?;
         let reftable = gix
             .config_snapshot()

@@ -16,6 +16,14 @@ pub enum Unusable {
         /// The ref.
         name: String,
     },
+    /// The repository is called bare, and has a checkout that commands would leave behind.
+    #[error("cannot use the repository at {}: core.bare is true, although files are checked out there; nothing was changed", dir.display())]
+    HiddenCheckout {
+        /// The top of the checkout.
+        dir: PathBuf,
+        /// The file with that setting.
+        config: PathBuf,
+    },
     /// A worktree has no index. To git, every file of its commit is staged as deleted.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
     NoIndex {
@@ -29,6 +37,10 @@ pub enum Unusable {
 impl Explain for Unusable {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         vec![match self {
+            Unusable::HiddenCheckout { config, .. } => {
+                format!("have the checkout back: git config --file '{}' --unset-all core.bare", config.display())
+                    .into()
+            }
             Unusable::LinkedHead { git_dir, name } => format!(
                 "have git write the name there: git --git-dir='{}' -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
                 git_dir.display()

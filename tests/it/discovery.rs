@@ -112,6 +112,53 @@ fn settings_that_git_does_not_know_hide_no_branch() {
     assert!(sandbox.lane("x").join("one").exists());
 }
 
+/// Runs the command that a hint ends with.
+fn follow_hint(sandbox: &Sandbox, text: &str) {
+    let command = text.lines().find_map(|line| line.strip_prefix("hint: ")?.split_once(": ")).unwrap().1;
+    let _ = sandbox.sh(&command.replace("[ROOT]", "$ROOT").replace('\'', "\""));
+}
+
+#[test]
+fn a_checkout_that_core_bare_hides_is_not_left_behind_by_a_landing() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo 1 > one");
+    sandbox.write("a.txt", "mine\n");
+    sandbox.git(&["config", "core.bare", "true"]);
+    for args in [&["merge", "x"][..], &["merge", "--dry-run", "x"], &["spawn", "--empty"], &["doctor"]] {
+        for dir in [&sandbox.repo, &sandbox.repo.join(".git"), &sandbox.lane("x")] {
+            let out = sandbox.proq_in(dir, args);
+            assert!(
+                out.shown().contains("core.bare is true, although files are checked out there"),
+                "{args:?}"
+            );
+            assert_eq!(out.code, 1);
+        }
+    }
+    let out = sandbox.proq(&["merge", "x"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: cannot use the repository at [ROOT]/repo: core.bare is true, although files are checked out there; nothing was changed
+    hint: have the checkout back: git config --file '[ROOT]/repo/.git/config' --unset-all core.bare
+    --- code 1
+    ");
+    follow_hint(&sandbox, &out.stderr);
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), " M a.txt");
+    assert_eq!(sandbox.read("one"), "1\n");
+}
+
+#[test]
+fn a_landing_right_after_a_run_sees_that_the_agent_hid_the_checkout() {
+    let sandbox = Sandbox::new();
+    let script = "git config core.bare true; echo 1 > one; git add one; git commit -qm one";
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "--wait", "--", "sh", "-ec", script]);
+    sandbox.git(&["config", "core.bare", "false"]);
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "first");
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.read("one"), "1\n");
+}
+
 #[test]
 fn a_hook_that_calls_the_program_works_on_its_own_repository() {
     let sandbox = Sandbox::new();

@@ -1,0 +1,45 @@
+//! Owns refusing a main checkout that git's own settings hide.
+
+use std::path::{Path, PathBuf};
+
+use gix::index::decode::Options;
+
+use super::hook_place::git_dir_in;
+use super::{Error, Unusable};
+
+/// Refuses a repository that has a checkout and is called bare all the same. A branch that moves there would leave the files of
+/// the checkout behind, and the next commit would take back what has landed. What `git clone --bare` makes has no index.
+///
+/// # Errors
+/// [`Unusable::HiddenCheckout`].
+pub(super) fn refuse_hidden(gix: &gix::Repository, common_dir: &Path, dir: &Path) -> Result<(), Error> {
+    let is_top = |top: &&Path| git_dir_in(top).is_some_and(|git_dir| is_same(&git_dir, common_dir));
+    let Some(top) = common_dir.parent().into_iter().chain(dir.ancestors()).find(is_top) else {
+        return Ok(());
+    };
+    let index = gix::index::File::at(common_dir.join("index"), gix.object_hash(), true, Options::default());
+    let has_file = index.is_ok_and(|index| {
+        let mut paths = index.entries().iter().map(|entry| gix::path::from_bstr(entry.path(&index)));
+        paths.any(|path| path.is_ok_and(|path| top.join(path).symlink_metadata().is_ok()))
+    });
+    match has_file && top != common_dir {
+        true => Err(Error::Unusable(Unusable::HiddenCheckout {
+            dir: top.to_owned(),
+            config: file_with(gix, "bare", common_dir),
+        })),
+        false => Ok(()),
+    }
+}
+
+fn is_same(one: &Path, common_dir: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| one == common_dir)
+}
+
+/// The file that has the last word on a setting of `core`.
+fn file_with(gix: &gix::Repository, name: &str, common_dir: &Path) -> PathBuf {
+    let snapshot = gix.config_snapshot();
+    let sections = snapshot.plumbing().sections_by_name("core").into_iter().flatten();
+    let setting = sections.filter(|section| section.body().contains_value_name(name));
+    let file = setting.last().and_then(|section| section.meta().path.as_ref()?.canonicalize().ok());
+    file.unwrap_or_else(|| common_dir.join("config"))
+}
