@@ -1,4 +1,4 @@
-//! Owns refusing a main checkout that git's own settings hide.
+//! Owns refusing a main checkout that git's own settings hide, or put where git does not find the repository.
 
 use std::path::{Path, PathBuf};
 
@@ -29,6 +29,24 @@ pub(super) fn refuse_hidden(gix: &gix::Repository, common_dir: &Path, dir: &Path
         })),
         false => Ok(()),
     }
+}
+
+/// Refuses a main checkout that `core.worktree` puts into a folder from which git does not find the repository: commands run
+/// there.
+///
+/// # Errors
+/// [`Unusable::CheckoutElsewhere`].
+pub(super) fn refuse_elsewhere(gix: &gix::Repository, common_dir: &Path, main: &Path) -> Result<(), Error> {
+    let is_set = gix.config_snapshot().string("core.worktree").is_some();
+    let by_variable = std::env::var_os("GIT_WORK_TREE").is_some();
+    if !is_set || by_variable || git_dir_in(main).is_some_and(|git_dir| is_same(&git_dir, common_dir)) {
+        return Ok(());
+    }
+    Err(Error::Unusable(Unusable::CheckoutElsewhere {
+        git_dir: common_dir.to_owned(),
+        dir: main.to_owned(),
+        config: file_with(gix, "worktree", common_dir),
+    }))
 }
 
 fn is_same(one: &Path, common_dir: &Path) -> bool {

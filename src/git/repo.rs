@@ -46,7 +46,7 @@ impl Repo {
     /// # Errors
     /// [`Error::NoRepository`] when there is none, [`Error::NoGit`] without a git program, [`Error::Untrusted`] where git
     /// does not trust who owns it: that is known before a setting of it is read. [`Error::Unusable`] where a setting hides the
-    /// main checkout.
+    /// main checkout or puts it elsewhere.
     pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
         let program = Program::find()?;
         let trust = ownership::judge(&program, dir)?;
@@ -72,8 +72,9 @@ impl Repo {
                 return Err(no_repository(&program, dir));
             }
         };
-        if main.is_none() {
-            main_checkout::refuse_hidden(&gix, &common_dir, dir)?;
+        match &main {
+            Some(main) => main_checkout::refuse_elsewhere(&gix, &common_dir, main)?,
+            None => main_checkout::refuse_hidden(&gix, &common_dir, dir)?,
         }
         refuse_mixture(&program, here.as_deref().or(main.as_deref()), &common_dir)?;
         let reftable = gix

@@ -24,6 +24,16 @@ pub enum Unusable {
         /// The file with that setting.
         config: PathBuf,
     },
+    /// The main checkout is a folder from which git does not find the repository.
+    #[error("cannot use the repository {}: core.worktree is {}, from where git does not find it; nothing was changed", git_dir.display(), dir.display())]
+    CheckoutElsewhere {
+        /// The git directory.
+        git_dir: PathBuf,
+        /// The folder.
+        dir: PathBuf,
+        /// The file with that setting.
+        config: PathBuf,
+    },
     /// A worktree has no index. To git, every file of its commit is staged as deleted.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
     NoIndex {
@@ -41,6 +51,15 @@ impl Explain for Unusable {
                 format!("have the checkout back: git config --file '{}' --unset-all core.bare", config.display())
                     .into()
             }
+            Unusable::CheckoutElsewhere { git_dir, dir, .. } if dir.is_dir() && !dir.join(".git").exists() => {
+                format!("have git find it: echo 'gitdir: {}' > '{}/.git'", git_dir.display(), dir.display())
+                    .into()
+            }
+            Unusable::CheckoutElsewhere { config, .. } => format!(
+                "have the checkout beside it again: git config --file '{}' --unset-all core.worktree",
+                config.display()
+            )
+            .into(),
             Unusable::LinkedHead { git_dir, name } => format!(
                 "have git write the name there: git --git-dir='{}' -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
                 git_dir.display()

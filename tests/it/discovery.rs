@@ -160,6 +160,50 @@ fn a_landing_right_after_a_run_sees_that_the_agent_hid_the_checkout() {
 }
 
 #[test]
+fn a_checkout_elsewhere_from_where_git_finds_nothing_is_refused_before_anything_is_made() {
+    let sandbox = Sandbox::new();
+    let elsewhere = sandbox.root().join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::rename(sandbox.repo.join("a.txt"), elsewhere.join("a.txt")).unwrap();
+    sandbox.git(&["config", "core.worktree", elsewhere.to_str().unwrap()]);
+    assert_eq!(sandbox.git(&["status", "--short"]), "");
+    let out = sandbox.proq(&["spawn", "-n", "x", "--", "true"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: cannot use the repository [ROOT]/repo/.git: core.worktree is [ROOT]/elsewhere, from where git does not find it; nothing was changed
+    hint: have git find it: echo 'gitdir: [ROOT]/repo/.git' > '[ROOT]/elsewhere/.git'
+    --- code 1
+    ");
+    assert!(!sandbox.repo.join(".git/proq").exists());
+    assert_eq!(sandbox.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
+    let mut command = sandbox.proq_command(&sandbox.root(), &["list"]);
+    command.env("GIT_DIR", sandbox.repo.join(".git"));
+    assert_eq!(sandbox.output(command).fails(1), out.stderr);
+    follow_hint(&sandbox, &out.stderr);
+    let script = "echo 1 > one; git add one; git commit -qm one";
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "--", "sh", "-ec", script]).ok();
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(std::fs::read_to_string(elsewhere.join("one")).unwrap(), "1\n");
+}
+
+#[test]
+fn a_checkout_that_is_no_folder_is_refused_by_name() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "core.worktree", "/nowhere"]);
+    let out = sandbox.proq(&["spawn", "-n", "x", "--", "true"]);
+    insta::assert_snapshot!(out.shown(), @r"
+    --- stderr
+    error: cannot use the repository [ROOT]/repo/.git: core.worktree is /nowhere, from where git does not find it; nothing was changed
+    hint: have the checkout beside it again: git config --file '[ROOT]/repo/.git/config' --unset-all core.worktree
+    --- code 1
+    ");
+    follow_hint(&sandbox, &out.stderr);
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--wait", "--", "true"]).ok();
+}
+
+#[test]
 fn a_hook_that_calls_the_program_works_on_its_own_repository() {
     let sandbox = Sandbox::new();
     sandbox.program("hook", "git-proq list --json > \"$ROOT/seen\"");
