@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Error, Oid, Repo};
 
+/// The variable that names the hook that runs, for commands that it starts.
+const HOOK: &str = "PROQ_GIT_HOOK";
+
 /// What git runs between a merge and its message.
 const BEFORE_MERGE: &str = "pre-merge-commit";
 
@@ -16,7 +19,8 @@ pub(crate) fn run_hook(repo: &Repo, dir: &Path, name: &str, args: &[&str]) -> Re
     if !repo.may_have_hook(dir, name) {
         return Ok(());
     }
-    repo.git_in(dir).args(["hook", "run", "--ignore-missing", name, "--"]).args(args).changes().run_beside()
+    let call = repo.git_in(dir).env(HOOK, name);
+    call.args(["hook", "run", "--ignore-missing", name, "--"]).args(args).changes().run_beside()
 }
 
 impl Repo {
@@ -54,6 +58,7 @@ impl Repo {
             .arg(path)
             .args(["hook", "run", "--ignore-missing", BEFORE_MERGE])
             .index(&self.git_dir_of(dir)?.join("index"))
+            .env(HOOK, BEFORE_MERGE)
             .env("GIT_EDITOR", ":")
             .env("GIT_REFLOG_ACTION", format!("merge {branch}"))
             .env(&format!("GITHEAD_{tip}"), branch)

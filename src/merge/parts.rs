@@ -12,6 +12,7 @@ use super::stack::{self, Stack};
 use super::verify::{Verified, Verifier};
 use crate::git::{self, Oid};
 use crate::lane::{self, Operation, Project, operate};
+use crate::process::is_ancestor;
 use crate::store::records::{LaneRecord, Step};
 use crate::store::{Limit, Moment, Record, Ticket, Wanted, now};
 
@@ -67,7 +68,7 @@ pub(crate) fn land_parts(project: &Project, asked: &Parts<'_>) -> Result<Report,
     let mut verifier = Verifier::new(project, &request)?;
     project.ask_to_merge(&names, false, Some(asked.onto))?;
     let wanted = Wanted { lanes: names.clone(), onto: Some(asked.onto.to_owned()) };
-    let _ticket = Ticket::take(project.store.locks(), wanted, asked.patience)?;
+    let _ticket = Ticket::take(project.store.locks(), wanted, asked.patience, is_ancestor)?;
     // Whoever was before may have died in the middle of it.
     lane::recover(project)?;
     let mut report = Report::default();

@@ -12,6 +12,7 @@ use super::stack::{self, Ground};
 use super::verify::{Pending, Verified, Verifier};
 use crate::git::{Oid, ThrowAway};
 use crate::lane::{self, Operation, Project, operate};
+use crate::process::is_ancestor;
 use crate::store::records::{CheckRecord, LaneRecord};
 use crate::store::{Limit, Record, Ticket, Wanted};
 
@@ -106,7 +107,7 @@ pub(super) fn run_now(
     let request = Request { no_verify: true, verify: more, jobs, ..Request::of(&names) };
     let mut verifier = Verifier::new(project, &request)?;
     let wanted = Wanted { lanes: names.clone(), onto: None };
-    let _ticket = Ticket::take(project.store.locks(), wanted, Limit::Forever)?;
+    let _ticket = Ticket::take(project.store.locks(), wanted, Limit::Forever, is_ancestor)?;
     // Whoever was before may have died in the middle of it.
     lane::recover(project)?;
     // What holds a stack meanwhile goes with the operation, which leaves nothing in the log.

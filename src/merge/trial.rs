@@ -4,6 +4,7 @@ use super::Error;
 use super::runs::{Found, Rules, Runs, Task};
 use crate::git::Oid;
 use crate::lane::{self, Project};
+use crate::process::is_ancestor;
 use crate::store::{Limit, Ticket, Wanted};
 
 /// What is tried, and on what.
@@ -42,7 +43,7 @@ pub(crate) enum Tried {
 /// When it cannot be run.
 pub(crate) fn try_command(project: &Project, trial: &Trial<'_>) -> Result<Tried, Error> {
     let wanted = Wanted { lanes: vec![trial.name.to_owned()], onto: None };
-    let _ticket = Ticket::take(project.store.locks(), wanted, Limit::Forever)?;
+    let _ticket = Ticket::take(project.store.locks(), wanted, Limit::Forever, is_ancestor)?;
     // Whoever was before may have died in the middle of it.
     lane::recover(project)?;
     let lines = [trial.line.to_owned()];

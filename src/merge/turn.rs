@@ -5,6 +5,7 @@ use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
 use super::request::Request;
 use crate::lane::{self, Project};
+use crate::process::is_ancestor;
 use crate::store::records::{LaneRecord, LaneState};
 use crate::store::{Ticket, Wanted};
 
@@ -32,7 +33,7 @@ impl Turn {
         let named = request.lanes.iter().map(|asked| project.lane(asked)).collect::<Result<Vec<_>, _>>()?;
         let lanes = named.iter().map(|lane| lane.name.clone()).collect();
         let wanted = Wanted { lanes, onto: request.onto.map(ToOwned::to_owned) };
-        let ticket = Ticket::take(project.store.locks(), wanted, request.patience)?;
+        let ticket = Ticket::take(project.store.locks(), wanted, request.patience, is_ancestor)?;
         // Whoever was before may have died in the middle of it.
         lane::recover(project)?;
         let (there, gone) = named.into_iter().partition::<Vec<_>, _>(|lane| project.lane(&lane.name).is_ok());

@@ -19,6 +19,15 @@ pub(crate) fn lives(pid: u32, birth: Option<&str>) -> bool {
     field(pid, 0, "stat=").is_some_and(|state| !ended(state)) && is_same(pid, birth)
 }
 
+/// How many processes are followed up to the one that started them all.
+const DEEPEST: usize = 1000;
+
+/// Whether the process with this number started this one, directly or through others that still run.
+pub(crate) fn is_ancestor(pid: u32) -> bool {
+    let parent = |pid: &u32| field(*pid, 1, "ppid=")?.parse().ok();
+    std::iter::successors(Some(std::process::id()), parent).skip(1).take(DEEPEST).any(|above| above == pid)
+}
+
 /// What the system says of a process: a field after its name where there is a `/proc`, what `ps` calls so elsewhere.
 fn field(pid: u32, number: usize, name: &str) -> Option<String> {
     if Path::new("/proc/self/stat").exists() {
@@ -46,6 +55,12 @@ mod tests {
         assert!(!is_same(me, Some("long ago")));
         assert!(!is_same(u32::MAX - 1, birth.as_deref()));
         assert!(lives(me, birth.as_deref()) && !lives(me, Some("long ago")));
+    }
+
+    #[test]
+    fn who_started_this_process_is_above_it_and_it_is_not_above_itself() {
+        assert!(is_ancestor(std::os::unix::process::parent_id()));
+        assert!(!is_ancestor(std::process::id()) && !is_ancestor(u32::MAX - 1));
     }
 
     #[test]

@@ -66,6 +66,20 @@ pub enum Error {
         /// How long was waited.
         seconds: u64,
     },
+    /// A landing waits for this process, which would wait for that landing.
+    #[error("cannot queue up from {}: the landing of {landing} waits for this command; nothing was changed", place(hook.as_deref()))]
+    OwnLanding {
+        /// What lands, and which process it is, in words.
+        landing: String,
+        /// The hook that started this command; none for a check, or where that is not known.
+        hook: Option<String>,
+    },
+}
+
+/// Where a command was started that a landing waits for.
+fn place(hook: Option<&str>) -> String {
+    let named = hook.filter(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
+    named.map_or_else(|| "a hook or a check".to_owned(), |name| format!("the {name} hook"))
 }
 
 impl Error {
@@ -106,6 +120,7 @@ impl Explain for Error {
                 "see who waits for whom: git proq queue".into(),
                 "without --lock-timeout it waits for its turn".into(),
             ],
+            Error::OwnLanding { .. } => vec!["see what lands now: git proq queue".into()],
             Error::Locked { .. } => vec![
                 "try again when it has ended, or wait longer: git -c proq.lock.timeout=300 proq …".into(),
             ],

@@ -18,8 +18,14 @@ use crate::fault;
 /// What a ticket is called until it is whole. Only who holds the store's lock makes one.
 const DRAFT: &str = "new";
 
+/// The variable that names the hook of the repository's that runs.
+const HOOK: &str = "PROQ_GIT_HOOK";
+
 /// How many lanes are named in a sentence.
 const NAMED: usize = 2;
+
+/// Whether the process with this number started this one.
+type IsAncestor = fn(u32) -> bool;
 
 /// What somebody wants to land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,11 +79,17 @@ impl Ticket {
     /// Queues up and waits until everybody before has ended, one way or another.
     ///
     /// # Errors
-    /// [`Error::NotMyTurn`] after `limit`, [`Error::Interrupted`] on Ctrl-C: the place in the queue is given up.
-    pub(crate) fn take(locks: &Locks, wanted: Wanted, limit: Limit) -> Result<Ticket, Error> {
+    /// [`Error::NotMyTurn`] after `limit`, [`Error::Interrupted`] on Ctrl-C, [`Error::OwnLanding`] where one before it waits for
+    /// this process: the place in the queue is given up.
+    pub(crate) fn take(
+        locks: &Locks,
+        wanted: Wanted,
+        limit: Limit,
+        is_ancestor: IsAncestor,
+    ) -> Result<Ticket, Error> {
         let ticket = Ticket::draw(locks, wanted)?;
         if ticket.number > 1 {
-            ticket.wait(locks, limit)?;
+            ticket.wait(locks, limit, is_ancestor)?;
         }
         Ok(ticket)
     }
@@ -105,7 +117,7 @@ impl Ticket {
 
     /// Waits until no living process has a lower number. Each waits for the one right before it, so that one wakes when
     /// one ends; who was killed in the middle of the queue wakes its successor, which then waits for the one before that.
-    fn wait(&self, locks: &Locks, limit: Limit) -> Result<(), Error> {
+    fn wait(&self, locks: &Locks, limit: Limit, is_ancestor: IsAncestor) -> Result<(), Error> {
         let since = Instant::now();
         let mut said = false;
         while let Some((file, path)) = self.last_before(&locks.tickets())? {
@@ -127,6 +139,8 @@ impl Ticket {
                 }
                 Woken::Late if said => {}
                 Woken::Late => {
+                    // By now a hook that leaves this process behind has ended, and is nobody's ancestor.
+                    self.refuse_own(locks, is_ancestor)?;
                     locks
                         .listener()
                         .waiting(format!("waiting for {}; Ctrl-C to leave the queue", self.before(locks)?));
@@ -146,6 +160,18 @@ impl Ticket {
             }
         }
         Ok(None)
+    }
+
+    /// Refuses to wait for a landing that waits for this process: it runs a hook or a check that started this one.
+    fn refuse_own(&self, locks: &Locks, is_ancestor: IsAncestor) -> Result<(), Error> {
+        let queue = living(locks)?;
+        let before = queue.into_iter().filter(|(number, _)| *number < self.number);
+        let mut places = before.filter_map(|(_, place)| place);
+        let own = places.find(|place| place.holder.is_here() && is_ancestor(place.holder.pid));
+        own.map_or(Ok(()), |own| {
+            let landing = format!("{} {}", own.wanted.in_words(), own.holder.in_words());
+            Err(Error::OwnLanding { landing, hook: std::env::var(HOOK).ok() })
+        })
     }
 
     /// Whose turn it is, and how many come then, in words.
@@ -278,17 +304,28 @@ mod tests {
     fn tickets_are_served_in_the_order_they_were_taken() {
         let dir = tempfile::tempdir().unwrap();
         let locks = locks(dir.path());
-        let first = Ticket::take(&locks, wanted(&["one"]), Limit::Now).unwrap();
-        let error = Ticket::take(&locks, wanted(&["two"]), Limit::Now).unwrap_err();
+        let first = Ticket::take(&locks, wanted(&["one"]), Limit::Now, |_| false).unwrap();
+        let error = Ticket::take(&locks, wanted(&["two"]), Limit::Now, |_| false).unwrap_err();
         let said = error.to_string();
         assert!(said.contains("the landing of one (process"), "{said}");
         drop(first);
-        let next = Ticket::take(&locks, wanted(&[]), Limit::Now).unwrap();
+        let next = Ticket::take(&locks, wanted(&[]), Limit::Now, |_| false).unwrap();
         let queue = queue(&locks).unwrap();
         assert_eq!(queue.len(), 1);
         assert_eq!(queue[0].as_ref().unwrap().wanted.in_words(), "all lanes");
         drop(next);
         assert!(entries(&locks.tickets()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn nobody_waits_for_a_landing_that_waits_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let locks = locks(dir.path());
+        let first = Ticket::take(&locks, wanted(&["one"]), Limit::Now, |_| false).unwrap();
+        let is_holder = |pid| pid == std::process::id();
+        let error = Ticket::take(&locks, wanted(&["two"]), Limit::Forever, is_holder).unwrap_err();
+        assert!(matches!(error, Error::OwnLanding { .. }), "{error}");
+        assert_eq!(entries(&locks.tickets()).unwrap(), std::slice::from_ref(&first.path));
     }
 
     #[test]
@@ -300,7 +337,7 @@ mod tests {
             std::fs::write(locks.tickets().join(left), "").unwrap();
         }
         assert_eq!(queue(&locks).unwrap(), []);
-        let ticket = Ticket::take(&locks, wanted(&[]), Limit::Now).unwrap();
+        let ticket = Ticket::take(&locks, wanted(&[]), Limit::Now, |_| false).unwrap();
         assert_eq!(entries(&locks.tickets()).unwrap(), std::slice::from_ref(&ticket.path));
         let living = ticket.path.clone();
         std::fs::write(locks.tickets().join("9"), "").unwrap();
@@ -317,7 +354,7 @@ mod tests {
             for _ in 0..MANY {
                 scope.spawn(|| {
                     let locks = locks(dir.path());
-                    let ticket = Ticket::take(&locks, wanted(&[]), Limit::Forever).unwrap();
+                    let ticket = Ticket::take(&locks, wanted(&[]), Limit::Forever, |_| false).unwrap();
                     assert!(served.try_lock().is_ok_and(|mut s| {
                         s.push(ticket.number);
                         true

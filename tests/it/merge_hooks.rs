@@ -155,3 +155,63 @@ fn a_hook_that_leaves_its_worktree_in_disorder_harms_nobody() {
     let _ = sandbox.proq(&["merge", "one"]).ok();
     assert_eq!(std::fs::read_to_string(sandbox.root().join("files")).unwrap(), "a.txt base.txt one.txt ");
 }
+
+#[test]
+fn a_hook_that_wants_to_land_does_not_wait_for_its_own_landing() {
+    for (name, place) in [
+        ("post-merge", "the post-merge hook"),
+        ("prepare-commit-msg", "the prepare-commit-msg hook"),
+        ("pre-merge-commit", "the pre-merge-commit hook"),
+    ] {
+        let sandbox = lanes();
+        hook(&sandbox, ".git/hooks", "git proq merge two > $ROOT/said 2>&1; echo $? >> $ROOT/said");
+        std::fs::rename(
+            sandbox.repo.join(".git/hooks/pre-merge-commit"),
+            sandbox.repo.join(format!(".git/hooks/{name}")),
+        )
+        .unwrap();
+        let mut command = sandbox.command("timeout", &sandbox.repo);
+        command.args(["120", "git", "proq", "merge", "one"]);
+        assert_eq!(sandbox.output(command).code, 0, "{name}");
+        let said = sandbox.plain(&std::fs::read(sandbox.root().join("said")).unwrap());
+        let refusal = format!("error: cannot queue up from {place}: the landing of one (process ");
+        assert!(said.starts_with(&refusal), "{said}");
+        assert!(
+            said.ends_with(
+                "waits for this command; nothing was changed\nhint: see what lands now: git proq queue\n1\n"
+            ),
+            "{said}"
+        );
+        assert!(sandbox.lane("two").exists(), "{name}");
+        std::fs::remove_file(sandbox.repo.join(format!(".git/hooks/{name}"))).unwrap();
+        let _ = sandbox.proq(&["merge", "two"]).ok();
+    }
+}
+
+#[test]
+fn a_check_that_wants_to_land_does_not_wait_for_its_own_landing() {
+    let sandbox = lanes();
+    let mut command = sandbox.command("timeout", &sandbox.repo);
+    let check = "cd $ROOT/repo && git proq merge two > $ROOT/said 2>&1";
+    command.args(["120", "git", "proq", "merge", "one", "--verify", check]);
+    // A check that fails on the base as well says nothing about the lane.
+    let _ = sandbox.output(command).ok();
+    let said = std::fs::read_to_string(sandbox.root().join("said")).unwrap();
+    assert!(said.contains("cannot queue up from a hook or a check: the landing of one"), "{said}");
+}
+
+#[test]
+fn a_landing_that_a_hook_leaves_behind_waits_for_its_turn() {
+    let sandbox = lanes();
+    sandbox.pipe("landed");
+    let script =
+        "(git proq merge two > /dev/null 2>&1; echo $? > $ROOT/landed) < /dev/null > /dev/null 2>&1 &";
+    hook(&sandbox, ".git/hooks", script);
+    let hooks = sandbox.repo.join(".git/hooks");
+    std::fs::rename(hooks.join("pre-merge-commit"), hooks.join("post-merge")).unwrap();
+    let mut command = sandbox.command("timeout", &sandbox.repo);
+    command.args(["120", "git", "proq", "merge", "one"]);
+    let _ = sandbox.output(command).ok();
+    assert_eq!(sandbox.hear("landed"), "0\n");
+    assert!(sandbox.repo.join("two.txt").exists());
+}
