@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::failed_program::FailedProgram;
 use super::hook_output::{stderr_is_terminal, wait_and_forward};
-use super::{Error, Oid, injected};
+use super::{Error, Oid, Unusable, injected};
 
 /// Whether what is waited for is unwanted by now.
 pub(crate) type Unwanted<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -252,8 +252,11 @@ impl Command {
         let status = told(ended.into_inner(), output.status);
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let dir = self.inner.get_current_dir().unwrap_or(Path::new(""));
-        match FailedProgram::clean_filter(dir, &stderr) {
-            Some(filter) => Err(Error::Program(filter)),
+        if let Some(filter) = FailedProgram::clean_filter(dir, &stderr) {
+            return Err(Error::Program(filter));
+        }
+        match Unusable::from_stderr(&stderr) {
+            Some(unusable) => Err(Error::Unusable(unusable)),
             None => Err(Error::Command { args: self.shown(), status, stderr }),
         }
     }

@@ -6,7 +6,7 @@ use gix::refs::TargetRef;
 
 use super::failed_program::FailedProgram;
 use super::head_file::read_head;
-use super::{Error, Head, Oid, Repo};
+use super::{Error, Head, Oid, Repo, Unusable};
 
 /// Where branches are.
 pub(super) const HEADS: &str = "refs/heads/";
@@ -16,6 +16,9 @@ pub(super) const HEADS: &str = "refs/heads/";
 pub(super) fn not_moved(name: String, stderr: &str, ended: &str) -> Error {
     if let Some(refused) = FailedProgram::ref_hook(&name, stderr) {
         return Error::Program(refused);
+    }
+    if let Some(unusable) = Unusable::from_stderr(stderr) {
+        return Error::Unusable(unusable);
     }
     let line = stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or(ended);
     let why = line.trim_start_matches("error: ").trim_start_matches("fatal: ");

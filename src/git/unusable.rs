@@ -1,9 +1,18 @@
 //! Owns the errors of repositories and worktrees that lack what is needed to work with them at all.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
+use super::{Error, Repo};
 use crate::explain::{Exit, Explain};
+
+/// Folders of the git directory in which nearly every change writes.
+const WRITTEN: [&str; 4] = ["", "objects", "refs", "refs/heads"];
+
+/// How git begins to write that a lock file cannot be created.
+const NO_LOCK: &str = "Unable to create '";
 
 /// Something that a repository or a worktree lacks.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +43,12 @@ pub enum Unusable {
         /// The file with that setting.
         config: PathBuf,
     },
+    /// A folder of the git directory may not be written.
+    #[error("cannot change the repository: you may not write to {}; nothing was changed", dir.display())]
+    NotWritable {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A worktree has no index. To git, every file of its commit is staged as deleted.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
     NoIndex {
@@ -42,6 +57,33 @@ pub enum Unusable {
         /// The command that makes one.
         repair: String,
     },
+}
+
+impl Unusable {
+    /// Finds out why a repository cannot be changed at all, by what git wrote.
+    pub(super) fn from_stderr(stderr: &str) -> Option<Unusable> {
+        let (lock, why) = stderr.split_once(NO_LOCK)?.1.split_once("': ")?;
+        let dir = Path::new(lock).parent()?.to_owned();
+        why.starts_with("Permission denied").then_some(Unusable::NotWritable { dir })
+    }
+}
+
+impl Repo {
+    /// Refuses to change a repository whose git directory may not be written: what has begun there could not be taken back.
+    ///
+    /// # Errors
+    /// [`Unusable::NotWritable`].
+    pub(crate) fn require_writable(&self) -> Result<(), Error> {
+        let mut folders = WRITTEN.iter().map(|name| self.common_dir().join(name).components().collect());
+        let is_closed = |dir: &PathBuf| {
+            let all = Access::WRITE_OK | Access::EXEC_OK;
+            dir.is_dir() && access(dir, all) == Err(rustix::io::Errno::ACCESS)
+        };
+        match folders.find(is_closed) {
+            Some(dir) => Err(Error::Unusable(Unusable::NotWritable { dir })),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Explain for Unusable {
@@ -65,6 +107,9 @@ impl Explain for Unusable {
                 git_dir.display()
             )
             .into(),
+            Unusable::NotWritable { dir } => {
+                format!("make it writable for you: chmod u+rwx '{}'", dir.display()).into()
+            }
             Unusable::NoIndex { repair, .. } => {
                 format!("make one, and leave every file as it is: {repair}").into()
             }
@@ -73,5 +118,24 @@ impl Explain for Unusable {
 
     fn exit(&self) -> Exit {
         Exit::Refused
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_writes_of_rights_is_known() {
+        let shown = |stderr: &str| Unusable::from_stderr(stderr).map(|e| e.to_string());
+        assert_eq!(
+            shown("fatal: Unable to create '/r/.git/refs/heads/a.lock': Permission denied\n").unwrap(),
+            "cannot change the repository: you may not write to /r/.git/refs/heads; nothing was changed"
+        );
+        for other in
+            ["", "fatal: Unable to create '/r/a.lock': File exists.", "fatal: smudge filter f failed"]
+        {
+            assert_eq!(shown(other), None);
+        }
     }
 }

@@ -67,6 +67,7 @@ pub(super) fn operate_as<'p, T, E: From<Error>>(
     header: Header,
     work: impl FnOnce(&Operation<'p>) -> Result<T, E>,
 ) -> Result<T, E> {
+    project.repo.require_writable().map_err(Error::from)?;
     let op = Operation::new(project, header, None);
     match work(&op) {
         Ok(done) => match op.finish(false) {
