@@ -317,6 +317,9 @@ impl There {
 impl Repo {
     /// Shows a difference on the terminal as `git diff` does, with the user's pager and colours: from a commit to
     /// another, or to the worktree of `there` as it is.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] where a file that changes there may not be read: git shows the others and gives up half-way.
     pub(crate) fn show_diff(
         &self,
         there: &There,
@@ -324,6 +327,12 @@ impl Repo {
         to: Option<Oid>,
         stat: bool,
     ) -> Result<(), Error> {
+        if to.is_none() {
+            let paths = special::unreadable(&there.dir, &self.changed_files(there, from, to)?);
+            if !paths.is_empty() {
+                return Err(Error::Unreadable { dir: there.dir.clone(), paths });
+            }
+        }
         let call = there.apply(self.git_in(&there.dir)).arg("diff").args(stat.then_some("--stat"));
         call.args(ends(from, to)).arg("--").run_on_terminal()
     }

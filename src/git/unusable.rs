@@ -14,6 +14,13 @@ const WRITTEN: [&str; 4] = ["", "objects", "refs", "refs/heads"];
 /// How git begins to write that a lock file cannot be created.
 const NO_LOCK: &str = "Unable to create '";
 
+/// How git writes that a file could not be written, before and after its name.
+const NOT_WRITTEN: [(&str, &str); 2] =
+    [("error: unable to write file ", "\n"), ("file '", "' write error. Out of diskspace")];
+
+/// How git begins to write that a variable holds no date.
+const NO_DATE: &str = "invalid date format: ";
+
 /// Something that a repository or a worktree lacks.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
@@ -49,6 +56,20 @@ pub enum Unusable {
         /// The folder.
         dir: PathBuf,
     },
+    /// Git could not write a file.
+    #[error("cannot write {path}: the disk is full, or a limit was reached")]
+    NotWritten {
+        /// The file, as git names it.
+        path: String,
+    },
+    /// A variable that gives a date does not.
+    #[error("cannot date a commit: '{date}' is no date that git can read; nothing was changed")]
+    Date {
+        /// What the variable holds.
+        date: String,
+        /// The variable.
+        variable: &'static str,
+    },
     /// A worktree has no index. To git, every file of its commit is staged as deleted.
     #[error("cannot use {}: it has no index that git can read, so every file there counts as deleted; nothing was changed", dir.display())]
     NoIndex {
@@ -62,6 +83,19 @@ pub enum Unusable {
 impl Unusable {
     /// Finds out why a repository cannot be changed at all, by what git wrote.
     pub(super) fn from_stderr(stderr: &str) -> Option<Unusable> {
+        if let Some((_, date)) = stderr.split_once(NO_DATE) {
+            let date = date.lines().next().unwrap_or_default().to_owned();
+            let is_set = |name: &&str| std::env::var(name).is_ok_and(|set| set == date);
+            let variable = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"].into_iter().find(is_set)?;
+            return Some(Unusable::Date { date, variable });
+        }
+        let file = |(before, after): &(&str, &str)| {
+            let (path, _) = stderr.split_once(before)?.1.split_once(after)?;
+            Some(Unusable::NotWritten { path: path.to_owned() })
+        };
+        if let Some(not_written) = NOT_WRITTEN.iter().find_map(file) {
+            return Some(not_written);
+        }
         let (lock, why) = stderr.split_once(NO_LOCK)?.1.split_once("': ")?;
         let dir = Path::new(lock).parent()?.to_owned();
         why.starts_with("Permission denied").then_some(Unusable::NotWritable { dir })
@@ -110,6 +144,8 @@ impl Explain for Unusable {
             Unusable::NotWritable { dir } => {
                 format!("make it writable for you: chmod u+rwx '{}'", dir.display()).into()
             }
+            Unusable::NotWritten { .. } => "see how full it is, and what the limits are: df -h; ulimit -a".into(),
+            Unusable::Date { variable, .. } => format!("have git take the time: unset {variable}").into(),
             Unusable::NoIndex { repair, .. } => {
                 format!("make one, and leave every file as it is: {repair}").into()
             }
@@ -126,8 +162,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_git_writes_of_rights_is_known() {
+    fn what_git_writes_of_a_full_disk_and_of_rights_is_known() {
         let shown = |stderr: &str| Unusable::from_stderr(stderr).map(|e| e.to_string());
+        let full = |path| Some(format!("cannot write {path}: the disk is full, or a limit was reached"));
+        assert_eq!(shown("error: unable to write file a/big\n"), full("a/big"));
+        assert_eq!(
+            shown("fatal: sha1 file '/r/.git/index.lock' write error. Out of diskspace\n"),
+            full("/r/.git/index.lock")
+        );
         assert_eq!(
             shown("fatal: Unable to create '/r/.git/refs/heads/a.lock': Permission denied\n").unwrap(),
             "cannot change the repository: you may not write to /r/.git/refs/heads; nothing was changed"

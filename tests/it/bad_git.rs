@@ -173,3 +173,29 @@ fn without_git_on_the_path_that_is_what_is_said() {
     --- code 1
     ");
 }
+
+#[test]
+fn a_file_for_which_there_is_no_room_is_named() {
+    let sandbox = Sandbox::new();
+    // Files that git has to write itself.
+    sandbox.write(".gitattributes", "* ident\n");
+    sandbox.commit_all("attributes");
+    sandbox.lane_of("x", "echo 1 > one");
+    let state = sandbox.git(&["status", "--short"]);
+    let mut which = sandbox.command("sh", &sandbox.root());
+    which.args(["-c", "command -v git"]);
+    let git = sandbox.output(which).ok();
+    let fails = "echo 'error: unable to write file one' >&2; exit 128";
+    let script = format!("case \" $* \" in *' read-tree '*) {fails};; esac\nexec {} \"$@\"", git.trim());
+    sandbox.program("git", &script);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "x"]).shown(), @r"
+    refused x: cannot write one: the disk is full, or a limit was reached
+    --- stderr
+    hint: see how full it is, and what the limits are: df -h; ulimit -a
+    --- code 1
+    ");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "attributes");
+    assert_eq!(sandbox.git(&["status", "--short"]), state);
+    std::fs::remove_file(sandbox.root().join("bin/git")).unwrap();
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+}

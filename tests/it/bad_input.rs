@@ -366,3 +366,25 @@ fn a_command_line_that_makes_no_sense_is_a_usage_error() {
     }
     assert_eq!(sandbox.traces(), [""; 0]);
 }
+
+#[test]
+fn a_date_that_is_none_is_named_with_its_variable() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo 1 > one");
+    let with = |variable: &str, args: &[&str]| {
+        let mut command = sandbox.proq_command(&sandbox.repo, args);
+        command.env(variable, "never");
+        sandbox.output(command)
+    };
+    insta::assert_snapshot!(with("GIT_COMMITTER_DATE", &["spawn", "--empty", "-n", "y"]).shown(), @r"
+    --- stderr
+    error: cannot date a commit: 'never' is no date that git can read; nothing was changed
+    hint: have git take the time: unset GIT_COMMITTER_DATE
+    --- code 1
+    ");
+    let text = with("GIT_AUTHOR_DATE", &["merge", "x"]).fails(1);
+    assert!(text.contains("'never' is no date that git can read"), "{text}");
+    assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "first");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+}

@@ -1,4 +1,4 @@
-//! Owns the tests of git directories that may not be written: they are refused by name before anything moves.
+//! Owns the tests of what permissions keep from git: it is refused by name before anything moves.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -76,4 +76,21 @@ fn a_folder_of_branches_that_may_not_be_written_is_named_and_not_tried_again() {
     ");
     set_mode(&dir, 0o755);
     let _ = proq(&sandbox, &["spawn", "--empty", "-n", "y"]).ok();
+}
+
+#[test]
+fn a_changed_file_that_may_not_be_read_is_named_in_place_of_half_a_difference() {
+    let sandbox = repository();
+    let file = sandbox.lane("x").join("one");
+    set_mode(&file, 0o000);
+    for args in [&["diff", "x"][..], &["diff", "--stat", "x"]] {
+        insta::allow_duplicates!(insta::assert_snapshot!(proq(&sandbox, args).shown(), @r"
+        --- stderr
+        error: files in [ROOT]/repo/.proq-worktrees/x cannot be read: one; nothing was changed
+        hint: make them readable for you: chmod u+r '[ROOT]/repo/.proq-worktrees/x/one'
+        --- code 1
+        "));
+    }
+    set_mode(&file, 0o644);
+    assert!(proq(&sandbox, &["diff", "x"]).ok().contains("+1"));
 }
