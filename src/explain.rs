@@ -1,6 +1,8 @@
 //! Owns the one question every error answers: what helps now, which word was probably meant, and which exit code it is.
 
 use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// How a command ended, as the shell sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +90,41 @@ pub(crate) fn with_causes(e: &dyn std::error::Error) -> String {
     out
 }
 
+/// A word in quotes that every shell, and git, reads back byte for byte.
+pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
+    let mut out = vec![b'\''];
+    for byte in word {
+        match byte {
+            b'\'' | b'!' => out.extend([b'\'', b'\\', *byte, b'\'']),
+            _ => out.push(*byte),
+        }
+    }
+    out.push(b'\'');
+    out
+}
+
+/// A word as a command line needs it: in quotes only where a shell would read something else.
+pub(crate) fn word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    quoted_path(Path::new(word))
+}
+
+/// A path as a word of a command line, in a hint.
+pub(crate) fn quoted_path(path: &Path) -> String {
+    String::from_utf8_lossy(&quoted(path.as_os_str().as_bytes())).into_owned()
+}
+
+/// The command that gives a file another name beside the old one, which ends with `.ending`.
+pub(crate) fn set_aside(path: &Path, ending: &str) -> String {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".");
+    aside.push(ending);
+    format!("mv {} {}", quoted_path(path), quoted_path(Path::new(&aside)))
+}
+
 /// How much two words have in common when one is offered for the other.
 const ALIKE: f64 = 0.75;
 
@@ -107,4 +144,17 @@ pub(crate) fn nearest_from<'w>(
     let alike = known.map(score).filter(|(score, _)| *score >= least);
     // Of two that are as near, the one that comes first.
     alike.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_only_where_a_shell_needs_it() {
+        assert_eq!(word("--flag=x"), "--flag=x");
+        assert_eq!(word("a b"), "'a b'");
+        assert_eq!(word("it's"), "'it'\\''s'");
+        assert_eq!(word(""), "''");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 use crate::{git, lane, process, store};
 
 /// An error about an agent or its run.
@@ -418,7 +418,7 @@ impl Explain for Error {
             Error::OrphanListens { lane } => vec![format!("end it first: git proq stop {lane}").into()],
             Error::StillRunning { lane, .. } => vec![format!("try again: git proq stop {lane}").into()],
             Error::Escaped { lane, file } => vec![
-                format!("find it by the file that it keeps open: lsof '{}'", file.display()).into(),
+                format!("find it by the file that it keeps open: lsof {}", quoted_path(file)).into(),
                 format!("end it, then try again: git proq stop {lane}").into(),
             ],
             Error::Lane(e) => e.hints(),

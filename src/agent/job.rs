@@ -11,6 +11,7 @@ use super::stream::Dialect;
 use super::template::Values;
 use super::window;
 use crate::config::{Settings, dollars};
+use crate::explain::word;
 use crate::lane::Project;
 use crate::process;
 use crate::store::records::{ForTask, Purpose, RunLimits, Stint};
@@ -316,7 +317,7 @@ impl Job {
             Some(args) => args.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
         };
         let words = std::iter::once(self.program.display().to_string()).chain(args);
-        words.map(|w| quoted(&w)).collect::<Vec<_>>().join(" ")
+        words.map(|w| word(&w)).collect::<Vec<_>>().join(" ")
     }
 
     fn template(&self) -> &[String] {
@@ -376,15 +377,6 @@ fn is_plain(check: &str) -> bool {
     !check.contains(|c: char| "*()[]{},\\\"'`".contains(c) || c.is_control())
 }
 
-/// A word as a shell would need it written.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -395,13 +387,5 @@ mod tests {
         for bad in ["rm *", "f(x)", "a\nb", "echo \"x\"", "a, b"] {
             assert!(!is_plain(bad), "{bad}");
         }
-    }
-
-    #[test]
-    fn words_are_quoted_only_where_a_shell_needs_it() {
-        assert_eq!(quoted("--flag=x"), "--flag=x");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), "'it'\\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

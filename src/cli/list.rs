@@ -16,7 +16,7 @@ use table::{Rows, title};
 use super::conflicts::Conflicts;
 use super::{Done, Session, account, everywhere, ui};
 use crate::agent::{self, PacketShown};
-use crate::explain::Exit;
+use crate::explain::{Exit, quoted_path};
 use crate::git::{Dirt, Missing, WorktreeList};
 use crate::lane::{self, Misplaced, Partly, Project, View};
 use crate::merge::{self, Ask, Forecast};
@@ -402,7 +402,7 @@ fn lost(session: &Session, project: &Project, board: &Board) {
         let is_lost = lane::lost_commit(project, &lane).ok().flatten().is_some();
         let again = lane::branch_again(project, &lane).filter(|_| view.tip.is_none() && is_lost);
         let help = match again {
-            _ if has_work => format!("git worktree add -f '{}' {branch}", lane.path.display()),
+            _ if has_work => format!("git worktree add -f {} {branch}", quoted_path(&lane.path)),
             Some(again) => again,
             None => lane::command_to_remove(project, &lane),
         };

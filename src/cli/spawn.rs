@@ -15,7 +15,7 @@ use super::uncommitted::Uncommitted;
 use super::wishes::{Wishes, warn_of};
 use super::{Done, Failure, Mistake, Session, approve, follow, looking, resolve, task_folder, terms};
 use crate::agent::{self, Job};
-use crate::explain::Exit;
+use crate::explain::{Exit, word};
 use crate::lane::{self, Created, Given, NewLane, Plan, Project};
 use crate::regular_file::{self, Links, RECORD};
 use crate::store::records::{AnyLane, LaneRecord, LaneState, Purpose};
@@ -291,7 +291,8 @@ pub(super) fn tell(
     if let (Some(begun), true) = (begun?, followed) {
         return follow::follow(session, project, &begun, job);
     }
-    let next = job.map_or_else(|| format!("cd {}", lane.path.display()), |job| hint(job, &lane.name));
+    let next =
+        job.map_or_else(|| format!("cd {}", word(&lane.path.to_string_lossy())), |job| hint(job, &lane.name));
     session.ui.hint(next);
     Ok(Exit::Done)
 }

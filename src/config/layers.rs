@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::form::Form;
 use super::{KEYS, Key};
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, set_aside};
 use crate::regular_file::{self, Links};
 
 /// Where a value comes from, weakest first.
@@ -96,7 +96,7 @@ impl Explain for Error {
                 format!("see the file, and correct it on its branch: git show '{}'", path.display()).into()
             }
             Error::Read { path, .. } | Error::Toml { path, .. } => {
-                format!("correct it, or set it aside: mv '{0}' '{0}.broken'", path.display()).into()
+                format!("correct it, or set it aside: {}", set_aside(path, "broken")).into()
             }
             Error::Value { default, .. } => match *default {
                 "" => "correct it where it is set; without it there is none".into(),

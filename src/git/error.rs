@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::failed_program::FailedProgram;
 use super::{Oid, Remedy, RepoPath, Unusable};
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 
 /// How many names a one-line message lists before it counts the rest.
 const NAMED: usize = 4;
@@ -371,13 +371,17 @@ fn unreached(remote: &str) -> String {
     format!("look whether it can be reached, then run this again: git fetch {remote}")
 }
 
+fn status_in(dir: &Path) -> String {
+    format!("git -C {} status", quoted_path(dir))
+}
+
 impl Error {
     /// What helps where a repository, or what git answers, cannot be relied on.
     fn hints_on_trust(&self) -> Vec<Cow<'static, str>> {
         vec![match self {
             Error::Untrusted { advice, .. } => format!("if you trust who owns it: {advice}").into(),
             Error::BareUnnamed { dir } => {
-                format!("name it, if you trust it: git --git-dir='{}' proq", dir.display()).into()
+                format!("name it, if you trust it: git --git-dir={} proq", quoted_path(dir)).into()
             }
             Error::Answer { what, .. } if what.is_empty() => {
                 "see whether the disk is full, or a limit was reached: df -h; ulimit -a".into()
@@ -391,14 +395,14 @@ impl Error {
     fn hints_on_files(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Unreadable { dir, paths } => {
-                let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
-                vec![format!("make them readable for you: chmod u+r '{first}'").into()]
+                let first = paths.first().map(|p| quoted_path(&p.under(dir))).unwrap_or_default();
+                vec![format!("make them readable for you: chmod u+r {first}").into()]
             }
             Error::Shut { dir, paths } => {
-                let first = paths.first().map(|p| p.under(dir).display().to_string()).unwrap_or_default();
+                let first = paths.first().map(|p| quoted_path(&p.under(dir))).unwrap_or_default();
                 vec![
-                    format!("make it writable for you: chmod u+rwx '{first}'").into(),
-                    format!("or, where chattr has made it immutable: chattr -i '{first}'").into(),
+                    format!("make it writable for you: chmod u+rwx {first}").into(),
+                    format!("or, where chattr has made it immutable: chattr -i {first}").into(),
                 ]
             }
             Error::Replaced { oid, .. } => {
@@ -447,10 +451,10 @@ impl Explain for Error {
             Error::Obstructed { .. } => vec!["move these files away, then try again".into()],
             Error::IndexLocked { lock, .. } | Error::RefLocked { lock, .. } => vec![
                 "wait for it to end, then try again".into(),
-                format!("if no git runs there any more: rm '{}'", lock.display()).into(),
+                format!("if no git runs there any more: rm {}", quoted_path(lock)).into(),
             ],
             Error::IndexReplaced { dir } => {
-                vec![format!("look at it first: git -C '{}' status", dir.display()).into()]
+                vec![format!("look at it first: {}", status_in(dir)).into()]
             }
             Error::Raced { .. } | Error::RefMoved { .. } => vec!["run the command again".into()],
             Error::NeedsSymref { .. } => vec!["upgrade git to 2.46 or newer".into()],
@@ -458,10 +462,7 @@ impl Explain for Error {
                 vec!["make room on the disk, then run the command again".into()]
             }
             Error::Stuck { dir, .. } => {
-                vec![
-                    format!("make room, put them back by hand, then look: git -C '{}' status", dir.display())
-                        .into(),
-                ]
+                vec![format!("make room, put them back by hand, then look: {}", status_in(dir)).into()]
             }
             Error::Command { stderr, .. } if stderr.contains("No space left on device") => {
                 vec!["make room on the disk, then run the command again".into()]

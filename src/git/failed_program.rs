@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::error::filter_line;
-use super::injected::quoted;
 use super::refs::HEADS;
+use crate::explain::quoted;
 
 /// What git writes where the reference-transaction hook refuses.
 const REFUSED_BY_HOOK: [&str; 2] = ["aborted by hook", "aborted by the reference-transaction hook"];

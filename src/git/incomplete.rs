@@ -7,6 +7,7 @@ use gix::index::entry::{Flags, Mode, Stage};
 
 use super::head_file::look_at_head;
 use super::{Error, LEAST_FILES, Oid, Repo, RepoPath, Unusable};
+use crate::explain::{quoted_path, set_aside};
 
 /// What a worktree lacks. Git takes every file of such a one for deleted, so a commit there would delete them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,23 +36,23 @@ impl Missing {
     /// The command that makes the worktree at `dir`, which is on `branch`, whole again. It leaves every file that is there as it is,
     /// where there is any.
     pub(crate) fn repair(self, repo: &Repo, dir: &Path, branch: &str) -> String {
-        let dir_shown = dir.display();
+        let dir_shown = quoted_path(dir);
         match self {
             Missing::Head => {
                 let head = repo.git_dir_of(dir).map(|git_dir| git_dir.join("HEAD")).unwrap_or_default();
-                format!("echo 'ref: refs/heads/{branch}' > '{}'", head.display())
+                format!("echo 'ref: refs/heads/{branch}' > {}", quoted_path(&head))
             }
             Missing::Index | Missing::Entries => {
                 let how = if has_files(dir) { "reset" } else { "reset --hard" };
-                let reset = format!("git -C '{dir_shown}' {how}");
+                let reset = format!("git -C {dir_shown} {how}");
                 let index = repo.git_dir_of(dir).map(|git_dir| git_dir.join("index")).unwrap_or_default();
                 match self == Missing::Index && index.exists() {
                     // What cannot be read is in the way of a new one.
-                    true => format!("mv '{0}' '{0}.unreadable' && {reset}", index.display()),
+                    true => format!("{} && {reset}", set_aside(&index, "unreadable")),
                     false => reset,
                 }
             }
-            Missing::Files => format!("git -C '{dir_shown}' checkout-index --all"),
+            Missing::Files => format!("git -C {dir_shown} checkout-index --all"),
         }
     }
 }

@@ -7,6 +7,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
+use crate::explain::quoted;
+
 /// The variable.
 pub(crate) const VARIABLE: &str = "GIT_CONFIG_PARAMETERS";
 
@@ -20,19 +22,6 @@ pub(crate) fn hooks_setting(folder: &Path) -> OsString {
     let mut out = BEGIN[..BEGIN.len() - 1].to_vec();
     out.extend(quoted(folder.as_os_str().as_bytes()));
     OsString::from_vec(out)
-}
-
-/// A word in quotes that every shell, and git, reads back byte for byte.
-pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
-    let mut out = vec![b'\''];
-    for byte in word {
-        match byte {
-            b'\'' | b'!' => out.extend([b'\'', b'\\', *byte, b'\'']),
-            _ => out.push(*byte),
-        }
-    }
-    out.push(b'\'');
-    out
 }
 
 /// This process's value of the variable without that setting; none when nothing is left.

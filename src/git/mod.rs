@@ -109,6 +109,7 @@ mod warm;
 mod worktree;
 mod worktree_stamp;
 
+pub(crate) use crate::explain::quoted;
 pub(crate) use ahead::Clash;
 pub(crate) use ahead::{Three, circumstances, look_ahead};
 pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
@@ -128,7 +129,7 @@ pub(crate) use hook_place::{HookPlace, own_hook};
 pub(crate) use in_the_way::IgnoredFile;
 pub(crate) use include::{Giver, Included, Patterns, exclude_line, inside, is_ignored};
 pub(crate) use incomplete::Missing;
-pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_parameters, quoted};
+pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_parameters};
 pub(crate) use left_out::is_odd;
 pub(crate) use local_state::LocalState;
 pub(crate) use loose_folders::empty_folders;

@@ -8,6 +8,7 @@ use gix::discover::upwards;
 use gix::sec::trust::DefaultForLevel as _;
 
 use super::{Error, Program, settings};
+use crate::explain::quoted_path;
 
 /// What git prints before the command that makes an exception.
 const ADVICE: &str = "git config --global --add safe.directory ";
@@ -147,7 +148,7 @@ pub(super) fn refusal(error: Error, dir: &Path) -> Error {
         return error;
     }
     let advice = stderr.lines().map(str::trim).find(|line| line.starts_with(ADVICE)).map(ToOwned::to_owned);
-    let advice = advice.unwrap_or_else(|| format!("{ADVICE}'{}'", dir.display()));
+    let advice = advice.unwrap_or_else(|| format!("{ADVICE}{}", quoted_path(dir)));
     Error::Untrusted { dir: dir.to_owned(), advice }
 }
 

@@ -1,14 +1,13 @@
 //! Owns which commands of git get local changes out of the way, in each state that they can be in.
 
 use std::borrow::Cow;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::flags::{self, Flagged};
-use super::injected::quoted;
 use super::left_out::Patterns;
 use super::status::{ask, status};
 use super::{Repo, RepoPath};
+use crate::explain::{quoted, quoted_path};
 
 /// How many files a command names.
 const NAMED: usize = 4;
@@ -162,7 +161,7 @@ fn add_and_stash(dir: &Path) -> String {
 
 /// A call of git in this folder, without what is to be done there.
 fn git_in(dir: &Path) -> String {
-    format!("git -C {}", word(dir.as_os_str().as_bytes()))
+    format!("git -C {}", quoted_path(dir))
 }
 
 /// A word as a shell takes it.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::{Error, Repo};
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 
 /// Folders of the git directory in which nearly every change writes.
 const WRITTEN: [&str; 4] = ["", "objects", "refs", "refs/heads"];
@@ -124,25 +124,29 @@ impl Explain for Unusable {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         vec![match self {
             Unusable::HiddenCheckout { config, .. } => {
-                format!("have the checkout back: git config --file '{}' --unset-all core.bare", config.display())
+                format!("have the checkout back: git config --file {} --unset-all core.bare", quoted_path(config))
                     .into()
             }
             Unusable::CheckoutElsewhere { git_dir, dir, .. } if dir.is_dir() && !dir.join(".git").exists() => {
-                format!("have git find it: echo 'gitdir: {}' > '{}/.git'", git_dir.display(), dir.display())
-                    .into()
+                format!(
+                    "have git find it: echo gitdir: {} > {}",
+                    quoted_path(git_dir),
+                    quoted_path(&dir.join(".git"))
+                )
+                .into()
             }
             Unusable::CheckoutElsewhere { config, .. } => format!(
-                "have the checkout beside it again: git config --file '{}' --unset-all core.worktree",
-                config.display()
+                "have the checkout beside it again: git config --file {} --unset-all core.worktree",
+                quoted_path(config)
             )
             .into(),
             Unusable::LinkedHead { git_dir, name } => format!(
-                "have git write the name there: git --git-dir='{}' -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
-                git_dir.display()
+                "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
+                quoted_path(git_dir)
             )
             .into(),
             Unusable::NotWritable { dir } => {
-                format!("make it writable for you: chmod u+rwx '{}'", dir.display()).into()
+                format!("make it writable for you: chmod u+rwx {}", quoted_path(dir)).into()
             }
             Unusable::NotWritten { .. } => "see how full it is, and what the limits are: df -h; ulimit -a".into(),
             Unusable::Date { variable, .. } => format!("have git take the time: unset {variable}").into(),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Finding;
+pub(super) use crate::explain::quoted_path as quoted;
 use crate::git::{Head, Oid, Registration};
-pub(super) use crate::lane::quoted;
 use crate::lane::{Error, Project};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, SnapRecord};
 use crate::store::{LockName, Record};

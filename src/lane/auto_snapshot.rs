@@ -13,6 +13,7 @@ use super::{
     shared_settings, snaps,
 };
 use crate::event::{Event, Name};
+use crate::explain::quoted_path;
 use crate::git::{self, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes};
 use crate::store::records::{Automatic, LaneRecord, SnapRecord};
 use crate::store::{LockName, Moment, Record, new_id, now};
@@ -193,9 +194,9 @@ impl AutoSnapshots {
         };
         *passes = if is_there || on_purpose { 0 } else { *passes + 1 };
         if *passes == 2 {
-            let (path, branch) = (lane.path.display(), &lane.place.branch);
+            let (path, branch) = (quoted_path(&lane.path), &lane.place.branch);
             let message = format!(
-                "the worktree of lane '{}' is gone; bring it back: git worktree add -f '{path}' {branch}",
+                "the worktree of lane '{}' is gone; bring it back: git worktree add -f {path} {branch}",
                 lane.name
             );
             let mut event = Event::now(Name::RepositoryChanged, message);

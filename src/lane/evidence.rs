@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Checkout, Error, Misplaced, Project, effective_state, last_commit, misplaced};
+use crate::explain::quoted_path;
 use crate::git::{
     Dirt, Oid, Repo, RepoPath, ThrowAway, Worktree, WorktreeList, merge_commits, merge_exactly,
     open_operation, status,
@@ -104,7 +105,7 @@ impl Evidence {
     /// What helps with that, as a hint.
     pub(crate) fn help(&self) -> Option<String> {
         let whole = self.repair.as_ref().map(|command| format!("make it whole: {command}"));
-        let leave = |dir: &PathBuf| format!("leave its branch: git -C '{}' switch --detach", dir.display());
+        let leave = |dir: &PathBuf| format!("leave its branch: git -C {} switch --detach", quoted_path(dir));
         whole.or_else(|| self.in_use.as_ref().map(leave))
     }
 

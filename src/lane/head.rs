@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::{Error, Project, quoted};
+use super::{Error, Project};
+use crate::explain::quoted_path;
 use crate::git::{Oid, Worktree, WorktreeList};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
@@ -58,7 +59,7 @@ pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<Strin
     let branch = &lane.place.branch;
     if let Some(now) = renamed_to(project, lane) {
         // The name is an agent's choice, and this is for a shell.
-        return Some(format!("git branch -m {} {branch}", quoted(Path::new(&now))));
+        return Some(format!("git branch -m {} {branch}", quoted_path(Path::new(&now))));
     }
     let head = || project.repo.head_of(&lane.path).ok().flatten();
     last_commit(project, lane).or_else(head).map(|last| format!("git branch {branch} {}", last.short()))

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Project;
+use crate::explain::quoted_path;
 use crate::git::Repo;
 use crate::store::records::LaneRecord;
 
@@ -67,7 +68,7 @@ impl Misplaced {
             Misplaced::NoFolder(_) | Misplaced::Unrecorded(_) => anew(project, lane),
             Misplaced::Unlinked(true) => {
                 let own = lane.path.join(".git");
-                format!("mv {} {} && {}", quoted(&own), quoted(&aside(&own)), relink(project, lane))
+                format!("mv {} {} && {}", quoted_path(&own), quoted_path(&aside(&own)), relink(project, lane))
             }
             Misplaced::Unlinked(false) => relink(project, lane),
             Misplaced::Crossed => repair(project, lane, &lane.path),
@@ -128,7 +129,7 @@ fn may_be_elsewhere(project: &Project, lane: &LaneRecord) -> bool {
 
 /// The command that has git's record of a worktree name this folder.
 fn repair(project: &Project, lane: &LaneRecord, folder: &Path) -> String {
-    let ours = format!("git worktree repair {}", quoted(folder));
+    let ours = format!("git worktree repair {}", quoted_path(folder));
     in_a_copy(project, lane).map_or(ours, |admin| link(folder, &admin))
 }
 
@@ -152,17 +153,17 @@ fn link(folder: &Path, admin: &Path) -> String {
     let git = folder.join(".git");
     format!(
         "echo {} > {} && echo {} > {}",
-        quoted(Path::new(&format!("gitdir: {}", admin.display()))),
-        quoted(&git),
-        quoted(&git),
-        quoted(&admin.join("gitdir"))
+        quoted_path(Path::new(&format!("gitdir: {}", admin.display()))),
+        quoted_path(&git),
+        quoted_path(&git),
+        quoted_path(&admin.join("gitdir"))
     )
 }
 
 /// The command that moves what is in the place of a lane's folder aside and makes the folder anew, where its branch is there.
 fn anew(project: &Project, lane: &LaneRecord) -> String {
-    let (path, branch) = (quoted(&lane.path), &lane.place.branch);
-    let away = format!("mv {path} {}", quoted(&aside(&lane.path)));
+    let (path, branch) = (quoted_path(&lane.path), &lane.place.branch);
+    let away = format!("mv {path} {}", quoted_path(&aside(&lane.path)));
     match project.repo.branch_tip(branch) {
         Ok(Some(_)) => format!("{away} && git worktree add -f {path} {branch}"),
         _ => away,
@@ -179,9 +180,4 @@ fn aside(path: &Path) -> PathBuf {
         number += 1;
     }
     old
-}
-
-/// A path as a word of a command line.
-pub(crate) fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }

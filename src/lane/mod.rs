@@ -113,7 +113,7 @@ pub(crate) use look::{
     LookPlan, NewLook, Where, answer_of, create_look, forget_look, last_answer, plan_look, refuse_busy,
     remove_look, today, with_article,
 };
-pub(crate) use misplaced::{Misplaced, misplaced, quoted};
+pub(crate) use misplaced::{Misplaced, misplaced};
 pub(crate) use name::Name;
 pub(crate) use neighbours::{Met, Neighbour, neighbours};
 pub(crate) use open_preview::{home_elsewhere, other_worktree};

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Project};
+use crate::explain::quoted_path;
 use crate::git::Oid;
 use crate::store::records::Step;
 use crate::store::{Entry, Journal, LockName, made_at};
@@ -27,7 +28,7 @@ pub(super) fn old(project: &Project) -> Old {
             }
             Ok(None) => {
                 let path = layout.operation(number);
-                let help = path.exists().then(|| format!("rm '{}'", path.display()));
+                let help = path.exists().then(|| format!("rm {}", quoted_path(&path)));
                 old.stays.push(Stays { name: number.to_string(), why: "it holds nothing".to_owned(), help });
                 break;
             }

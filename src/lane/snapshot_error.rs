@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 
 use super::Project;
-use crate::explain::Explain;
+use crate::explain::{Explain, quoted_path};
 use crate::git::{Oid, Remedy, RepoPath, names};
 use crate::store::records::SnapRecord;
 
@@ -50,7 +50,7 @@ impl Explain for SnapshotError {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             SnapshotError::Lost { folder, .. } => {
-                vec![format!("see which of its files are left: ls -R '{}'", folder.display()).into()]
+                vec![format!("see which of its files are left: ls -R {}", quoted_path(folder)).into()]
             }
             SnapshotError::Staged { dir, remedy, .. } => remedy.hints(dir),
         }

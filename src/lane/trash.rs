@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::drafts::is_hollow;
 use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project, pool};
+use crate::explain::quoted_path;
 use crate::fault;
 use crate::git::Nested;
 use crate::store::records::{LaneRecord, TrashRecord};
@@ -211,7 +212,7 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
             Ok(None) if is_hollow(&dir) || made_at(&name).is_some_and(|at| !at.is_older_than(keep)) => {}
             Ok(None) => old.stays.push(Stays {
                 why: "no record tells when it was removed".to_owned(),
-                help: Some(format!("ls -la '{}'", dir.display())),
+                help: Some(format!("ls -la {}", quoted_path(&dir))),
                 name,
             }),
             Ok(Some(record)) if !is_old(project, &record) => {}
@@ -263,7 +264,7 @@ fn nested_work(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option
     Some(Stays {
         name: String::new(),
         why: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
-        help: Some(format!("mv '{}' '{}'", whole.display(), away.display())),
+        help: Some(format!("mv {} {}", quoted_path(whole), quoted_path(away))),
     })
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::Error;
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 use crate::git;
 
 /// An error about taking operations back.
@@ -187,19 +187,19 @@ impl Explain for UndoError {
                 vec!["set them aside for its next preview: git proq preview --back".into()]
             }
             UndoError::Edits { dir, .. } => one(format!(
-                "set them aside first: git -C '{}' stash push --include-untracked",
-                dir.display()
+                "set them aside first: git -C {} stash push --include-untracked",
+                quoted_path(dir)
             )),
             UndoError::BranchGone { branch, tip } => one(format!("make it again: git branch {branch} {tip}")),
             UndoError::Elsewhere { dir, branch } => {
-                vec![format!("go back there first: git -C '{}' switch {branch}", dir.display()).into()]
+                vec![format!("go back there first: git -C {} switch {branch}", quoted_path(dir)).into()]
             }
             UndoError::Uncommitted { name, .. } => {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
             }
             UndoError::Shown { .. } => vec!["go back first: git proq preview --back".into()],
             UndoError::CheckedOut { dir, .. } => {
-                one(format!("free it: git -C '{}' switch --detach", dir.display()))
+                one(format!("free it: git -C {} switch --detach", quoted_path(dir)))
             }
             UndoError::HomeMoved { .. } | UndoError::Replaced => {
                 vec!["leave the preview instead: git proq preview --back".into()]

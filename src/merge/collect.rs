@@ -8,7 +8,7 @@ use super::request::{Candidate, Request, WouldCommit};
 use super::turn::became;
 use super::{Error, leftover_hints};
 use crate::config::Uncommitted;
-use crate::explain::Explain;
+use crate::explain::{Explain, quoted_path};
 use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
 use crate::lane::{
     self, Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict,
@@ -415,8 +415,8 @@ struct Examined {
 
 /// The refusal of a lane whose history was begun anew.
 pub(super) fn apart(lane: &LaneRecord, onto: &str) -> Outcome {
-    let dir = lane.path.display();
-    let onto_it = format!("put its commits on top of {onto}: git -C '{dir}' rebase --root --onto {onto}");
+    let dir = quoted_path(&lane.path);
+    let onto_it = format!("put its commits on top of {onto}: git -C {dir} rebase --root --onto {onto}");
     let why = format!("its history has no commit in common with that of {onto}");
     Outcome { hints: vec![onto_it], lasting: true, ..Outcome::refused(&lane.name, onto, why) }
 }

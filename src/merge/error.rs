@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::ResolveError;
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 use crate::git::Oid;
 use crate::interrupt::Interrupted;
 use crate::{agent, git, lane, preview, process, store};
@@ -162,7 +162,7 @@ impl Explain for Error {
             Error::Unapproved { path, base, .. } => vec![
                 match path.is_relative() {
                     true => {
-                        let base = lane::quoted(Path::new(base));
+                        let base = quoted_path(Path::new(base));
                         format!("read them and let them run: git proq approve --onto {base}").into()
                     }
                     false => "read them and let them run: git proq approve".into(),
@@ -182,11 +182,11 @@ impl Explain for Error {
                 vec!["name another folder: git config proq.verify.location /PATH".into()]
             }
             Error::NotOurs { dir } => vec![
-                format!("look at it: ls -la '{}'", dir.display()).into(),
+                format!("look at it: ls -la {}", quoted_path(dir)).into(),
                 "or name another folder: git config proq.verify.location /PATH".into(),
             ],
             Error::NotThere { dir, .. } => vec![
-                format!("is another program at work there? it may be deleted: rm -rf '{}'", dir.display())
+                format!("is another program at work there? it may be deleted: rm -rf {}", quoted_path(dir))
                     .into(),
             ],
             Error::WorktreeGone { lanes, .. } if lanes.is_empty() => Vec::new(),

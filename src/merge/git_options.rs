@@ -1,6 +1,7 @@
 //! Owns what git's own settings say about merges into a base: they are honoured, or refused by name before anything moves.
 
 use super::Error;
+use crate::explain::quoted_path;
 use crate::git::Repo;
 use crate::store::records::{LaneRecord, Strategy};
 
@@ -58,5 +59,5 @@ pub(super) fn verifies_signatures(repo: &Repo, base: &str, strategy: Strategy) -
 
 /// What helps a lane whose tip has no good signature.
 pub(super) fn without_signature(lane: &LaneRecord) -> Vec<String> {
-    vec![format!("sign it: git -C '{}' commit --amend --no-edit -S", lane.path.display())]
+    vec![format!("sign it: git -C {} commit --amend --no-edit -S", quoted_path(&lane.path))]
 }

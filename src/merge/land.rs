@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Error;
 use super::request::Candidate;
 use super::stack::Stack;
+use crate::explain::quoted_path;
 use crate::git::{self, Oid, RefMove, ThrowAway, WorktreeList, open_operation, run_hook};
 use crate::lane::{self, Operation, Project, effective_state};
 use crate::store::records::{LaneRecord, Step};
@@ -240,7 +241,7 @@ fn follow(op: &Operation<'_>, mv: Move<'_>, done: &[PathBuf]) -> Result<(), Erro
 
 /// The command with which a worktree follows that could not because of `e`.
 fn catch_up(e: &lane::Error, dir: &Path, Move { onto, from, to }: Move<'_>) -> String {
-    let (git, from, to) = (format!("git -C '{}'", dir.display()), from.short(), to.short());
+    let (git, from, to) = (format!("git -C {}", quoted_path(dir)), from.short(), to.short());
     let follow = format!("{git} read-tree -m -u {from} {to}");
     // HEAD at the commit that index and files are of makes an ordinary checkout of it.
     let back = format!("{git} update-ref --no-deref HEAD {from}");
@@ -248,7 +249,7 @@ fn catch_up(e: &lane::Error, dir: &Path, Move { onto, from, to }: Move<'_>) -> S
     match e {
         e if e.is_stuck() => "git proq doctor".to_owned(),
         lane::Error::Git(git::Error::IndexLocked { lock, .. }) => {
-            format!("rm '{}' && {follow}", lock.display())
+            format!("rm {} && {follow}", quoted_path(lock))
         }
         // A stash would destroy an edit that git was told not to look at.
         lane::Error::Git(git::Error::Overlap { remedy, .. }) if remedy.is_flagged() => {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::explain::quoted_path;
 use crate::git::{Dirt, Remedy, Repo, RepoPath};
 use crate::store::records::LaneRecord;
 
@@ -12,7 +13,7 @@ pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> 
         let calls: Vec<String> = nested.into_iter().map(|path| move_out(&lane.path, path)).collect();
         return vec![format!("move a repository of its own out of the lane: {}", calls.join(" && "))];
     }
-    let commit = |dir: &Path| format!("git -C '{0}' add -A && git -C '{0}' commit", dir.display());
+    let commit = |dir: &Path| format!("git -C {0} add -A && git -C {0} commit", quoted_path(dir));
     let all = commit(&lane.path);
     if let Remedy::InSubmodules(inside) = Remedy::of(repo, &lane.path, &dirt.paths()) {
         let calls: Vec<String> = inside.iter().map(|path| commit(&path.under(&lane.path))).collect();
@@ -26,5 +27,5 @@ pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> 
 /// The command that moves a folder of a lane beside the lane's.
 fn move_out(lane: &Path, path: &RepoPath) -> String {
     let beside = format!("{}.{}", lane.display(), path.to_string().trim_end_matches('/').replace('/', "."));
-    format!("mv '{}' '{beside}'", path.under(lane).display())
+    format!("mv {} {}", quoted_path(&path.under(lane)), quoted_path(Path::new(&beside)))
 }

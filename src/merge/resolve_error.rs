@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 use crate::git::{self, RepoPath};
 
 /// An error about resolving a conflict.
@@ -118,7 +118,7 @@ impl Explain for ResolveError {
                 vec![format!("decide it yourself: git proq resolve {lane} --shell").into()]
             }
             ResolveError::Refused { lane, dir, .. } | ResolveError::GaveUp { lane, dir, .. } => vec![
-                format!("look at it: git -C '{}' status", dir.display()).into(),
+                format!("look at it: git -C {} status", quoted_path(dir)).into(),
                 format!("put it right by hand: git proq resolve {lane} --shell").into(),
                 give_up(lane),
             ],

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path};
 use crate::git::Head;
 use crate::{git, lane, store};
 
@@ -113,7 +113,7 @@ impl Explain for Error {
                 vec![format!("go back first: git switch {preview}").into()]
             }
             Error::OriginTaken { dir, .. } => {
-                vec![format!("free it: git -C '{}' switch --detach", dir.display()).into()]
+                vec![format!("free it: git -C {} switch --detach", quoted_path(dir)).into()]
             }
             Error::InTheWay { .. } => {
                 vec!["move them aside, then bring your changes back: git proq preview --back".into()]

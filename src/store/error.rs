@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use crate::explain::{Exit, Explain};
+use crate::explain::{Exit, Explain, quoted_path, set_aside};
 use crate::interrupt::Interrupted;
 
 /// An error of the store.
@@ -108,11 +108,10 @@ impl Explain for Error {
                 }
                 _ => Vec::new(),
             },
-            Error::Link { path } => vec![format!("see where it leads: ls -l '{}'", path.display()).into()],
+            Error::Link { path } => vec![format!("see where it leads: ls -l {}", quoted_path(path)).into()],
             Error::Broken { path, .. } if is_open_journal(path) => vec![journal_hint(path).into()],
             Error::Broken { path, .. } => vec![
-                format!("look at it, and set it aside if it is lost: mv '{0}' '{0}.broken'", path.display())
-                    .into(),
+                format!("look at it, and set it aside if it is lost: {}", set_aside(path, "broken")).into(),
             ],
             Error::Newer { .. } => vec!["upgrade git-proq: cargo install git-proq".into()],
             Error::Interrupted => Vec::new(),
@@ -146,8 +145,8 @@ fn journal_hint(path: &Path) -> String {
     let dir = path.parent().unwrap_or(path);
     let (id, root) = (dir.file_name().unwrap_or_default(), dir.ancestors().nth(2).unwrap_or(dir));
     format!(
-        "files of yours may lie beside it; to go on without it: mv '{}' '{}'",
-        dir.display(),
-        root.join(format!("aside-{}", id.to_string_lossy())).display()
+        "files of yours may lie beside it; to go on without it: mv {} {}",
+        quoted_path(dir),
+        quoted_path(&root.join(format!("aside-{}", id.to_string_lossy())))
     )
 }

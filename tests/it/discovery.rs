@@ -171,7 +171,7 @@ fn a_checkout_elsewhere_from_where_git_finds_nothing_is_refused_before_anything_
     insta::assert_snapshot!(out.shown(), @r"
     --- stderr
     error: cannot use the repository [ROOT]/repo/.git: core.worktree is [ROOT]/elsewhere, from where git does not find it; nothing was changed
-    hint: have git find it: echo 'gitdir: [ROOT]/repo/.git' > '[ROOT]/elsewhere/.git'
+    hint: have git find it: echo gitdir: '[ROOT]/repo/.git' > '[ROOT]/elsewhere/.git'
     --- code 1
     ");
     assert!(!sandbox.repo.join(".git/proq").exists());

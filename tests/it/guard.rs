@@ -428,3 +428,39 @@ fn nothing_is_read_while_it_is_compared() {
     }
     assert_eq!(wrong, [""; 0]);
 }
+
+/// A path in quotes made by hand is none for a shell once it has an apostrophe.
+#[test]
+fn paths_in_commands_are_quoted_by_one_function() {
+    const COMMANDS: &[&str] = &[
+        "-C '{",
+        "--git-dir='{",
+        "rm '{",
+        "rm -r '{",
+        "rm -rf '{",
+        "mv '{",
+        "cat '{",
+        "ls '{",
+        "ls -l '{",
+        "ls -la '{",
+        "ls -R '{",
+        "lsof '{",
+        "cd '{",
+        "worktree add '{",
+        "add -f '{",
+        "chmod u+r '{",
+        "chmod u+rwx '{",
+        "chattr -i '{",
+        "> '{",
+    ];
+    let mut wrong = Vec::new();
+    for source in sources("src") {
+        let text = source.text.split("#[cfg(test)]").next().unwrap();
+        for (at, line) in text.lines().enumerate() {
+            if COMMANDS.iter().any(|command| line.contains(command)) {
+                wrong.push(format!("{}:{}", source.shown(), at + 1));
+            }
+        }
+    }
+    assert_eq!(wrong, [""; 0], "explain::quoted_path() does it");
+}

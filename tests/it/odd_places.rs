@@ -159,3 +159,32 @@ fn a_snapshot_that_came_back_in_a_worktree_which_is_gone_stays_there() {
     let _ = sandbox.proq(&["undo"]).ok();
     assert_eq!(sandbox.git_in(&there, &["status", "--short"]), "");
 }
+
+#[test]
+fn commands_in_hints_name_a_folder_with_an_apostrophe_as_a_shell_reads_it() {
+    let mut sandbox = Sandbox::new();
+    let odd = sandbox.root().join("it's (here)");
+    std::fs::rename(&sandbox.repo, &odd).unwrap();
+    sandbox.repo = odd;
+    let run = |command: &str| {
+        let command = command.replace("[ROOT]", sandbox.root().to_str().unwrap());
+        sandbox.sh(&format!("export GIT_EDITOR='echo by hand >'; {command}"));
+    };
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.sh_in(&sandbox.lane("one"), "echo n > new.txt");
+    let json = sandbox.proq(&["merge", "one", "--json"]).json();
+    run(json["lanes"][0]["hints"][0].as_str().unwrap().split_once(": ").unwrap().1);
+    assert_eq!(sandbox.git_in(&sandbox.lane("one"), &["status", "--short"]), "");
+    // What a list and the doctor propose, too.
+    sandbox.sh("rm -r .proq-worktrees/one");
+    let listed = sandbox.proq(&["list"]).stderr;
+    run(listed.lines().find_map(|line| line.split_once("no worktree any more: ")).unwrap().1);
+    assert!(sandbox.lane("one").join("new.txt").exists());
+    sandbox.sh("echo broken > .git/worktrees/one/index");
+    let listed = sandbox.proq(&["list"]).stderr;
+    run(listed.lines().find_map(|line| line.split_once("no index that git can read: ")).unwrap().1);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.read("new.txt"), "n\n");
+    let spawned = sandbox.proq(&["spawn", "--empty", "-n", "two"]).stderr;
+    run(spawned.lines().find_map(|line| line.strip_prefix("hint: ")).unwrap());
+}
