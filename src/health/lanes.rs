@@ -5,7 +5,8 @@ use super::repair::Repair;
 use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
 use crate::lane::{
-    Misplaced, branch_again, command_to_remove, effective_state, last_commit, misplaced, renamed_to,
+    Misplaced, branch_again, command_to_remove, effective_state, last_commit, misplaced, off_branch,
+    renamed_to,
 };
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord, Strategy};
@@ -153,11 +154,10 @@ fn registration(scene: &Scene<'_>, lane: &LaneRecord, found: &Registration) -> V
     if let Some(on) = found.branch.as_ref().filter(|on| **on != lane.place.branch && has_branch) {
         let message =
             format!("lane '{name}' has '{on}' checked out, so what is committed there does not land");
-        out.push(Finding::warning("lane-head", of(lane), message).help(format!(
-            "git -C {} switch {}",
-            quoted(&lane.path),
-            lane.place.branch
-        )));
+        let plain = || format!("git -C {} switch {}", quoted(&lane.path), lane.place.branch);
+        let found = off_branch(scene.project, lane).ok().flatten();
+        let back = found.map_or_else(plain, |off| off.back);
+        out.push(Finding::warning("lane-head", of(lane), message).help(back));
     }
     out
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Error, Project};
 use crate::explain::quoted_path;
-use crate::git::{Oid, Worktree, WorktreeList};
+use crate::git::{Oid, Worktree, WorktreeList, status, tree_changes};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
@@ -119,6 +119,47 @@ pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Opti
             && strangers(project, lane, (tip, head))?.is_none());
     let why = || format!("HEAD is on {}, not on {}", place(worktree, head), lane.place.branch);
     Ok((!made_here || !fits).then(why))
+}
+
+/// A worktree of a lane that is not on the lane's branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OffBranch {
+    /// What it is on: another branch, or a detached HEAD.
+    pub(crate) place: String,
+    /// Whether what is committed there comes to the lane's branch all the same.
+    pub(crate) may_commit: bool,
+    /// The command that brings it back, with what is uncommitted in it.
+    pub(crate) back: String,
+}
+
+/// Where the worktree of a lane is, and the command that brings it back to the lane's branch; none where it is there, or one of the
+/// two is gone.
+///
+/// # Errors
+/// When git cannot be asked.
+pub(crate) fn off_branch(project: &Project, lane: &LaneRecord) -> Result<Option<OffBranch>, Error> {
+    let repo = &project.repo;
+    let worktrees = WorktreeList::read(repo)?;
+    let Some(worktree) = worktrees.at(&lane.path).filter(|worktree| !is_on_own(worktree, lane)) else {
+        return Ok(None);
+    };
+    let Some(tip) = repo.branch_tip(&lane.place.branch)? else { return Ok(None) };
+    let git = format!("git -C {}", quoted_path(&lane.path));
+    let switch = format!("{git} switch {}", lane.place.branch);
+    let Some(head) = worktree.head(repo)? else {
+        let place = worktree.branch.clone().unwrap_or_else(|| "no commit".to_owned());
+        return Ok(Some(OffBranch { place, may_commit: false, back: switch }));
+    };
+    // Git takes along what is uncommitted, but for files that the two commits have differently.
+    let changed = tree_changes(repo, head, tip)?;
+    let dirty = status(repo, &lane.path, true)?.paths();
+    let is_met = changed.iter().any(|change| dirty.contains(&change.path));
+    let back = match is_met && !repo.index_has(&lane.path, head, tip)? {
+        true => format!("{git} stash push --include-untracked && {switch} && {git} stash pop"),
+        false => switch,
+    };
+    let may_commit = not_own_place(project, lane)?.is_none();
+    Ok(Some(OffBranch { place: place(worktree, head), may_commit, back }))
 }
 
 /// Keeps the commit that the worktree of a lane was at last, whose branch is gone, if nothing but the log of its HEAD leads there. Returns

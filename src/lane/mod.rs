@@ -93,7 +93,7 @@ pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at, lost_commit};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
-pub(crate) use head::{branch_again, follow_head, keep_last_commit, last_commit, renamed_to};
+pub(crate) use head::{branch_again, follow_head, keep_last_commit, last_commit, off_branch, renamed_to};
 pub(crate) use history::{Logged, OpLog, last_ended, require as require_operation, set_aside_since, summary};
 pub(crate) use in_place::{
     at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,

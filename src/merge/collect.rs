@@ -355,6 +355,9 @@ impl Look<'_, '_> {
             let hints = e.hints().iter().map(ToString::to_string).collect();
             return refused(format!("it has uncommitted work: {names}; {e}"), hints);
         }
+        if is_committed && let Some((why, hint)) = self.why_no_commit()? {
+            return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
+        }
         match project.settings.uncommitted {
             Uncommitted::Commit if self.request.dry_run => {
                 match leftovers_to_commit(project, lane, self.request.allow_deletions) {
@@ -378,6 +381,10 @@ impl Look<'_, '_> {
                 if let Err(e) = commit_leftovers(project, lane, &message, self.request.allow_deletions) {
                     return by_error(e);
                 }
+                // Where HEAD is detached, the branch follows.
+                if let Some(why) = lane::follow_head(project, lane)? {
+                    return refused(why, Vec::new());
+                }
                 let after = project.repo.branch_tip(&lane.place.branch)?;
                 if let (true, Some(before), Some(after)) = (self.request.by_itself, before, after) {
                     lane::extend_run(project, lane, before, after)?;
@@ -398,6 +405,18 @@ impl Look<'_, '_> {
                 Ok(Ok(false))
             }
         }
+    }
+
+    /// Why nobody is to commit what is uncommitted where it is, and what to do first. A commit on another branch would land
+    /// nothing of the lane, and one on its base would be there without a check.
+    fn why_no_commit(&self) -> Result<Option<(String, String)>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let commits = project.settings.uncommitted == Uncommitted::Commit;
+        let off = lane::off_branch(project, lane)?.filter(|off| !(commits && off.may_commit));
+        Ok(off.map(|off| {
+            let why = format!("its worktree is on {}, not on {}", off.place, lane.place.branch);
+            (why, format!("bring it back to its branch first: {}", off.back))
+        }))
     }
 }
 

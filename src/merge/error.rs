@@ -35,6 +35,18 @@ pub enum Error {
         /// Where.
         dir: String,
     },
+    /// Local changes are in the way in the worktree of a lane, which is on the base.
+    #[error("lane '{lane}' has '{onto}' checked out: {why}")]
+    LaneOnBase {
+        /// The lane.
+        lane: String,
+        /// The base.
+        onto: String,
+        /// What is in the way.
+        why: String,
+        /// The command that brings the lane back to its own branch.
+        back: String,
+    },
     /// The base has an option for merges that a landing does not take.
     #[error("branch.{base}.mergeOptions has {option}, which a landing does not take; nothing was moved")]
     MergeOption {
@@ -152,6 +164,9 @@ impl Explain for Error {
             Error::InUse { what, .. } => {
                 vec![format!("finish it there, or give it up: {}", git::give_up(what)).into()]
             }
+            Error::LaneOnBase { back, .. } => {
+                vec![format!("bring it back to its branch first: {back}").into()]
+            }
             Error::MergeOption { base, .. } => {
                 vec![
                     format!("see where it is set: git config --show-origin --get branch.{base}.mergeOptions")
@@ -208,6 +223,7 @@ impl Explain for Error {
             Error::Audit { .. } => Exit::Bug,
             Error::Restless { .. }
             | Error::InUse { .. }
+            | Error::LaneOnBase { .. }
             | Error::MergeOption { .. }
             | Error::Unapproved { .. }
             | Error::TimedOut { .. }

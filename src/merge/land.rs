@@ -74,7 +74,7 @@ pub(super) fn land(
         }
     }
     op.set_why(why(stack));
-    advance(op, Move::of(stack), rest()?, way)
+    advance(op, Move::of(stack), rest()?, way).map_err(|e| by_lane_on_base(project, &stack.onto, e))
 }
 
 /// Whether a lane is there and as it was when it was stacked, and no agent is at work in it.
@@ -132,9 +132,28 @@ pub(super) fn foresee(
     let worktrees = WorktreeList::read(&project.repo)?;
     refuse_in_use(project, mv.onto, &worktrees)?;
     for worktree in worktrees.on_branch(mv.onto) {
-        op.with_checkout(&worktree.path, |tree| tree.require_free_for(mv.from, mv.to, into))?;
+        let free = op.with_checkout(&worktree.path, |tree| tree.require_free_for(mv.from, mv.to, into));
+        free.map_err(|e| by_lane_on_base(project, mv.onto, e.into()))?;
     }
     Ok(())
+}
+
+/// An error of a landing, which says so where what is in the way is in the worktree of a lane: a commit of it there, as it helps in a
+/// checkout of the user's, would be one on the base that nobody landed.
+fn by_lane_on_base(project: &Project, onto: &str, e: Error) -> Error {
+    use git::Error::{Obstructed, Overlap};
+    let Error::Lane(lane::Error::Git(Overlap { dir, .. } | Obstructed { dir, .. })) = &e else { return e };
+    let lanes = project.lanes().unwrap_or_default();
+    let found = lanes.iter().find(|lane| lane.path == *dir && lane.place.branch != onto);
+    match found.map(|lane| (lane, lane::off_branch(project, lane))) {
+        Some((lane, Ok(Some(off)))) => Error::LaneOnBase {
+            lane: lane.name.clone(),
+            onto: onto.to_owned(),
+            why: e.to_string(),
+            back: off.back,
+        },
+        _ => e,
+    }
 }
 
 /// Moves a branch, with every worktree that is on it; the landing lock is held. `rest` is what is written down then.

@@ -284,7 +284,7 @@ fn what_is_left_on_somebody_elses_branch_is_not_committed_there() {
         assert_eq!(std::fs::read_to_string(sandbox.lane(name).join("one")).unwrap(), "1\n");
         sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
         let said = sandbox.proq(&["merge", name]).fails(1);
-        assert!(said.contains("HEAD is on"), "{said}");
+        assert!(said.contains(&format!("its worktree is on {branch}, not on proq/{name}")), "{said}");
         sandbox.git(&["config", "--unset", "proq.merge.uncommitted"]);
     }
     let now = sandbox.git(&["for-each-ref", "--format=%(refname) %(objectname)", "refs/heads"]);

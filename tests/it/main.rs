@@ -199,3 +199,4 @@ mod user_hooks;
 mod verify;
 mod verify_many;
 mod wait;
+mod wrong_place;

@@ -1,0 +1,102 @@
+//! Owns the tests of uncommitted work that must not be committed where it is, or as it is: every hint brings it closer to landing.
+
+use super::support::Sandbox;
+
+/// The first hint of what a command refuses of a lane, as a command.
+fn hint(sandbox: &Sandbox, args: &[&str]) -> String {
+    let json = sandbox.proq(&[args, &["--json"]].concat()).json();
+    let hint = json["lanes"][0]["hints"][0].as_str().unwrap_or_else(|| panic!("no hint: {json:#}"));
+    hint.split_once(": ").unwrap().1.replace("[ROOT]", sandbox.root().to_str().unwrap())
+}
+
+/// Lane `y`, with a commit and an edit, whose agent has pointed the worktree's HEAD at the base.
+fn on_base() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("y", "echo y > y.txt");
+    sandbox.sh_in(&sandbox.lane("y"), "git symbolic-ref HEAD refs/heads/main; echo w > a.txt");
+    sandbox
+}
+
+#[test]
+fn work_in_a_lane_that_is_on_its_base_is_not_to_be_committed_there() {
+    let sandbox = on_base();
+    let main = sandbox.git(&["rev-parse", "main"]);
+    insta::assert_snapshot!(sandbox.proq(&["merge", "y"]).shown(), @r"
+    refused y: it has uncommitted work: a.txt, y.txt; its worktree is on main, not on proq/y
+    --- stderr
+    hint: bring it back to its branch first: git -C '[ROOT]/repo/.proq-worktrees/y' switch proq/y
+    --- code 1
+    ");
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    let refused = sandbox.proq(&["merge", "y"]).fails(1);
+    assert!(refused.contains("its worktree is on main, not on proq/y"), "{refused}");
+    sandbox.sh(&hint(&sandbox, &["merge", "y"]));
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+    assert_eq!((sandbox.read("y.txt"), sandbox.read("a.txt")), ("y\n".into(), "w\n".into()));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_lane_on_the_base_that_is_in_the_way_of_another_goes_back_to_its_branch() {
+    for how in [&["merge", "z"][..], &["merge", "z", "--dry-run"], &["merge", "z", "--atomic"]] {
+        let sandbox = on_base();
+        sandbox.lane_of("z", "echo z > a.txt");
+        let main = sandbox.git(&["rev-parse", "main"]);
+        let out = sandbox.proq(how);
+        let said = format!("{}{}", out.stdout, out.stderr);
+        let y = "[ROOT]/repo/.proq-worktrees/y";
+        let why = format!("lane 'y' has 'main' checked out: local changes in {y} stand in the way: a.txt");
+        assert!(out.code == 1 && said.contains(&why), "{}", out.shown());
+        let start = "hint: bring it back to its branch first: ";
+        let command = said.lines().find_map(|line| line.strip_prefix(start)).unwrap();
+        assert_eq!(command, format!("git -C '{y}' switch proq/y"));
+        sandbox.sh(&command.replace("[ROOT]", sandbox.root().to_str().unwrap()));
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+        let _ = sandbox.proq(&["merge", "z"]).ok();
+        assert_eq!(sandbox.read("a.txt"), "z\n");
+        assert_eq!(sandbox.sh_in(&sandbox.lane("y"), "cat a.txt"), "w");
+    }
+}
+
+#[test]
+fn an_edit_that_a_switch_would_overwrite_comes_along_through_the_stash() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("seq 9 > long");
+    sandbox.commit_all("long");
+    sandbox.lane_of("y", "sed -i '1s/.*/y/' long");
+    let lane = sandbox.lane("y");
+    sandbox.sh_in(&lane, "git checkout -q --ignore-other-worktrees main; sed -i '9s/.*/w/' long; echo n > n");
+    let command = hint(&sandbox, &["merge", "y"]);
+    assert!(command.contains("stash push --include-untracked"), "{command}");
+    let doctor = sandbox.proq(&["doctor"]);
+    let shown = sandbox.plain(command.as_bytes());
+    assert!(format!("{}{}", doctor.stdout, doctor.stderr).contains(&shown), "{}", doctor.shown());
+    sandbox.sh(&command);
+    assert_eq!(sandbox.git_in(&lane, &["symbolic-ref", "HEAD"]), "refs/heads/proq/y");
+    assert_eq!(sandbox.sh_in(&lane, "sed -n '1p;9p' long; cat n"), "y\nw\nn");
+    assert_eq!(sandbox.git(&["stash", "list"]), "");
+}
+
+#[test]
+fn what_is_uncommitted_on_a_detached_head_lands_with_its_lane() {
+    let detached = || {
+        let sandbox = Sandbox::new();
+        sandbox.lane_of("y", "echo y > y.txt");
+        sandbox.sh_in(&sandbox.lane("y"), "git checkout -q --detach; echo w > a.txt");
+        sandbox
+    };
+    let sandbox = detached();
+    let command = hint(&sandbox, &["merge", "y"]);
+    assert!(command.ends_with(" switch proq/y"), "{command}");
+    sandbox.sh(&command);
+    assert!(hint(&sandbox, &["merge", "y"]).ends_with(" commit"));
+
+    let sandbox = detached();
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    let dry = sandbox.proq(&["merge", "y", "--dry-run"]).ok();
+    assert!(dry.contains("would land y on main; what is uncommitted in it would be committed"), "{dry}");
+    let _ = sandbox.proq(&["merge", "y"]).ok();
+    assert_eq!((sandbox.read("y.txt"), sandbox.read("a.txt")), ("y\n".into(), "w\n".into()));
+    assert!(!sandbox.lane("y").exists());
+}
