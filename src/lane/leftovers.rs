@@ -2,9 +2,11 @@
 //! copy of it.
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use super::{Checkout, Error, Project, head, snaps};
-use crate::git::{Entry, RepoPath, mass_deletion, stage_and_commit, status};
+use crate::explain::quoted_path;
+use crate::git::{Entry, RepoPath, WorktreeList, mass_deletion, stage_and_commit, status};
 use crate::interrupt::Asked;
 use crate::store::records::{LaneRecord, SnapRecord};
 
@@ -76,6 +78,27 @@ pub(crate) fn leftovers_to_commit(
         return Err(Error::Leftover { name: lane.name.clone(), why });
     }
     Ok(paths)
+}
+
+/// The command that moves an embedded repository out of a lane's worktree, to a name beside the main checkout that nothing has.
+pub(crate) fn move_out(
+    project: &Project,
+    lane: &LaneRecord,
+    path: &RepoPath,
+    worktrees: &WorktreeList,
+) -> String {
+    let from = path.under(&lane.path);
+    let beside = project.repo.home().parent().unwrap_or_else(|| Path::new("/"));
+    let name = format!("{}-{}", lane.name, from.file_name().unwrap_or_default().to_string_lossy());
+    let mut to = beside.join(&name);
+    let mut number = 2;
+    while to.symlink_metadata().is_ok() {
+        to = beside.join(format!("{name}-{number}"));
+        number += 1;
+    }
+    // Git has to know where a worktree goes.
+    let how = if worktrees.at(&from).is_some() { "git worktree move" } else { "mv" };
+    format!("{how} {} {}", quoted_path(&from), quoted_path(&to))
 }
 
 /// Why a commit of these paths would delete too much; none where it would not.

@@ -104,7 +104,7 @@ pub(crate) use inbox::{Inbox, Letter, Taken, joined as join_messages, waiting_in
 pub(crate) use kind::{is_cut, widen as widen_cut};
 pub(crate) use landing_checks::current_layers;
 pub(crate) use leftovers::{
-    Leftovers, commit_leftovers, copy_leftovers, holds_conflict, leftovers_to_commit,
+    Leftovers, commit_leftovers, copy_leftovers, holds_conflict, leftovers_to_commit, move_out,
 };
 pub(crate) use list::{Partly, View, effective_state, state_after, stray_worktrees, views, views_while};
 pub use location::LocationError;

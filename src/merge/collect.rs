@@ -355,7 +355,7 @@ impl Look<'_, '_> {
             let hints = e.hints().iter().map(ToString::to_string).collect();
             return refused(format!("it has uncommitted work: {names}; {e}"), hints);
         }
-        if is_committed && let Some((why, hint)) = self.why_no_commit()? {
+        if is_committed && let Some((why, hint)) = self.why_no_commit(&found.dirt)? {
             return refused(format!("it has uncommitted work: {names}; {why}"), vec![hint]);
         }
         match project.settings.uncommitted {
@@ -407,10 +407,15 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Why nobody is to commit what is uncommitted where it is, and what to do first. A commit on another branch would land
-    /// nothing of the lane, and one on its base would be there without a check.
-    fn why_no_commit(&self) -> Result<Option<(String, String)>, Error> {
+    /// Why nobody is to commit what is uncommitted, where and as it is, and what to do first. A commit on another branch would land
+    /// nothing of the lane, and one on its base would be there without a check; of an embedded repository git commits a bare link.
+    fn why_no_commit(&self, dirt: &Dirt) -> Result<Option<(String, String)>, Error> {
         let (project, lane) = (self.project, &self.lane);
+        if let Some(embedded) = dirt.entries.iter().find(|entry| entry.nested) {
+            let command = lane::move_out(project, lane, &embedded.path, self.worktrees);
+            let why = format!("{} is a repository of its own", embedded.path);
+            return Ok(Some((why, format!("move it out of the lane first: {command}"))));
+        }
         let commits = project.settings.uncommitted == Uncommitted::Commit;
         let off = lane::off_branch(project, lane)?.filter(|off| !(commits && off.may_commit));
         Ok(off.map(|off| {

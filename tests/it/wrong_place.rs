@@ -100,3 +100,31 @@ fn what_is_uncommitted_on_a_detached_head_lands_with_its_lane() {
     assert_eq!((sandbox.read("y.txt"), sandbox.read("a.txt")), ("y\n".into(), "w\n".into()));
     assert!(!sandbox.lane("y").exists());
 }
+
+#[test]
+fn an_embedded_repository_is_moved_out_and_never_committed_as_a_link() {
+    let embedded = "git init -q sub; cd sub; echo s > s; git add s; git commit -qm s";
+    for (make, how) in [(embedded, "mv"), ("git worktree add -q sub -b side", "git worktree move")] {
+        for setting in ["refuse", "commit"] {
+            let sandbox = Sandbox::new();
+            sandbox.git(&["config", "proq.merge.uncommitted", setting]);
+            sandbox.lane_of("one", "echo one > one.txt");
+            sandbox.sh_in(&sandbox.lane("one"), make);
+            sandbox.sh("echo taken > ../one-sub");
+            let refused = sandbox.proq(&["merge", "one"]).fails(1);
+            let why = "refused one: it has uncommitted work: sub; sub is a repository of its own\n";
+            assert!(refused.contains(why), "{refused}");
+            let from = "[ROOT]/repo/.proq-worktrees/one/sub";
+            let command = format!("{how} '{from}' '[ROOT]/one-sub-2'");
+            assert!(
+                refused.contains(&format!("hint: move it out of the lane first: {command}\n")),
+                "{refused}"
+            );
+            sandbox.sh(&hint(&sandbox, &["merge", "one"]));
+            let _ = sandbox.proq(&["merge", "one"]).ok();
+            assert_eq!(sandbox.git(&["ls-tree", "--name-only", "main"]), "a.txt\none.txt");
+            let there = sandbox.root().join("one-sub-2");
+            assert_eq!(sandbox.git_in(&there, &["status", "--short"]), "");
+        }
+    }
+}
