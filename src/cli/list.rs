@@ -222,7 +222,7 @@ pub(super) fn overview(session: &Session) -> Done {
     }
     session.ui.answer(render(&board));
     remarks(session, &project, &board);
-    for line in next_steps(&board) {
+    for line in next_steps(&project, &board) {
         session.ui.hint(line);
     }
     Ok(Exit::Done)
@@ -415,9 +415,9 @@ fn lost(session: &Session, project: &Project, board: &Board) {
     }
 }
 
-/// Whether it is known of these lanes that all of them and no others would land together: all is committed, and none conflicts with
-/// its base or another of them.
-fn all_land(board: &Board, lanes: &[&str]) -> bool {
+/// Whether it is known of these lanes that all of them and no others would land together: all is committed, none conflicts with its
+/// base or another of them, and nothing else is in the way.
+fn all_land(project: &Project, board: &Board, lanes: &[&str]) -> bool {
     let may_land = |view: &View| {
         let is_ready = matches!(view.state, LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);
         is_ready && view.distance.is_some_and(|distance| distance.ahead > 0)
@@ -425,7 +425,7 @@ fn all_land(board: &Board, lanes: &[&str]) -> bool {
     if board.views.iter().any(may_land) {
         return false;
     }
-    lanes.iter().all(|name| {
+    let all_ready = lanes.iter().all(|name| {
         let view = board.views.iter().find(|view| view.lane.name == **name);
         let ready = view.is_some_and(|view| {
             view.dirt.as_ref().is_some_and(Dirt::is_clean)
@@ -434,10 +434,15 @@ fn all_land(board: &Board, lanes: &[&str]) -> bool {
         });
         let found = Conflicts::of(board.forecast.as_ref(), name);
         ready && found.is_some_and(|found| found.get_along(lanes))
-    })
+    });
+    let records = || -> Vec<LaneRecord> {
+        let named = board.views.iter().filter(|view| lanes.contains(&view.lane.name.as_str()));
+        named.filter_map(|view| view.lane.clone().with_tree().ok()).collect()
+    };
+    all_ready && merge::is_sure_to_land(project, &records())
 }
 
-fn next_steps(board: &Board) -> Vec<String> {
+fn next_steps(project: &Project, board: &Board) -> Vec<String> {
     let named = |wanted: &[LaneState]| -> Vec<&str> {
         let fits = |v: &&View| wanted.contains(&v.state) && missing(v).is_empty() && v.broken.is_none();
         board.views.iter().filter(fits).map(|v| v.lane.name.as_str()).collect()
@@ -462,7 +467,7 @@ fn next_steps(board: &Board) -> Vec<String> {
         out.push(format!("git proq preview {first} shows it in your checkout"));
         let count = ui::count(done.len(), "lane");
         let are = if done.len() == 1 { "is" } else { "are" };
-        out.push(match all_land(board, &done) {
+        out.push(match all_land(project, board, &done) {
             true => format!("git proq merge --all lands {count}"),
             false => format!("{count} {are} done: git proq merge --all --dry-run shows what would land"),
         });

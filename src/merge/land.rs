@@ -214,7 +214,7 @@ fn steps(op: &Operation<'_>, mv: Move<'_>, on_base: &[PathBuf], rest: Vec<Step>)
 }
 
 /// A worktree in mid-rebase shows as detached, and its branch moves when the rebase ends.
-fn refuse_in_use(project: &Project, base: &str, worktrees: &WorktreeList) -> Result<(), Error> {
+pub(super) fn refuse_in_use(project: &Project, base: &str, worktrees: &WorktreeList) -> Result<(), Error> {
     for worktree in worktrees.iter().filter(|w| w.prunable.is_none() && !w.bare) {
         let Ok(git_dir) = project.repo.git_dir_of(&worktree.path) else { continue };
         if let Some(open) = open_operation(&git_dir)

@@ -115,6 +115,43 @@ fn what_is_not_known_to_land_is_not_promised() {
 }
 
 #[test]
+fn what_a_checkout_or_a_check_may_keep_from_landing_is_not_promised() {
+    let promised = |sandbox: &Sandbox| {
+        let said = sandbox.proq(&[]).stderr;
+        let lands = said.contains("hint: git proq merge --all lands 1 lane\n");
+        let done = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
+        assert_ne!(lands, said.contains(done), "{said}");
+        lands
+    };
+    let under_way = "git switch -qc other; echo o > o; git add o; git commit -qm o; git switch -q main; \
+                     git merge -q --no-ff --no-commit other";
+    for (obstacle, code) in [
+        ("git config proq.verify.commands '! grep -q lane a.txt'", 4),
+        ("echo mine > a.txt", 1),
+        ("echo mine > new.txt", 1),
+        ("echo new.txt >> .git/info/exclude; echo mine > new.txt", 1),
+        (under_way, 1),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.lane_with("l", "echo lane > a.txt; echo lane > new.txt");
+        sandbox.sh("echo other > beside.txt");
+        assert!(promised(&sandbox));
+        sandbox.sh(obstacle);
+        assert!(!promised(&sandbox), "{obstacle}");
+        assert_eq!(sandbox.proq(&["merge", "--all"]).code, code, "{obstacle}");
+    }
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("l", "printf '<<<<<<< a\n=======\n>>>>>>> b\n' > marked.txt");
+    assert!(!promised(&sandbox));
+    assert_eq!(sandbox.proq(&["merge", "--all"]).code, 1);
+    let sandbox = Sandbox::new();
+    sandbox.lane_with("l", "echo lane > new.txt");
+    sandbox.sh("echo mine > a.txt; echo other > beside.txt");
+    assert!(promised(&sandbox));
+    assert_eq!(sandbox.proq(&["merge", "--all"]).code, 0);
+}
+
+#[test]
 fn a_program_gets_every_field() {
     let sandbox = Sandbox::new();
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "false"]).fails(4);
