@@ -2,6 +2,7 @@
 
 mod paint;
 mod table;
+mod unlanded;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use serde::Serialize;
 
 use paint::Paint;
 use table::{Rows, title};
+pub(super) use unlanded::tell as tell_unlanded;
 
 use super::conflicts::Conflicts;
 use super::{Done, Session, account, everywhere, ui};
@@ -23,7 +25,7 @@ use crate::merge::{self, Ask, Forecast};
 use crate::preview::{self, Showing};
 use crate::store::path_form;
 use crate::store::records::{Account, AnyLane, InBatch, LaneRecord, LaneState, Purpose};
-use crate::swarm::{self, BatchRecord};
+use crate::swarm::{self, Unlanded};
 
 /// List the lanes
 ///
@@ -109,7 +111,7 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     preview: Option<String>,
     unrecorded: Vec<String>,
-    /// Batches that are over and have not landed on their bases.
+    /// Batches that nobody runs now, with work that has not landed on their bases.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unlanded_batches: Vec<String>,
 }
@@ -119,8 +121,8 @@ struct Board {
     views: Vec<View>,
     beside: Beside,
     strays: Vec<PathBuf>,
-    /// Batches that are over and whose branches have what their bases lack.
-    unlanded: Vec<BatchRecord>,
+    /// Batches that nobody runs now and whose branches have what their bases lack.
+    unlanded: Vec<Unlanded>,
     /// None when it could not be made.
     forecast: Option<Forecast>,
 }
@@ -297,7 +299,7 @@ fn answer(board: &Board) -> Answer {
         lanes,
         preview: board.beside.showing.as_ref().map(|s| s.lane.clone()),
         unrecorded: board.strays.iter().map(|p| path_form::text(p)).collect(),
-        unlanded_batches: board.unlanded.iter().map(|batch| batch.id.clone()).collect(),
+        unlanded_batches: board.unlanded.iter().map(|open| open.batch.id.clone()).collect(),
     }
 }
 
@@ -349,11 +351,6 @@ fn bare_row(lane: &AnyLane) -> Row {
     }
 }
 
-/// A batch that is over, and where its work is.
-pub(super) fn unlanded(batch: &BatchRecord) -> String {
-    format!("batch {} is over; what it landed on {} is not on {} yet", batch.id, batch.branch, batch.base)
-}
-
 /// What a table cannot say: the open preview, lanes that lost something, leftovers of a crash.
 fn remarks(session: &Session, project: &Project, board: &Board) {
     if let Some(showing) = &board.beside.showing {
@@ -373,10 +370,7 @@ fn remarks(session: &Session, project: &Project, board: &Board) {
         session.ui.say(lane::messages_wait(&view.lane.name, view.waiting));
     }
     lost(session, project, board);
-    for batch in &board.unlanded {
-        session.ui.say(unlanded(batch));
-        session.ui.hint(swarm::how_to_land(project, batch, &format!("land it on {}", batch.base)));
-    }
+    tell_unlanded(session, project, &board.unlanded);
     for path in &board.strays {
         let path = path.strip_prefix(project.repo.home()).unwrap_or(path);
         session.ui.warn(format!("{} belongs to no lane on record: git proq cleanup", path.display()));

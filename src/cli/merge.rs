@@ -243,10 +243,7 @@ pub(super) fn tell(session: &Session, project: &Project, args: &Merge, agent: Op
     let approved = own || agent.is_none_or(|agent| merge::require_approved(project, agent).is_ok());
     let batches = if args.all { swarm::unlanded(project) } else { Vec::new() };
     print(session, args, (agent, if approved { "" } else { ", once it is approved" }), report);
-    for batch in batches {
-        session.ui.say(super::list::unlanded(&batch));
-        session.ui.hint(swarm::how_to_land(project, &batch, &format!("land it on {}", batch.base)));
-    }
+    super::list::tell_unlanded(session, project, &batches);
 }
 
 /// Without a limit a landing waits for its turn for as long as it takes.

@@ -52,6 +52,37 @@ fn a_pause_ends_what_runs_and_starts_nothing() {
 }
 
 #[test]
+fn what_landed_before_a_pause_or_an_abort_is_named() {
+    const BATCH: &str = "20260102-030405";
+    let sandbox = waiting();
+    let named = |state: &str| {
+        let start =
+            format!("batch {BATCH} {state}; what it landed on proq/batch-{BATCH} is not on main yet\n");
+        let hints = format!(
+            "hint: go on with it: git proq resume {BATCH}\n\
+             hint: or land what it has on main: git proq merge --batch {BATCH}\n"
+        );
+        for args in [&[][..], &["list"], &["merge", "--all"]] {
+            let out = sandbox.proq(args);
+            assert!(out.stderr.contains(&format!("{start}{hints}")), "{}", out.shown());
+            assert!(!out.stdout.contains("No lanes yet"), "{}", out.shown());
+        }
+        assert_eq!(sandbox.proq(&["list", "--json"]).json()["unlanded_batches"][0], BATCH);
+    };
+    let _ = sandbox.proq(&["pause"]).ok();
+    assert!(!sandbox.proq(&["list"]).stderr.contains(BATCH), "it runs");
+    sandbox.tell("go");
+    wait_until("its rest", || !is_held(&sandbox));
+    named("is paused");
+    let _ = sandbox.proq(&["abort"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    named("was aborted");
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    assert!(sandbox.repo.join("top.txt").exists());
+    assert!(!sandbox.proq(&[]).stderr.contains(BATCH));
+}
+
+#[test]
 fn agents_that_run_are_taken_over_from_a_dead_scheduler() {
     let sandbox = waiting();
     kill_scheduler(&sandbox);

@@ -177,11 +177,27 @@ fn is_behind(project: &Project, batch: &BatchRecord, lane: &LaneRecord, tip: Oid
     Ok(true)
 }
 
-/// Batches that are over and whose branches have what their bases lack. What cannot be read is not among them.
-pub(crate) fn unlanded(project: &Project) -> Vec<BatchRecord> {
-    let mut out = all_batches(project, false);
-    out.retain(|batch| !batch.auto_merge && is_unlanded(project, batch).unwrap_or(false));
-    out
+/// A batch that nobody runs now and whose branch has what its base lacks.
+#[derive(Debug)]
+pub(crate) struct Unlanded {
+    /// The batch.
+    pub(crate) batch: BatchRecord,
+    /// What became of it, in words that follow its name: [`OVER`], or why it can go on.
+    pub(crate) state: &'static str,
+}
+
+/// What is said of a batch all of whose tasks have come to an end.
+pub(crate) const OVER: &str = "is over";
+
+/// Batches that nobody runs now and whose branches have what their bases lack. What cannot be read is not among them.
+pub(crate) fn unlanded(project: &Project) -> Vec<Unlanded> {
+    let mut all = all_batches(project, false);
+    all.retain(|batch| !batch.auto_merge);
+    let found = |batch: BatchRecord| {
+        let state = state_if_unlanded(project, &batch).ok().flatten()?;
+        Some(Unlanded { batch, state })
+    };
+    all.into_iter().filter_map(found).collect()
 }
 
 /// Where the branch of a batch is, or was by the log if somebody has deleted it. None where neither is known.
@@ -228,14 +244,21 @@ pub(crate) fn require_base(project: &Project, batch: &BatchRecord) -> Result<(),
     Err(BatchError::BaseGone { id, base, help }.into())
 }
 
-fn is_unlanded(project: &Project, batch: &BatchRecord) -> Result<bool, Error> {
+fn state_if_unlanded(project: &Project, batch: &BatchRecord) -> Result<Option<&'static str>, Error> {
     if last_tip(project, batch)?.is_none_or(|tip| tip == batch.start) || landed_on(project, batch)?.is_some()
     {
-        return Ok(false);
+        return Ok(None);
     }
     let read = Batch::load(project, &batch.id)?;
-    let over = read.state(&read.log(project)?).outcome_if_over();
-    Ok(matches!(over, Some(Outcome::Complete | Outcome::Partly)))
+    let state = read.state(&read.log(project)?);
+    Ok(match state.outcome_if_over() {
+        Some(Outcome::Complete | Outcome::Partly) => Some(OVER),
+        _ if runs(project, &batch.id)? => None,
+        Some(Outcome::Stopped) => Some("was stopped"),
+        Some(Outcome::Aborted) => Some("was aborted"),
+        None if state.pause_reason().is_some() => Some("is paused"),
+        None => Some("was interrupted"),
+    })
 }
 
 /// The branch that has all that landed on a batch's own branch: its base, or where that is gone, another one that it landed on.

@@ -31,8 +31,8 @@ pub(crate) use closing::note_landed;
 pub(crate) use history::{History, Landing, Obstacle, Remark, Run, runs_of};
 pub(crate) use known::Known;
 pub(crate) use land_all::{
-    clean_up, drop_landing_lane, how_to_land, landed_by, landing_ahead, landing_lane, require_base,
-    require_met, require_none_open, unlanded,
+    OVER, Unlanded, clean_up, drop_landing_lane, how_to_land, landed_by, landing_ahead, landing_lane,
+    require_base, require_met, require_none_open, unlanded,
 };
 pub(crate) use packets::packet_of;
 pub(crate) use progress::{Lane as LaneAt, Picture, SPENT, Task as TaskAt};
