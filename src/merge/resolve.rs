@@ -217,8 +217,11 @@ pub(crate) fn go_on(project: &Project, name: &str, leave: &Leave) -> Result<Reso
 }
 
 pub(super) fn require_open(project: &Project, lane: &str) -> Result<ResolveRecord, Error> {
-    let found = project.resolving(lane)?;
-    found.ok_or_else(|| ResolveError::NotOpen { lane: lane.to_owned() }.into())
+    if let Some(open) = project.resolving(lane)? {
+        return Ok(open);
+    }
+    conflict_of(project, lane)?;
+    Err(ResolveError::NotOpen { lane: lane.to_owned() }.into())
 }
 
 /// Gives up what is laid out; all of it is kept.

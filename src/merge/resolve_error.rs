@@ -111,7 +111,7 @@ impl Explain for ResolveError {
                 vec![go_on(lane), give_up(lane)]
             }
             ResolveError::NotOpen { lane } => {
-                vec![format!("lay it out: git proq resolve {lane} --shell, --tool or --agent AGENT").into()]
+                vec![format!("lay it out: git proq resolve {lane} --shell").into()]
             }
             ResolveError::Unready { lane, .. } => vec![format!("look at it: git proq show {lane}").into()],
             ResolveError::NeedsPerson { lane, .. } => {

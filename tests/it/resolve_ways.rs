@@ -265,4 +265,20 @@ fn a_lane_without_a_conflict_is_not_landed_by_what_is_proposed() {
     sandbox.lane_of("fine", "echo fine > fine.txt");
     let said = sandbox.proq(&["resolve", "fine"]).fails(1);
     assert!(said.contains("hint: see whether it conflicts: git proq merge fine --dry-run\n"), "{said}");
+    for flag in ["--continue", "--abort"] {
+        assert_eq!(sandbox.proq(&["resolve", "fine", flag]).fails(1), said);
+        assert_eq!(sandbox.proq(&["resolve", "fine", flag, "--dry-run"]).fails(1), said);
+    }
+}
+
+#[test]
+fn a_conflict_that_is_not_laid_out_is_laid_out_by_the_command_of_the_hint() {
+    let sandbox = conflicting();
+    sandbox.program("sh-here", "git rev-parse --show-toplevel > $ROOT/where; exit 0");
+    let said = sandbox.proq(&["resolve", "clash", "--continue"]).fails(1);
+    assert!(said.contains("hint: lay it out: git proq resolve clash --shell\n"), "{said}");
+    let mut shell = sandbox.proq_command(&sandbox.repo, &["resolve", "clash", "--shell"]);
+    shell.env("SHELL", sandbox.root().join("bin/sh-here"));
+    let _ = sandbox.output(shell);
+    assert!(sandbox.root().join("where").exists());
 }
