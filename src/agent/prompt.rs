@@ -3,6 +3,7 @@
 use super::Error;
 use super::job::Job;
 use super::profile::Permission;
+use super::talk::last_talk;
 use crate::config::Autocommit;
 use crate::lane::{self, Project};
 use crate::store::records::{AnyLane, Purpose};
@@ -54,7 +55,12 @@ fn compose(
         return Ok(Told { rules: Some(rules), prompt });
     }
     if job.resume.is_some() {
-        // They stand in the conversation already.
+        // They stand in the conversation already, but for who can answer: a window has a person, and a run without one has nobody.
+        let before = last_talk(project, lane, job.talk)?;
+        let prompt = match before.is_some_and(|run| run.interactive != job.in_window) {
+            true => format!("{}\n\nFrom now on: {}\n", prompt.trim_end(), questions(job.in_window)),
+            false => prompt,
+        };
         return Ok(Told { rules: None, prompt });
     }
     Ok(Told { rules: None, prompt: format!("{}\n\n{rules}", prompt.trim_end()) })
@@ -144,11 +150,15 @@ fn where_it_works(lane: &AnyLane, branch: &str, in_window: bool) -> String {
              which is to land on `{base}`. Others work in other worktrees of this repository at the same time."
         )
     };
-    let questions = match in_window {
+    format!("{place} {}\n\n", questions(in_window))
+}
+
+/// Whether an agent may ask.
+fn questions(in_window: bool) -> &'static str {
+    match in_window {
         true => "The person who started you can answer questions here: ask where you cannot decide.",
         false => "Nobody can answer questions: decide, and say at the end what you decided.",
-    };
-    format!("{place} {questions}\n\n")
+    }
 }
 
 fn how_to_commit(project: &Project, lane: &AnyLane, job: &Job) -> String {

@@ -164,3 +164,23 @@ fn a_session_that_only_its_plugin_tells_of_can_be_gone_on_with() {
     let heard = std::fs::read_to_string(screen.0.root().join("heard")).unwrap();
     assert!(heard.ends_with("<--session>\n<0198-a>\n"), "{heard}");
 }
+
+#[test]
+fn who_may_ask_in_a_window_is_told_once_nobody_answers_any_more() {
+    let screen = Screen::new();
+    let script = "[ \"$1\" = --version ] && { echo 0.61.0; exit 0; }; for last; do :; done
+        case \" $* \" in *' --resume '*)
+            echo \"{\\\"type\\\":\\\"init\\\",\\\"session_id\\\":\\\"$last\\\"}\"
+            echo '{\"type\":\"result\",\"status\":\"success\"}' ;;
+        esac";
+    screen.0.program("gemini", script);
+    let prompt = |run: u32| screen.0.read(&format!(".git/proq/lanes/x/runs/{run}.md"));
+    let _ = screen.proq(&["spawn", "--tmux", "-n", "x", "gemini", "do it"]).ok();
+    let _ = screen.proq(&["wait", "x"]);
+    assert!(prompt(1).contains("ask where you cannot decide"), "{}", prompt(1));
+    let _ = screen.proq(&["send", "x", "--wait", "more"]);
+    let now = "From now on: Nobody can answer questions: decide, and say at the end what you decided.";
+    assert_eq!(prompt(2).trim_end(), format!("more\n\n{now}"));
+    let _ = screen.proq(&["send", "x", "--wait", "again"]);
+    assert_eq!(prompt(3).trim_end(), "again");
+}
