@@ -98,11 +98,11 @@ impl Repo {
                 Some(sub) => format!("{}.{sub}", header.name().to_string().to_lowercase()),
                 None => header.name().to_string().to_lowercase(),
             };
-            for name in section.body().value_names() {
+            for (name, value) in section.body() {
                 let mut hasher = DefaultHasher::new();
                 let key = format!("{start}.{}", name.to_lowercase());
                 out.get(&key).hash(&mut hasher);
-                section.body().values(name.as_ref()).hash(&mut hasher);
+                value.hash(&mut hasher);
                 out.insert(key, format!("{:016x}", hasher.finish()));
             }
         }
@@ -115,20 +115,12 @@ impl Repo {
         let mut out = Vec::new();
         for section in snapshot.sections_by_name("proq").into_iter().flatten() {
             let sub = section.header().subsection_name().map(ToString::to_string);
-            let mut seen = Vec::new();
-            for name in section.body().value_names() {
-                // A name that is there twice is given twice, each time with all its values.
-                if seen.contains(&name.to_lowercase()) {
-                    continue;
-                }
-                seen.push(name.to_lowercase());
+            for (name, value) in section.body() {
                 let key = match &sub {
                     Some(sub) => format!("{sub}.{}", name.to_lowercase()),
                     None => name.to_lowercase(),
                 };
-                for value in section.body().values(name.as_ref()) {
-                    out.push((key.clone(), value.to_string()));
-                }
+                out.push((key, value.to_string()));
             }
         }
         out

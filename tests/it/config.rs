@@ -305,3 +305,16 @@ lane.lfs = full
     assert!(out.contains(whole), "{out}");
     assert!(!out.contains('…'), "{out}");
 }
+
+/// The time that they take grows with their number and not with its square, which would be minutes.
+#[test]
+fn very_many_settings_of_git_that_nobody_knows_hold_nothing_up() {
+    let sandbox = Sandbox::new();
+    let own = sandbox.read(".git/config");
+    let unknown: Vec<String> = (0..20_000).map(|n| format!("\tkey-{n} = 1\n")).collect();
+    sandbox.write(".git/config", &format!("{own}[proq]\n{}", unknown.concat()));
+    let began = std::time::Instant::now();
+    let out = sandbox.proq(&["list"]);
+    assert_eq!((out.code, out.stderr.matches("warning: ").count()), (0, 6), "{}", out.stderr);
+    assert!(began.elapsed() < std::time::Duration::from_mins(1), "{:?}", began.elapsed());
+}
