@@ -1,7 +1,7 @@
 //! Owns reading files that others may have put there: regular files only, no more of them than is useful, and never waiting.
 
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -118,6 +118,28 @@ pub(crate) fn given(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// nobody.
 fn is_descriptor(path: &Path) -> bool {
     path == Path::new("/dev/stdin") || path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd")
+}
+
+/// Replaces the content of a regular file that git-proq keeps, or makes one: no link is followed.
+///
+/// # Errors
+/// Those of opening and writing, and [`ErrorKind::InvalidInput`] for a link, a folder, a device, a pipe or a socket; nothing of these
+/// is opened.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(meta) if meta.is_symlink() => return Err(refused("it is a link")),
+        Ok(meta) if meta.is_dir() => return Err(refused("it is a folder")),
+        Ok(meta) => require_regular(&meta)?,
+        Err(_) => {}
+    }
+    // As in `open`: it may have been replaced since.
+    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW).bits();
+    let flags = i32::try_from(flags).unwrap_or_default();
+    let mut file =
+        OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags).open(path)?;
+    require_regular(&file.metadata()?)?;
+    file.set_len(0)?;
+    file.write_all(bytes)
 }
 
 /// The path to open.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Moment, Record, now};
+use super::{Error, Moment, Record, now};
+use crate::regular_file;
 
 /// The process that took a lock last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,10 +41,15 @@ impl Holder {
     }
 
     /// Notes this process as the holder. Failing to is no reason to give the lock up.
-    pub(super) fn note(lock: &Path) {
-        let holder = Holder::me();
-        if let Ok(text) = toml::to_string(&holder) {
-            drop(std::fs::write(Holder::file(lock), format!("format = {}\n{text}", Holder::FORMAT)));
+    ///
+    /// # Errors
+    /// Where something else than a regular file has the place of the side file: a link would be written through, a pipe waited for.
+    pub(super) fn note(lock: &Path) -> Result<(), Error> {
+        let (holder, file) = (Holder::me(), Holder::file(lock));
+        let Ok(text) = toml::to_string(&holder) else { return Ok(()) };
+        match regular_file::overwrite(&file, format!("format = {}\n{text}", Holder::FORMAT).as_bytes()) {
+            Err(e) if e.kind() == std::io::ErrorKind::InvalidInput => Err(Error::io("write", &file)(e)),
+            _ => Ok(()),
         }
     }
 

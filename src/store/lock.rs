@@ -160,7 +160,7 @@ impl Locks {
         let path = self.dir.join(name.file());
         let file = open(&path)?;
         Ok(match file.try_lock() {
-            Ok(()) => Some(Guard::new(file, &path)),
+            Ok(()) => Some(Guard::new(file, &path)?),
             Err(TryLockError::WouldBlock) => None,
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", &path)(e)),
         })
@@ -222,7 +222,9 @@ impl Locks {
 
     /// Takes over a lock that an open descriptor, handed down by the process that started this one, already holds.
     pub(crate) fn adopt(&self, name: &LockName, file: File) -> Guard {
-        Guard::new(file, &self.dir.join(name.file()))
+        // It is held whatever its side file is.
+        drop(Holder::note(&self.dir.join(name.file())));
+        Guard { file }
     }
 
     /// The file of a lock.
@@ -257,9 +259,9 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    fn new(file: File, path: &Path) -> Guard {
-        Holder::note(path);
-        Guard { file }
+    fn new(file: File, path: &Path) -> Result<Guard, Error> {
+        Holder::note(path)?;
+        Ok(Guard { file })
     }
 
     /// The open file that carries the lock, to hand it to another process.
@@ -293,7 +295,7 @@ pub(super) fn take_file(path: &Path, what: &str, limit: Limit, listener: &Listen
     let mut pause = Duration::from_millis(1);
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Guard::new(file, path)),
+            Ok(()) => return Guard::new(file, path),
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path)(e)),
             Err(TryLockError::WouldBlock) => {}
         }

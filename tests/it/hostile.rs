@@ -339,6 +339,7 @@ const FILES: &[(&str, &[&str])] = &[
     ("repo/.git/proq/lanes/x/task.md", &["show x", "run x -- true", "list"]),
     ("repo/.git/proq/ops/1.jsonl", &["op log", "undo", "doctor", "list", "op show 1"]),
     ("repo/.git/proq/ops/9.jsonl", &["op log", "undo", "doctor", "list"]),
+    ("repo/.git/proq/locks/store.holder", &["spawn --empty -n y", "list"]),
     ("repo/.git/proq/events.jsonl", &["events", "list", "spawn --empty -n y"]),
     ("repo/.worktreeinclude", &["spawn --empty -n y"]),
     (
