@@ -135,7 +135,8 @@ pub(crate) fn merge_trees(
     merge_by_git(repo, (write(ours, &[root])?, write(after, &[root])?), &[], scratch, into)
 }
 
-/// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout.
+/// Writes the `.gitattributes` files of a tree to a folder that stands in for the checkout. The folder has its name only once all of
+/// them are in it: with some of them git merges by other rules.
 pub(super) fn lay_out_attributes(
     repo: &Repo,
     commit: Oid,
@@ -146,19 +147,24 @@ pub(super) fn lay_out_attributes(
     if dir.exists() {
         return Ok(dir);
     }
-    std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    let draft = scratch.join(format!("attributes-{commit}.part"));
+    if draft.exists() {
+        std::fs::remove_dir_all(&draft).map_err(Error::io("remove", &draft))?;
+    }
+    std::fs::create_dir_all(&draft).map_err(Error::io("create", &draft))?;
     // What was merged only to look ahead has its files there too.
     let git = || ThrowAway::apply(into, repo.git());
     let listed = git().args(["ls-tree", "-r", "-z", "--full-tree"]).arg(commit.to_string()).run()?;
     let all = listed.fields().filter_map(diff::parse_file);
     for (path, side) in all.filter(|(p, _)| p.ends_with_name(b".gitattributes")) {
         let text = git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?;
-        let file = path.under(&dir);
+        let file = path.under(&draft);
         if let Some(parent) = file.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
         std::fs::write(&file, text.stdout).map_err(Error::io("write", &file))?;
     }
+    std::fs::rename(&draft, &dir).map_err(Error::io("rename", &draft))?;
     Ok(dir)
 }
 

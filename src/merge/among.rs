@@ -23,15 +23,14 @@ impl Among {
         }
         let scratch = project.store.layout().scratch()?;
         let aside = ThrowAway::new(&project.repo, &scratch.path().join("objects"))?;
-        let hits = |ours: Oid, tip: Oid| {
-            git::would_conflict(&project.repo, ours, tip, scratch.path(), &aside).unwrap_or(true)
-        };
+        let hits =
+            |ours: Oid, tip: Oid| git::would_conflict(&project.repo, ours, tip, scratch.path(), &aside);
         let (mut among, mut with_base) = (Vec::new(), Vec::new());
         for clash in std::mem::take(&mut stack.clashes) {
             let tip = clash.candidate.tip;
             if clash.ours == stack.base {
                 with_base.push(clash);
-            } else if hits(stack.base, tip) {
+            } else if hits(stack.base, tip)? {
                 let merged = git::merge_commits(&project.repo, stack.base, tip, scratch.path(), None)?;
                 with_base.push(Clash { ours: stack.base, merged, ..clash });
             } else {
@@ -39,7 +38,12 @@ impl Among {
                 let below = &stack.steps[..top.map_or(stack.steps.len(), |top| top + 1)];
                 let name = |candidate: &super::request::Candidate| candidate.lane.name.clone();
                 let all = below.iter().map(|step| &step.candidate);
-                let mut rivals: Vec<String> = all.clone().filter(|c| hits(c.tip, tip)).map(name).collect();
+                let mut rivals = Vec::new();
+                for candidate in all.clone() {
+                    if hits(candidate.tip, tip)? {
+                        rivals.push(name(candidate));
+                    }
+                }
                 if rivals.is_empty() {
                     rivals = all.map(name).collect();
                 }

@@ -140,3 +140,27 @@ fn a_ref_that_git_made_before_it_failed_is_taken_back() {
     assert_eq!(before, state());
     let _ = sandbox.proq(&["preview", "one"]).ok();
 }
+
+/// Attributes that a merge goes by: where not all of them could be written down, the next lane is not merged by those that were.
+#[test]
+fn a_lane_is_not_merged_by_half_of_the_attributes() {
+    let script =
+        "[ -e \"$ROOT/tried\" ] || { : > \"$ROOT/tried\"; echo 'fatal: out of memory' >&2; exit 128; }";
+    for (attributes, wanted) in [("f -merge", "conflict"), ("f merge=union", "landed")] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("git config merge.renormalize true; mkdir d; seq 30 > d/f");
+        sandbox.write("d/.gitattributes", &format!("{attributes}\n"));
+        sandbox.commit_all("base");
+        for n in ["1", "2", "3"] {
+            sandbox.lane_of(&format!("l{n}"), &format!("sed -i '25s/.*/lane{n}/' d/f"));
+        }
+        sandbox.sh("sed -i '25s/.*/ours/' d/f; git commit -qam ours");
+        let out = at(&sandbox, "cat-file blob", script, &["merge", "--all", "--no-cleanup", "--json"]);
+        let answer: serde_json::Value = serde_json::from_str(&out.stdout).unwrap();
+        let lanes = answer["lanes"].as_array().unwrap();
+        let of = |n: usize| (lanes[n]["lane"].as_str().unwrap(), lanes[n]["result"].as_str().unwrap());
+        assert_eq!(of(0), ("l1", "refused"), "{answer:#}");
+        assert_eq!((of(1), of(2)), (("l2", wanted), ("l3", wanted)), "{attributes}: {answer:#}");
+        sandbox.sh("rm ../tried");
+    }
+}
