@@ -107,7 +107,8 @@ fn tell(session: &Session, answer: Answer) {
         session.ui.object(answer);
     } else {
         for kept in &answer.kept {
-            let lead = if kept.kind == key(Kind::Saved) { "delete it: " } else { "" };
+            let is_command = kept.help.as_ref().is_some_and(|help| help.starts_with("git update-ref"));
+            let lead = if is_command { "delete it: " } else { "" };
             let help = kept.help.as_ref().map_or_else(String::new, |help| format!("; {lead}{help}"));
             session.ui.say(format!("kept {} {}: {}{help}", word(kept.kind), kept.name, kept.why));
         }

@@ -146,8 +146,8 @@ pub(crate) use ref_move::RefMove;
 pub(crate) use refusal::{require_free, require_free_once_clean};
 pub use remedy::Remedy;
 pub(crate) use repair::{
-    is_beginning_of, settle_clear, settle_own_ref, settle_packed_refs, settle_ref, settle_restore,
-    settle_transition,
+    is_beginning_of, note_deletions, settle_clear, settle_deletions, settle_own_ref, settle_ref,
+    settle_restore, settle_transition,
 };
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};

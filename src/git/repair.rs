@@ -139,9 +139,23 @@ pub(crate) fn settle_ref(repo: &Repo, name: &str, new: Option<Oid>, scratch: &Pa
     Stale::since(repo, scratch)?.and_ref(name, new).clear()
 }
 
+/// The name in a folder of the list of refs that its process deletes outside of any operation.
+const DELETES: &str = "deletes";
+
+/// Writes down which refs are about to be deleted outside of any operation, for [`settle_deletions`].
+pub(crate) fn note_deletions(scratch: &Path, refs: &[String]) {
+    if !refs.is_empty() {
+        // Without the list a lock may stay, which on a full disk is the lesser evil.
+        drop(std::fs::write(scratch.join(DELETES), refs.join("\n")));
+    }
+}
+
 /// Takes away the locks that a killed git left which deleted refs of nobody's operation. `scratch` was made before it began.
-pub(crate) fn settle_packed_refs(repo: &Repo, scratch: &Path) -> Result<(), Error> {
-    Stale::since(repo, scratch)?.and_shared().clear()
+pub(crate) fn settle_deletions(repo: &Repo, scratch: &Path) -> Result<(), Error> {
+    let refs = crate::regular_file::record_text(scratch.join(DELETES)).unwrap_or_default();
+    let stale = Stale::since(repo, scratch)?.and_shared();
+    // To delete a ref git writes nothing to its lock.
+    refs.lines().fold(stale, |stale, name| stale.and_ref(name, None)).clear()
 }
 
 /// The same for a ref that only the dead process knew of.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::{Error, Project, checks, drafts, op_log, saved, snaps, trash};
 use crate::explain::Explain;
 use crate::git::{self, Oid};
+use crate::store::records::SnapRecord;
 use crate::store::{Moment, size_on_disk};
 
 /// A kind of thing that is kept for a time.
@@ -127,11 +128,22 @@ impl Spare {
     pub(crate) fn free(&self, project: &Project) -> Result<bool, Error> {
         // By this folder the locks of a git that is killed with this process are known as its own.
         let work = project.store.layout().scratch()?;
+        git::note_deletions(work.path(), &self.refs(project)?);
         let freed = self.free_now(project);
         if freed.is_err() {
-            git::settle_packed_refs(&project.repo, work.path())?;
+            git::settle_deletions(&project.repo, work.path())?;
         }
         freed
+    }
+
+    /// The refs that go with it.
+    fn refs(&self, project: &Project) -> Result<Vec<String>, Error> {
+        Ok(match &self.what {
+            What::Snapshot => vec![SnapRecord::ref_name(&self.name)],
+            What::Operation(number) => op_log::keepers(project, *number)?,
+            What::Ref(_) | What::Keeper(_) => vec![self.name.clone()],
+            What::Trash { .. } | What::Draft(_) => Vec::new(),
+        })
     }
 
     fn free_now(&self, project: &Project) -> Result<bool, Error> {

@@ -53,16 +53,29 @@ pub(super) fn free(project: &Project, number: u64) -> Result<bool, Error> {
         return Ok(false);
     }
     let Some(entry) = Entry::read(&layout.operation(number))? else { return Ok(false) };
-    let start = format!("{KEEPERS}{}-", entry.header.id);
-    for planned in entry.steps {
-        let Step::Anchor { name, .. } = planned.step else { continue };
-        if let (true, Some(tip)) = (name.starts_with(&start), project.repo.ref_tip(&name)?) {
+    for name in keepers_of(entry) {
+        if let Some(tip) = project.repo.ref_tip(&name)? {
             project.repo.delete_ref(&name, tip, "git-proq: ended long ago")?;
         }
     }
     let path = layout.operation(number);
     std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     Ok(true)
+}
+
+/// The refs that an operation of the log keeps commits by.
+pub(super) fn keepers(project: &Project, number: u64) -> Result<Vec<String>, Error> {
+    let entry = Entry::read(&project.store.layout().operation(number))?;
+    Ok(entry.map(keepers_of).unwrap_or_default())
+}
+
+fn keepers_of(entry: Entry) -> Vec<String> {
+    let start = format!("{KEEPERS}{}-", entry.header.id);
+    let name = |step: Step| match step {
+        Step::Anchor { name, .. } if name.starts_with(&start) => Some(name),
+        _ => None,
+    };
+    entry.steps.into_iter().filter_map(|planned| name(planned.step)).collect()
 }
 
 /// The refs of operations that are neither in the log nor under way, because nothing of them stands, once they are older

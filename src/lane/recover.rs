@@ -32,7 +32,7 @@ pub(super) fn dead(project: &Project) -> Result<Vec<Scratch>, Error> {
             orphan.keep();
         } else {
             // What it only had in hand goes with its folder; a git that was killed with it may have left a lock.
-            git::settle_packed_refs(&project.repo, orphan.path())?;
+            git::settle_deletions(&project.repo, orphan.path())?;
         }
     }
     orphans.retain(|orphan| Journal::file_in(orphan.path()).exists());

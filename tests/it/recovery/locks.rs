@@ -110,12 +110,16 @@ fn an_index_goes_in_also_where_somebody_took_its_lock_away() {
 /// What is freed is nobody's operation; the folder of the process is what tells its git's locks by.
 #[test]
 fn locks_of_a_git_that_was_killed_while_it_freed_refs_go() {
-    for alone in [true, false] {
+    // A ref that is packed has no folder of its own before git locks it.
+    let locked = "mkdir -p \"$GIT/refs/proq/op\"; : >\"$GIT/refs/proq/op/20200101-000000-1-1-0.lock\"";
+    for (alone, first) in [(true, ":"), (false, ":"), (true, locked), (false, locked)] {
         let sandbox = scenes::dirty();
         sandbox.git(&["update-ref", "refs/proq/op/20200101-000000-1-1-0", "HEAD"]);
         sandbox.sh("git pack-refs --all");
         let git = sandbox.repo.join(".git").display().to_string();
-        let act = format!(": >'{git}/packed-refs.lock'; cp '{git}/packed-refs' '{git}/packed-refs.new'");
+        let act = format!(
+            "GIT='{git}'; {first}; : >\"$GIT/packed-refs.lock\"; cp \"$GIT/packed-refs\" \"$GIT/packed-refs.new\""
+        );
         let act = if alone { format!("{act}; kill -9 $$") } else { format!("{act}; kill -9 $PPID; exit 0") };
         let out = sandbox.output(with_git(&sandbox, " -d refs/proq/op/", &act, &["gc"]));
         assert_eq!(out.code, if alone { 1 } else { 137 }, "{}", out.shown());
@@ -123,6 +127,47 @@ fn locks_of_a_git_that_was_killed_while_it_freed_refs_go() {
         let _ = sandbox.proq(&["gc"]).ok();
         assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/op/"]), "");
     }
+}
+
+#[test]
+fn the_lock_of_a_snapshots_ref_that_was_being_freed_goes() {
+    let sandbox = scenes::dirty();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("git pack-refs --all");
+    let git = sandbox.repo.join(".git").display().to_string();
+    let act = format!(
+        "mkdir -p '{git}/refs/proq/snap'; : >\"{git}/$(echo \"$*\" | grep -o 'refs/proq/snap/[^ ]*').lock\"; : >'{git}/packed-refs.lock'; kill -9 $PPID; exit 0"
+    );
+    let free = |act: &str| {
+        let mut command = with_git(&sandbox, " -d refs/proq/snap/", act, &["gc"]);
+        command.env("PROQ_OP_KEEP", "0").env("PROQ_TEST_NOW", "2026-01-02T03:09:05Z");
+        sandbox.output(command)
+    };
+    let out = free(&act);
+    assert_eq!(out.code, 137, "{}", out.shown());
+    assert_ne!(sandbox.sh("find .git -path '*/proq/locks' -prune -o -name '*.lock' -print"), "");
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(sandbox.sh("find .git -path '*/proq/locks' -prune -o -name '*.lock' -print"), "");
+    let _ = free("exec \"$REAL\" \"$@\"").ok();
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/snap/"]), "");
+}
+
+#[test]
+fn a_lock_of_somebody_elses_on_a_ref_that_was_being_freed_stays() {
+    let sandbox = scenes::dirty();
+    let name = "refs/proq/op/20200101-000000-1-1-0";
+    sandbox.git(&["update-ref", name, "HEAD"]);
+    let act = "kill -9 $PPID; exit 0";
+    let out = sandbox.output(with_git(&sandbox, " -d refs/proq/op/", act, &["gc"]));
+    assert_eq!(out.code, 137, "{}", out.shown());
+    // Their git writes where the ref is to go.
+    let (lock, theirs) = (format!(".git/{name}.lock"), sandbox.git(&["rev-parse", "HEAD"]));
+    sandbox.write(&lock, &theirs);
+    let _ = sandbox.proq(&["list"]).ok();
+    assert_eq!(sandbox.read(&lock), theirs);
+    let said = sandbox.proq(&["gc"]).fails(1);
+    assert!(said.contains(&lock) && !said.contains("delete it: wait"), "{said}");
 }
 
 #[test]
