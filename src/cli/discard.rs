@@ -207,7 +207,13 @@ pub(super) fn say_way_back(session: &Session, project: &Project, removed: &Remov
     if let Some(id) = removed.uncommitted {
         session.ui.say(format!("its uncommitted files are kept: git stash apply {}", id.short()));
     }
-    if let (Why::Discard, Some(what)) = (why, removed.in_trash) {
+    if let (false, Some(what)) = (removed.unread.is_empty(), removed.in_trash) {
+        session.ui.warn(format!(
+            "{}: {what} stays in the trash until you move it out: {}",
+            lane::unread_in_words(&removed.unread),
+            removed.trash.display()
+        ));
+    } else if let (Why::Discard, Some(what)) = (why, removed.in_trash) {
         let days = project.settings.trash_keep.as_secs() / (24 * 60 * 60);
         session.ui.say(format!(
             "{what} is kept for {}: {}",

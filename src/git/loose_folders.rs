@@ -5,12 +5,13 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use super::glance::Glance;
 use super::left_out::folders_above;
 use super::seen::Seen;
 use super::special::{self, LeftOut};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Error, RepoPath};
+use super::{Error, Repo, RepoPath};
 
 /// Empty folders of a clean worktree.
 pub(crate) fn empty_folders(tree: &Tree<'_>, seen: &Seen) -> Result<Vec<RepoPath>, Error> {
@@ -73,7 +74,7 @@ pub(super) fn loose_folders(
             found.look_into(dir, folder);
         }
     } else {
-        for folder in untracked_folders(tree)? {
+        for folder in untracked_folders(tree.repo, dir)? {
             found.look_into(dir, &folder);
         }
         let mut above = Loose::default();
@@ -100,8 +101,27 @@ fn has_only_folders(path: &Path) -> bool {
     entries.flatten().all(|entry| has_only_folders(&entry.path()))
 }
 
-fn untracked_folders(tree: &Tree<'_>) -> Result<Vec<RepoPath>, Error> {
-    let call = tree.repo.git_in(tree.dir);
+impl Repo {
+    /// What git does not know in the worktree at `dir` and this user may not read: files, which `dirt` names, and folders, which git
+    /// takes for empty. No snapshot has it.
+    pub(crate) fn unreadable_in(&self, dir: &Path, dirt: &Dirt) -> Result<Vec<RepoPath>, Error> {
+        let files = dirt.untracked().filter(|e| !e.nested).map(|e| &e.path);
+        let mut all = special::unreadable(dir, files);
+        // It could read every folder.
+        if Glance::at(self, dir).is_some_and(|glance| glance.finds_nothing(true, true)) {
+            return Ok(all);
+        }
+        let mut found = Loose::default();
+        for folder in untracked_folders(self, dir)? {
+            found.look_into(dir, &folder);
+        }
+        all.extend(found.left.into_iter().filter(LeftOut::is_unreadable).map(|left| left.path));
+        Ok(all)
+    }
+}
+
+fn untracked_folders(repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
+    let call = repo.git_in(dir);
     let out = call.args(["ls-files", "--others", "--directory", "--exclude-standard", "-z"]).run()?;
     Ok(out.fields().filter_map(|field| field.strip_suffix(b"/")).map(RepoPath::new).collect())
 }

@@ -157,7 +157,7 @@ pub(crate) use same_times::same_times;
 pub(crate) use scope::Scope;
 pub(crate) use seen::Seen;
 pub(crate) use snapshot::{Snapshot, keep_index, take as take_snapshot, take_unchanged, tracked_tree};
-pub(crate) use special::LeftOut;
+pub(crate) use special::{LeftOut, unreadable};
 pub(crate) use staged::Staged;
 pub(crate) use status::{Dirt, Entry, Kind, Sight, sights, status, statuses};
 pub(crate) use survey::{Registration, installed, knows_repository, lock_owner};

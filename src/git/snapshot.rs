@@ -78,7 +78,7 @@ pub(crate) fn take(
     let known = seen.at(index_version, base);
     let dirt = changed(tree, known, spare)?;
     let mut hidden = hidden(tree, known)?;
-    let files = hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count();
+    let mut files = hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count();
     hidden.extend(staged_without_file(tree, &git_index, &dirt)?);
     let loose = dirt.untracked().any(|e| !e.nested);
     if hidden.is_empty() && !loose && dirt.tracked().all(Entry::is_inside_submodule) {
@@ -96,7 +96,9 @@ pub(crate) fn take(
     };
     let work_tree = keeper.work_tree(&dirt, &hidden, Some(index_tree).filter(|_| keeper.known.is_some()))?;
     let (untracked_tree, unread) = keeper.untracked_tree(&dirt)?;
+    files -= unread.len();
     if untracked_tree.is_none() && hidden.is_empty() && dirt.tracked().all(Entry::is_inside_submodule) {
+        unread.into_iter().map(LeftOut::unreadable).for_each(|left| warn_of(tree, &left));
         return Ok(None);
     }
     let (empty_dirs, left) = keeper.rest(&dirt, &hidden, seen, unread)?;
@@ -120,6 +122,10 @@ pub(crate) fn take(
     snapshot.modes = snapshot.modes_in(tree, of_git);
     snapshot.commit = snapshot.stash_commit(tree.repo, message)?;
     Ok(Some(snapshot))
+}
+
+fn warn_of(tree: &Tree<'_>, LeftOut { path, what }: &LeftOut) {
+    (tree.warn)(format!("{path} is {what}: it is in no snapshot"));
 }
 
 /// What git shows as changed, without untracked files at or below `spare`.
@@ -459,8 +465,8 @@ impl Keeper<'_> {
         left.extend(unread.into_iter().map(LeftOut::unreadable));
         let mut left = special::without_ignored(self.tree, left)?;
         left.extend(dirt.untracked().filter(|e| e.nested).map(|e| LeftOut::nested(e.path.clone())));
-        for LeftOut { path, what } in &left {
-            (self.tree.warn)(format!("{path} is {what}: left as it is, and not in the snapshot"));
+        for left in &left {
+            warn_of(self.tree, left);
         }
         Ok((loose.empty, left))
     }

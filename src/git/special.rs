@@ -16,6 +16,9 @@ use super::path::nul_separated;
 use super::transition::Tree;
 use super::{Error, Repo, RepoPath};
 
+/// What a file or folder is that may not be read.
+const UNREADABLE: &str = "not readable";
+
 /// Something that stays where it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct LeftOut {
@@ -37,7 +40,12 @@ impl LeftOut {
 
     /// A file or folder that this user may not read.
     pub(super) fn unreadable(path: RepoPath) -> LeftOut {
-        LeftOut::new(path, "not readable")
+        LeftOut::new(path, UNREADABLE)
+    }
+
+    /// Whether this user may not read it.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.what == UNREADABLE
     }
 }
 
@@ -130,7 +138,7 @@ pub(super) fn no_files<'p>(dir: &Path, paths: impl IntoIterator<Item = &'p RepoP
 }
 
 /// Those of `paths` that stand there and that this user may not read.
-pub(super) fn unreadable<'p>(dir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Vec<RepoPath> {
+pub(crate) fn unreadable<'p>(dir: &Path, paths: impl IntoIterator<Item = &'p RepoPath>) -> Vec<RepoPath> {
     let denied = |path: &&RepoPath| {
         let file = path.under(dir);
         match file.symlink_metadata() {

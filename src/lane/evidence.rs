@@ -51,6 +51,8 @@ pub(crate) struct Evidence {
     pub(crate) submodules: Vec<String>,
     /// Other worktrees of this repository that lie in its folder.
     pub(crate) worktrees: Vec<PathBuf>,
+    /// Untracked files and folders that cannot be read, so that no snapshot has them.
+    pub(crate) unread: Vec<RepoPath>,
     /// Edited files that git was told not to look at.
     pub(crate) hidden: Vec<RepoPath>,
     /// Where its conflict is laid out to be resolved.
@@ -120,6 +122,14 @@ impl Evidence {
         out.extend(self.absent.clone());
         out.extend(self.broken.clone());
         out.extend(self.uncommitted());
+        // Git takes a folder that it cannot read for an empty one.
+        let dirty = self.dirt.paths();
+        out.extend(
+            self.unread
+                .iter()
+                .filter(|path| !dirty.contains(path))
+                .map(|path| format!("{path}, which cannot be read")),
+        );
         if let Some(first) = self.hidden.first() {
             out.push(format!("edits that git was told not to look at ({first})"));
         }
@@ -161,6 +171,7 @@ pub(crate) fn gather(
     evidence.preview_edits = snaps.map(|snap| snap.snapshot.commit).collect();
     if evidence.stands() {
         evidence.residents = residents(&lane.path);
+        evidence.unread = repo.unreadable_in(&lane.path, &evidence.dirt)?;
         if repo.has_flags(&lane.path, &repo.git_dir_of(&lane.path)?)? {
             evidence.hidden = Checkout::lock(project, &lane.path)?.hidden_edits()?;
         }

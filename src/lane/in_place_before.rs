@@ -36,7 +36,8 @@ fn seen(dir: &Path, path: RepoPath) -> FileBefore {
         .as_ref()
         .filter(|meta| !meta.is_dir())
         .map(|meta| format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode()));
-    FileBefore { path, ids: meta.as_ref().map(ids_of).unwrap_or_default(), state: state.unwrap_or_default() }
+    let (ids, unread) = (meta.as_ref().map(ids_of), !git::unreadable(dir, [&path]).is_empty());
+    FileBefore { path, ids: ids.unwrap_or_default(), state: state.unwrap_or_default(), unread }
 }
 
 /// What a file keeps under another name. The number alone is soon given to another one, so its birth counts too; or its size and

@@ -9,7 +9,7 @@ use super::operation::operate_as;
 use super::{Error, Project};
 use crate::fault;
 use crate::git::{self, Dirt, Oid, RepoPath};
-use crate::store::records::{AnyLane, BeforeRecord, RunRecord, Step};
+use crate::store::records::{AnyLane, BeforeRecord, FileBefore, RunRecord, Step};
 use crate::store::{Header, Record, new_id};
 
 /// What a run in the main checkout came to.
@@ -132,9 +132,16 @@ impl<'a> End<'a> {
     /// The command that shows what files were like before.
     fn as_they_were(&self, paths: &[RepoPath]) -> String {
         // What was ignored is in no snapshot.
-        let held = self.before.files.iter().any(|file| paths.contains(&file.path));
-        let snap = self.before.snap.as_ref().filter(|_| held);
-        snap.map(|id| format!("; as they were: git proq snap show {id}")).unwrap_or_default()
+        let touched = self.before.files.iter().filter(|file| paths.contains(&file.path));
+        let (unread, held): (Vec<&FileBefore>, Vec<&FileBefore>) = touched.partition(|file| file.unread);
+        let snap = self.before.snap.as_ref().filter(|_| !held.is_empty());
+        let mut text = snap.map(|id| format!("; as they were: git proq snap show {id}")).unwrap_or_default();
+        for FileBefore { path, .. } in unread {
+            text.push_str(&format!(
+                "; there is no copy of {path}, which was not readable and is in no snapshot"
+            ));
+        }
+        text
     }
 
     fn tell_of_yours(&mut self, touched: &[RepoPath]) {

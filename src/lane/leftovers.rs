@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Checkout, Error, Project, head, snaps};
 use crate::explain::quoted_path;
-use crate::git::{Entry, RepoPath, WorktreeList, mass_deletion, stage_and_commit, status};
+use crate::git::{Entry, RepoPath, WorktreeList, mass_deletion, stage_and_commit, status, unreadable};
 use crate::interrupt::Asked;
 use crate::store::records::{LaneRecord, SnapRecord};
 
@@ -130,6 +130,9 @@ pub(crate) fn copy_leftovers(project: &Project, lane: &LaneRecord, why: &str) ->
 
 /// Why a file must not be committed as it is.
 pub(super) fn unfit<P>(project: &Project, lane: &LaneRecord<P>, path: &RepoPath) -> Option<String> {
+    if !unreadable(&lane.path, [path]).is_empty() {
+        return Some(format!("{path} is not readable"));
+    }
     if has_markers(lane, path) {
         return Some(format!("{path} holds conflict markers"));
     }

@@ -137,7 +137,7 @@ pub use snapshot_error::SnapshotError;
 pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};
 pub(crate) use told::told_at_work;
-pub(crate) use trash::{Held, held, whose};
+pub(crate) use trash::{Held, held, unread_in_words, whose};
 pub(crate) use undo::{
     Undo, Which, foresee as foresee_undo, plan as plan_undo, records as records_of_undo, undo,
 };

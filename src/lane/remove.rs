@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Error, Evidence, Inbox, Operation, Project, close_resolve, gather_evidence, trash};
 use crate::event;
-use crate::git::{Oid, Repo, WorktreeList};
+use crate::git::{Oid, Repo, RepoPath, WorktreeList};
 use crate::store::records::{LaneRecord, LaneState, TrashRecord};
 use crate::store::{Guard, LockName, new_id, now};
 
@@ -33,6 +33,8 @@ pub(crate) struct Removed {
     pub(crate) saved: Option<String>,
     /// The snapshot of what was uncommitted, readable by `git stash apply`.
     pub(crate) uncommitted: Option<Oid>,
+    /// What could not be read and is in no snapshot: the trash keeps the lane's folder for it.
+    pub(crate) unread: Vec<RepoPath>,
     /// How many messages its agent was never told. They are in the history with it.
     pub(crate) untold: usize,
     /// Its entry in the trash.
@@ -97,6 +99,7 @@ pub(super) fn remove_held(
         elsewhere: found.elsewhere,
         saved,
         uncommitted,
+        unread: found.unread,
         untold,
         trash,
         in_trash,
@@ -240,6 +243,7 @@ fn take_away(
         tip: found.tip,
         saved,
         reusable,
+        unread: found.unread.clone(),
     };
     let trash = trash::put(op, record, admin.as_deref(), found.stays)?;
     if let Some(tip) = found.tip {

@@ -168,6 +168,7 @@ fn take_away(
         tip: None,
         saved: saved.map(ToOwned::to_owned),
         reusable: false,
+        unread: Vec::new(),
     };
     let trash = trash::put(op, record, admin.as_deref(), false)?;
     // Not when another lane's lies in it.

@@ -88,6 +88,7 @@ pub(crate) fn retire_registration(project: &Project, name: &str, path: &Path) ->
             tip: tips.first().copied(),
             saved: (!tips.is_empty()).then_some(saved),
             reusable: false,
+            unread: Vec::new(),
         };
         trash::put(op, record, Some(&admin), false).map(drop)
     })

@@ -12,7 +12,7 @@ use super::expire::{Old, Spare, Stays, What};
 use super::{Error, Operation, Project, pool};
 use crate::explain::quoted_path;
 use crate::fault;
-use crate::git::Nested;
+use crate::git::{Nested, RepoPath, names};
 use crate::store::records::{LaneRecord, TrashRecord};
 use crate::store::{
     LockName, Record, Scratch, made_at, make_private, new_id, now, remove_drafts, remove_tree, size_on_disk,
@@ -65,6 +65,7 @@ pub(super) fn put_half_made(
         tip: None,
         saved: None,
         reusable: false,
+        unread: Vec::new(),
     };
     record.save(&dir.join("trash.toml"))?;
     fault::point("trash.noted");
@@ -110,6 +111,7 @@ impl Exchange {
             tip: None,
             saved: None,
             reusable: false,
+            unread: Vec::new(),
         };
         record.save(&draft.join("trash.toml"))?;
         let mut entry = Exchange { scratch, dir, place };
@@ -221,7 +223,9 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
                 if let Some(strange) = beside.as_ref().filter(|w| !is_set_aside(w)) {
                     let why = format!("its record names {}, which git-proq did not make", strange.display());
                     old.stays.push(Stays { name, why, help: None });
-                } else if let Some(stays) = nested_work(project, &dir, record.worktree.as_deref()) {
+                } else if let Some(stays) = unread(project, &dir, &record)
+                    .or_else(|| nested_work(project, &dir, record.worktree.as_deref()))
+                {
                     old.stays.push(Stays { name, ..stays });
                 } else {
                     old.spare.push(Spare { name, at: record.at, what: What::Trash { dir, beside } });
@@ -235,6 +239,34 @@ pub(super) fn old(project: &Project) -> Result<Old, Error> {
 
 /// The name in an entry of the note which repository it stays for, so that it is not searched each time.
 const HOLDS: &str = "holds";
+
+/// Why an entry stays: it holds what could not be read when the lane was removed, so that nothing else has it.
+fn unread(project: &Project, dir: &Path, record: &TrashRecord) -> Option<Stays> {
+    let worktree = record.worktree.as_deref()?;
+    let is_gone = |path: &RepoPath| {
+        let gone = |e: std::io::Error| {
+            matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+        };
+        path.under(worktree).symlink_metadata().is_err_and(gone)
+    };
+    let mut left = record.unread.clone();
+    left.retain(|path| !is_gone(path));
+    let whole = if is_inside(worktree, dir) { dir } else { worktree };
+    let why = unread_in_words(&left);
+    (!left.is_empty()).then(|| Stays { name: String::new(), why, help: Some(way_out(project, whole)) })
+}
+
+/// That files and folders could not be read, as a clause.
+pub(crate) fn unread_in_words(paths: &[RepoPath]) -> String {
+    let verb = if paths.len() == 1 { "is" } else { "are" };
+    format!("{} could not be read, and {verb} in no snapshot", names(paths))
+}
+
+/// The command that moves an entry of the trash out of the checkout, where a clean-up of untracked files would take it.
+fn way_out(project: &Project, whole: &Path) -> String {
+    let away = project.repo.home().parent().unwrap_or_else(|| Path::new("."));
+    format!("mv {} {}", quoted_path(whole), quoted_path(away))
+}
 
 /// Why an entry stays: it holds a repository with commits or changes that are in no other place. `worktree` is where the entry's record
 /// says that the lane's folder lies.
@@ -259,12 +291,10 @@ fn nested_work(project: &Project, dir: &Path, worktree: Option<&Path>) -> Option
         false => format!(", its commits in {}", git_dir.display()),
     };
     let whole = beside.filter(|beside| folder.starts_with(beside)).unwrap_or(dir);
-    // Out of the checkout, where a clean-up of untracked files would take it.
-    let away = repo.home().parent().unwrap_or_else(|| Path::new("."));
     Some(Stays {
         name: String::new(),
         why: format!("{} is a repository with work that is nowhere else{commits}", folder.display()),
-        help: Some(format!("mv {} {}", quoted_path(whole), quoted_path(away))),
+        help: Some(way_out(project, whole)),
     })
 }
 

@@ -3,11 +3,17 @@
 use std::path::Path;
 
 use crate::explain::quoted_path;
-use crate::git::{Dirt, Remedy, Repo, RepoPath};
+use crate::git::{self, Dirt, Remedy, Repo, RepoPath};
 use crate::store::records::LaneRecord;
 
 /// The hints for a lane with uncommitted work. `git add -A` takes nothing of what is inside of another repository.
 pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> {
+    if let Some(first) = git::unreadable(&lane.path, &dirt.paths()).first() {
+        return vec![format!(
+            "make it readable for you first: chmod u+r {}",
+            quoted_path(&first.under(&lane.path))
+        )];
+    }
     let nested: Vec<&RepoPath> = dirt.entries.iter().filter(|e| e.nested).map(|e| &e.path).collect();
     if !nested.is_empty() {
         let calls: Vec<String> = nested.into_iter().map(|path| move_out(&lane.path, path)).collect();

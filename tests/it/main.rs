@@ -194,6 +194,7 @@ mod tmux_rest;
 mod tmux_terminal;
 mod two_way;
 mod undo;
+mod unreadable;
 mod unwritable;
 mod user_hooks;
 mod verify;

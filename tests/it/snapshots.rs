@@ -207,13 +207,13 @@ fn what_no_snapshot_can_hold_is_named_and_stays() {
     let mut told: Vec<&str> = entered.stderr.lines().filter(|l| l.starts_with("warning: ")).collect();
     told.sort_unstable();
     insta::assert_snapshot!(told.join("\n"), @r"
-    warning: d/pipe is a named pipe: left as it is, and not in the snapshot
-    warning: emb is a repository of its own: left as it is, and not in the snapshot
-    warning: n/deep is a repository of its own: left as it is, and not in the snapshot
-    warning: only/p q is a named pipe: left as it is, and not in the snapshot
-    warning: pipe is a named pipe: left as it is, and not in the snapshot
-    warning: sub/socket is a socket: left as it is, and not in the snapshot
-    warning: t/u/pipe is a named pipe: left as it is, and not in the snapshot
+    warning: d/pipe is a named pipe: it is in no snapshot
+    warning: emb is a repository of its own: it is in no snapshot
+    warning: n/deep is a repository of its own: it is in no snapshot
+    warning: only/p q is a named pipe: it is in no snapshot
+    warning: pipe is a named pipe: it is in no snapshot
+    warning: sub/socket is a socket: it is in no snapshot
+    warning: t/u/pipe is a named pipe: it is in no snapshot
     ");
     let _ = entered.ok();
     for path in ["pipe", "d/pipe", "t/u/pipe", "quiet.sock", "emb/e", "only/p q", "n/deep", "sub/socket"] {
@@ -248,7 +248,7 @@ fn an_untracked_file_that_cannot_be_read_is_named_and_stays() {
     assert_ne!(sandbox.sh("id -u"), "0", "this test needs an account whose permissions count");
     let entered = sandbox.proq(&["preview", "show"]);
     for what in ["secret", "shut"] {
-        let line = format!("warning: {what} is not readable: left as it is, and not in the snapshot\n");
+        let line = format!("warning: {what} is not readable: it is in no snapshot\n");
         assert!(entered.stderr.contains(&line), "{}", entered.stderr);
     }
     let _ = entered.ok();

@@ -16,6 +16,9 @@ pub(crate) struct FileBefore {
     /// What changes when it is written to; nothing for a folder.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) state: String,
+    /// Whether it could not be read, so that no snapshot has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) unread: bool,
 }
 
 /// The main checkout before a run.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::git::Oid;
+use crate::git::{Oid, RepoPath};
 use crate::store::{Moment, Record};
 
 /// A removed lane's folder and git's admin folder for it, moved as a pair.
@@ -33,6 +33,9 @@ pub(crate) struct TrashRecord {
     /// It landed and had nothing uncommitted, so its folder may become that of another lane.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) reusable: bool,
+    /// What could not be read in its worktree and is in no snapshot: the entry stays for as long as it is there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) unread: Vec<RepoPath>,
 }
 
 impl Record for TrashRecord {
