@@ -148,8 +148,13 @@ pub(super) fn run(session: &Session, args: &List) -> Done {
         return Ok(Exit::Done);
     }
     if board.views.is_empty() && board.beside.past.is_empty() {
-        session.ui.say("no lanes yet");
-        if board.unlanded.is_empty() {
+        let layout = project.store.layout();
+        // Of a record that cannot be read a warning was given.
+        let is_empty = !layout.names_in("lanes").iter().any(|name| layout.has_lane_record(name));
+        if is_empty {
+            session.ui.say("no lanes yet");
+        }
+        if is_empty && board.unlanded.is_empty() {
             session.ui.hint("git proq spawn claude \"what to do\"");
         }
     } else {

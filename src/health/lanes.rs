@@ -126,6 +126,7 @@ fn misplaced_folder(scene: &Scene<'_>, lane: &LaneRecord, found: &Misplaced) -> 
     let left = match found {
         Misplaced::Foreign { .. } => "the folder is another repository's",
         Misplaced::NoFolder(_) | Misplaced::Unrecorded(_) => "what is there is somebody's",
+        Misplaced::Closed(_) => "who may read it is for its owner to say",
         _ => "git's own command puts this right, or refuses",
     };
     let finding = Finding::error("lane-worktree", of(lane), message).left(left);
@@ -252,7 +253,7 @@ fn landed(scene: &Scene<'_>, lane: &LaneRecord) -> Option<Finding> {
 /// Folders of lanes without a record: a process was killed while making one, before or after the rest.
 fn half_made(scene: &Scene<'_>) -> Vec<Finding> {
     let layout = scene.project.store.layout();
-    let bare = |name: &&String| !scene.is_held(name) && !layout.lane_record(name).exists();
+    let bare = |name: &&String| !scene.is_held(name) && !layout.has_lane_record(name);
     let half = scene.lane_names.iter().filter(bare);
     half.map(|name| {
         let dir = layout.lane(name);

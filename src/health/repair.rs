@@ -109,7 +109,7 @@ fn close_preview(project: &Project) -> Result<(), Error> {
 fn retire(project: &Project, name: &str, path: &Path) -> Result<(), Error> {
     let run = LockName::Run(name.to_owned());
     let Some(_name) = project.store.locks().try_take(&run)? else { return Ok(()) };
-    if path.exists() || project.store.layout().lane_record(name).exists() {
+    if path.exists() || project.store.layout().has_lane_record(name) {
         return Ok(());
     }
     lane::retire_registration(project, name, path)

@@ -7,7 +7,7 @@ pub(super) use crate::explain::quoted_path as quoted;
 use crate::git::{Head, Oid, Registration};
 use crate::lane::{Error, Project};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, SnapRecord};
-use crate::store::{LockName, Record};
+use crate::store::{self, LockName, Record};
 
 /// A repository at one moment.
 pub(super) struct Scene<'a> {
@@ -32,6 +32,8 @@ pub(super) struct Scene<'a> {
     /// What could not be read on the way.
     pub(super) unreadable: Vec<Finding>,
     held: BTreeSet<String>,
+    /// Whether the names of the lanes cannot be read.
+    is_closed: bool,
 }
 
 impl<'a> Scene<'a> {
@@ -50,7 +52,14 @@ impl<'a> Scene<'a> {
             snaps: BTreeMap::new(),
             unreadable: Vec::new(),
             held: BTreeSet::new(),
+            is_closed: false,
         };
+        if let Some(closed) = store::closed(&layout.lanes()) {
+            let e = store::Error::io("read", &closed)(std::io::ErrorKind::PermissionDenied.into());
+            let found = Finding::of_error("lane-record", "the records of the lanes", &e);
+            scene.unreadable.push(found.left("which lanes there are is not known"));
+            scene.is_closed = true;
+        }
         for prefix in ["refs/heads/", "refs/proq/"] {
             scene.refs.extend(project.repo.refs_below(prefix)?);
         }
@@ -104,9 +113,9 @@ impl<'a> Scene<'a> {
         self.is_held(&lane.name) && !lane.state.is_claimed()
     }
 
-    /// Whether a folder of a lane's name exists, its record readable or not.
+    /// Whether a folder of a lane's name exists, its record readable or not, or may exist where the names cannot be read.
     pub(super) fn has_lane(&self, name: &str) -> bool {
-        self.lane_names.iter().any(|n| n == name)
+        self.is_closed || self.lane_names.iter().any(|n| n == name)
     }
 
     /// Whether an id is of a snapshot that has not come back yet, as far as that can be known.

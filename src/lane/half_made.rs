@@ -114,7 +114,7 @@ pub(super) fn take_back(project: &Project, dir: &Path, lane: &str, start: Oid) -
 fn keep_task(project: &Project, lane: &str) -> Result<(), Error> {
     let layout = project.store.layout();
     let (folder, task) = (layout.lane(lane), layout.task(lane));
-    if !folder.exists() || layout.lane_record(lane).exists() {
+    if !folder.exists() || layout.has_lane_record(lane) {
         return Ok(());
     }
     if task.metadata().is_ok_and(|m| m.len() > 0) {

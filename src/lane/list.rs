@@ -218,7 +218,7 @@ pub(crate) fn stray_worktrees(
             // While its name is held it is being made or removed. Its record is written before the name is let go, and so
             // looked for after that. One that cannot be read is a record all the same.
             && !project.store.locks().is_held(&LockName::Run(named.to_string()))?
-            && !project.store.layout().lane_record(named.as_str()).exists()
+            && !project.store.layout().has_lane_record(named.as_str())
         {
             out.push(worktree.path.clone());
         }

@@ -49,7 +49,7 @@ impl Looks {
             let name = name.to_string_lossy();
             let is_left = match name.starts_with('.') {
                 true => is_old(&entry.path()),
-                false => !self.layout.lane_record(&name).exists(),
+                false => !self.layout.has_lane_record(&name),
             };
             if is_left {
                 drop(std::fs::remove_file(entry.path()));

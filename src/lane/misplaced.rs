@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Project;
 use crate::explain::quoted_path;
 use crate::git::Repo;
+use crate::store;
 use crate::store::records::LaneRecord;
 
 /// How the folder of a lane is not its worktree.
@@ -29,6 +30,8 @@ pub(crate) enum Misplaced {
     Unlinked(bool),
     /// Git's record of it names another folder.
     Crossed,
+    /// This user may not read it, because of this folder.
+    Closed(PathBuf),
 }
 
 impl Misplaced {
@@ -50,12 +53,18 @@ impl Misplaced {
             }
             Misplaced::Unlinked(_) => format!("{path} is no worktree any more: its .git is gone or another"),
             Misplaced::Crossed => format!("{path} and git's record of it name different places"),
+            Misplaced::Closed(folder) => {
+                format!("its folder cannot be read: {} may not be opened by you", folder.display())
+            }
         }
     }
 
     /// Whether the lane stays, also with force: its folder would be left behind, or is somebody else's.
     pub(super) fn is_veto(&self) -> bool {
-        matches!(self, Misplaced::Along(_) | Misplaced::Unrecorded(false) | Misplaced::Crossed)
+        matches!(
+            self,
+            Misplaced::Along(_) | Misplaced::Unrecorded(false) | Misplaced::Crossed | Misplaced::Closed(_)
+        )
     }
 
     /// The command that helps, if there is one.
@@ -72,6 +81,7 @@ impl Misplaced {
             }
             Misplaced::Unlinked(false) => relink(project, lane),
             Misplaced::Crossed => repair(project, lane, &lane.path),
+            Misplaced::Closed(folder) => format!("chmod u+rwX {}", quoted_path(folder)),
         })
     }
 }
@@ -80,6 +90,10 @@ impl Misplaced {
 pub(crate) fn misplaced(project: &Project, lane: &LaneRecord) -> Option<Misplaced> {
     let repo = &project.repo;
     let (path, id) = (&lane.path, lane.place.worktree_id.as_str());
+    // A file has another fault.
+    if let Some(closed) = store::closed(path).filter(|closed| closed != path || path.is_dir()) {
+        return Some(Misplaced::Closed(closed));
+    }
     if repo.is_in_place(path) {
         return None;
     }

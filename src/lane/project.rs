@@ -12,7 +12,7 @@ use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, Place, RunClass, RunRecord};
-use crate::store::{Guard, Limit, LockName, Record, Store, now};
+use crate::store::{self, Guard, Limit, LockName, Record, Store, now};
 
 /// How many settings that count for nothing are named one by one.
 const NAMED: usize = 5;
@@ -155,7 +155,7 @@ impl Project {
                 }
             }
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::io("read", &dir)(e)),
+            Err(e) => return Err(store::Error::io("read", &dir)(e).into()),
         }
         names.sort_unstable();
         let mut out = Vec::new();

@@ -16,8 +16,7 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
     };
     let Some(name) = named(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
     let lock = project.store.locks().take(&LockName::Run(name.to_string()))?;
-    let record = project.store.layout().lane_record(name.as_str());
-    if record.exists() {
+    if project.store.layout().has_lane_record(name.as_str()) {
         // It has one by now, or one that cannot be read: either way it is not for this to replace.
         return Ok(false);
     }

@@ -340,7 +340,7 @@ impl TakeBack<'_, '_> {
         };
         let instead = match (preview_of(to), preview_of(from)) {
             (Some(_), _) => Some("git proq preview --back".to_owned()),
-            (None, Some(lane)) if project.store.layout().lane_record(&lane).exists() => {
+            (None, Some(lane)) if project.store.layout().has_lane_record(&lane) => {
                 Some(format!("git proq preview {lane}"))
             }
             (None, _) => None,

@@ -41,6 +41,11 @@ impl Layout {
         self.lane(name).join("lane.toml")
     }
 
+    /// Whether a lane of this name is on record, also where this user may not look.
+    pub(crate) fn has_lane_record(&self, name: &str) -> bool {
+        super::is_there(&self.lane_record(name))
+    }
+
     /// What a lane's agent was asked.
     pub(crate) fn task(&self, name: &str) -> PathBuf {
         self.lane(name).join("task.md")

@@ -37,7 +37,7 @@ pub(crate) use remains::{remove_tree, size_on_disk};
 pub(crate) use repositories::{Repositories, is_gone as repository_is_gone};
 pub(crate) use scratch::Scratch;
 pub(crate) use several::Several;
-pub(crate) use survey::{free_space, made_at, maker_of, try_out};
+pub(crate) use survey::{closed, free_space, is_there, made_at, maker_of, try_out};
 pub(crate) use tickets::{Place, Ticket, Wanted, queue, sweep as sweep_queue};
 
 use std::path::{Path, PathBuf};

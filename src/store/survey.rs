@@ -1,10 +1,12 @@
 //! Owns looking over what lies below `proq/`, for whoever checks it: names, half-written files, what the disk can do.
 
 use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with, statvfs};
+use rustix::fs::{Access as Rights, CWD, RenameFlags, access, renameat_with, statvfs};
+use rustix::io::Errno;
 
 use super::layout::new_id;
 use super::{Error, Layout, LockName, Locks, Moment};
@@ -28,6 +30,25 @@ pub(crate) struct Abilities {
     pub(crate) ignores_case: bool,
     /// An accent as a letter of its own is the same file as one that is not.
     pub(crate) merges_accents: bool,
+}
+
+/// Whether something is at `path`, or may be: only what is certain to be absent is not.
+pub(crate) fn is_there(path: &Path) -> bool {
+    let gone = |e: std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    !path.symlink_metadata().is_err_and(gone)
+}
+
+/// What keeps this user from reading the file or folder at `path`: the first folder above it that may not be entered, or it itself.
+/// None where it may be read, or is certain to be absent.
+pub(crate) fn closed(path: &Path) -> Option<PathBuf> {
+    let is_dir = path.symlink_metadata().map_or(true, |meta| meta.is_dir());
+    let wanted = if is_dir { Rights::READ_OK | Rights::EXEC_OK } else { Rights::READ_OK };
+    if access(path, wanted) != Err(Errno::ACCESS) {
+        return None;
+    }
+    let above: Vec<&Path> = path.ancestors().skip(1).collect();
+    let shut = above.into_iter().rev().find(|dir| access(*dir, Rights::EXEC_OK) == Err(Errno::ACCESS));
+    Some(shut.unwrap_or(path).to_owned())
 }
 
 /// Who may look at a file or folder.

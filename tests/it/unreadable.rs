@@ -1,5 +1,7 @@
 //! Owns the tests of files, folders and records that this user may not read: each is named, and nothing takes it for absent.
 
+use std::path::Path;
+
 use super::support::{Output, Sandbox};
 
 fn sandbox() -> Sandbox {
@@ -123,5 +125,91 @@ fn a_run_in_the_main_checkout_names_what_no_snapshot_has() {
         assert!(said.contains("warning: secret is not readable: it is in no snapshot"), "{said}");
         assert!(said.contains("no copy of secret, which was not readable"), "{said}");
         assert_eq!(said.contains("as they were: git proq snap show"), both, "{said}");
+    }
+}
+
+/// A lane with a commit, while one thing of its repository may not be opened.
+fn closed(path: &str, mode: &str, see: impl Fn(&Sandbox)) {
+    let sandbox = sandbox();
+    sandbox.lane_of("one", "echo one >one");
+    let was = sandbox.sh(&format!("stat -c %a {path}"));
+    sandbox.sh(&format!("chmod {mode} {path}"));
+    see(&sandbox);
+    sandbox.sh(&format!("chmod {was} {path}"));
+    let _ = sandbox.proq(&["merge", "one", "--dry-run"]).ok();
+    sandbox.assert_healthy();
+}
+
+/// Says that nothing in these texts takes a lane for absent.
+fn takes_none_for_absent(said: &str) {
+    for wrong in [
+        "belongs to no lane",
+        "no lane has on record",
+        "never finished",
+        "git proq cleanup",
+        "git branch -m",
+        "no lanes yet",
+    ] {
+        assert!(!said.contains(wrong), "{wrong}: {said}");
+    }
+}
+
+#[test]
+#[ignore = "needs an account other than root"]
+fn records_that_cannot_be_read_are_not_taken_for_absent() {
+    for (path, mode) in [
+        (".git/proq/lanes", "000"),
+        (".git/proq/lanes", "111"),
+        (".git/proq/lanes/one", "000"),
+        (".git/proq/lanes/one/lane.toml", "000"),
+    ] {
+        closed(path, mode, |sandbox| {
+            for args in [&["list"][..], &["doctor"], &["cleanup", "--dry-run"], &["cleanup"]] {
+                let said = text(&sandbox.proq(args));
+                takes_none_for_absent(&said);
+                let place = format!("[ROOT]/repo/{path}");
+                assert!(said.contains(&place) && said.contains("read"), "{path} {args:?}: {said}");
+            }
+            let doctor = sandbox.proq(&["doctor"]);
+            assert!(doctor.code == 1 && text(&doctor).contains("ermission denied"), "{}", text(&doctor));
+            assert!(sandbox.lane("one").join("one").exists());
+            assert_ne!(sandbox.git(&["for-each-ref", "refs/heads/proq/one"]), "");
+        });
+    }
+}
+
+#[test]
+#[ignore = "needs an account other than root"]
+fn a_lane_whose_folder_cannot_be_read_is_not_taken_for_one_without() {
+    for (path, mode) in [
+        (".proq-worktrees/one", "000"),
+        (".proq-worktrees/one", "111"),
+        (".proq-worktrees/one", "444"),
+        (".proq-worktrees", "000"),
+    ] {
+        closed(path, mode, |sandbox| {
+            let hint = format!("chmod u+rwX '[ROOT]/repo/{path}'");
+            for args in [
+                &["list"][..],
+                &["doctor"],
+                &["merge", "one", "--dry-run"],
+                &["merge", "one"],
+                &["merge", "--all"],
+                &["discard", "one"],
+                &["discard", "--force", "one"],
+            ] {
+                let out = sandbox.proq(args);
+                let said = text(&out);
+                assert!(said.contains("cannot be read") && said.contains(&hint), "{path} {args:?}: {said}");
+                assert!(
+                    !said.contains("git worktree") && !said.contains("is gone"),
+                    "{path} {args:?}: {said}"
+                );
+                assert_eq!(out.code, i32::from(args != ["list"]), "{path} {args:?}: {said}");
+            }
+            assert!(Path::new(&sandbox.repo.join(".git/proq/lanes/one/lane.toml")).exists());
+            sandbox.sh(&hint.replace("[ROOT]", sandbox.root().to_str().unwrap()));
+            let _ = sandbox.proq(&["merge", "one", "--dry-run"]).ok();
+        });
     }
 }

@@ -104,7 +104,7 @@ fn remove_old(project: &Project, lane: &str) -> Result<(), Error> {
     let layout = project.store.layout();
     for name in layout.names_in("fences") {
         let Some((of, _)) = name.rsplit_once('-') else { continue };
-        if of == lane || !layout.lane_record(of).exists() {
+        if of == lane || !layout.has_lane_record(of) {
             remove_tree(&layout.folder_of("fences", &name))?;
         }
     }
