@@ -44,6 +44,16 @@ impl Repo {
         Ok(remote)
     }
 
+    /// The addresses of all remotes, as they are set.
+    pub(crate) fn push_addresses(&self) -> Vec<(String, Vec<String>)> {
+        let config = self.gix.config_snapshot();
+        let remotes = config.sections_by_name("remote").into_iter().flatten();
+        let names = remotes.filter_map(|remote| remote.header().subsection_name().map(ToString::to_string));
+        let keys =
+            names.flat_map(|name| ["pushurl", "url", "push"].map(|key| format!("remote.{name}.{key}")));
+        keys.map(|key| (key.clone(), self.setting_texts(&key))).collect()
+    }
+
     /// Pushes a branch. The repository's `pre-push` hook has its say. With `may_ask`, git may ask for a password at the
     /// terminal, and Ctrl-C ends it; nothing waits for a person otherwise.
     ///

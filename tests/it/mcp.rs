@@ -408,3 +408,45 @@ fn a_conflict_is_an_answer_and_not_an_error() {
     assert_eq!(done["lanes"][0]["result"], "conflict");
     assert_eq!(sandbox.row("x")["state"], "conflict");
 }
+
+#[test]
+fn a_plan_covers_how_its_lanes_land() {
+    let sandbox = with_lane();
+    sandbox.sh("git init -q --bare -b main ../origin.git; git init -q --bare -b main ../other.git");
+    sandbox.sh("git remote add origin ../origin.git; git push -q -u origin main");
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    let agent = Agent::supervisor(&sandbox);
+    let main = || sandbox.git(&["rev-parse", "main"]);
+    let begin = main();
+    let mut token = agent.json("merge", json!({}))["token"].clone();
+    let mut is_another = |what: &str| {
+        let plan = agent.json("merge", json!({ "token": token }));
+        assert!(plan["plan"].is_object() && plan["token"] != token, "{what}: {plan}");
+        assert_eq!(main(), begin, "{what}");
+        token = plan["token"].clone();
+    };
+    for what in [
+        "config proq.merge.strategy squash",
+        "config proq.verify.commands false",
+        "config proq.verify.commands true",
+        "config --unset proq.verify.commands",
+        "config proq.merge.push true",
+        "remote set-url origin ../other.git",
+        "config proq.hook.pre-merge true",
+        "config proq.merge.conflictAgent robot",
+    ] {
+        sandbox.git(&what.split(' ').collect::<Vec<_>>());
+        is_another(what);
+    }
+    // What a landing would commit first is part of it, with what is in it.
+    for text in ["one", "two"] {
+        sandbox.write_in(&sandbox.lane("x"), "more.txt", text);
+        is_another(text);
+    }
+    let done = agent.json("merge", json!({ "token": token }));
+    assert_eq!(
+        (&done["lanes"][0]["result"], &done["lanes"][0]["method"]),
+        (&"landed".into(), &"squash".into())
+    );
+    assert_eq!(sandbox.sh("git ls-remote ../other.git main | cut -f1").trim(), main());
+}

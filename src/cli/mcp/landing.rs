@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rmcp::model::CallToolResult;
@@ -12,6 +13,8 @@ use serde_json::{Value, json};
 use super::call::{failure, refused, result, told};
 use super::server::Server;
 use super::words::Words;
+use crate::config::Uncommitted;
+use crate::git;
 use crate::lane::{self, Project};
 use crate::note::Listener;
 
@@ -42,7 +45,7 @@ struct Plan {
     answer: Value,
     /// The lanes that would be tried, in order.
     lanes: Vec<String>,
-    /// What it rests on: lanes with their tips, bases with theirs, and what would come of it.
+    /// What it rests on: lanes with their tips, bases with theirs, settings, checks, remotes, and what would come of it.
     rests_on: String,
 }
 
@@ -77,24 +80,29 @@ impl Server {
 
     /// Makes a dry run, and looks at what it rests on before and after: a plan of a moment in between is of neither.
     async fn plan(&self, asked: &Landing) -> Result<Plan, String> {
-        let before = places(&self.dir)?;
+        let before = Ground::read(&self.dir)?;
         let words = asked.words().flag("--dry-run", true).flag("--all", asked.lanes.is_empty());
         let answer = self.json(words.names(&asked.lanes)).await?;
-        let after = places(&self.dir)?;
+        let after = Ground::read(&self.dir)?;
         let rows = || answer["lanes"].as_array().into_iter().flatten();
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
         let lanes: Vec<String> = rows().map(|row| text(row, "lane")).collect();
-        let mut rests_on = String::new();
+        // Where both are the same the plan is of that place. Where they are not, no plan that is made later rests on both.
+        let mut rests_on = format!("{:?}\n", (&before.settings, &after.settings));
         for row in rows() {
             let lane = text(row, "lane");
-            // Where both are the same the plan is of that place. Where they are not, no plan that is made later rests on both.
-            let places = (before.get(&lane), after.get(&lane));
+            let places = (before.lanes.get(&lane), after.lanes.get(&lane));
             rests_on.push_str(&format!(
-                "{lane:?} {places:?} {:?} {:?} {:?}\n",
+                "{lane:?} {places:?} {:?} {:?} {:?} {:?}\n",
                 text(row, "onto"),
                 text(row, "result"),
+                text(row, "method"),
                 row["message"].as_str(),
             ));
+        }
+        // How often a check ran or was known is nothing that it rests on.
+        for part in ["/checks/commands", "/checks/tasks", "/checks/unapproved", "/pushed", "/stopped"] {
+            rests_on.push_str(&format!("{:?}\n", answer.pointer(part)));
         }
         Ok(Plan { answer, lanes, rests_on })
     }
@@ -110,19 +118,44 @@ impl Server {
     }
 }
 
-/// Where each lane is, and where its base is.
-fn places(dir: &Path) -> Result<BTreeMap<String, String>, String> {
-    let read = || -> Result<BTreeMap<String, String>, lane::Error> {
-        let project = Project::open(dir, Listener::silent())?;
-        let mut out = BTreeMap::new();
-        for lane in project.lanes()? {
-            let (tip, base) =
-                (project.repo.branch_tip(&lane.place.branch)?, project.repo.branch_tip(&lane.base)?);
-            out.insert(lane.name, format!("{tip:?} {} {base:?}", lane.base));
-        }
-        Ok(out)
-    };
-    read().map_err(|e| format!("error: {e}"))
+/// What a landing depends on and a dry run does not show.
+struct Ground {
+    /// Where each lane is, with what is uncommitted in it, and where its base is.
+    lanes: BTreeMap<String, String>,
+    /// The settings of git-proq, and the addresses that git pushes to.
+    settings: String,
+}
+
+impl Ground {
+    fn read(dir: &Path) -> Result<Ground, String> {
+        let read = || -> Result<Ground, lane::Error> {
+            let project = Project::open(dir, Listener::silent())?;
+            let repo = &project.repo;
+            let mut lanes = BTreeMap::new();
+            for lane in project.lanes()? {
+                let (tip, base) = (repo.branch_tip(&lane.place.branch)?, repo.branch_tip(&lane.base)?);
+                let uncommitted = uncommitted(&project, &lane.path)?;
+                lanes.insert(lane.name, format!("{tip:?} {} {base:?} {uncommitted}", lane.base));
+            }
+            let settings = format!("{:?} {:?}", project.layers, repo.push_addresses());
+            Ok(Ground { lanes, settings })
+        };
+        read().map_err(|e| format!("error: {e}"))
+    }
+}
+
+/// What is uncommitted in a worktree, by what the disk says of each file: with merge.uncommitted a landing may commit it.
+fn uncommitted(project: &Project, dir: &Path) -> Result<String, lane::Error> {
+    let mut out = String::new();
+    if project.settings.uncommitted != Uncommitted::Commit || !dir.is_dir() {
+        return Ok(out);
+    }
+    for path in git::status(&project.repo, dir, true)?.paths() {
+        let at = path.under(dir).symlink_metadata().ok();
+        let at = at.map(|at| (at.ino(), at.size(), at.mode(), at.ctime(), at.ctime_nsec()));
+        out.push_str(&format!("{path} {at:?};"));
+    }
+    Ok(out)
 }
 
 /// What tells one plan from another. Nobody can make one but the server that has shown the plan.
@@ -138,8 +171,8 @@ fn shown(asked: &Landing, plan: &Plan, token: &str) -> String {
             "nothing has landed yet; to land exactly this, call merge again with the same arguments and this token"
         }
         (Some(_), _) => {
-            "nothing has landed: this is another plan than the one of that token, since lanes, bases or arguments have \
-             changed; look at it, then call merge again with this token"
+            "nothing has landed: this is another plan than the one of that token, since lanes, bases, settings or arguments \
+             have changed; look at it, then call merge again with this token"
         }
     };
     let token = (!plan.lanes.is_empty()).then_some(token);
