@@ -1,6 +1,7 @@
 //! Owns what lands together, who shares a lane, and what becomes of a batch when a task fails or cannot land.
 
 use super::support::Sandbox;
+use super::support::patience::wait_until;
 use super::swarm::{DIAMOND, planned, ran, task, worker};
 
 /// The tasks of each landing, in order, from the log.
@@ -262,4 +263,54 @@ fn tasks_can_land_on_the_base_itself() {
     assert_eq!(sandbox.git(&["branch", "--list", "proq/*"]), "");
     let said = sandbox.proq(&["merge", "--batch", "20260102-030405"]).fails(1);
     assert!(said.contains("land on main themselves; nothing was moved"), "{said}");
+}
+
+/// Two tasks of one phase that conflict, and one of the next.
+const QUARREL: &str = r#"format = 1
+agent = "worker"
+[[phase]]
+[[phase.task]]
+id = "x"
+title = "x"
+[[phase.task]]
+id = "y"
+title = "y"
+[[phase]]
+[[phase.task]]
+id = "later"
+title = "later"
+"#;
+
+#[test]
+fn a_phase_begins_once_the_conflicts_of_the_one_before_are_over() {
+    for way in [&["--phases"][..], &["--waves"], &[]] {
+        let sandbox =
+            clashing(&format!("touch $ROOT/solving; while [ ! -e $ROOT/go ]; do sleep 0.05; done; {SOLVES}"));
+        sandbox.write("plan.toml", QUARREL);
+        sandbox.commit_all("the plan");
+        let out = sandbox.proq(&[&["swarm", "plan.toml", "-q", "--detach"], way].concat());
+        assert_eq!(out.code, 0, "{}", out.shown());
+        wait_until("the conflict", || sandbox.root().join("solving").exists());
+        let held = || sandbox.proq(&["status", "--json"]).json()["counts"]["landed"] != 0;
+        wait_until("the other one", held);
+        assert_eq!(task(&sandbox, "later")["state"], "queued", "{way:?}");
+        assert_eq!(ran(&sandbox).len(), 2, "{way:?}");
+        sandbox.write_in(&sandbox.root(), "go", "");
+        let _ = sandbox.proq(&["resume"]);
+        assert_eq!(ran(&sandbox)[2..], ["later 1"], "{way:?}");
+        assert_eq!(task(&sandbox, "later")["state"], "landed");
+    }
+}
+
+#[test]
+fn a_conflict_that_is_left_keeps_the_next_phase_waiting_until_a_person_goes_on() {
+    let sandbox = clashing("exit 1");
+    sandbox.write("plan.toml", QUARREL);
+    sandbox.commit_all("the plan");
+    let out = sandbox.proq(&["swarm", "plan.toml", "-q", "--phases"]);
+    assert_eq!(out.code, 3, "{}", out.shown());
+    assert_eq!(ran(&sandbox).len(), 2);
+    assert_eq!(task(&sandbox, "later")["state"], "queued");
+    let _ = sandbox.proq(&["resume"]);
+    assert_eq!(task(&sandbox, "later")["state"], "landed");
 }

@@ -14,6 +14,8 @@ pub(super) struct Layout {
     pub(super) stage: Vec<usize>,
     /// How many stages there are.
     pub(super) stages: usize,
+    /// By task: the last stage of its phase.
+    pub(super) last_stage: Vec<usize>,
     /// By task: which bundle it is in. The tasks of a bundle are done one after the other, in one lane.
     pub(super) bundle: Vec<usize>,
     /// By bundle: how many tasks it has.
@@ -31,6 +33,12 @@ impl Layout {
     pub(super) fn new(work: &Work, options: &Options) -> Layout {
         let phase = phases(work);
         let (stage, stages) = stages(work, options.mode, &phase);
+        let mut last: BTreeMap<usize, usize> = BTreeMap::new();
+        for (phase, stage) in phase.iter().zip(&stage) {
+            let last = last.entry(*phase).or_default();
+            *last = (*last).max(*stage);
+        }
+        let last_stage = phase.iter().map(|phase| last[phase]).collect();
         let (bundle, sizes) = bundles(work, options.mode, &stage);
         let mut family = Groups::new(work.tasks().len());
         for group in work.overlaps() {
@@ -41,7 +49,7 @@ impl Layout {
         for (at, task) in by_rank.iter().enumerate() {
             rank[*task] = at;
         }
-        Layout { stage, stages, bundle, sizes, family: family.numbers().0, rank, by_rank }
+        Layout { stage, stages, last_stage, bundle, sizes, family: family.numbers().0, rank, by_rank }
     }
 }
 

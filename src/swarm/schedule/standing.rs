@@ -65,7 +65,7 @@ impl Standing {
         self.is_there() || self.is_in_the_way() || matches!(self, Standing::Skipped { .. })
     }
 
-    /// Whether later stages do not wait for it. A conflict holds up nobody but those who need the task.
+    /// Whether later stages of its phase do not wait for it. A conflict holds up those who need the task, and later phases.
     pub(super) fn is_past(self) -> bool {
         self.is_settled() || matches!(self, Standing::Conflict { .. })
     }

@@ -15,7 +15,7 @@ impl State {
 
     /// Starts what can be. Says whether more could, were there room.
     pub(super) fn start_due(&mut self) -> bool {
-        let Some(gate) = self.tally.first_open_stage().filter(|_| self.may_spend()) else { return false };
+        let Some(gate) = self.last_stage_to_start().filter(|_| self.may_spend()) else { return false };
         let mut from = (0, 0);
         while let Some((rank, bundle)) = self.heads.range(from..).next().copied() {
             if self.layout.stage[self.layout.by_rank[rank]] > gate {
@@ -40,6 +40,15 @@ impl State {
             }
         }
         false
+    }
+
+    /// The last stage whose tasks may start: the first that is not through, or the end of the first phase with a conflict. None
+    /// when all are through.
+    fn last_stage_to_start(&self) -> Option<usize> {
+        let open = self.tally.first_open_stage()?;
+        let conflicts = self.tally.conflicts.iter().chain(&self.tally.resolving);
+        let held = conflicts.map(|task| self.layout.last_stage[*task]).min();
+        Some(held.map_or(open, |held| open.min(held)))
     }
 
     /// Tells, once, of each task that could start but for room.

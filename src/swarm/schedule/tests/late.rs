@@ -1,6 +1,6 @@
 //! Owns scenes by hand about what comes late: resolved conflicts and tasks tried again, while others have gone on.
 
-use super::play::Play;
+use super::play::{Play, phase, tasks};
 use crate::swarm::schedule::{Event, Mode, Options, Spread};
 
 /// Wave one is 0 and 2, wave two 1 and 3; 3 needs both of the first. 0 has a conflict, and lands when 1 is done already.
@@ -82,4 +82,21 @@ fn a_task_of_an_earlier_wave_is_not_done_on_top_of_a_later_one() {
     assert_eq!(play.done(2), "");
     assert_eq!(play.on(&Event::Retry { task: 0 }), "0 waits");
     assert_eq!(play.done(3), "land [2, 3]; make L2 for 0 @1; set up L2");
+}
+
+#[test]
+fn a_phase_waits_for_the_conflicts_of_the_one_before() {
+    for mode in [Mode::Continuous, Mode::Waves, Mode::Phases] {
+        let phases = vec![phase(&[0, 1], true), phase(&[2], true)];
+        let options = Options { mode, ..Options::default() };
+        let mut play = Play::of(tasks(&[&[], &[], &[]]), phases, &[], &options).with_lanes(2);
+        play.done(0);
+        play.done(1);
+        assert_eq!(play.on(&Event::ConflictCaptured { task: 1 }), "resolve 1", "{mode:?}");
+        let next = play.landed(&[0]);
+        assert!(!next.contains('2'), "{mode:?}: {next}");
+        assert_eq!(play.on(&Event::ConflictResolved { task: 1 }), "land [1]", "{mode:?}");
+        let next = play.landed(&[1]);
+        assert!(next.contains("make L2 for 2 @2") || next.contains("start 2.1"), "{mode:?}: {next}");
+    }
 }

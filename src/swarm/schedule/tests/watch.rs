@@ -43,6 +43,8 @@ pub(super) struct Watch {
     conflicts: BTreeSet<usize>,
     /// Those that had a conflict or were tried again by a person: later stages may have begun.
     late: BTreeSet<usize>,
+    /// Those that a person took up again once they had come to an end: later phases may have begun, too.
+    reopened: BTreeSet<usize>,
     done: BTreeSet<usize>,
     /// Those whose checks run again on the same work.
     again: BTreeSet<usize>,
@@ -82,6 +84,7 @@ impl Watch {
             tips: 0,
             conflicts: BTreeSet::new(),
             late: BTreeSet::new(),
+            reopened: BTreeSet::new(),
             done: BTreeSet::new(),
             again: BTreeSet::new(),
             fates: (0..tasks.len()).filter_map(fate).collect(),
@@ -106,10 +109,7 @@ impl Watch {
 
     /// Takes in what is about to be told.
     pub(super) fn before(&mut self, event: &Event, state: &State) {
-        if let Event::ConflictCaptured { task } | Event::Retry { task } = event {
-            self.late.insert(*task);
-            self.late.extend((0..self.below.len()).filter(|other| self.below[*other].contains(task)));
-        }
+        self.note_late(event);
         let over = state.outcome_if_over().is_some();
         match event {
             Event::Pause if !over => self.paused = true,
@@ -165,6 +165,20 @@ impl Watch {
             Event::Retry { task } => self.retried(*task),
             Event::TakenUp { runs } => self.taken_up(runs),
             Event::Begun | Event::Pause | Event::Abort { .. } => {}
+        }
+    }
+
+    /// Notes whose stages and phases later ones need not have waited for.
+    fn note_late(&mut self, event: &Event) {
+        if let Event::ConflictCaptured { task } | Event::Retry { task } = event {
+            self.late.insert(*task);
+            self.late.extend((0..self.below.len()).filter(|other| self.below[*other].contains(task)));
+        }
+        if let Event::Retry { task } | Event::CheckAgain { task } | Event::ConflictResolved { task } = event
+            && self.fates.contains_key(task)
+        {
+            self.reopened.insert(*task);
+            self.reopened.extend((0..self.below.len()).filter(|other| self.below[*other].contains(task)));
         }
     }
 
@@ -373,7 +387,7 @@ impl Watch {
         self.held.insert(task);
     }
 
-    /// Nobody whose files overlap is at work, and the stages before are through but for conflicts.
+    /// Nobody whose files overlap is at work, the stages before are through but for conflicts, and no phase before has one.
     fn is_its_turn(&self, task: usize) {
         for group in self.work.overlaps().iter().filter(|group| group.contains(&task)) {
             let other = group
@@ -388,6 +402,9 @@ impl Watch {
                 && !self.is_blocked(*other)
         });
         assert_eq!(waits, None, "task {task} starts before its stage");
+        let is_before = |other: &&usize| self.stages[**other].0 < self.stages[task].0;
+        let open = self.conflicts.iter().filter(is_before).find(|other| !self.reopened.contains(other));
+        assert_eq!(open, None, "task {task} starts before its phase");
     }
 
     /// Whether a task has nothing to build on: what it depends on has no result, or has nothing to build on itself.
