@@ -42,6 +42,9 @@ struct Answer {
     /// What was typed for the newest of them.
     command: String,
     dry_run: bool,
+    /// Files and folders in which tasks that landed by them stay noted as done.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    still_noted: Vec<String>,
 }
 
 pub(super) fn run(session: &Session, args: &Undo) -> Done {
@@ -63,9 +66,11 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
     } else {
         lane::undo(&project, &plan, force)?;
     }
+    // What is in no commit is a person's file, which may have been changed since.
+    let still_noted = if which == Which::Undo { Vec::new() } else { swarm::still_noted(&project, &records) };
     if session.ui.json {
         let (operations, command) = (plan.numbers, plan.command);
-        session.ui.object(Answer { operations, command, dry_run });
+        session.ui.object(Answer { operations, command, dry_run, still_noted });
         return Ok(Exit::Done);
     }
     let verb = match (which, dry_run) {
@@ -79,6 +84,10 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
         many => format!("{}, the last of them: {}", ui::count(many.len(), "operation"), plan.command),
     };
     session.ui.answer(format!("{verb} {what}"));
+    let are = if dry_run { "would still be" } else { "are still" };
+    for path in still_noted {
+        session.ui.warn(format!("tasks {are} noted as done in {path}, which git-proq does not change back"));
+    }
     if !dry_run && which != Which::Undo {
         session.ui.hint("go forward again: git proq op redo");
     }

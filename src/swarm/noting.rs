@@ -19,6 +19,9 @@ use crate::lane::Project;
 use crate::merge::{self, OnTop};
 use crate::store::rename_new;
 
+/// The largest file that is looked at for what was noted in it, in bytes: a plan has up to 4 MiB before.
+const LARGEST: u64 = 8 * 1024 * 1024;
+
 /// A plan's source, and which of its tasks have landed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Landed<'a> {
@@ -159,6 +162,24 @@ fn is_touched(local: &[RepoPath], path: &RepoPath) -> bool {
 }
 
 impl Landed<'_> {
+    /// The file and the folders, as they are shown, that say of a task of it that it is done.
+    pub(crate) fn noted_on_disk(&self) -> Vec<String> {
+        let says_so = |file: &&Path| {
+            let Ok(bytes) = crate::regular_file::given(file, LARGEST) else { return false };
+            self.tasks.chunks(1).any(|tasks| {
+                let noted = Landed { tasks, ..*self }.noted(file, &bytes);
+                noted.is_ok_and(|(text, missing)| missing.is_none() && text == bytes)
+            })
+        };
+        let folder = |task: &LandedTask<'_>| {
+            let dir = task.folder?;
+            let moved = archived(dir).filter(|to| to.join(DONE).exists());
+            moved.or_else(|| Some(dir.join(DONE)).filter(|mark| mark.exists()))
+        };
+        let file = self.source.filter(says_so).map(shown);
+        file.into_iter().chain(self.tasks.iter().filter_map(folder).map(|path| shown(&path))).collect()
+    }
+
     /// Where something is to be noted.
     fn spots(&self, worktrees: &WorktreeList) -> Vec<Spot> {
         let tops = worktrees.iter().filter(|worktree| !worktree.bare);

@@ -351,3 +351,30 @@ fn a_kill_at_any_step_of_noting_loses_nothing() {
         sandbox.assert_healthy();
     }
 }
+
+#[test]
+fn undo_names_a_note_that_is_in_no_commit() {
+    let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n";
+    let sandbox = planned(plan);
+    run(&sandbox, &["plan.toml"]);
+    let main = sandbox.git(&["rev-parse", "main"]);
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    let noted = sandbox.read("plan.toml");
+    let still = "warning: tasks are still noted as done in [ROOT]/repo/plan.toml, which git-proq does not change back";
+    let ahead = sandbox.proq(&["undo", "--dry-run"]).shown();
+    assert!(ahead.contains("tasks would still be noted as done in [ROOT]/repo/plan.toml"), "{ahead}");
+    let said = sandbox.proq(&["undo"]).shown();
+    assert!(said.contains(still), "{said}");
+    assert_eq!((sandbox.git(&["rev-parse", "main"]), sandbox.read("plan.toml")), (main, noted));
+    // Forward again it is true, and the next undo is of something else.
+    assert!(!sandbox.proq(&["op", "redo"]).shown().contains("noted"));
+    let answer = sandbox.proq(&["undo", "--json"]).json();
+    assert_eq!(answer["still_noted"][0], "[ROOT]/repo/plan.toml");
+    sandbox.lane_of("mine", "echo > mine");
+    assert!(!sandbox.proq(&["undo"]).shown().contains("noted"));
+    // One that is gone, or was changed back, is named no longer.
+    sandbox.write("plan.toml", plan);
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    sandbox.write("plan.toml", plan);
+    assert!(!sandbox.proq(&["undo"]).shown().contains("noted"));
+}

@@ -1,11 +1,13 @@
 //! Owns what follows once work of a batch is on its base: that is noted where its plan was written.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
+use super::land_all::landing_of;
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::store::{self, write_atomically};
-use crate::swarm::batch::{Batch, BatchRecord, Line};
+use crate::swarm::batch::{Batch, BatchRecord, BatchTask, Line};
 use crate::swarm::noting::{self, Landed, LandedTask, Noting};
 use crate::swarm::{Error, Format};
 
@@ -38,22 +40,13 @@ pub(crate) fn note_landed(
     }
     landed.sort_unstable();
     landed.dedup();
-    let tasks: Vec<LandedTask<'_>> = landed
-        .iter()
-        .filter_map(|task| read.tasks.get(*task))
-        .map(|task| LandedTask {
-            name: &task.name,
-            title: &task.title,
-            folder: task.folder.as_ref().and_then(|_| task.file.parent()),
-        })
-        .collect();
+    let tasks: Vec<LandedTask<'_>> =
+        landed.iter().filter_map(|task| read.tasks.get(*task)).map(landed_task).collect();
     if tasks.is_empty() {
         return Ok(Noting::default());
     }
-    let source = batch.files.first().map(AsRef::<Path>::as_ref).filter(|_| format != Format::Folders);
-    let milestone = read.tasks.first().map_or("", |task| &task.milestone);
     let message = message(&batch.id, &tasks);
-    let landed = Landed { format, source, milestone, tasks: &tasks, archive };
+    let landed = Landed { archive, ..landed_of(&read, format, &tasks) };
     let noting = noting::note(project, onto, &landed, &message);
     let mut noted = match &noting {
         Ok(noted) => noted.clone(),
@@ -70,6 +63,37 @@ pub(crate) fn note_landed(
     let text = serde_json::to_vec_pretty(&noted).map_err(|e| store::Error::io("write", &path)(e.into()))?;
     write_atomically(&path, &text)?;
     noting.map(|_| now).map_err(Error::from)
+}
+
+fn landed_task(task: &BatchTask) -> LandedTask<'_> {
+    let folder = task.folder.as_ref().and_then(|_| task.file.parent());
+    LandedTask { name: &task.name, title: &task.title, folder }
+}
+
+fn landed_of<'a>(read: &'a Batch, format: Format, tasks: &'a [LandedTask<'a>]) -> Landed<'a> {
+    let source = read.record.files.first().map(AsRef::<Path>::as_ref);
+    let source = source.filter(|_| format != Format::Folders);
+    let milestone = read.tasks.first().map_or("", |task| &task.milestone);
+    Landed { format, source, milestone, tasks, archive: false }
+}
+
+/// The files and folders in which tasks are noted as done by no commit, of the batches that these records are about: no undo changes
+/// them. The records are those of landings that are taken back, from `proq/` on.
+pub(crate) fn still_noted(project: &Project, records: &[PathBuf]) -> Vec<String> {
+    let layout = project.store.layout();
+    let lane = |path: &PathBuf| landing_of(path.iter().nth(1)?.to_str()?).map(ToOwned::to_owned);
+    let ids: BTreeSet<String> =
+        records.iter().filter_map(|path| layout.batch_of(path).or_else(|| lane(path))).collect();
+    let of_batch = |id: &String| {
+        let noted = noted_before(project, id).filter(|noted| !noted.written.is_empty())?;
+        let read = Batch::load(project, id).ok()?;
+        let format = Format::named(&read.record.form)?;
+        let tasks: Vec<LandedTask<'_>> = read.tasks.iter().map(landed_task).collect();
+        let mut still = landed_of(&read, format, &tasks).noted_on_disk();
+        still.retain(|path| noted.written.contains(path));
+        Some(still)
+    };
+    ids.iter().filter_map(of_batch).flatten().collect()
 }
 
 /// What was noted last of a batch, if anything was.

@@ -296,9 +296,14 @@ fn landings_anywhere(project: &Project, id: &str) -> Vec<Landed> {
     past.filter(|lane| lane.name == name).filter_map(|lane| lane.landed).collect()
 }
 
+/// The name of the batch that lands by a lane of this name.
+pub(super) fn landing_of(lane: &str) -> Option<&str> {
+    lane.strip_prefix(LANDING)
+}
+
 /// The batch that lands by a lane of this name, and the tips of it that have landed.
 pub(crate) fn landed_by(project: &Project, lane: &str) -> Option<(BatchRecord, Vec<Oid>)> {
-    let id = lane.strip_prefix(LANDING)?;
+    let id = landing_of(lane)?;
     let batch = all_batches(project, false).into_iter().find(|batch| batch.id == id)?;
     let tips = landings_anywhere(project, id).into_iter().map(|landed| landed.tip).collect();
     Some((batch, tips))

@@ -27,7 +27,7 @@ mod warm;
 mod wishes;
 
 pub(crate) use begin::{resume, start};
-pub(crate) use closing::note_landed;
+pub(crate) use closing::{note_landed, still_noted};
 pub(crate) use history::{History, Landing, Obstacle, Remark, Run, runs_of};
 pub(crate) use known::Known;
 pub(crate) use land_all::{
