@@ -5,7 +5,7 @@ use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::batch_names;
-use super::{Done, Failure, Session, resolve, swarm as command};
+use super::{Done, Failure, Session, resolve, status, swarm as command};
 use crate::config::nano_dollars;
 use crate::explain::Exit;
 use crate::lane::Project;
@@ -220,7 +220,9 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
         (true, _) => {
             say(session, id, word, &format!("batch {id} is over; there is nothing to go on with"), false);
             if !session.ui.json {
-                session.ui.hint(format!("try a task again: git proq resume {id} --retry ID"));
+                let again = status::try_again(&status::picture(&project, &batch)?);
+                let any = || format!("try a task again: git proq resume {id} --retry ID");
+                session.ui.hint(again.unwrap_or_else(any));
             }
             return Ok(Exit::Done);
         }

@@ -64,7 +64,7 @@ pub(super) fn run(session: &Session, args: &Status) -> Done {
     Ok(Exit::Done)
 }
 
-fn picture(project: &Project, batch: &BatchRecord) -> Result<Picture, Failure> {
+pub(super) fn picture(project: &Project, batch: &BatchRecord) -> Result<Picture, Failure> {
     let scheduler = swarm::is_run(project, &batch.id)?;
     let read = Batch::load(project, &batch.id)?;
     Ok(Picture::of(project, &read, &read.log(project)?, scheduler))
@@ -176,6 +176,11 @@ fn hints(session: &Session, project: &Project, batch: &BatchRecord, picture: &Pi
     if batch.cleaned.is_some() {
         return session.ui.hint("it was cleaned up: its lanes and its branch are gone");
     }
+    if state_of(picture) == "partly"
+        && let Some(hint) = when_partly(picture)
+    {
+        session.ui.hint(hint);
+    }
     match (state_of(picture).as_str(), picture.counts.landed) {
         ("running" | "pausing" | "stopping", _) => {
             session.ui.hint(format!("follow it: git proq resume {id}"));
@@ -194,6 +199,35 @@ fn hints(session: &Session, project: &Project, batch: &BatchRecord, picture: &Pi
         }
         _ => session.ui.hint(format!("go on with it: git proq resume {id}")),
     }
+}
+
+/// The most tasks that a command to try tasks again names.
+const MOST_NAMED: usize = 5;
+
+/// The command that helps with a batch that is over though not all of it landed.
+fn when_partly(picture: &Picture) -> Option<String> {
+    let id = &picture.batch;
+    let in_state = |state: &str| {
+        picture.tasks.iter().find(|task| task.state == state).and_then(|task| task.lane.as_ref())
+    };
+    let go_on = format!("and go on with git proq resume {id}");
+    match (in_state("conflict"), in_state("check failed")) {
+        (Some(lane), _) => Some(format!("resolve its conflict, {go_on}: git proq resolve {lane}")),
+        (None, Some(lane)) => {
+            Some(format!("repair what failed in the lane, {go_on}; see it: git proq logs {lane} --check"))
+        }
+        (None, None) => try_again(picture),
+    }
+}
+
+/// The command that tries the tasks again that failed or brought nothing.
+pub(super) fn try_again(picture: &Picture) -> Option<String> {
+    let failed = |task: &&TaskAt| matches!(task.state.as_str(), "failed" | "set aside" | "no change");
+    let names = picture.tasks.iter().filter(failed).map(|task| crate::explain::word(&task.name));
+    let words: Vec<String> = names.take(MOST_NAMED).map(|name| format!(" --retry {name}")).collect();
+    let what = if words.len() == 1 { "it" } else { "them" };
+    (!words.is_empty())
+        .then(|| format!("try {what} again: git proq resume {}{}", picture.batch, words.concat()))
 }
 
 /// The commands that help with a batch that is paused.

@@ -321,3 +321,31 @@ fn a_lane_that_a_person_landed_satisfies_what_depends_on_its_task() {
     assert_eq!(ran(&sandbox), ["evil 1", "dep 1"]);
     sandbox.assert_healthy();
 }
+
+#[test]
+fn a_task_that_a_person_stopped_is_tried_again_by_the_command_that_status_names() {
+    let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n\
+                [[task]]\nid = \"two\"\ntitle = \"Two\"\nneeds = [\"one\"]\n";
+    let sandbox = planned(plan);
+    sandbox.pipe("up");
+    let waits = r#"if [ $name$PROQ_TASK_ATTEMPT = one1 ]; then
+            echo part > part.txt; git add -A; git commit -qm part; echo up > "$ROOT/up"; exec sleep 600
+        fi"#;
+    worker(&sandbox, waits);
+    let out = sandbox.proq(&["swarm", "plan.toml", "--detach", "-q"]);
+    assert_eq!(out.code, 0, "{}", out.stderr);
+    sandbox.hear("up");
+    let _ = sandbox.proq(&["stop", "one"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+    assert_eq!(task(&sandbox, "one")["state"], "failed");
+    let command = "git proq resume 20260102-030405 --retry one";
+    for told in [sandbox.proq(&["status"]), sandbox.proq(&["resume", "20260102-030405"])] {
+        assert!(told.stderr.contains(&format!("hint: try it again: {command}\n")), "{}", told.shown());
+    }
+    let out = sandbox.proq(&command.split(' ').skip(2).collect::<Vec<_>>());
+    assert_eq!(out.code, 0, "{}", out.shown());
+    assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.stdout);
+    // What had been committed before is there still.
+    assert_eq!(sandbox.git(&["show", "proq/one:part.txt"]), "part");
+    sandbox.assert_healthy();
+}
