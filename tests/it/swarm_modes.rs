@@ -231,6 +231,14 @@ fn a_conflict_that_stays_pauses_the_batch_and_one_resolved_by_hand_lands() {
     // Whoever goes on too early has lost nothing.
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 3, "{}{}", out.stdout, out.stderr);
+    // It is over then, and the ways on are named as before, and nothing is told twice.
+    let told = sandbox.proq(&["status"]).stderr;
+    let hint = format!(
+        "hint: resolve its conflict, and go on with git proq resume 20260102-030405: git proq resolve {lane}\n"
+    );
+    assert!(told.contains(&hint) && told.contains("git proq merge --batch 20260102-030405"), "{told}");
+    let _ = sandbox.proq(&["resume"]);
+    assert_eq!(sandbox.events("task.failed").len(), 1);
     let _ = sandbox.proq(&["resolve", &lane, "--abort"]).ok();
     sandbox.program("solver", SOLVES);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();

@@ -20,7 +20,7 @@ use crate::process;
 use crate::store::records::LaneRecord;
 use crate::store::{Guard, Record};
 use crate::swarm::batch::{Batch, Facts, Log, SchedulerRecord, wake_others};
-use crate::swarm::schedule::{Action, Event, State};
+use crate::swarm::schedule::{Action, Event, Fate, State};
 use crate::swarm::{Error, Ledger};
 use crate::{fault, interrupt};
 
@@ -231,16 +231,27 @@ impl Runner<'_> {
         let line = self.insist(|log| log.add(event, facts.clone()))?;
         fault::point("batch.written");
         self.known.take(&line);
+        let failed_before = self.failed_before(event);
         let actions = self.state.on(event);
         self.count_failures(event)?;
         self.note_stop_all(event, &actions)?;
         self.make_lanes(&actions)?;
-        for action in &actions {
+        let is_known = |action: &&Action| matches!(action, Action::MarkFailed { task, .. } if failed_before.contains(task));
+        for action in actions.iter().filter(|action| !is_known(action)) {
             fault::point("batch.action");
             self.carry_out(action)?;
         }
         self.show_progress();
         Ok(())
+    }
+
+    /// The tasks that had failed before another process went on with the batch: the event log has them.
+    fn failed_before(&self, event: &Event) -> Vec<usize> {
+        let has_failed = |task: &usize| matches!(self.state.fate(*task), Some(Fate::Failed(_)));
+        match event {
+            Event::TakenUp { .. } => (0..self.batch.tasks.len()).filter(has_failed).collect(),
+            _ => Vec::new(),
+        }
     }
 
     /// Writes that a failure has everything stopped that still runs.
