@@ -305,6 +305,9 @@ fn what_a_person_repaired_after_a_failed_check_is_checked_again_and_lands() {
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.stdout);
+    // There was no conflict.
+    assert!(out.stderr.contains("evil: it was repaired"), "{}", out.stderr);
+    assert!(!out.stderr.contains("conflict"), "{}", out.stderr);
     assert_eq!(ran(&sandbox), ["evil 1", "dep 1"]);
     sandbox.assert_healthy();
 }

@@ -65,6 +65,9 @@ impl Reader {
             }
             Event::ConflictCaptured { task } => format!("{}{why}", lead(name(*task), "conflicts", &why)),
             Event::CheckFailed { task } => format!("{}: left out{why}", name(*task)),
+            Event::ConflictResolved { task } if self.state.fate(*task) == Some(Fate::Failed(Why::Check)) => {
+                format!("{}: it was repaired, and is checked again", name(*task))
+            }
             Event::ConflictResolved { task } => {
                 let by = facts.agent.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
                 format!("{}: its conflict is resolved{by}", name(*task))
