@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::{Done, Failure, Mistake, Session, identity, ui};
 use crate::explain::Exit;
-use crate::lane::{self, Undo as Plan, Which};
-use crate::swarm;
+use crate::lane::{self, Project, Undo as Plan, Which};
+use crate::swarm::{self, BatchError};
 
 /// Take the last operation back
 ///
@@ -55,7 +55,7 @@ pub(super) fn run(session: &Session, args: &Undo) -> Done {
 pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: bool, sure: bool) -> Done {
     let project = session.project_to_change()?;
     identity::refuse_agent_for_others(&[], dry_run)?;
-    let plan = lane::plan_undo(&project, which)?;
+    let plan = lane::plan_undo(&project, which).map_err(|e| not_by_itself(&project, e))?;
     if !sure && !plan.own {
         ask(session, &plan, dry_run)?;
     }
@@ -92,6 +92,18 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
         session.ui.hint("go forward again: git proq op redo");
     }
     Ok(Exit::Done)
+}
+
+/// The error about an operation that is not the last one; where a batch goes on that landed tasks since, which lets nobody undo all
+/// that came after, one that says so.
+fn not_by_itself(project: &Project, e: lane::Error) -> Failure {
+    let lane::Error::Undo(lane::UndoError::NotLast { asked, .. }) = &e else { return e.into() };
+    let since = lane::plan_undo(project, Which::After(asked.saturating_sub(1)));
+    let landed = since.map(|plan| lane::records_of_undo(project, &plan)).unwrap_or_default();
+    match swarm::that_goes_on(project, &landed) {
+        Some(id) => swarm::Error::from(BatchError::LandedSince { operation: *asked, id }).into(),
+        None => e.into(),
+    }
 }
 
 /// Asks before something of another terminal, or of a program, is taken back. With `dry_run` it says that it would.

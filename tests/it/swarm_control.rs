@@ -352,3 +352,30 @@ fn a_task_that_a_person_stopped_is_tried_again_by_the_command_that_status_names(
     assert_eq!(sandbox.git(&["show", "proq/one:part.txt"]), "part");
     sandbox.assert_healthy();
 }
+
+#[test]
+fn an_operation_of_ones_own_before_those_of_a_batch_has_a_way_back_by_hand() {
+    let sandbox = planned(DIAMOND);
+    let _ = sandbox.proq(&["spawn", "-q", "--empty", "-n", "mine"]).ok();
+    let _ = sandbox.proq(&["discard", "mine"]).ok();
+    let mine = "2";
+    sandbox.pipe("go");
+    worker(&sandbox, "if [ $name = top ]; then cat $ROOT/go; fi");
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "-q"]).ok();
+    wait_until("another landing", || task(&sandbox, "alone")["state"] == "landed");
+    let said = sandbox.proq(&["undo", mine]).fails(1);
+    assert!(
+        said.contains("error: cannot undo operation 2 by itself: batch 20260102-030405 goes on"),
+        "{said}"
+    );
+    let hint = "hint: see what it saved, to bring that back by hand: git proq op show 2\n";
+    assert!(
+        said.contains(hint) && said.contains("hint: or end the batch first: git proq abort 20260102-030405"),
+        "{said}"
+    );
+    let _ = sandbox.proq(&["op", "show", mine]).ok();
+    let ahead = sandbox.proq(&["undo", mine, "--dry-run"]).fails(1);
+    assert_eq!(ahead, said);
+    let _ = sandbox.proq(&["abort", "--hard"]).ok();
+    wait_until("its end", || !is_held(&sandbox));
+}

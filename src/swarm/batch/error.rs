@@ -160,6 +160,16 @@ pub enum BatchError {
         /// The command that takes it back all the same, where there is one.
         forced: Option<String>,
     },
+    /// An operation cannot be undone before those of a batch that goes on.
+    #[error(
+        "cannot undo operation {operation} by itself: batch {id} goes on, and landed tasks after it; nothing was changed"
+    )]
+    LandedSince {
+        /// The operation.
+        operation: u64,
+        /// The batch.
+        id: String,
+    },
     /// Work would get lost from sight.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
     NotLanded {
@@ -224,6 +234,10 @@ impl BatchError {
             BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true, .. } => {
                 vec![format!("end that first: git proq abort {id}").into()]
             }
+            BatchError::LandedSince { operation, id } => vec![
+                format!("see what it saved, to bring that back by hand: git proq op show {operation}").into(),
+                format!("or end the batch first: git proq abort {id}").into(),
+            ],
             BatchError::Cleaned { .. } => {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }

@@ -349,6 +349,12 @@ pub(crate) fn require_none_open(
     Ok(())
 }
 
+/// The first batch that goes on of those that landings were of, by the records that they wrote.
+pub(crate) fn that_goes_on(project: &Project, records: &[PathBuf]) -> Option<String> {
+    let mut ids = records.iter().filter_map(|path| project.store.layout().batch_of(path));
+    ids.find(|id| runs(project, id).unwrap_or(false))
+}
+
 /// What is left of a batch that was cleaned up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tidied {

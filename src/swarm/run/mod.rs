@@ -32,7 +32,7 @@ pub(crate) use history::{History, Landing, Obstacle, Remark, Run, runs_of};
 pub(crate) use known::Known;
 pub(crate) use land_all::{
     OVER, Unlanded, clean_up, drop_landing_lane, how_to_land, landed_by, landing_ahead, landing_lane,
-    require_base, require_met, require_none_open, unlanded,
+    require_base, require_met, require_none_open, that_goes_on, unlanded,
 };
 pub(crate) use packets::packet_of;
 pub(crate) use progress::{Lane as LaneAt, Picture, SPENT, Task as TaskAt};
