@@ -52,6 +52,11 @@ pub(super) fn run(session: &Session, args: &Spawn, purpose: Purpose) -> Done {
     let place = if args.isolated { Where::Apart(args.base.as_deref()) } else { Where::Main };
     let wanted = NewLook { name, prompt, agent: job.agent.clone(), purpose, place };
     let plan = lane::plan_look(&project, wanted)?;
+    let checks = match purpose.only_looks() {
+        true => Vec::new(),
+        false => agent::checks_with(&project, &plan.view.at, &[])?,
+    };
+    let job = &job.clone().with_checks(checks);
     warn_of(session, &project, [job])?;
     if args.dry_run {
         say_plan(session, &plan, job, purpose, &asked.attached);

@@ -94,7 +94,8 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     let asked = prompt.clone().unwrap_or_else(task);
     let wishes =
         Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)?;
+    let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)?
+        .with_checks(agent::checks_of(&project, &lane)?);
     warn_of(session, &project, [&job])?;
     let mut now = lane.clone();
     if !args.dry_run {
@@ -123,7 +124,8 @@ fn go_on(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> Do
     let wishes = args.wishes.asked();
     let is_another_way = args.agent.is_some() || !wishes.is_open();
     let called = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(none)?;
-    let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })?;
+    let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })?
+        .with_checks(agent::checks_of(project, lane)?);
     warn_of(session, project, [&job])?;
     let mut now = lane.clone();
     if !args.dry_run {

@@ -342,3 +342,23 @@ fn twenty_agents_at_once_lose_no_line_and_no_event() {
         assert_eq!(events.iter().filter(|event| event["event"] == what).count(), times, "{what}");
     }
 }
+
+#[test]
+fn a_dry_run_shows_the_checks_that_the_agent_may_run() {
+    let sandbox = with_claude("begin; well");
+    sandbox.git(&["config", "proq.verify.commands", "cargo check"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "q", "--check", "cargo test printer"]).ok();
+    let ahead = sandbox.proq(&["run", "q", "--dry-run", "claude", "do it"]).ok();
+    let in_place = sandbox.proq(&["spawn", "--in-place", "--dry-run", "claude", "do it"]).ok();
+    let again = sandbox.proq(&["spawn", "--mode", "answer", "--dry-run", "claude", "what is it"]).ok();
+    let _ = sandbox.proq(&["run", "q", "--wait", "claude", "do it"]);
+    let _ = sandbox.proq(&["spawn", "--in-place", "--wait", "claude", "do it"]);
+    for (ahead, n) in [(&ahead, 1), (&in_place, 2)] {
+        let run = sandbox.note(&format!("args.{n}"));
+        for check in ["Bash(cargo check)", "Bash(cargo test printer)"] {
+            assert_eq!(ahead.contains(check), run.contains(check), "{check}: {ahead}: {run}");
+        }
+        assert!(ahead.contains("Bash(cargo check)"), "{ahead}");
+    }
+    assert!(!again.contains("cargo"), "{again}");
+}
