@@ -1,8 +1,9 @@
 //! Owns what can go wrong with an agent, in the user's words.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 
-use crate::explain::{Exit, Explain, quoted_path};
+use crate::explain::{Exit, Explain, quoted_path, word};
 use crate::{git, lane, process, store};
 
 /// An error about an agent or its run.
@@ -251,6 +252,16 @@ pub enum Error {
         /// The lane.
         lane: String,
     },
+    /// A command has no prompt, so that nothing can be said to it in a lane that is there.
+    #[error(
+        "cannot run a command in lane '{lane}': a command is run in a lane of its own, from its beginning"
+    )]
+    CommandInLane {
+        /// The lane.
+        lane: String,
+        /// The command line, as a shell takes it.
+        command: String,
+    },
     /// The work at a task's steps is not gone on with.
     #[error("the task of lane '{lane}' is not gone on with: {why}")]
     PacketOver {
@@ -274,6 +285,23 @@ pub enum Error {
 }
 
 impl Error {
+    /// Makes the refusal of a command that was named in place of an agent, in a lane that is there, one of that lane.
+    pub(crate) fn in_lane(self, lane: &str, command: &[OsString]) -> Error {
+        match self {
+            Error::HasCommand { agent } | Error::Incomplete { agent } if agent == "command" => {
+                Error::command_in_lane(lane, command)
+            }
+            other => other,
+        }
+    }
+
+    /// The refusal of a command in a lane that is there.
+    pub(crate) fn command_in_lane(lane: &str, command: &[OsString]) -> Error {
+        let words: Vec<String> = command.iter().map(|word| word(&word.to_string_lossy())).collect();
+        let command = if words.is_empty() { "CMD ARGS…".to_owned() } else { words.join(" ") };
+        Error::CommandInLane { lane: lane.to_owned(), command }
+    }
+
     /// What helps where the repository's hooks folder is not as it should be.
     fn hints_on_hooks(&self) -> Vec<Cow<'static, str>> {
         match self {
@@ -336,6 +364,9 @@ impl Error {
         match self {
             Error::TaskFolder { .. } => {
                 vec!["put that right; what a task folder is: git proq spawn --help".into()]
+            }
+            Error::CommandInLane { command, .. } => {
+                vec![format!("give it one: git proq spawn -- {command}").into()]
             }
             Error::NoPacket { lane } => vec![format!("name one: git proq run {lane} claude").into()],
             Error::PacketOver { lane, .. } => vec![

@@ -94,7 +94,8 @@ pub(super) fn run(session: &Session, args: &Run) -> Done {
     let asked = prompt.clone().unwrap_or_else(task);
     let wishes =
         Asked { own: args.command.clone(), purpose: lane.purpose(), ..args.wishes.asked_in(args.tmux) };
-    let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)?
+    let job = Job::agent(&project, args.agent.as_deref().unwrap_or_default(), &asked, &session.dir, &wishes)
+        .map_err(|e| e.in_lane(&lane.name, &args.command))?
         .with_checks(agent::checks_of(&project, &lane)?);
     warn_of(session, &project, [&job])?;
     let mut now = lane.clone();
@@ -115,7 +116,10 @@ fn go_on(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> Do
         let what = "the steps of a task folder are not worked at in a window";
         return Err(Mistake::Missing { what, example: "git proq run LANE, without --tmux" }.into());
     }
-    let none = || agent::Error::NoPacket { lane: lane.name.clone() };
+    let none = || match args.agent {
+        None if !args.command.is_empty() => agent::Error::command_in_lane(&lane.name, &args.command),
+        _ => agent::Error::NoPacket { lane: lane.name.clone() },
+    };
     let shown = agent::shown_packet(&project.store.layout().lane(&lane.name), lane)?.ok_or_else(none)?;
     let own = match args.agent {
         Some(_) => args.command.clone(),
@@ -124,7 +128,8 @@ fn go_on(session: &Session, args: &Run, project: &Project, lane: &AnyLane) -> Do
     let wishes = args.wishes.asked();
     let is_another_way = args.agent.is_some() || !wishes.is_open();
     let called = args.agent.as_ref().or(lane.agent.as_ref()).ok_or_else(none)?;
-    let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })?
+    let job = Job::agent(project, called, &lane.title, &session.dir, &Asked { own, ..wishes })
+        .map_err(|e| e.in_lane(&lane.name, &args.command))?
         .with_checks(agent::checks_of(project, lane)?);
     warn_of(session, project, [&job])?;
     let mut now = lane.clone();

@@ -118,6 +118,31 @@ fn a_command_is_named_for_those_that_have_none() {
 }
 
 #[test]
+fn a_command_is_not_run_in_a_lane_that_is_there() {
+    let sandbox = Sandbox::new();
+    // A command has no prompt, so that there is nothing to be said to it in a lane that is there.
+    let _ = sandbox.proq(&["spawn", "-q", "--empty", "-n", "there"]).ok();
+    for args in [&["command", "--", "sh", "-c", "echo hi"][..], &["--", "sh", "-c", "echo hi"]] {
+        let out = sandbox.proq(&[&["run", "there"], args].concat());
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(out.shown(), @r"
+            --- stderr
+            error: cannot run a command in lane 'there': a command is run in a lane of its own, from its beginning
+            hint: give it one: git proq spawn -- sh -c 'echo hi'
+            --- code 1
+            ");
+        }
+    }
+    let out = sandbox.proq(&["run", "there", "command", "x"]).shown();
+    assert!(
+        out.contains("error: cannot run a command in lane 'there': a command is run in a lane of its own"),
+        "{out}"
+    );
+    assert!(out.contains("hint: give it one: git proq spawn -- CMD ARGS…"), "{out}");
+    assert_eq!(sandbox.row("there")["state"], "idle");
+}
+
+#[test]
 fn dialect_and_protocol_go_together() {
     let sandbox = with_speaker("prompt = \"stdin\"");
     let out = sandbox.proq(&["agents"]).fails(1);
