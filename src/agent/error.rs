@@ -297,7 +297,7 @@ impl Error {
 
     /// The refusal of a command in a lane that is there.
     pub(crate) fn command_in_lane(lane: &str, command: &[OsString]) -> Error {
-        let words: Vec<String> = command.iter().map(|word| word(&word.to_string_lossy())).collect();
+        let words: Vec<String> = command.iter().map(|part| word(&part.to_string_lossy())).collect();
         let command = if words.is_empty() { "CMD ARGS…".to_owned() } else { words.join(" ") };
         Error::CommandInLane { lane: lane.to_owned(), command }
     }

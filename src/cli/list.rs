@@ -400,7 +400,9 @@ fn lost(session: &Session, project: &Project, board: &Board) {
         let branch = &lane.place.branch;
         let is_lost = lane::lost_commit(project, &lane).ok().flatten().is_some();
         let again = lane::branch_again(project, &lane).filter(|_| view.tip.is_none() && is_lost);
+        let back = lane::way_back_to_folder(project, &lane);
         let help = match again {
+            _ if back.is_some() => back.unwrap_or_default(),
             _ if has_work => format!("git worktree add -f {} {branch}", quoted_path(&lane.path)),
             Some(again) => again,
             None => lane::command_to_remove(project, &lane),

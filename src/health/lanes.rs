@@ -6,7 +6,7 @@ use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
 use crate::lane::{
     Misplaced, branch_again, command_to_remove, effective_state, last_commit, misplaced, off_branch,
-    renamed_to,
+    renamed_to, way_back_to_folder,
 };
 use crate::store::Record;
 use crate::store::records::{AnyLane, LaneRecord, LaneState, RunRecord, Strategy};
@@ -97,6 +97,11 @@ fn folder(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
             Some(found) => format!("lane '{name}': {}", found.in_words(lane)),
             None => format!("the folder of lane '{name}' is gone, and what was uncommitted in it"),
         };
+        if let Some(back) = way_back_to_folder(scene.project, lane) {
+            let message =
+                format!("the folder of lane '{name}' is gone; what was uncommitted in it is in a snapshot");
+            return vec![Finding::error("lane-folder", of(lane), message).help(back)];
+        }
         let found = Finding::error("lane-folder", of(lane), message);
         let found = match scene.branch(&lane.place.branch) {
             // Its commits are safe, so a new folder makes it whole.

@@ -132,7 +132,7 @@ pub use set_up::SetUpError;
 pub(crate) use set_up::{Given, Sync, env_file, plan_sync, require_approved, run_later, sync};
 pub(crate) use shared_settings::{changed_settings, listed, shared_settings};
 pub(crate) use snap_restore::{Brought, restore_snap, way_back};
-pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views};
+pub(crate) use snap_view::{SnapFile, SnapState, SnapView, find_snap, snap_views, way_back_to_folder};
 pub use snapshot_error::SnapshotError;
 pub(crate) use spent::spent;
 pub(crate) use stray::{remove_stray, retire_registration};

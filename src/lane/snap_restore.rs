@@ -126,7 +126,12 @@ fn target(project: &Project, view: &SnapView, dry_run: bool) -> Result<PathBuf, 
         return Ok(project.repo.here().ok_or_else(none)?.to_owned());
     };
     let Some(lane) = &automatic.lane else { return Ok(project.repo.require_main()?.to_owned()) };
-    let lane = project.lane(lane)?;
+    let lane = project.lane(lane).map_err(|e| match e {
+        Error::Unknown { name, .. } => {
+            SnapshotError::Lane { id: id.clone(), commit: view.commit(), lane: name }.into()
+        }
+        other => other,
+    })?;
     if !dry_run && lane.path.symlink_metadata().is_err() {
         make_worktree_again(project, &lane)?;
     }

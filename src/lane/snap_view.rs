@@ -3,7 +3,7 @@
 use super::{Error, Project, SnapshotError};
 use crate::git::{self, LeftOut, Oid, RepoPath, tree_changes};
 use crate::store::Record;
-use crate::store::records::{LaneRecord, PreviewRecord, SnapRecord};
+use crate::store::records::{Automatic, LaneRecord, PreviewRecord, SnapRecord};
 
 /// What a snapshot waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,6 +80,22 @@ pub(crate) fn find_snap(project: &Project, asked: &str) -> Result<SnapView, Erro
         }
         _ => Err(Error::ManySnaps { id: shown(), ids }),
     }
+}
+
+/// The command that brings the folder of a lane back with what was uncommitted in it, where that is gone and a snapshot has it.
+pub(crate) fn way_back_to_folder(project: &Project, lane: &LaneRecord) -> Option<String> {
+    let has_it = |snap: &SnapRecord| {
+        let of_lane = |found: &Automatic| found.named && found.lane.as_ref() == Some(&lane.name);
+        (snap.copy || snap.restored.is_none())
+            && snap.at >= lane.created
+            && snap.automatic.as_ref().is_some_and(of_lane)
+    };
+    if lane.path.symlink_metadata().is_ok() || project.repo.branch_tip(&lane.place.branch).ok()?.is_none() {
+        return None;
+    }
+    let newest_first = project.snap_ids().ok()?.into_iter().rev();
+    let found = newest_first.filter_map(|id| project.snap(&id).ok()).find(has_it)?;
+    Some(format!("git proq snap restore {}", found.id))
 }
 
 /// Who may wait for a snapshot.

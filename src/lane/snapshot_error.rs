@@ -21,6 +21,16 @@ pub enum SnapshotError {
         /// Its folder.
         folder: PathBuf,
     },
+    /// The lane that it was taken of was removed since.
+    #[error("cannot restore snapshot {id}: there is no lane '{lane}' any more; nothing was changed")]
+    Lane {
+        /// The snapshot.
+        id: String,
+        /// Its commit.
+        commit: Oid,
+        /// The lane.
+        lane: String,
+    },
     /// Something is staged that would be lost with the index.
     #[error("cannot restore snapshot {id}: it replaces the index of {}, where something else is staged: {}; nothing was changed", dir.display(), names(paths))]
     Staged {
@@ -51,6 +61,9 @@ impl Explain for SnapshotError {
         match self {
             SnapshotError::Lost { folder, .. } => {
                 vec![format!("see which of its files are left: ls -R {}", quoted_path(folder)).into()]
+            }
+            SnapshotError::Lane { commit, .. } => {
+                vec![format!("put it on what is checked out here: git stash apply {}", commit.short()).into()]
             }
             SnapshotError::Staged { dir, remedy, .. } => remedy.hints(dir),
         }

@@ -234,3 +234,39 @@ fn one_that_was_brought_back_stays_for_an_undo_whatever_comes_after_it() {
     go(&sandbox);
     end(&sandbox);
 }
+
+#[test]
+fn the_way_back_of_what_an_agent_deleted_elsewhere_is_named_by_everything_that_misses_it() {
+    let sandbox = with_changes();
+    start(&sandbox, "cd ../..; git worktree remove --force .proq-worktrees/idle");
+    wait_for_snapshots(&sandbox, &[("lane 'idle'", 2)]);
+    let lane = Image::of(&sandbox, &sandbox.lane("idle"));
+    go(&sandbox);
+    let command = commands(&sandbox, 1).remove(0);
+    end(&sandbox);
+    let shown = sandbox.plain(format!("git proq {command}").as_bytes());
+    let list = sandbox.proq(&["list"]).stderr;
+    assert!(list.contains(&format!("lane 'idle' has no worktree any more: {shown}\n")), "{list}");
+    let doctor = sandbox.proq(&["doctor"]).shown();
+    assert!(
+        doctor.contains("the folder of lane 'idle' is gone; what was uncommitted in it is in a snapshot"),
+        "{doctor}"
+    );
+    assert!(doctor.contains(&format!("{shown}\n")), "{doctor}");
+    // Somebody who removes the lane all the same has lost nothing, and is told how it comes back then.
+    let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
+    let words: Vec<&str> = command.split(' ').collect();
+    let said = sandbox.proq(&words).fails(1);
+    assert!(said.contains("there is no lane 'idle' any more; nothing was changed"), "{said}");
+    let hint = said
+        .lines()
+        .find_map(|line| line.strip_prefix("hint: put it on what is checked out here: "))
+        .unwrap();
+    sandbox.sh("git stash -qu; git switch -qc aside");
+    let _ = sandbox.sh(hint);
+    assert!(sandbox.read("edited").ends_with("mine\n") && sandbox.read("new") == "mine\n");
+    sandbox.sh("git reset -q --hard; git clean -qfd; git switch -q main; git stash pop -q");
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&words).ok();
+    assert_eq!(Image::of(&sandbox, &sandbox.lane("idle")), lane);
+}
