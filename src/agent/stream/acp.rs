@@ -151,6 +151,10 @@ impl Acp {
         let Some(asked) = at.filter(|_| answers).and_then(|at| self.asked.remove(at)) else {
             return tally.unknown("no message");
         };
+        // An agent answers in order: once it has answered something after the session was loaded, the past is told.
+        if let Some(opening) = self.opening.as_mut().filter(|_| asked.method != "session/load") {
+            opening.past = false;
+        }
         match line.get("error") {
             Some(error) if matches!(asked.method.as_str(), "session/load" | "session/set_mode") => {
                 tally.warn(&format!("{} was refused: {}", asked.method, in_words(error)));
@@ -169,7 +173,24 @@ impl Acp {
     /// user's words, the agent's, and calls that are over when they are first told of.
     fn is_past(&mut self, update: &Value, tally: &mut Tally) -> bool {
         let kind = text(update, "/sessionUpdate").unwrap_or_default();
-        let Some(opening) = self.opening.as_mut().filter(|opening| opening.asked) else { return false };
+        let Some(opening) = self.opening.as_mut() else { return false };
+        if !opening.asked {
+            // Nothing was asked yet that this could be about.
+            opening.past |= kind == "user_message_chunk";
+            if matches!(kind, "tool_call" | "tool_call_update") {
+                let id = cut(text(update, "/toolCallId").unwrap_or_default(), LONGEST_NAME);
+                self.told.is_new(&id);
+                self.ended.is_new(&id);
+            }
+            return matches!(
+                kind,
+                "user_message_chunk"
+                    | "agent_message_chunk"
+                    | "agent_thought_chunk"
+                    | "tool_call"
+                    | "tool_call_update"
+            );
+        }
         match (kind, opening.past) {
             ("user_message_chunk", _) => opening.past = true,
             ("tool_call", true) if matches!(text(update, "/status"), Some("completed" | "failed")) => {

@@ -248,6 +248,20 @@ fn the_past_that_an_agent_tells_once_it_is_asked_is_none_of_the_turn() {
         let all = parts.concat();
         lines(Dialect::Acp, &all.iter().map(String::as_str).collect::<Vec<_>>(), exit(0))
     };
+    // It may come before the turn, too: while the client asks for a mode, or before that is answered.
+    let mode = vec![asks(7, "session/set_mode")];
+    let mode_is_set = vec![json!({"jsonrpc":"2.0","id":7,"result":{}}).to_string()];
+    let [load, prompt] = [&begun[..2], &begun[2..]];
+    for parts in [
+        [load, &past, &mode, &mode_is_set, prompt, &now],
+        [load, &mode, &past, &mode_is_set, prompt, &now],
+        [load, &past[..3], &mode, &past[3..], &mode_is_set, &[prompt, &now].concat()],
+    ] {
+        let (events, summary) = run(&parts);
+        let told = format!("{events:?}");
+        assert_eq!((summary.tool_calls, summary.answer.as_deref()), (1, Some("New end.")), "{told}");
+        assert!(!told.contains("Old") && told.contains("New words."), "{told}");
+    }
     // Nothing of a past, one that ends with a word of its own, and one that does not.
     for (parts, first) in [
         (&[&begun[..], &now][..], "New words."),
