@@ -91,9 +91,11 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
     }
     let past = args.lane.contains('@');
     let view = if past { None } else { lane::views(&project, vec![lane.clone()])?.pop() };
-    // What is on record of a conflict that is over says nothing of the lane any more.
+    // What is on record of a conflict or a failed check that is over says nothing of the lane any more.
     let in_conflict =
         view.as_ref().is_none_or(|view| view.state == LaneState::Conflict || view.state == lane.state);
+    let in_check = lane.state == LaneState::CheckFailed
+        && view.as_ref().is_none_or(|view| view.state == LaneState::CheckFailed);
     let about = About {
         task: crate::regular_file::record_text(dir.join("task.md")).unwrap_or_default(),
         runs: runs(&dir, lane.attempt)?,
@@ -101,7 +103,7 @@ pub(super) fn run(session: &Session, args: &Show) -> Done {
         waiting: lane::waiting_in(&dir)?.into_iter().map(|letter| letter.message).collect(),
         report: ReportRecord::find(&dir.join(Layout::REPORT))?,
         conflict: ConflictRecord::find(&dir.join("conflict.toml"))?.filter(|_| in_conflict),
-        check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| lane.state == LaneState::CheckFailed),
+        check: CheckRecord::find(&dir.join("check.toml"))?.filter(|_| in_check),
         resolving: ResolveRecord::find(&dir.join("resolve.toml"))?,
         said: looking::last_answer(&dir, &lane)?,
         by_hand: view.as_ref().map_or(Ok(false), |view| by_hand(&project, view))?,

@@ -1,9 +1,9 @@
-//! Owns whether the conflict on record of a lane is one still: both sides may have moved since it was written down.
+//! Owns whether the conflict or the failed check on record of a lane is one still: it may have moved since that was written down.
 
 use super::{Error, Project};
 use crate::git::{self, ThrowAway};
 use crate::store::Record;
-use crate::store::records::{AnyLane, ConflictRecord, LaneState};
+use crate::store::records::{AnyLane, CheckRecord, ConflictRecord, LaneState};
 
 /// Whether the sides of a conflict on record are as they were: the tip of the lane's branch, and its base.
 pub(crate) fn conflict_stands(
@@ -22,15 +22,26 @@ pub(crate) fn conflict_stands(
     }
 }
 
-/// State and detail of a lane, as they are given; a lane whose conflict is over because a side has moved is done. Where that
-/// cannot be found out, what is on record stays.
+/// State and detail of a lane, as they are given; a lane whose conflict is over because a side has moved is done, and so is one that
+/// has other commits than those whose checks failed. Where that cannot be found out, what is on record stays.
 pub(super) fn judged_anew(
     project: &Project,
     lane: &AnyLane,
     now: (LaneState, Option<String>),
 ) -> (LaneState, Option<String>) {
-    let over = now.0 == LaneState::Conflict && is_over(project, lane).unwrap_or(false);
-    if over { (LaneState::Done, None) } else { now }
+    let over = match now.0 {
+        LaneState::Conflict => is_over(project, lane),
+        LaneState::CheckFailed => has_moved_since_check(project, lane),
+        _ => Ok(false),
+    };
+    if over.unwrap_or(false) { (LaneState::Done, None) } else { now }
+}
+
+/// Whether the lane's branch is elsewhere than when its checks failed.
+fn has_moved_since_check(project: &Project, lane: &AnyLane) -> Result<bool, Error> {
+    let found = CheckRecord::find(&project.store.layout().check(&lane.name))?;
+    let (Some(found), Some(branch)) = (found, lane.branch()) else { return Ok(false) };
+    Ok(project.repo.branch_tip(branch)?.is_some_and(|tip| tip != found.theirs))
 }
 
 /// Whether the lane would merge with its base as both are now. A conflict that is laid out to be resolved is none that is over.

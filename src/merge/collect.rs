@@ -246,9 +246,16 @@ impl Look<'_, '_> {
         Ok(self.onto == found.onto && lane::conflict_stands(self.project, &self.lane.place.branch, &found)?)
     }
 
+    /// Whether what the check failed on has moved, or it is none of the checks any more.
     fn moved_since_check(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().check(&self.lane.name);
         let Some(found) = CheckRecord::find(&path)? else { return Ok(true) };
+        let by_settings =
+            if self.request.no_checks { &[][..] } else { &self.project.settings.verify_commands };
+        let is_asked = || by_settings.iter().chain(self.request.verify).any(|line| *line == found.command);
+        if found.task_of.is_none() && !is_asked() {
+            return Ok(true);
+        }
         self.moved_since(found.theirs, found.base_tip, &found.onto)
     }
 

@@ -94,12 +94,9 @@ fn a_red_check_keeps_the_lane_out_with_what_it_wrote() {
     let _ = sandbox.proq(&["merge", "--all", "--verify", check]).ok();
     assert_eq!(sandbox.read("good.txt"), "good\n");
     assert!(sandbox.row("bad").is_null() || sandbox.row("bad")["state"] == "landed");
-    // All of it can be taken back, to where the lane was left out.
+    // All of it can be taken back, to where the lane was mended and had not landed.
     let _ = sandbox.proq(&["undo"]).ok();
-    assert_eq!(
-        (sandbox.git(&["rev-parse", "main"]), &sandbox.row("bad")["state"]),
-        (before, &"check-failed".into())
-    );
+    assert_eq!((sandbox.git(&["rev-parse", "main"]), &sandbox.row("bad")["state"]), (before, &"done".into()));
     assert_eq!(sandbox.proq(&["logs", "bad", "--check"]).ok(), log);
     assert_tidy(&sandbox);
 }
@@ -443,4 +440,29 @@ fn a_check_that_removes_its_worktree_is_named() {
     }
     let _ = sandbox.proq(&["merge", "one", "--verify", "true"]).ok();
     assert_tidy(&sandbox);
+}
+
+#[test]
+fn a_lane_that_has_moved_since_its_checks_failed_is_shown_as_it_would_be_landed() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.verify.commands", "test ! -e bad.txt"]);
+    sandbox.lane_of("bad", "echo bad > bad.txt");
+    let _ = sandbox.proq(&["merge", "--all"]).fails(4);
+    assert_eq!(sandbox.row("bad")["state"], "check-failed");
+    let left_out = "left out bad: its checks failed";
+    assert!(sandbox.proq(&["merge", "--all", "--dry-run"]).stderr.contains(left_out));
+    // Other checks may be met by what failed these.
+    sandbox.git(&["config", "proq.verify.commands", "true"]);
+    let out = sandbox.proq(&["merge", "--all", "--dry-run"]).shown();
+    assert!(out.contains("would land bad") && !out.contains("left out"), "{out}");
+    sandbox.git(&["config", "proq.verify.commands", "test ! -e bad.txt"]);
+    assert!(sandbox.proq(&["merge", "--all", "--dry-run"]).stderr.contains(left_out));
+    assert_eq!(sandbox.row("bad")["state"], "check-failed");
+    // So is one that was mended.
+    sandbox.commit_in_lane("bad", "git rm -q bad.txt; echo good > good.txt");
+    assert_eq!(sandbox.row("bad")["state"], "done");
+    let shown = sandbox.proq(&["show", "bad"]).ok();
+    assert!(!shown.contains("check-failed") && !shown.contains("check failed"), "{shown}");
+    let _ = sandbox.proq(&["merge", "--all"]).ok();
+    assert!(sandbox.repo.join("good.txt").exists());
 }
