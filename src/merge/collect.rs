@@ -382,22 +382,11 @@ impl Look<'_, '_> {
                 format!("it has uncommitted work that may not be its agent's: {names}"),
                 vec![format!("commit it and land the lane: git proq merge {}", lane.name)],
             ),
-            Uncommitted::Commit => {
-                let before = project.repo.branch_tip(&lane.place.branch)?;
-                let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
-                if let Err(e) = commit_leftovers(project, lane, &message, self.request.allow_deletions) {
-                    return by_error(e);
-                }
-                // Where HEAD is detached, the branch follows.
-                if let Some(why) = lane::follow_head(project, lane)? {
-                    return refused(why, Vec::new());
-                }
-                let after = project.repo.branch_tip(&lane.place.branch)?;
-                if let (true, Some(before), Some(after)) = (self.request.by_itself, before, after) {
-                    lane::extend_run(project, lane, before, after)?;
-                }
-                Ok(Ok(false))
-            }
+            Uncommitted::Commit => match self.commit_leftovers()? {
+                Ok(None) => Ok(Ok(false)),
+                Ok(Some(why)) => refused(why, Vec::new()),
+                Err(e) => by_error(e),
+            },
             Uncommitted::Snapshot => {
                 let head = project.repo.head_of(&lane.path)?;
                 let why = format!("uncommitted work of lane {} when it landed", lane.name);
@@ -412,6 +401,25 @@ impl Look<'_, '_> {
                 Ok(Ok(false))
             }
         }
+    }
+
+    /// Commits what is uncommitted in the lane, to its branch. Returns why that branch could not follow, if so.
+    fn commit_leftovers(&self) -> Result<Result<Option<String>, lane::Error>, Error> {
+        let (project, lane) = (self.project, &self.lane);
+        let before = project.repo.branch_tip(&lane.place.branch)?;
+        let message = format!("{}\n\nLeft uncommitted in lane {}.\n", lane.title, lane.name);
+        if let Err(e) = commit_leftovers(project, lane, &message, self.request.allow_deletions) {
+            return Ok(Err(e));
+        }
+        // Where HEAD is detached, the branch follows.
+        if let Some(why) = lane::follow_head(project, lane)? {
+            return Ok(Ok(Some(why)));
+        }
+        let after = project.repo.branch_tip(&lane.place.branch)?;
+        if let (true, Some(before), Some(after)) = (self.request.by_itself, before, after) {
+            lane::extend_run(project, lane, before, after)?;
+        }
+        Ok(Ok(None))
     }
 
     /// Why nobody is to commit what is uncommitted, where and as it is, and what to do first. A commit on another branch would land

@@ -184,11 +184,11 @@ impl Explain for Error {
                 },
                 "or land without: git proq merge --no-checks …".into(),
             ],
-            Error::TimedOut { seconds, lanes, .. } => vec![
-                format!("give it more time: git config proq.verify.timeout {}", (2 * seconds).max(3600))
-                    .into(),
-                format!("land without checks: git proq merge --no-checks {}", lanes.join(" ")).into(),
-            ],
+            Error::TimedOut { seconds, lanes, .. } => {
+                let longer = (2 * seconds).max(3600);
+                let more = format!("give it more time: git config proq.verify.timeout {longer}").into();
+                [more].into_iter().chain(without_checks(lanes)).collect()
+            }
             Error::UnapprovedAgent { .. } => vec![
                 "let it run: git proq approve".into(),
                 "or land without: git proq merge --no-conflict-agent …".into(),
@@ -204,10 +204,7 @@ impl Explain for Error {
                 format!("is another program at work there? it may be deleted: rm -rf {}", quoted_path(dir))
                     .into(),
             ],
-            Error::WorktreeGone { lanes, .. } if lanes.is_empty() => Vec::new(),
-            Error::WorktreeGone { lanes, .. } => {
-                vec![format!("land without checks: git proq merge --no-checks {}", lanes.join(" ")).into()]
-            }
+            Error::WorktreeGone { lanes, .. } => without_checks(lanes).into_iter().collect(),
             Error::Process(e) => e.hints(),
             Error::Resolve(e) => e.hints(),
             Error::Agent(e) => e.hints(),
@@ -242,4 +239,10 @@ impl Explain for Error {
             Error::Store(e) => e.exit(),
         }
     }
+}
+
+/// The hint to land these lanes without their checks; none where there are no lanes to name.
+fn without_checks(lanes: &[String]) -> Option<Cow<'static, str>> {
+    let names = lanes.join(" ");
+    (!names.is_empty()).then(|| format!("land without checks: git proq merge --no-checks {names}").into())
 }

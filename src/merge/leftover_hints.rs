@@ -3,21 +3,16 @@
 use std::path::Path;
 
 use crate::explain::quoted_path;
-use crate::git::{self, Dirt, Remedy, Repo, RepoPath};
+use crate::git::{self, Dirt, Remedy, Repo};
 use crate::store::records::LaneRecord;
 
-/// The hints for a lane with uncommitted work. `git add -A` takes nothing of what is inside of another repository.
+/// The hints for a lane with uncommitted work. `git add -A` takes nothing of what is inside of a submodule.
 pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> {
     if let Some(first) = git::unreadable(&lane.path, &dirt.paths()).first() {
         return vec![format!(
             "make it readable for you first: chmod u+r {}",
             quoted_path(&first.under(&lane.path))
         )];
-    }
-    let nested: Vec<&RepoPath> = dirt.entries.iter().filter(|e| e.nested).map(|e| &e.path).collect();
-    if !nested.is_empty() {
-        let calls: Vec<String> = nested.into_iter().map(|path| move_out(&lane.path, path)).collect();
-        return vec![format!("move a repository of its own out of the lane: {}", calls.join(" && "))];
     }
     let commit = |dir: &Path| format!("git -C {0} add -A && git -C {0} commit", quoted_path(dir));
     let all = commit(&lane.path);
@@ -28,10 +23,4 @@ pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> 
     let by_merge =
         format!("or let merge do it: git -c proq.merge.uncommitted=commit proq merge {}", lane.name);
     vec![format!("commit it there: {all}"), by_merge]
-}
-
-/// The command that moves a folder of a lane beside the lane's.
-fn move_out(lane: &Path, path: &RepoPath) -> String {
-    let beside = format!("{}.{}", lane.display(), path.to_string().trim_end_matches('/').replace('/', "."));
-    format!("mv {} {}", quoted_path(&path.under(lane)), quoted_path(Path::new(&beside)))
 }
