@@ -15,6 +15,9 @@ enum Verdict {
     Refused,
 }
 
+/// What comes of each lane, and the commits of those that land.
+type Stacked<'n> = (Vec<(&'n str, Verdict)>, Vec<(&'n str, String)>);
+
 impl Oracle<'_> {
     /// `git proq merge`; every lane when none is named.
     pub(super) fn merge(&self, now: &Model, named: Option<&[&str]>) -> Outcome<Forecast> {
@@ -92,33 +95,32 @@ impl Oracle<'_> {
         }))
     }
 
-    /// Lands lanes on one branch, all that fit, or none when its checkout is in the way.
+    /// Lands lanes on one branch, all that fit and that do not touch what its checkout has otherwise.
     fn land<'n>(&self, then: &mut Fork, onto: &str, group: &[&'n str]) -> Outcome<Vec<(&'n str, Verdict)>> {
         let full = format!("refs/heads/{onto}");
         let base = then.model.refs[&full].clone();
-        let mut top = base.clone();
-        let mut verdicts = Vec::new();
-        for name in group {
-            let tip = then.model.refs[&branch(name)].clone();
-            let verdict = match self.objects.merge(&top, &tip)? {
-                None => Verdict::Conflict,
-                Some(tree) if tree == self.objects.commit(&top)?.tree => Verdict::Already,
-                Some(tree) => {
-                    top = self.objects.make(&tree, &[&top, &tip])?;
-                    Verdict::Landed
-                }
+        let here = then.model.main().head == full;
+        let mut aside: Vec<&str> = Vec::new();
+        let (verdicts, top) = loop {
+            let (verdicts, tops) = self.stack(then, &base, group, &aside)?;
+            let Some((_, top)) = tops.last().filter(|_| here) else {
+                break (verdicts, tops.last().map_or_else(|| base.clone(), |(_, top)| top.clone()));
             };
-            verdicts.push((*name, verdict));
-        }
-        if then.model.main().head == full && top != base {
-            let (from, to) = (self.objects.files(&base)?, self.objects.files(&top)?);
+            let from = self.objects.files(&base)?;
             let mut main = then.model.main();
-            if main.refuses(&from, &to) {
-                return Ok(group.iter().map(|name| (*name, Verdict::Refused)).collect());
+            if !main.refuses(&from, &*self.objects.files(top)?) {
+                main.bring(&from, &*self.objects.files(top)?);
+                then.model.trees.insert(MAIN.to_owned(), main);
+                break (verdicts, top.clone());
             }
-            main.bring(&from, &to);
-            then.model.trees.insert(MAIN.to_owned(), main);
-        }
+            // The first with which it is in the way stays; the others are merged anew.
+            for (name, top) in &tops {
+                if main.refuses(&from, &*self.objects.files(top)?) {
+                    aside.push(name);
+                    break;
+                }
+            }
+        };
         then.model.refs.insert(full, top);
         for (name, verdict) in &verdicts {
             let tip = then.model.refs[&branch(name)].clone();
@@ -137,6 +139,28 @@ impl Oracle<'_> {
             }
         }
         Ok(verdicts)
+    }
+
+    /// Merges lanes one after the other on top of `base`, but for those that were put aside. Returns what comes of each, and of those
+    /// that land the commit that is made.
+    fn stack<'n>(&self, now: &Fork, base: &str, group: &[&'n str], aside: &[&str]) -> Outcome<Stacked<'n>> {
+        let mut top = base.to_owned();
+        let (mut verdicts, mut tops) = (Vec::new(), Vec::new());
+        for name in group {
+            let tip = now.model.refs[&branch(name)].clone();
+            let verdict = match self.objects.merge(&top, &tip)? {
+                _ if aside.contains(name) => Verdict::Refused,
+                None => Verdict::Conflict,
+                Some(tree) if tree == self.objects.commit(&top)?.tree => Verdict::Already,
+                Some(tree) => {
+                    top = self.objects.make(&tree, &[&top, &tip])?;
+                    tops.push((*name, top.clone()));
+                    Verdict::Landed
+                }
+            };
+            verdicts.push((*name, verdict));
+        }
+        Ok((verdicts, tops))
     }
 
     /// What in a lane would be missed.
