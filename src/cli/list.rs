@@ -416,8 +416,8 @@ fn lost(session: &Session, project: &Project, board: &Board) {
     }
 }
 
-/// Whether it is known of these lanes that all of them and no others would land together: all is committed, none conflicts with its
-/// base or another of them, and nothing else is in the way.
+/// Whether a landing of all lanes is known to land these and no others: all that they have is committed, none conflicts with its base
+/// or with another of them, and nothing else is in the way.
 fn all_land(project: &Project, board: &Board, lanes: &[&str]) -> bool {
     let may_land = |view: &View| {
         let is_ready = matches!(view.state, LaneState::Idle | LaneState::Conflict | LaneState::CheckFailed);

@@ -250,11 +250,14 @@ impl Look<'_, '_> {
     fn moved_since_check(&self) -> Result<bool, Error> {
         let path = self.project.store.layout().check(&self.lane.name);
         let Some(found) = CheckRecord::find(&path)? else { return Ok(true) };
-        let by_settings =
-            if self.request.no_checks { &[][..] } else { &self.project.settings.verify_commands };
-        let is_asked = || by_settings.iter().chain(self.request.verify).any(|line| *line == found.command);
-        if found.task_of.is_none() && !is_asked() {
-            return Ok(true);
+        if found.task_of.is_none() {
+            let of_base = match self.request.no_checks {
+                true => Vec::new(),
+                false => self.project.checks_on(&self.onto)?.commands,
+            };
+            if !of_base.iter().chain(self.request.verify).any(|line| *line == found.command) {
+                return Ok(true);
+            }
         }
         self.moved_since(found.theirs, found.base_tip, &found.onto)
     }

@@ -6,6 +6,7 @@ use super::among::Among;
 use super::arrange::{self, Arranged};
 use super::hooks::Gate;
 use super::land::{self, Landing, Way};
+use super::order::Order;
 use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Request};
 use super::stack::{self, Ground, Stack};
@@ -194,11 +195,19 @@ impl Work<'_, '_> {
             into: aside.as_ref(),
         };
         let several = group.len() > 1 || request.atomic;
+        let look = match several {
+            true if request.dry_run => Look::Always,
+            true => look,
+            false => Look::Never,
+        };
         let Arranged { mut stack, lanes, why } =
-            put_in_order(self.op, request, self.verifier, (ground, base), &mut ready, (look, several))?;
+            put_in_order(self.op, self.verifier, ground, base, request.order, &mut ready, look)?;
         let gone = ready.gone;
         stack.decided.extend(gone.iter().cloned());
         if request.dry_run {
+            if !several && !stack.steps.is_empty() {
+                land::foresee(self.op, &stack, stack.steps.len(), aside.as_ref())?;
+            }
             self.verifier.note_tasks(&stack);
             return Ok(Prepared { verified: Verified { stack, failed: Vec::new() }, why });
         }
@@ -215,6 +224,8 @@ impl Work<'_, '_> {
 /// When it is looked which lanes touch local changes where their base is checked out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
+    /// Not at all: what keeps a single lane from landing needs no looking for.
+    Never,
     /// Before any command checks a stack; without commands the move of the base finds that out.
     BeforeChecks,
     /// In any case: a base could not be moved for that.
@@ -234,28 +245,26 @@ impl Look {
     }
 }
 
-/// Stacks the lanes that may still land. Of several, those that touch local changes where the base is checked out are put aside:
-/// they are among those that are gone then.
+/// Stacks the lanes that may still land on top of `base`. Those that touch local changes where the base is checked out are put aside
+/// when it is looked for them: they are among those that are gone then.
 fn put_in_order(
     op: &Operation<'_>,
-    request: &Request<'_>,
     verifier: &mut Verifier,
-    (ground, base): (Ground<'_>, Oid),
+    ground: Ground<'_>,
+    base: Oid,
+    order: Order,
     ready: &mut Ready,
-    (look, several): (Look, bool),
+    look: Look,
 ) -> Result<Arranged, Error> {
     loop {
-        let arranged = arrange::build(ground, base, &ready.lanes, request.order)?;
+        let arranged = arrange::build(ground, base, &ready.lanes, order)?;
         let stack = &arranged.stack;
-        let looks = match request.dry_run {
-            true => true,
-            false => several && (look == Look::Always || verifier.has_commands_on(op.project, stack)?),
+        let looks = match look {
+            Look::Never => false,
+            Look::BeforeChecks => verifier.has_commands_on(op.project, stack)?,
+            Look::Always => true,
         };
         if stack.steps.is_empty() || !looks {
-            return Ok(arranged);
-        }
-        if !several {
-            land::foresee(op, stack, stack.steps.len(), ground.into)?;
             return Ok(arranged);
         }
         match local_changes::first_in_the_way(op, stack, ground.into)? {

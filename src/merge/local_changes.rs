@@ -12,7 +12,10 @@ use crate::lane::{self, Operation};
 /// Whether files of a checkout keep a branch from moving, and not its state: then other lanes may be able to land.
 pub(super) fn is_of_files(e: &Error) -> bool {
     use git::Error::{Obstructed, Overlap, Shut};
-    matches!(e, Error::Lane(lane::Error::Git(Overlap { .. } | Obstructed { .. } | Shut { .. })))
+    let of_files =
+        |e: &lane::Error| matches!(e, lane::Error::Git(Overlap { .. } | Obstructed { .. } | Shut { .. }));
+    // There they are those of a lane which has the base checked out.
+    matches!(e, Error::LaneOnBase { .. }) || matches!(e, Error::Lane(e) if of_files(e))
 }
 
 /// The lowest lane found with which a stack cannot land for the files of a checkout of its base, and what becomes of it. None when

@@ -15,16 +15,17 @@ use crate::store::records::LaneRecord;
 /// Whether a landing of these lanes, which do not conflict, is known to land them all: nothing in them or in a checkout of their bases
 /// is in its way, and no command is to be run on what would land.
 pub(crate) fn is_sure_to_land(project: &Project, lanes: &[LaneRecord]) -> bool {
-    let has_commands =
-        !project.settings.verify_commands.is_empty() || lanes.iter().any(|lane| !lane.checks.is_empty());
     // What cannot be read is not sure.
-    !has_commands && is_free(project, lanes).unwrap_or(false)
+    lanes.iter().all(|lane| lane.checks.is_empty()) && is_free(project, lanes).unwrap_or(false)
 }
 
 fn is_free(project: &Project, lanes: &[LaneRecord]) -> Result<bool, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
     let bases: BTreeSet<&str> = lanes.iter().map(|lane| lane.base.as_str()).collect();
     for base in bases {
+        if !project.checks_on(base)?.commands.is_empty() {
+            return Ok(false);
+        }
         let mut changes = Vec::new();
         for lane in lanes.iter().filter(|lane| lane.base == base) {
             let Some(more) = changes_of(project, lane, &worktrees)? else { return Ok(false) };

@@ -140,6 +140,15 @@ fn what_a_checkout_or_a_check_may_keep_from_landing_is_not_promised() {
         assert!(!promised(&sandbox), "{obstacle}");
         assert_eq!(sandbox.proq(&["merge", "--all"]).code, code, "{obstacle}");
     }
+    // Checks are those of the base, whatever is checked out.
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[verify]\ncommands = [\"! grep -q lane a.txt\"]\n");
+    sandbox.commit_all("checks");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    sandbox.lane_with("l", "echo lane > a.txt");
+    sandbox.sh("git switch -qc old; git rm -q proq.toml; git commit -qm old");
+    assert!(!promised(&sandbox));
+    assert_eq!(sandbox.proq(&["merge", "--all"]).code, 4);
     let sandbox = Sandbox::new();
     sandbox.lane_with("l", "printf '<<<<<<< a\n=======\n>>>>>>> b\n' > marked.txt");
     assert!(!promised(&sandbox));

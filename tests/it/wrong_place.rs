@@ -60,6 +60,19 @@ fn a_lane_on_the_base_that_is_in_the_way_of_another_goes_back_to_its_branch() {
 }
 
 #[test]
+fn lanes_that_do_not_touch_the_edits_of_a_lane_on_the_base_land() {
+    let sandbox = on_base();
+    sandbox.lane_of("z", "echo z > a.txt");
+    sandbox.lane_of("w", "echo w > new.txt");
+    let out = sandbox.proq(&["merge", "--all"]);
+    let said = format!("{}{}", out.stdout, out.stderr);
+    assert!(out.code == 1 && said.contains("landed w on main"), "{}", out.shown());
+    assert!(said.contains("refused z: lane 'y' has 'main' checked out: local changes in"), "{}", out.shown());
+    assert_eq!(sandbox.git(&["diff", "--name-only", "main~", "main"]), "new.txt");
+    assert_eq!(sandbox.sh_in(&sandbox.lane("y"), "cat a.txt"), "w");
+}
+
+#[test]
 fn an_edit_that_a_switch_would_overwrite_comes_along_through_the_stash() {
     let sandbox = Sandbox::new();
     sandbox.sh("seq 9 > long");
