@@ -106,7 +106,8 @@ pub(crate) fn quoted(word: &[u8]) -> Vec<u8> {
 /// A word as a command line needs it: in quotes only where a shell would read something else.
 pub(crate) fn word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+{}".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    let expands = word.contains('{') && (word.contains(',') || word.contains(".."));
+    if !word.is_empty() && word.chars().all(plain) && !expands {
         return word.to_owned();
     }
     quoted_path(Path::new(word))

@@ -215,15 +215,19 @@ impl Layers {
         self.hooks.keys().map(String::as_str)
     }
 
-    /// The settings of the user's own file and of git's configuration, hooks among them, by key.
-    pub(crate) fn own(&self) -> impl Iterator<Item = (String, &str)> {
+    /// The settings of the user's own file and of git's configuration, hooks and whole tables such as `agents` among them, by key.
+    pub(crate) fn own(&self) -> impl Iterator<Item = (String, Cow<'_, str>)> {
         let values = self.values.iter().map(|(key, (text, origin))| ((*key).to_owned(), text, origin));
         let hooks = self.hooks.iter().map(|(event, (text, origin))| (format!("hook.{event}"), text, origin));
+        // No other file may have one.
+        let tables =
+            self.tables.iter().map(|(name, (table, _))| ((*name).to_owned(), table.to_string().into()));
         let is_own = |origin: &Origin| matches!(origin, Origin::User(_) | Origin::Git);
         values
             .chain(hooks)
             .filter(move |(.., origin)| is_own(origin))
-            .map(|(key, text, _)| (key, text.as_str()))
+            .map(|(key, text, _)| (key, Cow::Borrowed(text.as_str())))
+            .chain(tables)
     }
 
     /// The first keys that were set and that nobody knows, with their origins.

@@ -1,8 +1,8 @@
 //! Owns hooks that were set while an agent ran: who it was is not known, so that they need approval like those of a repository.
 
 use crate::config::Layers;
-use crate::store::records::{AnyLane, FenceRecord, HeldHooks};
-use crate::store::{Error, Layout, Record, Store};
+use crate::store::records::{FenceRecord, HeldHooks};
+use crate::store::{Error, Layout, LockName, Record, Store};
 
 /// The command lines of hooks in the user's own settings, each behind its event and a space.
 pub(crate) fn own_hook_lines(layers: &Layers) -> Vec<String> {
@@ -18,6 +18,7 @@ pub(crate) fn own_hook_lines(layers: &Layers) -> Vec<String> {
 /// When that cannot be written.
 pub(crate) fn hold_hooks(store: &Store, lines: Vec<String>) -> Result<(), Error> {
     let path = store.layout().held_hooks();
+    let _lock = store.locks().take(&LockName::Store)?;
     let mut held = HeldHooks::find(&path)?.unwrap_or_default();
     held.lines.retain(|line| !lines.contains(line));
     held.lines.extend(lines);
@@ -35,13 +36,8 @@ pub(super) fn is_held(layout: &Layout, event: &str, line: &str) -> bool {
     held || layout.names_in("fences").iter().any(|name| {
         let fence = layout.folder_of("fences", name);
         let Ok(Some(run)) = FenceRecord::find(&Layout::fence_record(&fence)) else { return false };
-        let is_new = run.own.is_some_and(|own| !own.hook_lines.contains(&line));
-        // One that was killed may have left it.
-        let lasts = || {
-            AnyLane::find(&layout.lane_record(&run.lane))
-                .is_ok_and(|it| it.is_some_and(|it| it.state.is_busy()))
-        };
-        is_new && lasts()
+        // Also of one that was killed: the next run draws its consequences.
+        run.own.is_some_and(|own| !own.hook_lines.contains(&line))
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::head_file::look_at_head;
+use super::head_file::head_lossy;
 use super::{Error, Repo, RepoPath};
 
 /// What git writes to a worktree's `locked` for as long as it is adding it.
@@ -43,6 +43,6 @@ impl Repo {
 /// Older gits write an id of zeros first, newer ones nothing before the commit.
 fn is_half_added(admin: &Path) -> bool {
     let adding = std::fs::read(admin.join("locked")).is_ok_and(|text| text.trim_ascii() == ADDING);
-    let head = look_at_head(admin);
+    let head = head_lossy(admin);
     adding && head.trim().bytes().all(|b| b == b'0')
 }

@@ -17,8 +17,8 @@ pub(super) fn read_head(git_dir: &Path) -> std::io::Result<String> {
     Ok(text.trim_end().to_owned())
 }
 
-/// What HEAD of a git directory says, to be looked at only: a name that is no UTF-8 with marks in it, nothing where it cannot be read.
-pub(super) fn look_at_head(git_dir: &Path) -> String {
+/// Reads HEAD of a git directory for a comparison or for display: bytes that are no UTF-8 are replaced. Empty where it cannot be read.
+pub(super) fn head_lossy(git_dir: &Path) -> String {
     read_head(git_dir).unwrap_or_else(|_| {
         let bytes = std::fs::read(git_dir.join("HEAD")).unwrap_or_default();
         String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned()
@@ -107,7 +107,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("HEAD"), b"ref: refs/heads/caf\xe9\n").unwrap();
         assert!(read_head(dir.path()).is_err());
-        assert_eq!(look_at_head(dir.path()), "ref: refs/heads/caf\u{fffd}");
-        assert_eq!(look_at_head(&dir.path().join("nowhere")), "");
+        assert_eq!(head_lossy(dir.path()), "ref: refs/heads/caf\u{fffd}");
+        assert_eq!(head_lossy(&dir.path().join("nowhere")), "");
     }
 }

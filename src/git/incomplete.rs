@@ -5,7 +5,7 @@ use std::path::Path;
 use gix::index::File;
 use gix::index::entry::{Flags, Mode, Stage};
 
-use super::head_file::look_at_head;
+use super::head_file::head_lossy;
 use super::{Error, LEAST_FILES, Oid, Repo, RepoPath, Unusable};
 use crate::explain::{quoted_path, set_aside};
 
@@ -73,7 +73,7 @@ impl Repo {
             return Ok(None);
         };
         if !self.is_reftable() {
-            let head = look_at_head(&git_dir);
+            let head = head_lossy(&git_dir);
             if !head.starts_with("ref: ") && Oid::from_hex(head.as_bytes()).is_none() {
                 return Ok(Some(Missing::Head));
             }

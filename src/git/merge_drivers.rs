@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use super::{Command, Repo};
+use crate::explain::quoted_path;
 
 /// Files that git makes for a driver, in the folder in which it merges.
 const FILES: &[char] = &['O', 'A', 'B'];
@@ -78,7 +79,7 @@ fn in_checkout(driver: &str, top: &Path, dir: &Path) -> String {
     // Below the checkout the way there is of names of git-proq's own, which no shell takes apart.
     let files = match dir.strip_prefix(top) {
         Ok(below) => percent(&below.display().to_string()),
-        Err(_) => percent(&quoted(dir)),
+        Err(_) => percent(&quoted_path(dir)),
     };
     let mut line = String::new();
     let mut rest = driver.chars();
@@ -95,13 +96,8 @@ fn in_checkout(driver: &str, top: &Path, dir: &Path) -> String {
             None => line.push('%'),
         }
     }
-    let top = percent(&quoted(top));
+    let top = percent(&quoted_path(top));
     format!("unset GIT_DIR GIT_WORK_TREE; cd {top} && {{\n{OUTPUT}\n{line}\n}}")
-}
-
-/// A path as a shell takes it for one word.
-fn quoted(path: &Path) -> String {
-    format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
 /// A text in which git fills nothing in.

@@ -19,7 +19,7 @@ pub enum Remedy {
     CommitOrStash,
     /// The same for files that `git add -N` announced, which are there: `git stash` takes them only once they are added.
     Announced,
-    /// The same for files that a sparse checkout leaves out and that are there: git commits them only once they are added.
+    /// To add, and then to commit or to stash, files that a sparse checkout leaves out and that are there.
     OutsideSparse,
     /// To stash them: of announced files that are gone there is nothing to commit.
     Stash,

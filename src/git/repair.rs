@@ -144,10 +144,10 @@ const DELETES: &str = "deletes";
 
 /// Writes down which refs are about to be deleted outside of any operation, for [`settle_deletions`].
 pub(crate) fn note_deletions(scratch: &Path, refs: &[String]) {
-    if !refs.is_empty() {
-        // Without the list a lock may stay, which on a full disk is the lesser evil.
-        drop(std::fs::write(scratch.join(DELETES), refs.join("\n")));
-    }
+    // A name without the end of its line may have been cut short.
+    let lines = refs.iter().map(String::as_str).chain([""]).collect::<Vec<_>>().join("\n");
+    // Without the list a lock may stay, which on a full disk is the lesser evil.
+    drop(std::fs::write(scratch.join(DELETES), lines));
 }
 
 /// Takes away the locks that a killed git left which deleted refs of nobody's operation. `scratch` was made before it began.
@@ -155,7 +155,8 @@ pub(crate) fn settle_deletions(repo: &Repo, scratch: &Path) -> Result<(), Error>
     let refs = crate::regular_file::record_text(scratch.join(DELETES)).unwrap_or_default();
     let stale = Stale::since(repo, scratch)?.and_shared();
     // To delete a ref git writes nothing to its lock.
-    refs.lines().fold(stale, |stale, name| stale.and_ref(name, None)).clear()
+    let whole = refs.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    whole.fold(stale, |stale, name| stale.and_ref(name, None)).clear()
 }
 
 /// The same for a ref that only the dead process knew of.

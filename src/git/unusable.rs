@@ -120,6 +120,13 @@ impl Repo {
     }
 }
 
+impl Error {
+    /// Whether a git program that was started gave up, rather than something that git-proq does by itself.
+    pub(crate) fn is_of_git(&self) -> bool {
+        matches!(self, Error::Command { .. } | Error::Program(_) | Error::Unusable(_))
+    }
+}
+
 impl Explain for Unusable {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         vec![match self {

@@ -202,12 +202,14 @@ impl Operation<'_> {
         let commit = snapshot.commit;
         let record = SnapRecord { id: new_id(), at: now(), restored, ..again(old, snapshot) };
         let id = self.put_snap(record, raw)?;
-        self.wait_for(&old.id, &id)?;
+        if awaited.is_some() {
+            self.wait_for(&old.id, &id)?;
+        }
         if new.is_empty() {
             return Ok(id);
         }
         if let Some(way_back) = awaited {
-            self.tell_set_aside(&new, &way_back);
+            self.report_set_aside(&new, &way_back);
         } else if before.is_some() {
             self.project.listener.warn(format!(
                 "what was edited since is kept as snapshot {id}: git stash apply {}",
@@ -217,8 +219,8 @@ impl Operation<'_> {
         Ok(id)
     }
 
-    /// Says which files were set aside beside what an operation had brought, and how they come back.
-    fn tell_set_aside(&self, paths: &[RepoPath], way_back: &str) {
+    /// Reports which files were set aside beside what an operation had brought, and how they come back.
+    fn report_set_aside(&self, paths: &[RepoPath], way_back: &str) {
         let names = crate::git::names(paths);
         let text = format!("what was changed since is set aside: {names}; it comes back with: {way_back}");
         match self.is_going_back() {
@@ -242,13 +244,11 @@ impl Operation<'_> {
     /// Has whoever waits for a snapshot wait for another one.
     fn wait_for(&self, old: &str, new: &str) -> Result<(), Error> {
         let path = self.project.store.layout().preview();
-        let mut waited = false;
         if let Some(mut open) = PreviewRecord::find(&path)?
             && open.snapshot.as_deref() == Some(old)
         {
             open.snapshot = Some(new.to_owned());
             self.save(&open, &path)?;
-            waited = true;
         }
         for lane in self.project.lanes()? {
             if lane.preview_edits.iter().any(|edit| edit == old) {
@@ -258,10 +258,9 @@ impl Operation<'_> {
                         .filter(|edit| *edit == old)
                         .for_each(|edit| new.clone_into(edit));
                 })?;
-                waited = true;
             }
         }
-        if waited { self.retire(old) } else { Ok(()) }
+        self.retire(old)
     }
 
     fn put_snap(&self, record: SnapRecord, raw: &Path) -> Result<String, Error> {

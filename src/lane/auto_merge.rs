@@ -22,7 +22,11 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 pub(crate) fn refuse_moved(project: &Project, bases: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for (lane, due) in left_to_land(project, bases) {
+        // A landing may have committed what the run left meanwhile, and have said so since.
         let Due::Moved(why) = due else { continue };
+        if !matches!(self::due(project, &lane), Ok(Due::Moved(_))) {
+            continue;
+        }
         if lane.refused.as_ref().is_none_or(|before| before.message != why) {
             refuse_landing(project, &lane, &why, Exit::Refused);
             out.push((lane.name.clone(), not_landed(&lane.name, &why)));
@@ -41,8 +45,8 @@ fn left_to_land(project: &Project, bases: &BTreeSet<&str>) -> impl Iterator<Item
     let lanes = lanes.filter(|lane| bases.contains(lane.base.as_str()));
     // One that cannot be looked at is for the landing after the next.
     lanes
+        .filter(move |lane| is_free(lane))
         .filter_map(move |lane| Some((due(project, &lane).ok()?, lane)))
-        .filter(move |(_, lane)| is_free(lane))
         .map(|(due, lane)| (lane, due))
 }
 
@@ -87,6 +91,13 @@ pub(crate) fn due(project: &Project, lane: &LaneRecord) -> Result<Due, Error> {
         LaneState::Done => {
             if let Some(refused) = lane.refused.as_ref().filter(|refused| refused.lasting) {
                 return Ok(Due::Kept(refused.message.clone()));
+            }
+            // What has to follow from what its run changed could not be written.
+            if project.store.layout().fence(&lane.name, lane.attempt).is_dir() {
+                let name = &lane.name;
+                let why =
+                    format!("what its run changed beside it is not known; git proq merge {name} lands it");
+                return Ok(Due::Kept(why));
             }
             let tip = project.repo.branch_tip(&lane.place.branch)?;
             let moved = moved_since_run(project, lane, tip)?.map(Due::Moved);
@@ -141,7 +152,7 @@ pub(crate) fn waits_to_be_told(project: &Project, lane: &str) -> Option<String> 
 ///
 /// # Errors
 /// When that cannot be written.
-pub(crate) fn hold_landing(project: &Project, lane: &AnyLane, why: &str) -> Result<(), Error> {
+pub(crate) fn hold_landing(project: &Project, lane: &LaneRecord, why: &str) -> Result<(), Error> {
     let exit = Exit::Refused.code();
     let refusal = Refusal { at: now(), message: why.to_owned(), exit, lasting: true };
     project.update_lane(&lane.name, |record| record.refused = Some(refusal)).map(drop)

@@ -233,7 +233,7 @@ impl<'a> Checkout<'a> {
         self.look("hidden", |tree| Ok(git::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?))
     }
 
-    /// The same, and files that were removed after git was told to skip them.
+    /// Paths with edits that a flag hides, and files that are gone though git was told to skip them.
     pub(super) fn hidden_changes(&self) -> Result<Vec<RepoPath>, Error> {
         self.look("hidden", |tree| Ok(git::hidden_changes(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?))
     }

@@ -126,9 +126,13 @@ impl Spare {
 
     /// Lets it go, after another look. False when it is not there any more or not old any more.
     pub(crate) fn free(&self, project: &Project) -> Result<bool, Error> {
+        let refs = self.refs(project)?;
+        if refs.is_empty() {
+            return self.free_now(project);
+        }
         // By this folder the locks of a git that is killed with this process are known as its own.
         let work = project.store.layout().scratch()?;
-        git::note_deletions(work.path(), &self.refs(project)?);
+        git::note_deletions(work.path(), &refs);
         let freed = self.free_now(project);
         if freed.is_err() {
             git::settle_deletions(&project.repo, work.path())?;

@@ -7,7 +7,7 @@ use super::fill::fill;
 use super::operation::Operation;
 use super::{Error, Project, effective_state, half_made, place, trash};
 use crate::fault;
-use crate::git::{Head, NewCommit, Oid};
+use crate::git::{self, Head, NewCommit, Oid};
 use crate::store::records::{AnyLane, LaneRecord, ResolvePath, ResolveRecord, Step, TrashRecord};
 use crate::store::{LockName, Record, new_id, now};
 
@@ -153,6 +153,11 @@ fn take_away(
     if admin.is_none() && dir.symlink_metadata().is_err() {
         return Ok(None);
     }
+    // No snapshot holds it either.
+    let unread = match project.repo.is_own_worktree(dir) {
+        true => project.repo.unreadable_in(dir, &git::status(&project.repo, dir, true)?)?,
+        false => Vec::new(),
+    };
     let record = TrashRecord {
         lane: lane.to_owned(),
         at: now(),
@@ -168,7 +173,7 @@ fn take_away(
         tip: None,
         saved: saved.map(ToOwned::to_owned),
         reusable: false,
-        unread: Vec::new(),
+        unread,
     };
     let trash = trash::put(op, record, admin.as_deref(), false)?;
     // Not when another lane's lies in it.

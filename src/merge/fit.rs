@@ -44,7 +44,7 @@ pub(super) fn fit(ground: Ground<'_>, ours: (Oid, Oid), candidate: &Candidate) -
     let merged = match merged {
         Ok(merged) => merged,
         // A merge that git refuses is this lane's affair; the others go on.
-        Err(e @ (git::Error::Command { .. } | git::Error::Program(_))) => {
+        Err(e) if e.is_of_git() => {
             return Ok(Fit::Refused(e.to_string(), e.hints().iter().map(ToString::to_string).collect()));
         }
         Err(e) => return Err(e.into()),

@@ -8,7 +8,7 @@ use super::Error;
 use super::request::Candidate;
 use super::slot::Place;
 use super::stack::Ground;
-use crate::git::{self, NewCommit, Oid, run_hook};
+use crate::git::{NewCommit, Oid, run_hook};
 
 /// What a hook leaves of a merge, or why it will not have it.
 type Said = Result<Oid, String>;
@@ -59,9 +59,7 @@ impl Gate {
         place.let_go(ground.project, ours.0)?;
         let said = match done {
             Ok(tree) => Ok(tree),
-            Err(e @ (git::Error::Command { .. } | git::Error::Program(_))) => {
-                Err(format!("the repository's pre-merge-commit hook refused it: {e}"))
-            }
+            Err(e) if e.is_of_git() => Err(format!("the repository's pre-merge-commit hook refused it: {e}")),
             Err(e) => return Err(e.into()),
         };
         self.said.borrow_mut().insert(key, said.clone());

@@ -190,9 +190,7 @@ pub(super) fn judge(
     }
     let laid = match Checkout::lock(project, &open.path)?.laid_out() {
         Ok(laid) => laid,
-        Err(lane::Error::Git(e @ (git::Error::Command { .. } | git::Error::Program(_)))) => {
-            return refused(&e.to_string());
-        }
+        Err(lane::Error::Git(e)) if e.is_of_git() => return refused(&e.to_string()),
         Err(e) => return Err(e.into()),
     };
     let scratch = project.store.layout().scratch()?;

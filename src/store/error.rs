@@ -100,9 +100,8 @@ impl Explain for Error {
     fn hints(&self) -> Vec<Cow<'static, str>> {
         match self {
             Error::Io { source, path, .. } => match source.kind() {
-                std::io::ErrorKind::PermissionDenied if super::closed(path).is_some() => {
-                    let closed = super::closed(path).unwrap_or_default();
-                    vec![format!("make it readable for you: chmod u+rwX '{}'", closed.display()).into()]
+                std::io::ErrorKind::PermissionDenied if let Some(dir) = super::closed(path) => {
+                    vec![format!("make it readable for you: chmod u+rwX {}", quoted_path(&dir)).into()]
                 }
                 std::io::ErrorKind::StorageFull => {
                     vec!["make room on the disk, then run the command again".into()]

@@ -419,6 +419,31 @@ fn what_its_agent_resolved_is_tried_again() {
     assert_eq!(sandbox.read("a.txt"), "main\nlane\n");
 }
 
+#[test]
+fn settings_that_an_agent_changes_keep_other_lanes_from_landing_by_themselves() {
+    let sandbox = refused("waits");
+    sandbox.git(&["checkout", "-q", "--", "a.txt"]);
+    sandbox.lane_with("x", "git config proq.verify.commands true");
+    let _ = land_another(&sandbox, "y");
+    assert!(!retries(&sandbox, "waits") && sandbox.row("waits")["state"] == "done");
+    let shown = sandbox.proq(&["show", "waits"]).ok();
+    let line = "refused: while lane 'x' ran, it or somebody else changed setting proq.verify.commands; git proq merge waits lands it\n";
+    assert!(shown.contains(line), "{shown}");
+    let _ = sandbox.proq(&["merge", "waits"]).ok();
+}
+
+#[test]
+fn a_lane_of_which_it_could_not_be_written_what_its_run_changed_waits() {
+    let sandbox = refused("waits");
+    sandbox.git(&["checkout", "-q", "--", "a.txt"]);
+    std::fs::create_dir_all(sandbox.repo.join(".git/proq/fences/waits-1")).unwrap();
+    let _ = land_another(&sandbox, "y");
+    assert!(!retries(&sandbox, "waits") && sandbox.row("waits")["state"] == "done");
+    let shown = sandbox.proq(&["show", "waits"]).ok();
+    assert!(shown.contains("refused: what its run changed beside it is not known; "), "{shown}");
+    let _ = sandbox.proq(&["merge", "waits"]).ok();
+}
+
 /// An agent that changes what its landing has to pass does not land by that.
 #[test]
 fn who_changes_settings_while_it_runs_does_not_land_by_itself() {

@@ -451,3 +451,25 @@ fn a_hook_that_is_set_while_an_agent_runs_needs_approval() {
     let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "w", "--", "true"]).ok();
     assert_eq!(told(&sandbox), "mine\ntheirs\nmine\ntheirs\n");
 }
+
+#[test]
+fn a_hook_that_came_in_a_run_whose_supervisor_was_killed_needs_approval() {
+    let sandbox = Sandbox::new();
+    sandbox.pipe("go");
+    sandbox.pipe("set");
+    let script =
+        "git config proq.hook.lane.created 'echo theirs >> $ROOT/told'; echo > $ROOT/set; cat $ROOT/go";
+    let _ = sandbox.proq(&["spawn", "-n", "x", "--", "sh", "-ec", script]).ok();
+    let _ = sandbox.hear("set");
+    super::stop::kill_supervisor(&sandbox, "x");
+    let _ = sandbox.proq(&["stop", "x"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "y"]).ok();
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    // This run takes away what is left of the other one's.
+    let _ = sandbox.proq(&["spawn", "-q", "--wait", "-n", "w", "--", "true"]).ok();
+    assert!(!sandbox.repo.join(".git/proq/fences/x-1").exists());
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "z"]).ok();
+    assert!(!sandbox.root().join("told").exists());
+    let listed = sandbox.proq(&["approve", "--list"]).ok();
+    assert_eq!(listed.matches("(not approved)").count(), 1, "{listed}");
+}

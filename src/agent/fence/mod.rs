@@ -81,12 +81,14 @@ impl Fence {
     pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) -> Option<String> {
         let dir = project.store.layout().fence(&lane.name, attempt);
         keep::keep_noted(project, &dir);
-        let then = own::hold_back(project, lane, &dir);
-        let remark = settings::tell_of_changes(project, lane, &dir, then.as_deref());
+        let then = own::hold_back(project, &lane.name, &dir);
+        let more = then.as_ref().ok().and_then(Option::as_deref);
+        let remark = settings::tell_of_changes(project, lane, &dir, more);
         let told = escape::tell_of_files(project, lane, attempt, &dir);
         sight::tell_of_changes(project, lane, &dir, &told);
         stash::keep_dropped(project, lane, attempt, &dir);
-        if let Err(e) = remove_tree(&dir) {
+        let ended = then.map(drop).and_then(|()| Ok(remove_tree(&dir)?));
+        if let Err(e) = ended {
             project.listener.warn(e.to_string());
         }
         remark
@@ -105,7 +107,9 @@ fn remove_old(project: &Project, lane: &str) -> Result<(), Error> {
     for name in layout.names_in("fences") {
         let Some((of, _)) = name.rsplit_once('-') else { continue };
         if of == lane || !layout.has_lane_record(of) {
-            remove_tree(&layout.folder_of("fences", &name))?;
+            let fence = layout.folder_of("fences", &name);
+            own::hold_back(project, of, &fence)?;
+            remove_tree(&fence)?;
         }
     }
     Ok(())

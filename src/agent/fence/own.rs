@@ -6,11 +6,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::super::Error;
 use crate::config::{Key, Layers};
 use crate::event;
 use crate::git::Repo;
 use crate::lane::{self, Project, changed_settings, shared_settings};
-use crate::store::records::{AnyLane, FenceRecord, OwnSettings};
+use crate::store::records::{FenceRecord, LaneRecord, OwnSettings};
 use crate::store::{Layout, Record};
 
 /// The settings of git-proq that are the user's own, its hooks, and those of git.
@@ -21,7 +22,7 @@ pub(super) fn own_settings(project: &Project, layers: &Layers) -> OwnSettings {
         format!("{:016x}", hasher.finish())
     };
     let mut all: BTreeMap<String, String> =
-        layers.own().map(|(key, text)| (format!("setting proq.{}", in_git(key)), hash(text))).collect();
+        layers.own().map(|(key, text)| (format!("setting proq.{}", in_git(key)), hash(&text))).collect();
     all.extend(shared_settings(project).into_iter().filter(|(name, _)| name.starts_with("hook ")));
     for entry in std::fs::read_dir(project.store.layout().hooks()).into_iter().flatten().flatten() {
         if let Ok(meta) = entry.path().metadata() {
@@ -37,32 +38,38 @@ fn in_git(key: String) -> String {
     Key::find(&key).map_or(key, Key::in_git)
 }
 
-/// Draws the consequences of what changed since the run of this fence began. Returns what there is to add to a sentence about that.
-pub(super) fn hold_back(project: &Project, lane: &AnyLane, fence: &Path) -> Option<String> {
+/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began: hooks that are new wait for an approval,
+/// and lanes that would land by themselves for a person. Returns what there is to add to a sentence about that.
+///
+/// # Errors
+/// When that cannot be written: the fence has to stay until it is.
+pub(super) fn hold_back(project: &Project, of: &str, fence: &Path) -> Result<Option<String>, Error> {
     let record = FenceRecord::find(&Layout::fence_record(fence)).ok().flatten();
-    let before = record.and_then(|record| record.own)?;
+    let Some(before) = record.and_then(|record| record.own) else { return Ok(None) };
     let layers =
         Repo::discover(project.repo.home()).ok().and_then(|repo| Project::layers_of(Some(&repo)).ok());
     let now = layers.map(|layers| own_settings(project, &layers));
     let changed = match &now {
-        Some(now) => changed_settings(&before.all, &now.all)?,
-        None => "settings, which cannot be read".to_owned(),
+        Some(now) => changed_settings(&before.all, &now.all),
+        None => Some("settings, which cannot be read".to_owned()),
     };
-    let mut done = Vec::new();
+    let Some(changed) = changed else { return Ok(None) };
     let mut lines = now.unwrap_or_default().hook_lines;
     lines.retain(|line| !before.hook_lines.contains(line));
-    if !lines.is_empty() {
-        done.push(event::hold_hooks(&project.store, lines).map_err(|e| e.to_string()));
+    let held = !lines.is_empty();
+    if held {
+        event::hold_hooks(&project.store, lines)?;
     }
-    let held = !done.is_empty();
-    if lane.auto_merge {
-        let name = &lane.name;
-        let why =
-            format!("while it ran, it or somebody else changed {changed}; git proq merge {name} lands it");
-        done.push(lane::hold_landing(project, lane, &why).map_err(|e| e.to_string()));
+    let waits = |lane: &LaneRecord| lane.refused.as_ref().is_some_and(|refused| refused.lasting);
+    for lane in
+        project.lanes()?.iter().filter(|lane| lane.auto_merge && !lane.state.is_over() && !waits(lane))
+    {
+        let (name, whose) =
+            (&lane.name, if lane.name == of { "it".to_owned() } else { format!("lane '{of}'") });
+        let why = format!(
+            "while {whose} ran, it or somebody else changed {changed}; git proq merge {name} lands it"
+        );
+        lane::hold_landing(project, lane, &why)?;
     }
-    for why in done.into_iter().filter_map(Result::err) {
-        project.listener.warn(why);
-    }
-    held.then(|| "hooks that are new run once you allow it: git proq approve".to_owned())
+    Ok(held.then(|| "hooks that are new run once you allow it: git proq approve".to_owned()))
 }

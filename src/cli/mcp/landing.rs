@@ -134,7 +134,8 @@ impl Ground {
             let mut lanes = BTreeMap::new();
             for lane in project.lanes()? {
                 let (tip, base) = (repo.branch_tip(&lane.place.branch)?, repo.branch_tip(&lane.base)?);
-                let uncommitted = uncommitted(&project, &lane.path)?;
+                // A lane that cannot be looked at is no other plan as long as it cannot.
+                let uncommitted = uncommitted(&project, &lane.path).unwrap_or_else(|e| e.to_string());
                 lanes.insert(lane.name, format!("{tip:?} {} {base:?} {uncommitted}", lane.base));
             }
             let settings = format!("{:?} {:?}", project.layers, repo.push_addresses());

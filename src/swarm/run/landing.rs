@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::known::task_of;
 use super::runner::{Heard, Runner, own_lane};
 use crate::git::Oid;
-use crate::lane::{self, Project};
+use crate::lane::Project;
 use crate::merge::{Outcome, Part, Parts, Verdict, land_parts};
 use crate::note::Listener;
 use crate::store::Limit;
@@ -196,6 +196,8 @@ fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), Str
     if parts.is_empty() {
         return Ok(());
     }
+    // A task may change which checks there are.
+    let of_base = project.checks_on(&order.onto).map_err(|e| words(&e))?.commands;
     let asked = Parts { all: &parts, onto: &order.onto, no_checks: false, patience: Limit::Forever };
     let report = land_parts(&project, &asked).map_err(|e| words(&e))?;
     landed.tip = project.repo.branch_tip(&order.onto).map_err(|e| words(&e))?;
@@ -217,7 +219,7 @@ fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), Str
             }
         }
     }
-    landed.checks = checks(&project, order, &landed.brought).map_err(|e| words(&e))?;
+    landed.checks = checks(&of_base, order, &landed.brought);
     delayed.map_or(Ok(()), Err)
 }
 
@@ -253,15 +255,15 @@ pub(super) fn landed_by_hand(
 }
 
 /// What has to succeed with these tasks before they land, each once.
-fn checks(project: &Project, order: &Order, brought: &[Brought]) -> Result<Vec<String>, lane::Error> {
+fn checks(of_base: &[String], order: &Order, brought: &[Brought]) -> Vec<String> {
     let own = order.parts.iter().filter(|part| brought.iter().any(|one| one.task == part.key));
     let mut all: Vec<String> = Vec::new();
-    for check in project.checks_on(&order.onto)?.commands.iter().chain(own.flat_map(|part| &part.checks)) {
+    for check in of_base.iter().chain(own.flat_map(|part| &part.checks)) {
         if !all.contains(check) {
             all.push(check.clone());
         }
     }
-    Ok(all)
+    all
 }
 
 fn conflict(line: &Outcome) -> Facts {
