@@ -49,7 +49,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         .move_aside(tree, &aside)
         .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
-        .and_then(|()| held.fill(tree, snapshot, lock.index(), is_at_head));
+        .and_then(|()| held.fill(tree, snapshot, &aside, lock.index(), is_at_head));
     let done = done.inspect(|_| fault::point("clear.filled")).and_then(|next| lock.install(next));
     if let Err(e) = done {
         if let Some(saved) = held.take_back(tree, &aside, &snapshot.empty_dirs)? {
@@ -170,6 +170,7 @@ impl Held {
         &self,
         tree: &Tree<'_>,
         snapshot: &Snapshot,
+        aside: &Quarantine,
         index: &Path,
         is_at_head: bool,
     ) -> Result<NewIndex, Error> {
@@ -200,19 +201,18 @@ impl Held {
             .map(|f| f.path)
             .collect();
         if let Some(patterns) = Patterns::of(tree)? {
-            // Where git would have them. What was there comes back with the snapshot.
-            let (out, rest): (Vec<_>, _) =
-                wanted.into_iter().partition(|p| skipped.contains(p) || patterns.leave_out(p));
+            // Where git would have them: it drops the mark of an entry whose file is there. That comes back with the snapshot.
+            let is_out = |p: &RepoPath| patterns.leave_out(p) || (skipped.contains(p) && !aside.holds(p));
+            let (out, rest): (Vec<_>, _) = wanted.into_iter().partition(is_out);
             // An empty folder in the place of one is a change to git; the snapshot has noted it.
             for path in &out {
                 prune_below(&path.under(tree.dir));
             }
             leave_out(tree, &next, out.iter())?;
             wanted = rest;
-        } else {
-            let shown: Vec<RepoPath> = wanted.iter().filter(|p| skipped.contains(p)).cloned().collect();
-            flags::clear_flags(tree.repo, tree.dir, &next, &shown)?;
         }
+        let shown: Vec<RepoPath> = wanted.iter().filter(|p| skipped.contains(p)).cloned().collect();
+        flags::clear_flags(tree.repo, tree.dir, &next, &shown)?;
         begin_filling(tree, &wanted)?;
         let list = nul_separated(&wanted);
         if !list.is_empty() {

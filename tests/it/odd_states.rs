@@ -318,6 +318,21 @@ fn a_staged_file_that_is_skipped_and_not_there_keeps_no_preview_from_being_left(
 }
 
 #[test]
+fn an_edit_behind_a_flag_leaves_no_hole_where_a_preview_was() {
+    let sandbox = sparse("echo l >x; echo l >in/c", "true");
+    let clean = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("git update-index --skip-worktree in/c; echo edited >in/c");
+    let edited = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&clean, &Image::of(&sandbox, &sandbox.repo));
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    same(&edited, &Image::of(&sandbox, &sandbox.repo));
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&clean, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
 fn an_empty_folder_where_a_file_is_left_out_is_no_edit_of_a_preview() {
     let sandbox = sparse("ln -s x out/n", "mkdir -p out/n/deep");
     let before = Image::of(&sandbox, &sandbox.repo);
