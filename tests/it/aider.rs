@@ -54,7 +54,7 @@ fn its_errors_are_failures_though_it_exits_with_nothing() {
 #[test]
 fn one_that_its_provider_fails_is_tried_again() {
     let sandbox = Sandbox::new();
-    sandbox.git(&["config", "proq.agent.crashRetries", "1"]);
+    sandbox.git(&["config", "proq.agent.backoff", "0"]);
     let fails = "test -e \"$ROOT/tried\" || { touch \"$ROOT/tried\"; echo 'litellm.InternalServerError: oh'; exit 0; }";
     aider(&sandbox, &format!("{fails}\necho new > new.txt; {CACHE}"));
     let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "aider", "do it"]).ok();

@@ -463,11 +463,11 @@ fn a_store_that_leads_elsewhere_is_neither_read_nor_written() {
 #[test]
 fn what_counts_for_nothing_is_named_a_few_times() {
     let sandbox = Sandbox::new();
-    let lines = |make: &dyn Fn(usize) -> String| (0..50_000).map(make).collect::<String>();
+    let lines = |make: &dyn Fn(usize) -> String| (0..10_000).map(make).collect::<String>();
     sandbox.write("proq.toml", &lines(&|n| format!("key-{n} = 1\n")));
     let out = sandbox.proq(&["list"]);
     assert_eq!((out.code, out.stderr.matches("warning: ").count()), (0, 6), "{}", out.stderr);
-    assert!(out.stderr.contains("warning: and 49995 more unknown settings"), "{}", out.stderr);
+    assert!(out.stderr.contains("warning: and 9995 more unknown settings"), "{}", out.stderr);
     sandbox.write("proq.toml", &format!("[hook]\n{}", lines(&|n| format!("'no.{n}' = 'x'\n"))));
     let out = sandbox.proq(&["list"]);
     assert_eq!((out.code, out.stderr.matches("warning: ").count()), (0, 6), "{}", out.stderr);

@@ -438,8 +438,14 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // Agents that a failed test left running are ended by name, through the program itself.
-        drop(self.proq_command(&self.repo, &["stop", "--all"]).output());
+        // Agents that a failed test left running are ended by name, through the program itself. Where no lane has run, none is left.
+        let ran = |lane: std::io::Result<std::fs::DirEntry>| {
+            lane.is_ok_and(|lane| lane.path().join("runs").exists())
+        };
+        let lanes = std::fs::read_dir(self.repo.join(".git/proq/lanes"));
+        if !self.repo.join(".git").is_dir() || lanes.is_ok_and(|mut lanes| lanes.any(ran)) {
+            drop(self.proq_command(&self.repo, &["stop", "--all"]).output());
+        }
     }
 }
 
