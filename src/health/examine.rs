@@ -145,6 +145,10 @@ fn open(dir: &Path, listener: Listener, out: &mut Vec<Finding>) -> Option<Projec
     });
     out.extend(settings::unknown(&layers));
     let project = repo.map(|repo| Project::with(repo, layers, listener))?;
+    if let Err(e) = project.repo.require_writable() {
+        let dir = project.repo.common_dir().display().to_string();
+        out.push(Finding::of_error("rights", dir, &e).left("whose it is to be is for you to say"));
+    }
     out.extend(settings::silent(&project.settings.notify, project.repo.home()));
     Some(project)
 }

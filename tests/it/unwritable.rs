@@ -53,6 +53,9 @@ fn a_git_directory_that_may_not_be_written_is_refused_before_anything_moves() {
             );
             assert!(out.code == 1 && out.stderr.ends_with(&refusal), "{args:?}: {}", out.shown());
         }
+        let out = proq(&sandbox, &["doctor"]);
+        let found = format!("you may not write to [ROOT]/repo/.git{folder}");
+        assert!(out.code == 1 && out.stdout.contains(&found), "{}", out.shown());
         set_mode(&dir, 0o755);
         let out = proq(&sandbox, &["doctor", "--json"]);
         assert!(!out.stdout.contains("left by hand"), "{}", out.stdout);
