@@ -6,7 +6,7 @@ use super::support::Sandbox;
 
 /// How many processes are at work in one round, and how many rounds there are.
 const PROCESSES: usize = 32;
-const ROUNDS: usize = 20;
+const ROUNDS: usize = 8;
 
 fn start(sandbox: &Sandbox, args: &[&str]) -> Child {
     let mut command = sandbox.proq_command(&sandbox.repo, args);

@@ -7,7 +7,7 @@ use super::preview_identity::same;
 use super::support::{Image, Sandbox};
 
 /// How many generated states one test plays.
-const COUNT: usize = 10;
+const COUNT: usize = 5;
 
 /// A sandbox in a generated state, with a lane that changes some of its paths.
 fn sandbox_of(state: &State) -> Sandbox {

@@ -15,8 +15,8 @@ use super::trace::{Plan, Run};
 use crate::dice::Dice;
 
 /// How many points of a scenario a short sweep disturbs, and of how many of them recovery as well.
-pub(super) const SHORT: usize = 20;
-const SHORT_NESTED: usize = 6;
+pub(super) const SHORT: usize = 15;
+const SHORT_NESTED: usize = 4;
 
 /// A way to disturb.
 type Way = (&'static str, fn(usize) -> Plan);
