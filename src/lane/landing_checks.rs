@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Error, Project, resolve_base};
 use crate::config::{self, Layers, Settings};
 use crate::git::{self, Oid, RepoPath};
-use crate::regular_file::{self, SETTINGS};
+use crate::regular_file::{self, Links, SETTINGS};
 use crate::store::Record;
 use crate::store::records::BatchBranches;
 
@@ -77,6 +77,23 @@ impl Project {
         let Some(id) = id.filter(|_| self.is_own_branch(branch)) else { return Ok(None) };
         let batch = BatchBranches::find(&self.store.layout().batch_record(id))?;
         Ok(batch.filter(|batch| batch.branch == branch).map(|batch| batch.base))
+    }
+
+    /// The main checkout's `proq.toml` where it is not that of the checkout's commit; none where it is, or there is none.
+    ///
+    /// # Errors
+    /// When the commit cannot be read.
+    pub(crate) fn edited_settings_file(&self) -> Result<Option<Vec<u8>>, Error> {
+        let Some(main) = self.repo.main_worktree() else { return Ok(None) };
+        let Ok(here) = regular_file::read(&main.join(FILE), SETTINGS, Links::Below(main)) else {
+            return Ok(None);
+        };
+        let side = match self.repo.head_of(main)? {
+            Some(head) => self.entry_of(head)?.filter(|side| side.is_file()),
+            None => None,
+        };
+        let committed = side.map(|side| self.repo.blob_within(side.oid, SETTINGS)).transpose()?.flatten();
+        Ok((committed.as_ref() != Some(&here)).then_some(here))
     }
 
     /// Whether the commit that the main checkout is on has a `proq.toml`.

@@ -153,6 +153,7 @@ mod send_files;
 mod set_up;
 mod set_up_builds;
 mod set_up_commands;
+mod settings_changed;
 mod shared_repository;
 mod show;
 mod sight;

@@ -12,7 +12,7 @@ use crate::event;
 use crate::git::Repo;
 use crate::lane::{self, Project, changed_settings, shared_settings};
 use crate::store::records::{FenceRecord, LaneRecord, OwnSettings};
-use crate::store::{Layout, Record};
+use crate::store::{Layout, LockName, Record};
 
 /// The settings of git-proq that are the user's own, its hooks, and those of git.
 pub(super) fn own_settings(project: &Project, layers: &Layers) -> OwnSettings {
@@ -30,6 +30,10 @@ pub(super) fn own_settings(project: &Project, layers: &Layers) -> OwnSettings {
             all.insert(format!("hook proq/hooks/{}", entry.file_name().to_string_lossy()), is);
         }
     }
+    // What is edited there counts at once.
+    if let Ok(Some(edited)) = project.edited_settings_file() {
+        all.insert("file proq.toml".to_owned(), hash(&String::from_utf8_lossy(&edited)));
+    }
     OwnSettings { hook_lines: event::own_hook_lines(layers), all }
 }
 
@@ -38,23 +42,42 @@ fn in_git(key: String) -> String {
     Key::find(&key).map_or(key, Key::in_git)
 }
 
-/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began: hooks that are new wait for an approval,
-/// and lanes that would land by themselves for a person. Returns what there is to add to a sentence about that.
+/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began, and since those began that go on beside
+/// it: a run that began after a change knows nothing of it. Returns what there is to add to a sentence about the first.
 ///
 /// # Errors
 /// When that cannot be written: the fence has to stay until it is.
 pub(super) fn hold_back(project: &Project, of: &str, fence: &Path) -> Result<Option<String>, Error> {
-    let record = FenceRecord::find(&Layout::fence_record(fence)).ok().flatten();
-    let Some(before) = record.and_then(|record| record.own) else { return Ok(None) };
     let layers =
         Repo::discover(project.repo.home()).ok().and_then(|repo| Project::layers_of(Some(&repo)).ok());
     let now = layers.map(|layers| own_settings(project, &layers));
-    let changed = match &now {
+    let said = hold_back_since(project, of, fence, now.as_ref())?;
+    let layout = project.store.layout();
+    for name in layout.names_in("fences") {
+        let Some((other, _)) = name.rsplit_once('-').filter(|(other, _)| *other != of) else { continue };
+        if project.store.locks().is_held(&LockName::Run(other.to_owned()))? {
+            drop(hold_back_since(project, other, &layout.folder_of("fences", &name), now.as_ref())?);
+        }
+    }
+    Ok(said)
+}
+
+/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began: hooks that are new wait for an approval,
+/// and lanes that would land by themselves for a person.
+fn hold_back_since(
+    project: &Project,
+    of: &str,
+    fence: &Path,
+    now: Option<&OwnSettings>,
+) -> Result<Option<String>, Error> {
+    let record = FenceRecord::find(&Layout::fence_record(fence)).ok().flatten();
+    let Some(before) = record.and_then(|record| record.own) else { return Ok(None) };
+    let changed = match now {
         Some(now) => changed_settings(&before.all, &now.all),
         None => Some("settings, which cannot be read".to_owned()),
     };
     let Some(changed) = changed else { return Ok(None) };
-    let mut lines = now.unwrap_or_default().hook_lines;
+    let mut lines = now.map_or_else(Vec::new, |now| now.hook_lines.clone());
     lines.retain(|line| !before.hook_lines.contains(line));
     let held = !lines.is_empty();
     if held {

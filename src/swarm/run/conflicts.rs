@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::checks::ChecksThen;
 use super::known::Work;
 use super::runner::{Heard, Runner};
 use crate::agent::{self, Asked};
@@ -18,6 +19,7 @@ use crate::swarm::schedule::{Event, Fate};
 /// Somebody to send at a conflict, and all that it takes.
 struct Errand {
     dir: PathBuf,
+    checks: ChecksThen,
     exe: PathBuf,
     agent: String,
     part: Part,
@@ -80,6 +82,7 @@ impl Runner<'_> {
         }
         Ok(Ok(Errand {
             dir: home.to_owned(),
+            checks: self.checks.clone(),
             exe: self.exe.clone(),
             agent,
             part,
@@ -135,7 +138,7 @@ impl Errand {
 
     fn resolve(&self) -> Result<Over, String> {
         let said = |e: &dyn std::error::Error| e.to_string();
-        let project = Project::open(&self.dir, Listener::silent()).map_err(|e| said(&e))?;
+        let project = self.checks.open(&self.dir)?;
         let name = &self.part.lane;
         // One that another process had sent may still be at it.
         project.store.locks().wait_until_free(&LockName::Run(name.clone())).map_err(|e| said(&e))?;

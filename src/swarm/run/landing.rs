@@ -1,18 +1,17 @@
 //! Owns landing tasks: in a thread of its own, one landing after the other. What cannot be tried waits for its next try and holds
 //! up no other.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use super::checks::ChecksThen;
 use super::known::task_of;
 use super::runner::{Heard, Runner, own_lane};
 use crate::git::Oid;
 use crate::lane::Project;
 use crate::merge::{Outcome, Part, Parts, Verdict, land_parts};
-use crate::note::Listener;
 use crate::store::Limit;
 use crate::store::records::LaneRecord;
 use crate::swarm::Error;
@@ -24,6 +23,9 @@ const WAITS: [u64; 6] = [200, 1_000, 5_000, 10_000, 20_000, 30_000];
 
 /// Interval at which the thread checks for new orders, due tries and whether to give up.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// Opens the repository for one landing, or says why there is none now.
+type Open<'a> = &'a dyn Fn() -> Result<Project, String>;
 
 /// Result of a landing, or of a part of it.
 #[derive(Default)]
@@ -64,11 +66,11 @@ pub(super) struct Lander {
 
 impl Lander {
     /// Begins it. It has the repository open for itself.
-    pub(super) fn begin(project: &Project, tell: Sender<Heard>) -> Lander {
+    pub(super) fn begin(project: &Project, checks: ChecksThen, tell: Sender<Heard>) -> Lander {
         let (orders, hear) = mpsc::channel::<Order>();
         let given_up = Arc::new(AtomicBool::new(false));
         let (dir, stop) = (project.repo.home().to_owned(), Arc::clone(&given_up));
-        std::thread::spawn(move || land_all(&dir, &hear, &tell, &stop));
+        std::thread::spawn(move || land_all(&|| checks.open(&dir), &hear, &tell, &stop));
         Lander { orders, given_up }
     }
 
@@ -84,7 +86,7 @@ impl Lander {
 }
 
 /// Lands orders as they come, and those that wait when they are due, until nobody is there to send more.
-fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up: &AtomicBool) {
+fn land_all(open: Open<'_>, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up: &AtomicBool) {
     let mut waiting: Vec<Waiting> = Vec::new();
     // The log may lag behind what has landed here.
     let mut last = None;
@@ -101,7 +103,7 @@ fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up
             Err(RecvTimeoutError::Disconnected) => return,
         }
         for mut one in std::mem::take(&mut waiting) {
-            if one.due <= Instant::now() && !one.lands(dir, tell, &mut last) {
+            if one.due <= Instant::now() && !one.lands(open, tell, &mut last) {
                 continue;
             }
             if crate::interrupt::check().is_err() {
@@ -118,10 +120,10 @@ fn land_all(dir: &Path, orders: &Receiver<Order>, tell: &Sender<Heard>, given_up
 
 impl Waiting {
     /// Tries to land it. Returns whether something of it waits for another try.
-    fn lands(&mut self, dir: &Path, tell: &Sender<Heard>, last: &mut Option<Oid>) -> bool {
+    fn lands(&mut self, open: Open<'_>, tell: &Sender<Heard>, last: &mut Option<Oid>) -> bool {
         let mut landed = Landed::default();
         self.order.tip = self.order.tip.map(|tip| last.unwrap_or(tip));
-        let result = try_to_land(dir, &self.order, &mut landed);
+        let result = open().and_then(|project| try_to_land(&project, &self.order, &mut landed));
         *last = landed.tip.or(*last);
         self.order.take_out(&landed);
         if !landed.brought.is_empty() || !landed.left.is_empty() {
@@ -173,17 +175,16 @@ impl Order {
 ///
 /// # Errors
 /// Why the rest has to be tried again.
-fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), String> {
+fn try_to_land(project: &Project, order: &Order, landed: &mut Landed) -> Result<(), String> {
     let words = |e: &dyn std::error::Error| e.to_string();
-    let project = Project::open(dir, Listener::silent()).map_err(|e| words(&e))?;
     let batch = (order.batch.as_str(), order.onto.as_str());
-    bring_back(&project, order).map_err(|e| words(&e))?;
+    bring_back(project, order).map_err(|e| words(&e))?;
     let mut parts = Vec::new();
     for part in &order.parts {
         let task = part.key;
-        if let Some(commit) = landed_by_hand(&project, batch, &part.lane, part.to).map_err(|e| words(&e))? {
+        if let Some(commit) = landed_by_hand(project, batch, &part.lane, part.to).map_err(|e| words(&e))? {
             landed.brought.push(Brought { task, commit });
-        } else if own_lane(&project, batch.0, &part.lane).map_err(|e| words(&e))?.is_none() {
+        } else if own_lane(project, batch.0, &part.lane).map_err(|e| words(&e))?.is_none() {
             landed.left.push((Event::CheckFailed { task }, Facts::saying("its lane is gone")));
         } else {
             parts.push(part.clone());
@@ -199,7 +200,7 @@ fn try_to_land(dir: &Path, order: &Order, landed: &mut Landed) -> Result<(), Str
     // A task may change which checks there are.
     let of_base = project.checks_on(&order.onto).map_err(|e| words(&e))?.commands;
     let asked = Parts { all: &parts, onto: &order.onto, no_checks: false, patience: Limit::Forever };
-    let report = land_parts(&project, &asked).map_err(|e| words(&e))?;
+    let report = land_parts(project, &asked).map_err(|e| words(&e))?;
     landed.tip = project.repo.branch_tip(&order.onto).map_err(|e| words(&e))?;
     let mut delayed = None;
     for line in &report.lanes {

@@ -8,6 +8,7 @@
 
 mod agents;
 mod begin;
+mod checks;
 mod claims;
 mod closing;
 mod conflicts;

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use super::agents::Starting;
+use super::checks::ChecksThen;
 use super::closing::note_landed;
 use super::evidence::lanes_of;
 use super::known::Known;
@@ -66,6 +67,7 @@ pub(super) struct Runner<'p> {
     /// Runs whose end is waited for.
     pub(super) watched: BTreeSet<(usize, u32)>,
     pub(super) lander: Lander,
+    pub(super) checks: ChecksThen,
     /// Tasks whose conflict somebody is at.
     pub(super) resolving: BTreeSet<usize>,
     /// Lanes are not got ready any more.
@@ -101,7 +103,8 @@ pub(crate) fn run(
     begun();
     // Whoever went on with it before may have died in the middle of something.
     lane::recover(project)?;
-    let lander = Lander::begin(project, tell.clone());
+    let checks = ChecksThen::of(project)?;
+    let lander = Lander::begin(project, checks.clone(), tell.clone());
     let mut runner = Runner {
         project,
         exe: exe.to_owned(),
@@ -115,6 +118,7 @@ pub(crate) fn run(
         busy: BTreeSet::new(),
         watched: BTreeSet::new(),
         lander,
+        checks,
         resolving: BTreeSet::new(),
         cold: Arc::default(),
         due: VecDeque::new(),

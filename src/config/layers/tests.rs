@@ -1,0 +1,100 @@
+//! Owns the tests of the layers of configuration.
+
+use super::*;
+
+fn key(name: &str) -> &'static Key {
+    Key::find(name).unwrap()
+}
+
+#[test]
+fn later_layers_win_and_say_where_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("proq.toml"),
+        "[merge]\nuncommitted = 'commit'\n[agent]\nstop_grace = 3\n",
+    )
+    .unwrap();
+    let git = [("merge.uncommitted".to_owned(), "snapshot".to_owned())];
+    let env = |name: &str| (name == "PROQ_LOCK_TIMEOUT").then(|| "5".to_owned());
+    let layers = Layers::read(Some(dir.path()), None, &git, &env).unwrap();
+    assert_eq!(layers.get(key("merge.uncommitted")), ("snapshot", &Origin::Git));
+    assert_eq!(layers.get(key("agent.stop_grace")).0, "3");
+    assert_eq!(layers.get(key("lock.timeout")).1.to_string(), "$PROQ_LOCK_TIMEOUT");
+    assert_eq!(layers.get(key("trash.keep")), ("7", &Origin::Default));
+}
+
+#[test]
+fn own_checks_can_be_those_of_another_time() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("proq.toml"), "[verify]\ncommands = ['make']\ntimeout = 9\n").unwrap();
+    let read = |git: &[(&str, &str)]| {
+        let git: Vec<_> = git.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Layers::read(Some(dir.path()), None, &git, &|_| None).unwrap()
+    };
+    let [none, own, other] =
+        [&[][..], &[("verify.commands", "own")], &[("verify.commands", "other"), ("verify.timeout", "1")]]
+            .map(read);
+    let checks = |layers: &Layers| {
+        ["verify.commands", "verify.timeout"].map(|name| layers.get(key(name)).0.to_owned())
+    };
+    for (now, then, are) in [
+        (&other, &none, ["make", "9"]),
+        (&none, &other, ["other", "1"]),
+        (&other, &own, ["own", "9"]),
+        (&none, &none, ["make", "9"]),
+    ] {
+        assert_eq!(checks(&now.with_own_checks_of(then)), are);
+    }
+}
+
+#[test]
+fn a_list_is_an_array_in_a_file_and_several_values_in_git() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("proq.toml");
+    let read = |git: &[&str]| {
+        let git: Vec<_> = git.iter().map(|v| ("verify.commands".to_owned(), (*v).to_owned())).collect();
+        let layers = Layers::read(Some(dir.path()), None, &git, &|_| None)?;
+        Ok::<_, Error>(layers.get(key("verify.commands")).0.to_owned())
+    };
+    std::fs::write(&file, "[verify]\ncommands = ['make', 'make test']\n").unwrap();
+    assert_eq!(read(&[]).unwrap(), "make\nmake test");
+    assert_eq!(read(&["a b", "c"]).unwrap(), "a b\nc");
+    assert_eq!(read(&["a", "", "c"]).unwrap(), "c");
+    for bad in ["commands = [1]", "commands = ['a\\nb', \"a\\nb\"]", "commands = \"a\\u0000b\""] {
+        std::fs::write(&file, format!("[verify]\n{bad}\n")).unwrap();
+        assert!(matches!(read(&[]), Err(Error::Value { .. })), "{bad}");
+    }
+}
+
+#[test]
+fn tables_are_the_users_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("git-proq/config.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let read = || Layers::read(None, Some(dir.path()), &[], &|_| None);
+    std::fs::write(&file, "[prices.\"claude-*\"]\ninput = 3\n[agents.x]\nprogram = 'x'\n").unwrap();
+    let layers = read().unwrap();
+    assert_eq!(layers.unknown(), [""; 0]);
+    let (prices, path) = layers.table("prices").unwrap();
+    assert_eq!((prices["claude-*"]["input"].as_integer(), path), (Some(3), file.as_path()));
+    assert!(layers.table("agents").is_some());
+    std::fs::write(&file, "agents = 1\n").unwrap();
+    assert!(matches!(read(), Err(Error::NoTable { .. })));
+}
+
+#[test]
+fn bad_values_forbidden_keys_and_broken_files_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("proq.toml");
+    let read = || Layers::read(Some(dir.path()), None, &[], &|_| None);
+    std::fs::write(&file, "[merge]\nuncommitted = 'maybe'\n").unwrap();
+    assert!(read().unwrap_err().to_string().contains("'maybe'"));
+    std::fs::write(&file, "[trash]\nkeep = 0\n").unwrap();
+    assert!(matches!(read(), Err(Error::NotForRepository { .. })));
+    std::fs::write(&file, "[agents.claude]\nprogram = 'evil'\n").unwrap();
+    assert!(matches!(read(), Err(Error::NotForRepository { key, .. }) if key == "agents"));
+    std::fs::write(&file, "[merge").unwrap();
+    assert!(matches!(read(), Err(Error::Toml { .. })));
+    std::fs::write(&file, "[merge]\nnew_thing = 1\n").unwrap();
+    assert_eq!(read().unwrap().unknown().len(), 1);
+}

@@ -1,0 +1,44 @@
+//! Owns the checks that a batch lands by: those that the user had set when its scheduler began. An agent of the batch may change
+//! what its work would have to pass.
+
+use std::path::Path;
+
+use crate::config::{Layers, Settings};
+use crate::lane::Project;
+use crate::note::Listener;
+
+/// The user's own checks at one time, and what the main checkout's `proq.toml` had then that its commit has not.
+#[derive(Debug, Clone)]
+pub(super) struct ChecksThen {
+    layers: Layers,
+    edited: Option<Vec<u8>>,
+}
+
+impl ChecksThen {
+    /// As they are in `project`.
+    ///
+    /// # Errors
+    /// When the commit of the main checkout cannot be read.
+    pub(super) fn of(project: &Project) -> Result<ChecksThen, crate::lane::Error> {
+        Ok(ChecksThen { layers: project.layers.clone(), edited: project.edited_settings_file()? })
+    }
+
+    /// Opens the repository that `dir` lies in for landings that pass these checks, and those of the branch.
+    ///
+    /// # Errors
+    /// Why nothing may land now, in words: it cannot be opened, or `proq.toml` was edited since, and not committed.
+    pub(super) fn open(&self, dir: &Path) -> Result<Project, String> {
+        let words = |e: crate::lane::Error| e.to_string();
+        let mut project = Project::open(dir, Listener::silent()).map_err(words)?;
+        let edited = project.edited_settings_file().map_err(words)?;
+        if edited.is_some() && edited != self.edited {
+            return Err(
+                "proq.toml in the main checkout was edited while the batch ran; commit that or take it back"
+                    .into(),
+            );
+        }
+        project.layers = project.layers.with_own_checks_of(&self.layers);
+        project.settings = Settings::from_layers(&project.layers);
+        Ok(project)
+    }
+}
