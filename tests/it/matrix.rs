@@ -197,6 +197,11 @@ fn looking_changes_nothing_anywhere() {
         all
     };
     let before = look();
+    let cache = sandbox.repo.join(".git/proq/cache");
+    // What spawning notes there depends on how old the index was.
+    let mut cached = names(&cache);
+    cached.push("forecast".to_owned());
+    cached.sort();
     let answer = sandbox.proq(&["matrix", "--json"]).json();
     assert_eq!(result(&answer, "gone", "kept"), "conflict");
     assert_eq!(result(&answer, "docs", "kept"), "conflict", "by git, with a commit made aside");
@@ -205,7 +210,7 @@ fn looking_changes_nothing_anywhere() {
         assert!(after.get(path) == Some(was), "{path}");
     }
     assert_eq!(before.len(), after.len());
-    assert_eq!(names(&sandbox.repo.join(".git/proq/cache")), ["forecast", "git.toml", "overlaps"]);
+    assert_eq!(names(&cache), cached);
     sandbox.assert_healthy();
 }
 
