@@ -126,7 +126,7 @@ const TABLES: &[&str] = &["agents", "prices"];
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layers {
     values: BTreeMap<&'static str, (String, Origin)>,
-    /// What the repository's file sets, also where a later layer has another value.
+    /// The values of the repository's `proq.toml`, by key, those included that a later layer overrides.
     of_repository: BTreeMap<&'static str, (String, Origin)>,
     tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
     /// Command lines, by the event that they are to run at.

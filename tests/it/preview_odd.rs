@@ -338,7 +338,8 @@ fn over_file_systems() -> (Sandbox, tempfile::TempDir) {
     (sandbox, disk)
 }
 
-/// What a command was moving to another file system when it was killed is there once, and whole.
+/// Kills a command at each file that it moves to another file system, and the recovery after it, and insists that the checkout is then
+/// as it was before: no file is missing, there twice, or cut short.
 #[track_caller]
 fn is_there_once(args: &[&str]) {
     let mut killed = 0;

@@ -73,7 +73,7 @@ fn a_batch_lands_by_the_checks_that_were_set_when_it_began() {
         ["evil", "other"].map(|name| task(&sandbox, name)["state"].clone()),
         ["check failed", "landed"]
     );
-    // Those that are set when somebody goes on with it count from then on.
+    // Those that are set when it is resumed count from then on.
     let _ = sandbox.proq(&["resume", BATCH]).ok();
     assert_eq!(task(&sandbox, "evil")["state"], "landed");
 }

@@ -15,7 +15,7 @@ enum Verdict {
     Refused,
 }
 
-/// What comes of each lane, and the commits of those that land.
+/// The result of stacking lanes on a branch: each lane with its verdict, and each lane that lands with the id of its merge commit.
 type Stacked<'n> = (Vec<(&'n str, Verdict)>, Vec<(&'n str, String)>);
 
 impl Oracle<'_> {
