@@ -8,7 +8,7 @@ use std::path::Path;
 use super::bring::write;
 use super::in_the_way::refuse_in_the_way;
 use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::{Patterns, leave_out};
+use super::left_out::{Patterns, against_patterns, leave_out};
 use super::make_way::{Stranger, save, stranger};
 use super::open_op::refuse_open;
 use super::path::{self, nul_separated};
@@ -41,7 +41,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         && snapshot.index_tree == tree.repo.tree_of(snapshot.base)?
         && snapshot.intent_to_add.is_empty()
         && snapshot.stages.is_none();
-    let held = Held::of(tree, snapshot)?;
+    let held = Held::to_clear(tree, snapshot)?;
     refuse_shut(tree, &held.all())?;
     refuse_in_the_way(tree, &held.tracked, &held.loose().map(|(path, _)| path).collect())?;
     let aside = Quarantine::at(aside)?;
@@ -49,7 +49,7 @@ pub(crate) fn clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path, keep: Ke
         .move_aside(tree, &aside)
         .inspect(|()| fault::point("clear.moved"))
         .and_then(|()| held.check(tree, snapshot, &aside))
-        .and_then(|()| held.fill(tree, snapshot, &aside, lock.index(), is_at_head));
+        .and_then(|()| held.fill(tree, snapshot, lock.index(), is_at_head));
     let done = done.inspect(|_| fault::point("clear.filled")).and_then(|next| lock.install(next));
     if let Err(e) = done {
         if let Some(saved) = held.take_back(tree, &aside, &snapshot.empty_dirs)? {
@@ -89,6 +89,19 @@ impl Held {
         };
         let ignored = snapshot.ignored.iter().map(|file| (file.path.clone(), file.side())).collect();
         Ok(Held { base: snapshot.base, tracked, untracked, ignored })
+    }
+
+    /// The same, and with it the files that a sparse checkout shows or leaves out against its patterns: who goes to another commit from
+    /// a clear worktree finds it as git would have made it. The snapshot's index says what comes back.
+    pub(super) fn to_clear(tree: &Tree<'_>, snapshot: &Snapshot) -> Result<Held, Error> {
+        let mut held = Held::of(tree, snapshot)?;
+        let own: BTreeSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
+        let staged = tree_changes(tree.repo, snapshot.base, snapshot.index_tree)?;
+        let staged: BTreeSet<&RepoPath> =
+            staged.iter().map(|c| &c.path).chain(&snapshot.intent_to_add).collect();
+        let is_of_head = |path: &RepoPath| !own.contains(path) && !staged.contains(path);
+        held.tracked.extend(against_patterns(tree, &snapshot.put_back, is_of_head)?);
+        Ok(held)
     }
 
     /// Every path that it has otherwise than HEAD.
@@ -170,7 +183,6 @@ impl Held {
         &self,
         tree: &Tree<'_>,
         snapshot: &Snapshot,
-        aside: &Quarantine,
         index: &Path,
         is_at_head: bool,
     ) -> Result<NewIndex, Error> {
@@ -201,9 +213,8 @@ impl Held {
             .map(|f| f.path)
             .collect();
         if let Some(patterns) = Patterns::of(tree)? {
-            // Where git would have them: it drops the mark of an entry whose file is there. That comes back with the snapshot.
-            let is_out = |p: &RepoPath| patterns.leave_out(p) || (skipped.contains(p) && !aside.holds(p));
-            let (out, rest): (Vec<_>, _) = wanted.into_iter().partition(is_out);
+            // Where git would have them. What was otherwise comes back with the snapshot.
+            let (out, rest): (Vec<_>, _) = wanted.into_iter().partition(|p| patterns.leave_out(p));
             // An empty folder in the place of one is a change to git; the snapshot has noted it.
             for path in &out {
                 prune_below(&path.under(tree.dir));

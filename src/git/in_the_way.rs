@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde::{Deserialize, Serialize};
 
-use super::left_out::covered;
+use super::left_out::covering;
 use super::make_way::stranger_above;
 use super::special;
 use super::status::{Dirt, Entry, Kind};
@@ -109,7 +109,7 @@ impl Found {
         for Change { path, .. } in changes.iter().filter(is_gone) {
             found.look_at(tree, &stranger_above(tree.dir, path).unwrap_or_else(|| path.clone()));
         }
-        for path in covered(tree)? {
+        for path in covering(tree)? {
             found.look_at(tree, &path);
         }
         found.files.retain(|path| !known.contains(path) && !tracked.contains(path));

@@ -223,22 +223,26 @@ pub(super) fn folders_above(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error
     Ok(all)
 }
 
-/// The paths in a sparse checkout at which a file, link or pipe stands where entries of the index need a folder, as far as those are
-/// marked skip-worktree although the checkout's patterns include them. Git writes such entries, over what stands there, as soon as
-/// somebody switches to a commit; none where the checkout is not sparse.
-pub(super) fn covered(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error> {
+/// What stands in a sparse checkout where entries of the index belong, or above them, that are marked skip-worktree although the
+/// checkout's patterns include them. Git writes such entries, over what stands there, as soon as somebody switches to a commit; none
+/// where the checkout is not sparse. A folder may have no file in it.
+pub(super) fn covering(tree: &Tree<'_>) -> Result<BTreeSet<RepoPath>, Error> {
     if !flags::is_sparse(&tree.git_dir) {
         return Ok(BTreeSet::new());
     }
     let flagged = flags::flagged(tree.repo, tree.dir, &tree.git_dir)?;
+    let standing = |path: &RepoPath| {
+        let at = || path.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        stranger_above(tree.dir, path).or_else(|| at().then(|| path.clone()))
+    };
     let marked = flagged.iter().filter(|f| f.skipped);
-    let covered: Vec<(&RepoPath, RepoPath)> =
-        marked.filter_map(|f| Some((&f.path, stranger_above(tree.dir, &f.path)?))).collect();
-    if covered.is_empty() {
+    let found: Vec<(&RepoPath, RepoPath)> =
+        marked.filter_map(|f| Some((&f.path, standing(&f.path)?))).collect();
+    if found.is_empty() {
         return Ok(BTreeSet::new());
     }
     let Some(patterns) = Patterns::of(tree)? else { return Ok(BTreeSet::new()) };
-    Ok(covered.into_iter().filter(|(path, _)| !patterns.leave_out(path)).map(|(_, above)| above).collect())
+    Ok(found.into_iter().filter(|(path, _)| !patterns.leave_out(path)).map(|(_, there)| there).collect())
 }
 
 /// Staged entries of a sparse checkout's index that are marked skip-worktree and whose file is not there.
@@ -267,6 +271,28 @@ pub(crate) fn is_odd(tree: &Tree<'_>) -> Result<bool, Error> {
         is_left_out != patterns.leave_out(&entry.path)
     };
     Ok(index.0.iter().any(odd))
+}
+
+/// The files of HEAD, which has what the index has of them, that a sparse checkout shows or leaves out against its patterns: `put_back`
+/// are those that are there though their entry is marked skip-worktree. One that is left out is like one that was removed. It says the
+/// same as long as the index is the same, whatever becomes of the files.
+pub(super) fn against_patterns(
+    tree: &Tree<'_>,
+    put_back: &[RepoPath],
+    is_of_head: impl Fn(&RepoPath) -> bool,
+) -> Result<Vec<Change>, Error> {
+    let Some(patterns) = Patterns::of(tree)? else { return Ok(Vec::new()) };
+    let Some(index) = Entries::read(tree, &tree.git_dir.join("index")) else { return Ok(Vec::new()) };
+    let put_back: HashSet<&RepoPath> = put_back.iter().collect();
+    let change = |entry: Entry| {
+        let is_left_out = entry.is_skipped && !put_back.contains(&entry.path);
+        if is_left_out == patterns.leave_out(&entry.path) || !is_of_head(&entry.path) {
+            return None;
+        }
+        let new = (!is_left_out).then_some(entry.side);
+        Some(Change { path: entry.path, old: Some(entry.side), new })
+    };
+    Ok(index.0.into_iter().filter_map(change).collect())
 }
 
 /// What has to change on disk in a sparse checkout, besides what a snapshot holds, for its index to be true again.

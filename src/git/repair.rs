@@ -109,7 +109,7 @@ pub(crate) fn settle_clear(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -
         index::settle_lock(&tree.git_dir, tree.scratch)?;
         return Ok(Settled::done());
     }
-    let held = Held::of(tree, snapshot)?;
+    let held = Held::to_clear(tree, snapshot)?;
     let aside = Quarantine::at(aside)?;
     let saved = held.take_back(tree, &aside, &snapshot.empty_dirs)?;
     index::settle_lock(&tree.git_dir, tree.scratch)?;

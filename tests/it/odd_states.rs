@@ -318,18 +318,29 @@ fn a_staged_file_that_is_skipped_and_not_there_keeps_no_preview_from_being_left(
 }
 
 #[test]
-fn an_edit_behind_a_flag_leaves_no_hole_where_a_preview_was() {
-    let sandbox = sparse("echo l >x; echo l >in/c", "true");
-    let clean = Image::of(&sandbox, &sandbox.repo);
-    let _ = sandbox.proq(&["preview", "one"]).ok();
-    sandbox.sh("git update-index --skip-worktree in/c; echo edited >in/c");
-    let edited = Image::of(&sandbox, &sandbox.repo);
-    let _ = sandbox.proq(&["preview", "--back"]).ok();
-    same(&clean, &Image::of(&sandbox, &sandbox.repo));
-    let _ = sandbox.proq(&["preview", "one"]).ok();
-    same(&edited, &Image::of(&sandbox, &sandbox.repo));
-    let _ = sandbox.proq(&["undo"]).ok();
-    same(&clean, &Image::of(&sandbox, &sandbox.repo));
+fn what_a_preview_shows_against_the_patterns_goes_with_it_and_comes_back() {
+    for edit in [
+        "git update-index --skip-worktree in/c; echo edited >in/c",
+        "git update-index --skip-worktree in/c; rm in/c",
+        "git update-index --skip-worktree in/c; rm in/c; mkdir -p in/c/empty",
+        "git update-index --skip-worktree in/c; rm in/c; mkdir in/c; echo i >in/c/i; echo i >>.git/info/exclude",
+        "git update-index --skip-worktree in/c; rm -r in; echo file >in",
+        "git add in/d; git update-index --skip-worktree in/d in/c; rm in/d in/c",
+        "git update-index --no-skip-worktree out/a; git checkout -q out/a",
+        "mkdir out; git show HEAD:out/a >out/a; echo edited >out/b",
+    ] {
+        let sandbox = sparse("echo l >x; echo l >in/c; echo l >out/a", "echo d >in/d");
+        let clean = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        sandbox.sh(edit);
+        let edited = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        same(&clean, &Image::of(&sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        same(&edited, &Image::of(&sandbox, &sandbox.repo));
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&clean, &Image::of(&sandbox, &sandbox.repo));
+    }
 }
 
 #[test]
