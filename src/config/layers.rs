@@ -131,8 +131,8 @@ pub(crate) struct Layers {
     tables: BTreeMap<&'static str, (toml::Table, PathBuf)>,
     /// Command lines, by the event that they are to run at.
     hooks: BTreeMap<String, (String, Origin)>,
-    /// Whether the main checkout has a `proq.toml`.
-    in_checkout: bool,
+    /// What the main checkout's `proq.toml` has, if there is one.
+    in_checkout: Option<String>,
     unknown: Vec<String>,
     /// How many keys nobody knows, apart from those.
     more_unknown: usize,
@@ -169,9 +169,9 @@ impl Layers {
         Ok(layers)
     }
 
-    /// Whether the main checkout has a `proq.toml`.
-    pub(crate) fn in_checkout(&self) -> bool {
-        self.in_checkout
+    /// What the main checkout's `proq.toml` has, if there is one.
+    pub(crate) fn in_checkout(&self) -> Option<&str> {
+        self.in_checkout.as_deref()
     }
 
     /// These layers with the checks of a commit's `proq.toml` in place of those of the main checkout's. `file` is its name and its
@@ -270,8 +270,11 @@ impl Layers {
             }
             Err(source) => return Err(Error::Read { path: path.to_owned(), source }),
         };
-        self.in_checkout |= matches!(origin, Origin::Repository(_));
-        self.add_text(&text, path, origin)
+        self.add_text(&text, path, origin)?;
+        if matches!(origin, Origin::Repository(_)) {
+            self.in_checkout = Some(text);
+        }
+        Ok(())
     }
 
     fn add_text(&mut self, text: &str, path: &Path, origin: &Origin) -> Result<(), Error> {

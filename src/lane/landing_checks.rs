@@ -8,9 +8,9 @@ use std::time::Duration;
 use super::{Error, Project, resolve_base};
 use crate::config::{self, Layers, Settings};
 use crate::git::{self, Oid, RepoPath};
-use crate::regular_file::{self, Links, SETTINGS};
+use crate::regular_file::{self, SETTINGS};
 use crate::store::Record;
-use crate::store::records::BatchBranches;
+use crate::store::records::{BatchBranches, SettingsFile};
 
 /// The file with the settings of a repository.
 const FILE: &str = "proq.toml";
@@ -58,14 +58,14 @@ impl Project {
     fn layers_on(&self, branch: &str) -> Result<Cow<'_, Layers>, Error> {
         let as_it_lies = Ok(Cow::Borrowed(&self.layers));
         let branch = self.base_of_batch(branch)?.unwrap_or_else(|| branch.to_owned());
-        if self.layers.in_checkout() && self.repo.main_branch()?.as_ref() == Some(&branch) {
+        if self.layers.in_checkout().is_some() && self.repo.main_branch()?.as_ref() == Some(&branch) {
             return as_it_lies;
         }
         let Some(tip) = self.repo.branch_tip(&branch)? else { return as_it_lies };
         let name = format!("{branch}:{FILE}");
         let text = self.settings_file_of(tip, Path::new(&name))?;
         // A file that no commit has is the user's own, whatever is checked out.
-        if text.is_none() && self.layers.in_checkout() && !self.is_of_commit()? {
+        if text.is_none() && self.layers.in_checkout().is_some() && !self.is_of_commit()? {
             return as_it_lies;
         }
         Ok(Cow::Owned(self.layers.with_checks_of(text.as_deref().map(|text| (Path::new(&name), text)))?))
@@ -79,21 +79,45 @@ impl Project {
         Ok(batch.filter(|batch| batch.branch == branch).map(|batch| batch.base))
     }
 
-    /// The main checkout's `proq.toml` where it is not that of the checkout's commit; none where it is, or there is none.
+    /// The `proq.toml` of the main checkout, as these `layers` have it, and that of its commit.
     ///
     /// # Errors
     /// When the commit cannot be read.
-    pub(crate) fn edited_settings_file(&self) -> Result<Option<Vec<u8>>, Error> {
-        let Some(main) = self.repo.main_worktree() else { return Ok(None) };
-        let Ok(here) = regular_file::read(&main.join(FILE), SETTINGS, Links::Below(main)) else {
-            return Ok(None);
+    pub(crate) fn settings_file(&self, layers: &Layers) -> Result<SettingsFile, Error> {
+        let Some(main) = self.repo.main_worktree() else { return Ok(SettingsFile::default()) };
+        let branch = self.repo.main_branch()?;
+        let committed = self.committed_settings(self.repo.head_of(main)?)?;
+        let here = layers.in_checkout().and_then(|text| {
+            // Line ends and filters come in between, seldom.
+            let raw = self.repo.blob_id(text.as_bytes()).filter(|raw| Some(*raw) == committed);
+            raw.or_else(|| self.repo.id_as_added(main, FILE, text.as_bytes()))
+        });
+        let edited = here.filter(|here| Some(*here) != committed);
+        Ok(SettingsFile { branch, committed, edited })
+    }
+
+    /// Whether the main checkout's `proq.toml`, as these `layers` have it, says what it said `then`, but for what was committed since.
+    ///
+    /// # Errors
+    /// When a commit cannot be read.
+    pub(crate) fn has_settings_file_of(&self, layers: &Layers, then: &SettingsFile) -> Result<bool, Error> {
+        let now = self.settings_file(layers)?;
+        if now.edited == then.edited {
+            return Ok(true);
+        }
+        // Whoever switches to another branch, or takes the edit away, has not committed it.
+        let committed = match &then.branch {
+            Some(branch) => self.committed_settings(self.repo.branch_tip(branch)?)?,
+            None => now.committed,
         };
-        let side = match self.repo.head_of(main)? {
-            Some(head) => self.entry_of(head)?.filter(|side| side.is_file()),
-            None => None,
-        };
-        let committed = side.map(|side| self.repo.blob_within(side.oid, SETTINGS)).transpose()?.flatten();
-        Ok((committed.as_ref() != Some(&here)).then_some(here))
+        let is_committed = committed.is_some() && committed != then.committed;
+        Ok(now.edited.is_none() && (then.edited.is_none() || is_committed))
+    }
+
+    /// The `proq.toml` of a commit, if that has one.
+    fn committed_settings(&self, commit: Option<Oid>) -> Result<Option<Oid>, Error> {
+        let side = commit.map(|commit| self.entry_of(commit)).transpose()?.flatten();
+        Ok(side.filter(|side| side.is_file()).map(|side| side.oid))
     }
 
     /// Whether the commit that the main checkout is on has a `proq.toml`.

@@ -64,6 +64,75 @@ fn a_lane_that_begins_after_a_change_does_not_land_by_that() {
 }
 
 #[test]
+fn an_agent_that_ends_its_supervisor_does_not_get_away_with_a_change() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "proq.verify.commands", "test ! -e bad"]);
+    let inner = format!("git-proq spawn -q --auto-merge -n inner -- sh -ec 'cat $ROOT/go; {BAD}'");
+    sandbox.pipe("go");
+    sandbox.pipe("ended");
+    let script = format!("cat $ROOT/ended; git config proq.verify.commands true; {inner}; : > $ROOT/spawned");
+    let script = format!("echo > $ROOT/up; {script}");
+    sandbox.pipe("up");
+    sandbox.start_lane("outer", &script);
+    let _ = sandbox.hear("up");
+    super::stop::kill_supervisor(&sandbox, "outer");
+    sandbox.tell("ended");
+    wait_until("the other lane", || sandbox.root().join("spawned").exists());
+    sandbox.tell("go");
+    wait_until("its end", || sandbox.row("inner")["state"] == "done");
+    let why = "since lane 'outer' began, it or somebody else changed setting proq.verify.commands; git proq merge inner lands it";
+    wait_until("what holds it", || sandbox.proq(&["show", "inner"]).ok().contains(why));
+    assert!(is_good(&sandbox, "main"));
+    // That is said once.
+    let _ = sandbox
+        .proq(&["spawn", "-q", "--wait", "--auto-merge", "-n", "y", "--", "sh", "-ec", &add("y")])
+        .ok();
+    assert!(sandbox.repo.join("y").exists());
+}
+
+/// Commits a file.
+fn add(name: &str) -> String {
+    format!("echo {name} > {name}; git add {name}; git commit -qm {name}")
+}
+
+#[test]
+fn what_a_user_commits_or_sets_for_other_things_holds_no_landing() {
+    let sandbox = Sandbox::new();
+    checked(&sandbox);
+    for (name, before, meanwhile) in [
+        ("x", "echo '# more' >> proq.toml", "git commit -qam more"),
+        ("y", "true", "git config proq.trash.keep 9"),
+        (
+            "z",
+            "git config core.autocrlf true; sed -i 's/$/\\r/' proq.toml",
+            "echo '# z' >> proq.toml; git commit -qam z",
+        ),
+    ] {
+        sandbox.sh(before);
+        sandbox.pipe(name);
+        let script = format!("cat $ROOT/{name}; {}", add(&format!("{name}.txt")));
+        let _ = sandbox.proq(&["spawn", "-q", "--auto-merge", "-n", name, "--", "sh", "-ec", &script]).ok();
+        sandbox.sh(meanwhile);
+        sandbox.tell(name);
+        wait_until("its landing", || sandbox.repo.join(format!("{name}.txt")).exists());
+    }
+}
+
+#[test]
+fn a_settings_file_that_no_commit_has_is_not_taken_away_to_land() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['test ! -e bad']\n");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    let script = format!("{BAD}; rm $ROOT/repo/proq.toml");
+    let _ = sandbox
+        .proq(&["spawn", "-q", "--wait", "--auto-merge", "-n", "x", "--", "sh", "-ec", &script])
+        .fails(1);
+    assert!(is_good(&sandbox, "main"));
+    let shown = sandbox.proq(&["show", "x"]).ok();
+    assert!(shown.contains("it or somebody else changed file proq.toml"), "{shown}");
+}
+
+#[test]
 fn a_batch_lands_by_the_checks_that_were_set_when_it_began() {
     let sandbox = planned(PLAN);
     sandbox.git(&["config", "proq.verify.commands", "test ! -e bad"]);
@@ -80,17 +149,29 @@ fn a_batch_lands_by_the_checks_that_were_set_when_it_began() {
 
 #[test]
 fn an_edited_settings_file_holds_the_landings_of_a_batch_up() {
+    held_up("true", ": > $ROOT/repo/proq.toml", "git checkout -q proq.toml");
+    held_up(
+        "echo '[verify]' > proq.toml; git commit -qam less; git show HEAD~:proq.toml > proq.toml",
+        "(cd $ROOT/repo; git checkout -q proq.toml)",
+        "git show HEAD~:proq.toml > proq.toml",
+    );
+}
+
+/// Runs a batch `from` some state of the settings file, of which an agent makes another, until somebody makes it `good` again.
+fn held_up(from: &str, harm: &str, good: &str) {
     let sandbox = planned(PLAN);
     checked(&sandbox);
-    worker(&sandbox, &format!("[ $name != evil ] || {{ {BAD}; : > $ROOT/repo/proq.toml; }}"));
-    let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q"]).ok();
+    sandbox.sh(from);
+    worker(&sandbox, &format!("[ $name != evil ] || {{ {BAD}; {harm}; }}"));
+    let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q", "--ignore-dirty"]).ok();
     let log = sandbox.repo.join(format!(".git/proq/batches/{BATCH}/log.jsonl"));
-    let why = "proq.toml in the main checkout was edited while the batch ran; commit that or take it back";
+    let why =
+        "proq.toml in the main checkout is not what it was when the batch began; commit it or put it back";
     wait_until("a landing that is held up", || {
         std::fs::read_to_string(&log).is_ok_and(|log| log.contains(why))
     });
     assert!(is_good(&sandbox, &format!("proq/batch-{BATCH}")));
-    sandbox.git(&["checkout", "-q", "proq.toml"]);
+    sandbox.sh(good);
     wait_until("its end", || !is_held(&sandbox));
     assert_eq!(
         ["evil", "other"].map(|name| task(&sandbox, name)["state"].clone()),

@@ -61,7 +61,7 @@ impl Fence {
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
             stash: project.repo.stash_entries(),
-            own: Some(own::own_settings(project, &project.layers)),
+            own: Some(own::own_settings(project, &project.layers)?),
         };
         // Before the fence's own record, which is as old as the run.
         sight::note(project, lane, &fence.dir);

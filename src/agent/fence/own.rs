@@ -14,15 +14,24 @@ use crate::lane::{self, Project, changed_settings, shared_settings};
 use crate::store::records::{FenceRecord, LaneRecord, OwnSettings};
 use crate::store::{Layout, LockName, Record};
 
-/// The settings of git-proq that are the user's own, its hooks, and those of git.
-pub(super) fn own_settings(project: &Project, layers: &Layers) -> OwnSettings {
+/// The beginnings of keys that say what may land, or what runs then.
+const OF_LANDINGS: &[&str] = &["agent.gate", "agents", "hook.", "merge.", "verify."];
+
+/// The settings of git-proq that are the user's own and say what may land, the `proq.toml` of the main checkout, the hooks of git-proq,
+/// and those of git.
+///
+/// # Errors
+/// When the commit of the main checkout cannot be read.
+pub(super) fn own_settings(project: &Project, layers: &Layers) -> Result<OwnSettings, lane::Error> {
     let hash = |text: &str| {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     };
+    let says = |key: &str| OF_LANDINGS.iter().any(|begin| key.starts_with(begin));
+    let own = layers.own().filter(|(key, _)| says(key));
     let mut all: BTreeMap<String, String> =
-        layers.own().map(|(key, text)| (format!("setting proq.{}", in_git(key)), hash(&text))).collect();
+        own.map(|(key, text)| (format!("setting proq.{}", in_git(key)), hash(&text))).collect();
     all.extend(shared_settings(project).into_iter().filter(|(name, _)| name.starts_with("hook ")));
     for entry in std::fs::read_dir(project.store.layout().hooks()).into_iter().flatten().flatten() {
         if let Ok(meta) = entry.path().metadata() {
@@ -30,11 +39,8 @@ pub(super) fn own_settings(project: &Project, layers: &Layers) -> OwnSettings {
             all.insert(format!("hook proq/hooks/{}", entry.file_name().to_string_lossy()), is);
         }
     }
-    // What is edited there counts at once.
-    if let Ok(Some(edited)) = project.edited_settings_file() {
-        all.insert("file proq.toml".to_owned(), hash(&String::from_utf8_lossy(&edited)));
-    }
-    OwnSettings { hook_lines: event::own_hook_lines(layers), all }
+    let file = Some(project.settings_file(layers)?);
+    Ok(OwnSettings { hook_lines: event::own_hook_lines(layers), all, file })
 }
 
 /// A key as git's configuration has it.
@@ -42,42 +48,62 @@ fn in_git(key: String) -> String {
     Key::find(&key).map_or(key, Key::in_git)
 }
 
-/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began, and since those began that go on beside
-/// it: a run that began after a change knows nothing of it. Returns what there is to add to a sentence about the first.
+/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began, and since those began whose fences
+/// are there beside it: a run that began after a change knows nothing of it. Returns what there is to add to a sentence about the first.
 ///
 /// # Errors
 /// When that cannot be written: the fence has to stay until it is.
 pub(super) fn hold_back(project: &Project, of: &str, fence: &Path) -> Result<Option<String>, Error> {
     let layers =
         Repo::discover(project.repo.home()).ok().and_then(|repo| Project::layers_of(Some(&repo)).ok());
-    let now = layers.map(|layers| own_settings(project, &layers));
-    let said = hold_back_since(project, of, fence, now.as_ref())?;
+    let now = layers.and_then(|layers| Some((own_settings(project, &layers).ok()?, layers)));
+    let said = hold_back_since(project, &Run { of, is_dead: false }, fence, now.as_ref())?;
     let layout = project.store.layout();
     for name in layout.names_in("fences") {
         let Some((other, _)) = name.rsplit_once('-').filter(|(other, _)| *other != of) else { continue };
-        if project.store.locks().is_held(&LockName::Run(other.to_owned()))? {
-            drop(hold_back_since(project, other, &layout.folder_of("fences", &name), now.as_ref())?);
+        let fence = layout.folder_of("fences", &name);
+        let runs = project.store.locks().is_held(&LockName::Run(other.to_owned()))?;
+        let run = Run { of: other, is_dead: !runs };
+        drop(hold_back_since(project, &run, &fence, now.as_ref())?);
+        if let (false, Some((now, _))) = (runs, &now) {
+            forget_before(&fence, now);
         }
     }
     Ok(said)
 }
 
-/// Draws the consequences of what changed since a run of lane `of`, whose fence this is, began: hooks that are new wait for an approval,
-/// and lanes that would land by themselves for a person.
+/// Nobody ends the run of a fence whose supervisor was killed: what changed until now has had its consequences.
+fn forget_before(fence: &Path, now: &OwnSettings) {
+    let path = Layout::fence_record(fence);
+    if let Ok(Some(mut record)) = FenceRecord::find(&path)
+        && record.own.as_ref().is_some_and(|before| before != now)
+    {
+        record.own = Some(now.clone());
+        // Without it they are drawn once more.
+        drop(record.save(&path));
+    }
+}
+
+/// A run since whose beginning settings are compared.
+struct Run<'a> {
+    /// Its lane.
+    of: &'a str,
+    /// Whether its supervisor was killed, so that it may have ended long ago.
+    is_dead: bool,
+}
+
+/// Draws the consequences of what changed since a run, whose fence this is, began: hooks that are new wait for an approval, and lanes
+/// that would land by themselves for a person.
 fn hold_back_since(
     project: &Project,
-    of: &str,
+    run: &Run<'_>,
     fence: &Path,
-    now: Option<&OwnSettings>,
+    now: Option<&(OwnSettings, Layers)>,
 ) -> Result<Option<String>, Error> {
     let record = FenceRecord::find(&Layout::fence_record(fence)).ok().flatten();
     let Some(before) = record.and_then(|record| record.own) else { return Ok(None) };
-    let changed = match now {
-        Some(now) => changed_settings(&before.all, &now.all),
-        None => Some("settings, which cannot be read".to_owned()),
-    };
-    let Some(changed) = changed else { return Ok(None) };
-    let mut lines = now.map_or_else(Vec::new, |now| now.hook_lines.clone());
+    let Some(changed) = changed(project, &before, now) else { return Ok(None) };
+    let mut lines = now.map_or_else(Vec::new, |(now, _)| now.hook_lines.clone());
     lines.retain(|line| !before.hook_lines.contains(line));
     let held = !lines.is_empty();
     if held {
@@ -87,12 +113,22 @@ fn hold_back_since(
     for lane in
         project.lanes()?.iter().filter(|lane| lane.auto_merge && !lane.state.is_over() && !waits(lane))
     {
-        let (name, whose) =
-            (&lane.name, if lane.name == of { "it".to_owned() } else { format!("lane '{of}'") });
-        let why = format!(
-            "while {whose} ran, it or somebody else changed {changed}; git proq merge {name} lands it"
-        );
+        let name = &lane.name;
+        let whose = if name == run.of { "it".to_owned() } else { format!("lane '{}'", run.of) };
+        let since = if run.is_dead { format!("since {whose} began") } else { format!("while {whose} ran") };
+        let why = format!("{since}, it or somebody else changed {changed}; git proq merge {name} lands it");
         lane::hold_landing(project, lane, &why)?;
     }
     Ok(held.then(|| "hooks that are new run once you allow it: git proq approve".to_owned()))
+}
+
+/// What is otherwise than it was, as a list in a sentence; none when nothing is. What cannot be read may be anything.
+fn changed(project: &Project, before: &OwnSettings, now: Option<&(OwnSettings, Layers)>) -> Option<String> {
+    let Some((now, layers)) = now else { return Some("settings, which cannot be read".to_owned()) };
+    let is_as_before = |then| project.has_settings_file_of(layers, then).unwrap_or(false);
+    let mut all = now.all.clone();
+    if before.file.as_ref().is_some_and(|then| !is_as_before(then)) {
+        all.insert("file proq.toml".to_owned(), String::new());
+    }
+    changed_settings(&before.all, &all)
 }

@@ -8,7 +8,22 @@ use serde::{Deserialize, Serialize};
 use crate::git::Oid;
 use crate::store::Record;
 
-/// The settings of git-proq that are the user's own, and the hooks of git, at one time.
+/// The `proq.toml` of the main checkout at one time, beside that of its commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SettingsFile {
+    /// The branch that is checked out; none when HEAD is detached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) branch: Option<String>,
+    /// The one of the commit, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) committed: Option<Oid>,
+    /// The one in the checkout, as `git add` would take it, where that is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) edited: Option<Oid>,
+}
+
+/// The settings of git-proq that are the user's own and say what may land, the `proq.toml` of the main checkout, and all hooks, at one
+/// time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OwnSettings {
     /// The command lines of hooks of git-proq, each behind its event and a space.
@@ -17,6 +32,9 @@ pub(crate) struct OwnSettings {
     /// Every setting and every hook by the name that a sentence has for it, with a text that changes with it.
     #[serde(default)]
     pub(crate) all: BTreeMap<String, String>,
+    /// What lies in the main checkout counts at once. None in a record of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) file: Option<SettingsFile>,
 }
 
 /// Command lines of hooks that were set while an agent ran, in the form of [`OwnSettings::hook_lines`].

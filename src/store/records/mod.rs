@@ -30,7 +30,7 @@ pub(crate) use before::{BeforeRecord, FileBefore};
 pub(crate) use check::{CheckRecord, GreenRecord, SlotRecord};
 pub(crate) use conflict::{ConflictRecord, ConflictStage};
 pub(crate) use draft::{Costs, DraftApproval, DraftRecord, ProposalsRecord, ProposedNeed};
-pub(crate) use fence::{FenceRecord, HeldHooks, OwnSettings};
+pub(crate) use fence::{FenceRecord, HeldHooks, OwnSettings, SettingsFile};
 pub(crate) use lane::{AnyLane, Landed, LaneRecord, Look, Place, Refusal, Tree};
 pub use lane::{LaneState, Purpose, Strategy};
 pub(crate) use message::{MessageRecord, ToldRecord};

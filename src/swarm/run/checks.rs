@@ -6,12 +6,13 @@ use std::path::Path;
 use crate::config::{Layers, Settings};
 use crate::lane::Project;
 use crate::note::Listener;
+use crate::store::records::SettingsFile;
 
-/// The user's own checks at one time, and what the main checkout's `proq.toml` had then that its commit has not.
+/// The user's own checks at one time, and the main checkout's `proq.toml` of then.
 #[derive(Debug, Clone)]
 pub(super) struct ChecksThen {
     layers: Layers,
-    edited: Option<Vec<u8>>,
+    file: SettingsFile,
 }
 
 impl ChecksThen {
@@ -20,20 +21,20 @@ impl ChecksThen {
     /// # Errors
     /// When the commit of the main checkout cannot be read.
     pub(super) fn of(project: &Project) -> Result<ChecksThen, crate::lane::Error> {
-        Ok(ChecksThen { layers: project.layers.clone(), edited: project.edited_settings_file()? })
+        Ok(ChecksThen { layers: project.layers.clone(), file: project.settings_file(&project.layers)? })
     }
 
     /// Opens the repository that `dir` lies in for landings that pass these checks, and those of the branch.
     ///
     /// # Errors
-    /// Why nothing may land now, in words: it cannot be opened, or `proq.toml` was edited since, and not committed.
+    /// Why nothing may land now, in words: it cannot be opened, or `proq.toml` was edited since, or an edit of it taken away, and not
+    /// committed.
     pub(super) fn open(&self, dir: &Path) -> Result<Project, String> {
         let words = |e: crate::lane::Error| e.to_string();
         let mut project = Project::open(dir, Listener::silent()).map_err(words)?;
-        let edited = project.edited_settings_file().map_err(words)?;
-        if edited.is_some() && edited != self.edited {
+        if !project.has_settings_file_of(&project.layers, &self.file).map_err(words)? {
             return Err(
-                "proq.toml in the main checkout was edited while the batch ran; commit that or take it back"
+                "proq.toml in the main checkout is not what it was when the batch began; commit it or put it back"
                     .into(),
             );
         }
