@@ -90,55 +90,80 @@ pub(super) fn unfold(tree: &Tree<'_>, index: &Path, changes: &[Change]) -> Resul
     call.input(nul_separated([&folder.join(inside.as_bytes())])).changes().run().map(drop)
 }
 
-/// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the
-/// patterns leave out. Git leaves them as they are from then on. Empty folders in their places go. Returns where git has to start
-/// from in place of `from`, if the checkout is sparse.
-pub(super) fn bring_left_out(
-    tree: &Tree<'_>,
-    index: &Path,
-    changes: &[Change],
-    from: Oid,
-) -> Result<Option<Oid>, Error> {
-    let Some(patterns) = Patterns::of(tree)? else { return Ok(None) };
-    let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
-    let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skipped).map(|f| &f.path).collect();
-    let is_skipped = |path: &RepoPath| skipped.contains(path) && !stands(tree.dir, path);
-    // What goes in the place of files that are there is there, too: so it can come back.
-    let there = changes.iter().filter(|c| c.old.is_some() && !is_skipped(&c.path)).map(|c| &c.path);
-    let there: HashSet<&RepoPath> = there.collect();
-    let above: HashSet<RepoPath> = there.iter().flat_map(|path| path.parents()).collect();
-    let replaces = |path: &RepoPath| above.contains(path) || path.parents().any(|up| there.contains(&up));
-    let is_left_out = |change: &&Change| match (change.old, change.new) {
-        (Some(old), _) if old.is_gitlink() => false,
-        (_, Some(new)) if new.is_gitlink() => false,
-        (Some(_), _) => is_skipped(&change.path),
-        (None, _) => patterns.leave_out(&change.path) && !replaces(&change.path),
-    };
-    let all: Vec<&Change> = changes.iter().filter(is_left_out).collect();
-    let set: Vec<(&RepoPath, Side)> = all.iter().filter_map(|c| Some((&c.path, c.new?))).collect();
-    let mut input = Vec::new();
-    // An entry may be in the place of a folder of others.
-    for change in all.iter().filter(|c| c.new.is_none()) {
-        let Some(old) = change.old else { continue };
-        line(&mut input, 0, &old.oid.null().to_string(), &change.path);
+/// How git has to bring the files of a sparse checkout over, from one commit to another, for it not to look at those that are left out.
+pub(super) struct LeftOut {
+    /// The tree that it starts from.
+    pub(super) from: Oid,
+    /// The tree that it goes to.
+    pub(super) to: Oid,
+    /// What the index lacks then: the left-out files that go in the place of files that are there, or of folders of such.
+    late: Vec<(RepoPath, Side)>,
+}
+
+impl LeftOut {
+    /// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the
+    /// patterns leave out. Git leaves them as they are from then on. Empty folders in their places go. None where the checkout is
+    /// not sparse.
+    pub(super) fn bring(
+        tree: &Tree<'_>,
+        index: &Path,
+        changes: &[Change],
+        (from, to): (Oid, Oid),
+    ) -> Result<Option<LeftOut>, Error> {
+        let Some(patterns) = Patterns::of(tree)? else { return Ok(None) };
+        let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
+        let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skipped).map(|f| &f.path).collect();
+        let is_skipped = |path: &RepoPath| skipped.contains(path) && !stands(tree.dir, path);
+        let there = changes.iter().filter(|c| c.old.is_some() && !is_skipped(&c.path)).map(|c| &c.path);
+        let there: HashSet<&RepoPath> = there.collect();
+        let above: HashSet<RepoPath> = there.iter().flat_map(|path| path.parents()).collect();
+        let replaces = |path: &RepoPath| above.contains(path) || path.parents().any(|up| there.contains(&up));
+        let is_left_out = |change: &&Change| match (change.old, change.new) {
+            (Some(old), _) if old.is_gitlink() => false,
+            (_, Some(new)) if new.is_gitlink() => false,
+            (Some(_), _) => is_skipped(&change.path),
+            (None, _) => patterns.leave_out(&change.path),
+        };
+        let all: Vec<&Change> = changes.iter().filter(is_left_out).collect();
+        let set = all.iter().filter_map(|c| Some((c.path.clone(), c.new?)));
+        let (late, set): (Vec<_>, Vec<_>) = set.partition(|(path, _)| replaces(path));
+        let mut input = Vec::new();
+        // An entry may be in the place of a folder of others.
+        for change in all.iter().filter(|c| c.new.is_none()) {
+            let Some(old) = change.old else { continue };
+            line(&mut input, 0, &old.oid.null().to_string(), &change.path);
+        }
+        enter(tree, index, input, &set)?;
+        let is_taken = |path: &RepoPath| {
+            path.under(tree.dir).symlink_metadata().is_ok() || !is_below_folders(tree.dir, path)
+        };
+        let taken = all.iter().filter(|c| c.new.is_none() && is_taken(&c.path)).map(|c| &c.path);
+        let from = without(tree, from, &taken.collect::<Vec<_>>())?;
+        let to = without(tree, to, &late.iter().map(|(path, _)| path).collect::<Vec<_>>())?;
+        Ok(Some(LeftOut { from, to, late }))
     }
-    for (path, side) in &set {
+
+    /// Brings the rest of them over, once git has made the index that of [`LeftOut::to`].
+    pub(super) fn finish(&self, tree: &Tree<'_>, index: &Path) -> Result<(), Error> {
+        enter(tree, index, Vec::new(), &self.late)
+    }
+}
+
+/// Gives an index these entries, behind the lines of `input`, and marks them skip-worktree.
+fn enter(tree: &Tree<'_>, index: &Path, mut input: Vec<u8>, set: &[(RepoPath, Side)]) -> Result<(), Error> {
+    for (path, side) in set {
         line(&mut input, side.mode, &side.oid.to_string(), path);
     }
     let call = || tree.repo.git_in(tree.dir).args(flags::AS_MARKED).index(index).changes();
     if !input.is_empty() {
         call().args(["update-index", "-z", "--index-info"]).input(input).run()?;
     }
-    leave_out(tree, index, set.iter().map(|(path, _)| *path))?;
+    leave_out(tree, index, set.iter().map(|(path, _)| path))?;
     // An empty folder in the place of one is a change to git. Git removes it, too, where it writes the file.
     for (path, _) in set.iter().filter(|(path, _)| is_below_folders(tree.dir, path)) {
         prune_below(&path.under(tree.dir));
     }
-    let is_taken = |path: &RepoPath| {
-        path.under(tree.dir).symlink_metadata().is_ok() || !is_below_folders(tree.dir, path)
-    };
-    let taken = all.iter().filter(|c| c.new.is_none() && is_taken(&c.path)).map(|c| &c.path);
-    without(tree, from, &taken.collect::<Vec<_>>()).map(Some)
+    Ok(())
 }
 
 /// The tree of a commit without these paths. Git would look for a file that goes where the index has none, and be stopped by

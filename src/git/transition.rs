@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::bring::bring;
 use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::{bring_left_out, unfold};
+use super::left_out::{LeftOut, unfold};
 use super::make_way::{Stranger, save, stranger};
 use super::modes::{PathMode, give_modes};
 use super::open_op::refuse_open;
@@ -297,20 +297,21 @@ impl<'a> Moved<'a> {
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
-        let start = bring_left_out(tree, &self.next, &self.changes, from)?;
-        let patterns = start.map(|_| "--no-sparse-checkout");
+        let left_out = LeftOut::bring(tree, &self.next, &self.changes, (from, self.to))?;
+        let (start, end) = left_out.as_ref().map_or((from, self.to), |left_out| (left_out.from, left_out.to));
         let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(flags::AS_MARKED).args([
             "read-tree",
             "-m",
             "-u",
         ]);
         let done = call
-            .args(patterns)
-            .args([start.unwrap_or(from).to_string(), self.to.to_string()])
+            .args(left_out.as_ref().map(|_| "--no-sparse-checkout"))
+            .args([start.to_string(), end.to_string()])
             .index(&self.next)
             .changes()
             .run();
         done.map_err(|e| tree.repo.not_made(e, self.to))?;
+        left_out.map_or(Ok(()), |left_out| left_out.finish(tree, &self.next))?;
         flags::flag_again(tree.repo, tree.dir, &self.next, &flagged)
     }
 

@@ -325,11 +325,11 @@ fn what_a_preview_shows_against_the_patterns_goes_with_it_and_comes_back() {
         "git update-index --skip-worktree in/c; rm in/c; mkdir -p in/c/empty",
         "git update-index --skip-worktree in/c; rm in/c; mkdir in/c; echo i >in/c/i; echo i >>.git/info/exclude",
         "git update-index --skip-worktree in/c; rm -r in; echo file >in",
-        "git add in/d; git update-index --skip-worktree in/d in/c; rm in/d in/c",
+        "echo d >in/d; git add in/d; git update-index --skip-worktree in/d in/c; rm in/d in/c",
         "git update-index --no-skip-worktree out/a; git checkout -q out/a",
         "mkdir out; git show HEAD:out/a >out/a; echo edited >out/b",
     ] {
-        let sandbox = sparse("echo l >x; echo l >in/c; echo l >out/a", "echo d >in/d");
+        let sandbox = sparse("echo l >x; echo l >in/c; echo l >out/a", "true");
         let clean = Image::of(&sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["preview", "one"]).ok();
         sandbox.sh(edit);
@@ -340,6 +340,19 @@ fn what_a_preview_shows_against_the_patterns_goes_with_it_and_comes_back() {
         same(&edited, &Image::of(&sandbox, &sandbox.repo));
         let _ = sandbox.proq(&["undo"]).ok();
         same(&clean, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
+
+#[test]
+fn a_folder_outside_a_sparse_checkout_that_a_lane_replaces_is_left_out_again() {
+    let sandbox = sparse("git rm -qr out; echo l >out", "true");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    for (go, back) in [("preview", &["preview", "--back"][..]), ("preview", &["undo"]), ("merge", &["undo"])]
+    {
+        let _ = sandbox.proq(&[go, "one"]).ok();
+        assert_eq!(std::fs::read_to_string(sandbox.repo.join("out")).unwrap(), "l\n");
+        let _ = sandbox.proq(back).ok();
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
     }
 }
 
