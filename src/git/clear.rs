@@ -8,7 +8,7 @@ use std::path::Path;
 use super::bring::write;
 use super::in_the_way::refuse_in_the_way;
 use super::index::{self, INDEX, IndexLock, NewIndex};
-use super::left_out::{Patterns, against_patterns, leave_out};
+use super::left_out::{Patterns, against_patterns, had, leave_out};
 use super::make_way::{Stranger, save, stranger};
 use super::open_op::refuse_open;
 use super::path::{self, nul_separated};
@@ -341,8 +341,11 @@ fn begin_filling(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<(), Error> {
 pub(crate) fn renew(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<Option<Snapshot>, Error> {
     let held = Held::of(tree, snapshot)?;
     let quarantine = Quarantine::at(aside)?;
-    let present: Vec<(RepoPath, Side)> =
-        held.files_in_objects().into_iter().filter(|(p, _)| quarantine.holds(p)).collect();
+    let mut present = held.files_in_objects();
+    let own: BTreeSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
+    let shown = had(tree, &aside.join("index"), &snapshot.put_back);
+    present.extend(shown.into_iter().filter(|(path, _)| !own.contains(path)));
+    present.retain(|(path, _)| quarantine.holds(path));
     let attributes = || held.attributes(tree, snapshot);
     let mut written = quarantine.differing(tree, &present, &attributes)?;
     let short: Vec<RepoPath> = present

@@ -217,9 +217,24 @@ pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error
         .map(drop)
 }
 
-/// Whether two index files have the same entries flagged.
+/// Whether two index files have the same entries flagged. A folder that a sparse index has in place of its files leaves those out.
 pub(crate) fn has_same_flags(repo: &Repo, dir: &Path, one: &Path, other: &Path) -> Result<bool, Error> {
-    Ok(flagged_in(repo, dir, one)? == flagged_in(repo, dir, other)?)
+    let folded = |index: &Path| -> HashSet<RepoPath> {
+        let read = File::at(index, repo.gix.object_hash(), true, Options::default()).ok();
+        let read = read.as_ref().filter(|read| read.is_sparse());
+        let folders = read.into_iter().flat_map(|read| {
+            read.entries().iter().filter(|e| e.mode.is_sparse()).map(|e| e.path(read).to_vec())
+        });
+        folders.map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(&path))).collect()
+    };
+    let (in_one, in_other) = (folded(one), folded(other));
+    let is_folded = |f: &Flagged, folded: &HashSet<RepoPath>| {
+        f.skipped && !f.assumed && f.path.parents().any(|up| folded.contains(&up))
+    };
+    let (mut one, mut other) = (flagged_in(repo, dir, one)?, flagged_in(repo, dir, other)?);
+    one.retain(|f| !is_folded(f, &in_other));
+    other.retain(|f| !is_folded(f, &in_one));
+    Ok(one == other)
 }
 
 /// Whether two index files of a tree have the same flags, as far as somebody set them by hand.

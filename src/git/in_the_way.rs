@@ -53,7 +53,7 @@ pub(super) fn ignored_in_the_way(
 }
 
 /// The ignored files of a worktree in which nothing differs from HEAD that have to move aside all the same: those that stand in
-/// place of a folder of files which the user has marked skip-worktree, see [`covered`].
+/// place of a folder of files which the user has marked skip-worktree, see [`covering`].
 pub(super) fn ignored_in_place(tree: &Tree<'_>) -> Result<Vec<IgnoredFile>, Error> {
     describe(tree, &[], &BTreeSet::new())
 }
@@ -106,11 +106,11 @@ impl Found {
             changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path).collect();
         let mut found = Found::default();
         let is_gone = |c: &&Change| c.new.is_none() && c.old.is_some_and(|side| !side.is_gitlink());
-        for Change { path, .. } in changes.iter().filter(is_gone) {
-            found.look_at(tree, &stranger_above(tree.dir, path).unwrap_or_else(|| path.clone()));
-        }
-        for path in covering(tree)? {
-            found.look_at(tree, &path);
+        let mut places = covering(tree)?;
+        let gone = changes.iter().filter(is_gone).map(|c| &c.path);
+        places.extend(gone.map(|path| stranger_above(tree.dir, path).unwrap_or_else(|| path.clone())));
+        for path in &places {
+            found.look_at(tree, path);
         }
         found.files.retain(|path| !known.contains(path) && !tracked.contains(path));
         Ok(found)

@@ -102,13 +102,14 @@ pub(super) struct LeftOut {
 
 impl LeftOut {
     /// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the
-    /// patterns leave out. Git leaves them as they are from then on. Empty folders in their places go. None where the checkout is
-    /// not sparse.
+    /// patterns leave out, but for those of `shown`, which git writes. It leaves the others as they are from then on. Empty folders in
+    /// their places go. None where the checkout is not sparse.
     pub(super) fn bring(
         tree: &Tree<'_>,
         index: &Path,
         changes: &[Change],
         (from, to): (Oid, Oid),
+        shown: &HashSet<&RepoPath>,
     ) -> Result<Option<LeftOut>, Error> {
         let Some(patterns) = Patterns::of(tree)? else { return Ok(None) };
         let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
@@ -121,9 +122,13 @@ impl LeftOut {
         let is_left_out = |change: &&Change| match (change.old, change.new) {
             (Some(old), _) if old.is_gitlink() => false,
             (_, Some(new)) if new.is_gitlink() => false,
+            _ if shown.contains(&change.path) => false,
             (Some(_), _) => is_skipped(&change.path),
             (None, _) => patterns.leave_out(&change.path),
         };
+        let skipped_yet: Vec<RepoPath> =
+            shown.iter().filter(|path| skipped.contains(*path)).map(|path| (*path).clone()).collect();
+        flags::clear_flags(tree.repo, tree.dir, index, &skipped_yet)?;
         let all: Vec<&Change> = changes.iter().filter(is_left_out).collect();
         let set = all.iter().filter_map(|c| Some((c.path.clone(), c.new?)));
         let (late, set): (Vec<_>, Vec<_>) = set.partition(|(path, _)| replaces(path));
@@ -224,9 +229,14 @@ pub(super) fn put_back(tree: &Tree<'_>, index: &Path) -> Result<Vec<RepoPath>, E
     if !flags::is_sparse(&tree.git_dir) {
         return Ok(Vec::new());
     }
+    let skipped: Vec<RepoPath> = if let Some(entries) = Entries::read(tree, index, &[]) {
+        entries.0.into_iter().filter(|e| e.is_skipped).map(|e| e.path).collect()
+    } else {
+        let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
+        flagged.into_iter().filter(|f| f.skipped).map(|f| f.path).collect()
+    };
     let mut seen = Seen::new(tree.dir);
-    let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
-    Ok(flagged.into_iter().filter(|f| f.skipped && seen.has(&f.path)).map(|f| f.path).collect())
+    Ok(skipped.into_iter().filter(|path| seen.has(path)).collect())
 }
 
 /// Folders of a sparse checkout that are there though a file which would be in them is left out, the deepest ones.
@@ -289,7 +299,7 @@ pub(super) fn staged_without_file(
 /// them, or there though they do not. Git changes that as soon as it goes to another commit.
 pub(crate) fn is_odd(tree: &Tree<'_>) -> Result<bool, Error> {
     let Some(patterns) = Patterns::of(tree)? else { return Ok(false) };
-    let Some(index) = Entries::read(tree, &tree.git_dir.join("index")) else { return Ok(true) };
+    let Some(index) = Entries::read(tree, &tree.git_dir.join("index"), &[]) else { return Ok(true) };
     let mut seen = Seen::new(tree.dir);
     let odd = |entry: &Entry| {
         let is_left_out = entry.is_skipped && !seen.has(&entry.path);
@@ -307,7 +317,9 @@ pub(super) fn against_patterns(
     is_of_head: impl Fn(&RepoPath) -> bool,
 ) -> Result<Vec<Change>, Error> {
     let Some(patterns) = Patterns::of(tree)? else { return Ok(Vec::new()) };
-    let Some(index) = Entries::read(tree, &tree.git_dir.join("index")) else { return Ok(Vec::new()) };
+    let Some(index) = Entries::read(tree, &tree.git_dir.join("index"), put_back) else {
+        return Ok(Vec::new());
+    };
     let put_back: HashSet<&RepoPath> = put_back.iter().collect();
     let change = |entry: Entry| {
         let is_left_out = entry.is_skipped && !put_back.contains(&entry.path);
@@ -318,6 +330,18 @@ pub(super) fn against_patterns(
         Some(Change { path: entry.path, old: Some(entry.side), new })
     };
     Ok(index.0.into_iter().filter_map(change).collect())
+}
+
+/// The files that a sparse checkout with this index had, with what the index says of them: `put_back` are those that were there though
+/// their entry is marked skip-worktree. None of another checkout.
+pub(super) fn had(tree: &Tree<'_>, index: &Path, put_back: &[RepoPath]) -> Vec<(RepoPath, Side)> {
+    if !flags::is_sparse(&tree.git_dir) {
+        return Vec::new();
+    }
+    let Some(entries) = Entries::read(tree, index, put_back) else { return Vec::new() };
+    let put_back: HashSet<&RepoPath> = put_back.iter().collect();
+    let there = entries.0.into_iter().filter(|entry| !entry.is_skipped || put_back.contains(&entry.path));
+    there.map(|entry| (entry.path, entry.side)).collect()
 }
 
 /// What has to change on disk in a sparse checkout, besides what a snapshot holds, for its index to be true again.
@@ -340,22 +364,23 @@ impl Visible {
         is_held: impl Fn(&RepoPath) -> bool,
         is_taken: impl Fn(&RepoPath) -> bool,
     ) -> Visible {
-        let read = |file: &Path| Entries::read(tree, file);
-        let current = tree.git_dir.join("index");
         if !flags::is_sparse(&tree.git_dir) {
             return Visible::default();
         }
-        let (Some(then), Some(now)) = (read(raw_index), read(&current)) else { return Visible::default() };
+        let Some(then) = Entries::read(tree, raw_index, put_back) else { return Visible::default() };
         let put_back: HashSet<&RepoPath> = put_back.iter().collect();
         let is_left_out = |entry: &Entry| entry.is_skipped && !put_back.contains(&entry.path);
+        let had: Vec<RepoPath> =
+            then.0.iter().filter(|entry| !is_left_out(entry)).map(|entry| entry.path.clone()).collect();
+        let now = Entries::read(tree, &tree.git_dir.join("index"), &had);
+        let Some(now) = now else { return Visible::default() };
         let mut seen = Seen::new(tree.dir);
         let leaving = then.0.iter().filter(|entry| is_left_out(entry) && !is_held(&entry.path));
         let leaving = leaving.filter(|entry| seen.has(&entry.path) || is_taken(&entry.path));
         let leaving =
             leaving.map(|entry| Change { path: entry.path.clone(), old: Some(entry.side), new: None });
         let leaving = leaving.collect();
-        let had: HashSet<&RepoPath> =
-            then.0.iter().filter(|entry| !is_left_out(entry)).map(|entry| &entry.path).collect();
+        let had: HashSet<&RepoPath> = had.iter().collect();
         let mut seen = Seen::new(tree.dir);
         let arriving = now.0.into_iter().filter(|entry| entry.is_skipped && had.contains(&entry.path));
         let arriving = arriving.filter(|entry| !is_held(&entry.path) && !seen.has(&entry.path));
@@ -373,20 +398,37 @@ struct Entry {
 }
 
 impl Entries {
-    /// None where the library cannot read it.
-    fn read(tree: &Tree<'_>, file: &Path) -> Option<Entries> {
+    /// None where the library cannot read it. Of the folders that a sparse index has in place of their files, those that are there
+    /// have all their files, and so have those above one of `needed`, which are in the order of an index.
+    fn read(tree: &Tree<'_>, file: &Path, needed: &[RepoPath]) -> Option<Entries> {
         let options = gix::index::decode::Options::default();
         let read = gix::index::File::at(file, tree.repo.gix.object_hash(), true, options).ok()?;
-        let files = read
-            .entries()
-            .iter()
-            .filter(|e| !e.mode.is_sparse() && !e.mode.is_submodule() && e.stage() == Stage::Unconflicted);
-        let entry = |e: &gix::index::Entry| Entry {
-            path: RepoPath::new(e.path(&read).to_vec()),
-            side: Side { mode: e.mode.bits(), oid: Oid(e.id) },
-            is_skipped: e.flags.contains(Flags::SKIP_WORKTREE),
-        };
-        Some(Entries(files.map(entry).collect()))
+        let mut all = Vec::new();
+        for entry in read.entries() {
+            let path = RepoPath::new(entry.path(&read).to_vec());
+            if entry.mode.is_submodule() || entry.stage() != Stage::Unconflicted {
+                continue;
+            }
+            if !entry.mode.is_sparse() {
+                let side = Side { mode: entry.mode.bits(), oid: Oid(entry.id) };
+                let is_skipped = entry.flags.contains(Flags::SKIP_WORKTREE);
+                all.push(Entry { path, side, is_skipped });
+                continue;
+            }
+            let after = needed.partition_point(|needed| needed.as_bytes() < path.as_bytes());
+            let is_above = needed.get(after).is_some_and(|next| next.as_bytes().starts_with(path.as_bytes()));
+            let folder = RepoPath::new(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
+            if is_above || folder.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                let inside = diff::tree_files(tree.repo, Oid(entry.id), &BTreeSet::new()).ok()?;
+                let inside = inside.into_iter().filter(|(_, side)| !side.is_gitlink());
+                all.extend(inside.map(|(name, side)| Entry {
+                    path: folder.join(name.as_bytes()),
+                    side,
+                    is_skipped: true,
+                }));
+            }
+        }
+        Some(Entries(all))
     }
 }
 

@@ -77,6 +77,7 @@ mod renumber;
 mod repair;
 mod repo;
 mod resolve;
+mod restage;
 mod restore;
 mod restore_plan;
 mod same_snapshot;

@@ -14,7 +14,8 @@ use super::quarantine::{Quarantine, differing, is_blob, prune_parents, stands, s
 use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
 use super::renumber::{Renumbered, forget_lengths, resized};
-use super::restore_plan::refuse_staged;
+use super::restage::restage;
+use super::restore_plan::{conflict_in_place, refuse_staged};
 use super::status::is_surely_at;
 use super::transition::{
     Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
@@ -111,7 +112,7 @@ impl<'a> Work<'a> {
             let leaving = self.held.tracked.iter().filter(|c| c.old.is_some());
             let leaving: Vec<Change> = leaving.chain(&self.visible.leaving).cloned().collect();
             let current = Quarantine::at(&self.tree.scratch.join(CURRENT))?;
-            let given = given.without(|path| is_untouched(path, &leaving, &current));
+            let given = self.come(given, &leaving, &current)?;
             let written = keep(self.written_since(&given))?;
             let in_place = self.undo(&leaving, &current, given, keep)?;
             return Ok(written.into_iter().chain(in_place).collect());
@@ -182,6 +183,24 @@ impl<'a> Work<'a> {
         Ok(Given { own: noted(GIVEN)?, written: noted(WRITTEN)? })
     }
 
+    /// Those of `given` that stand where this step puts them: not HEAD's own file of that path, which is there until it was taken away,
+    /// unless it was left out.
+    fn come(&self, mut given: Given, leaving: &[Change], current: &Quarantine) -> Result<Given, Error> {
+        let may_be_heads = |path: &RepoPath| leaving.iter().any(|c| c.path == *path) && !current.holds(path);
+        given.own.retain(|path| !may_be_heads(path) || !self.aside.holds(path));
+        let returned = self.returned()?;
+        let has_come = |path: &RepoPath| {
+            self.rebuilt(path).is_some_and(|rebuilt| rebuilt.has_brought(path)) && !returned.holds(path)
+        };
+        given.written.retain(|path| !may_be_heads(path) || has_come(path));
+        Ok(given)
+    }
+
+    /// Where files go that were written from the snapshot's objects and are taken away again.
+    fn returned(&self) -> Result<Quarantine, Error> {
+        Quarantine::at(&self.tree.scratch.join("returned"))
+    }
+
     /// Takes files that were put in place away again: those that had been set aside are set aside again, and those that were
     /// written from the snapshot's objects go, since the objects still have them.
     fn take_again(&self, given: &Given) -> Result<(), Error> {
@@ -190,7 +209,7 @@ impl<'a> Work<'a> {
                 prune_parents(self.tree.dir, path);
             }
         }
-        let returned = Quarantine::at(&self.tree.scratch.join("returned"))?;
+        let returned = self.returned()?;
         for path in &given.written {
             if self.rebuilt(path).map_or(Ok(false), |rebuilt| rebuilt.take_again(path, &returned))? {
                 prune_parents(self.tree.dir, path);
@@ -381,7 +400,7 @@ impl<'a> Work<'a> {
         given: Given,
         keep: impl FnOnce(Vec<Stranger>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        let given = given.without(|path| is_untouched(path, leaving, current));
+        let given = self.come(given, leaving, current)?;
         self.take_again(&given)?;
         let away: Vec<&Change> = leaving.iter().filter(|c| current.holds(&c.path)).collect();
         let (mut strangers, mut coming, mut replaced) = (Vec::new(), Vec::new(), Vec::new());
@@ -418,18 +437,27 @@ impl<'a> Work<'a> {
         let changes = tree_changes(self.tree.repo, now, work)?;
         let lock = self.lock()?;
         refuse_staged(self.tree, now, self.snapshot)?;
-        match refuse_overlap(self.tree, &self.held.with_loose(&changes), Local::FromHead) {
-            Err(Error::Obstructed { paths, .. }) => return Ok(Restored::Conflict(paths)),
-            other => other?,
+        if let Some(conflict) = conflict_in_place(self.tree, &self.held, &changes)? {
+            return Ok(conflict);
         }
-        let loose: Vec<(RepoPath, Side)> = self.held.loose().cloned().collect();
-        let given = self.note_given(&loose)?;
-        let moved = bring_files(self.tree, lock.index(), now, work, changes, Local::FromHead)?;
+        // What was changed since, or has something in its place, is left out as git would.
+        let since = tree_changes(self.tree.repo, self.snapshot.base, now)?;
+        let since: HashSet<&RepoPath> = since.iter().map(|c| &c.path).collect();
+        let is_as_it_was = |path: &RepoPath| !since.contains(path) && stranger(self.tree.dir, path).is_none();
+        let shown: Vec<_> = self.visible.arriving.iter().filter(|(path, _)| is_as_it_was(path)).collect();
+        let files: Vec<(RepoPath, Side)> = self.held.loose().chain(shown.iter().copied()).cloned().collect();
+        let given = self.note_given(&files)?;
+        // Wherever the merge has brought it.
+        let edited: Vec<RepoPath> =
+            changes.iter().filter(|c| c.new.is_some()).map(|c| c.path.clone()).collect();
+        let mut here: HashSet<&RepoPath> = edited.iter().collect();
+        let moved = bring_files(self.tree, lock.index(), (now, work), changes, Local::FromHead, &here)?;
+        here.extend(shown.iter().map(|(path, _)| path));
         let next = self.tree.scratch.join(INDEX);
         let done = self
-            .give_back(&loose)
+            .give_back(&files)
             .and_then(|()| self.give_modes(|path| !self.is_loose(path)))
-            .and_then(|()| self.stage(&next, staged, raw_index))
+            .and_then(|()| restage(self.tree, self.snapshot, (&next, staged), raw_index, &here))
             .and_then(|()| lock.install(NewIndex::At(next)));
         if let Err(e) = done {
             self.take_again(&given)?;
@@ -447,35 +475,4 @@ impl<'a> Work<'a> {
         let merged = merge_trees(repo, (before, repo.tree_of(now)?, theirs), self.tree.scratch, None)?;
         Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
     }
-
-    /// Gives a second index the staged state, and as far as it has the files, or has room for them, the flags and the announced
-    /// files of the raw index.
-    fn stage(&self, next: &Path, staged: Oid, raw_index: &Path) -> Result<(), Error> {
-        let repo = self.tree.repo;
-        let call = || repo.git_in(self.tree.dir).index(next);
-        call().args(["read-tree", "-i", "-m"]).arg(staged.to_string()).changes().run()?;
-        flags::announce(repo, next, raw_index, &self.snapshot.intent_to_add)?;
-        let mut flagged = flags::flagged_in(repo, self.tree.dir, raw_index)?;
-        if !flagged.is_empty() && flags::is_sparse_now(repo, self.tree.dir, &self.tree.git_dir)? {
-            // What is skipped there the patterns say.
-            for entry in &mut flagged {
-                entry.skipped = false;
-            }
-        }
-        flags::flag_again(repo, self.tree.dir, next, &flagged)?;
-        flags::refresh(repo, self.tree.dir, next)
-    }
-}
-
-impl Given {
-    fn without(mut self, leave: impl Fn(&RepoPath) -> bool) -> Given {
-        self.own.retain(|path| !leave(path));
-        self.written.retain(|path| !leave(path));
-        self
-    }
-}
-
-/// Whether HEAD's own file of a path was not taken away yet, so that it is that one which stands there.
-fn is_untouched(path: &RepoPath, leaving: &[Change], current: &Quarantine) -> bool {
-    leaving.iter().any(|c| c.path == *path) && !current.holds(path)
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::clear::Held;
+use super::make_way::stranger_above;
 use super::open_op::refuse_open;
 use super::quarantine::is_blob;
 use super::refusal::{Local, refuse_overlap};
@@ -56,12 +57,28 @@ pub(crate) fn foresee(
         }
     }
     refuse_staged(tree, now, snapshot)?;
-    let changes = held.with_loose(&tree_changes(tree.repo, now, work.tree)?);
-    match refuse_overlap(tree, &changes, Local::FromHead) {
-        Err(Error::Obstructed { paths, .. }) => Ok(Restored::Conflict(paths)),
-        Err(e) => Err(e),
-        Ok(()) => Ok(Restored::Merged),
+    let conflict = conflict_in_place(tree, &held, &tree_changes(tree.repo, now, work.tree)?)?;
+    Ok(conflict.unwrap_or(Restored::Merged))
+}
+
+/// What stands where `changes` and the files go that git does not track, as a conflict; none when nothing does.
+///
+/// # Errors
+/// [`Error::Overlap`] where the user has changed what `changes` change.
+pub(super) fn conflict_in_place(
+    tree: &Tree<'_>,
+    held: &Held,
+    changes: &[Change],
+) -> Result<Option<Restored>, Error> {
+    match refuse_overlap(tree, &held.with_loose(changes), Local::FromHead) {
+        Err(Error::Obstructed { paths, .. }) => return Ok(Some(Restored::Conflict(paths))),
+        other => other?,
     }
+    // No pattern leaves these out.
+    let leaves = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
+    let above = held.loose().filter_map(|(path, _)| stranger_above(tree.dir, path));
+    let above: Vec<RepoPath> = above.filter(|path| !leaves(path)).collect();
+    Ok((!above.is_empty()).then_some(Restored::Conflict(above)))
 }
 
 /// Paths that are staged in the worktree at `dir`, where the index is neither HEAD's, which is at `now`, nor the snapshot's own.

@@ -7,7 +7,7 @@
 //! Limits: while git itself writes the files, which takes as long as their filters take, a file that an editor replaces by
 //! rename, or that appears at a path which is about to be added, is overwritten and cannot be seen.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::bring::bring;
@@ -79,7 +79,7 @@ pub(crate) fn transition(
     let is_plain = clean && marks.change_nothing && modes.is_empty();
     let local = if is_plain { Local::None } else { Local::beside(from, mv) };
     refuse_overlap(tree, &changes, local)?;
-    let mut moved = bring_files(tree, lock.index(), from, to, changes, local)?;
+    let mut moved = bring_files(tree, lock.index(), (from, to), changes, local, &HashSet::new())?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
     let marked = mark(tree, &moved.next, &modes, &marks);
     let staged = match marked.and_then(|()| lock.stage(moved.take_index())) {
@@ -194,19 +194,25 @@ pub(super) struct Moved<'a> {
 }
 
 /// Brings the files from one tree to another and makes of `index` a second one. `local` is what the user changed and does not
-/// meet `changes`.
+/// meet `changes`. A sparse checkout shows those of `shown`, whatever its patterns say.
 pub(super) fn bring_files<'a>(
     tree: &Tree<'a>,
     index: &Path,
-    from: Oid,
-    to: Oid,
+    (from, to): (Oid, Oid),
     changes: Vec<Change>,
     local: Local,
+    shown: &HashSet<&RepoPath>,
 ) -> Result<Moved<'a>, Error> {
-    note_new_folders(tree, changes.iter().filter(|c| c.old.is_none()).map(|c| &c.path))?;
+    note_new_folders(tree, changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path))?;
     let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
+    }
+    let absent: Vec<RepoPath> =
+        shown.iter().filter(|path| !stands(tree.dir, path)).map(|path| (*path).clone()).collect();
+    let list = tree.scratch.join(ABSENT);
+    if !absent.is_empty() || list.exists() {
+        path::note(&list, &absent)?;
     }
     fault::point("transition.linked");
     let next = tree.scratch.join(INDEX);
@@ -218,7 +224,7 @@ pub(super) fn bring_files<'a>(
     let brought = here
         .and_then(|made| {
             moved.made = made;
-            if moved.made.is_some() { Ok(()) } else { moved.bring_by_git(tree, index, from) }
+            if moved.made.is_some() { Ok(()) } else { moved.bring_by_git(tree, index, from, shown) }
         })
         .and_then(|()| moved.held.finish_removals(tree.dir, &moved.changes));
     if let Err(e) = brought {
@@ -236,6 +242,9 @@ pub(super) fn bring_files<'a>(
 
 /// The name in a step's folder of the second names of files that are replaced; it is there from before the first one is.
 pub(super) const REPLACED: &str = "replaced";
+
+/// The name in a step's folder of the list of files that a sparse checkout is to show and that were not there before.
+const ABSENT: &str = "absent";
 
 /// The name in a step's folder of the list of folders that git will have to make.
 const NEW_FOLDERS: &str = "new-folders";
@@ -291,13 +300,19 @@ fn is_replaced(change: &Change) -> bool {
 
 impl<'a> Moved<'a> {
     /// Lets git bring the files and a copy of `index` over.
-    fn bring_by_git(&self, tree: &Tree<'_>, index: &Path, from: Oid) -> Result<(), Error> {
+    fn bring_by_git(
+        &self,
+        tree: &Tree<'_>,
+        index: &Path,
+        from: Oid,
+        shown: &HashSet<&RepoPath>,
+    ) -> Result<(), Error> {
         index::copy(index, &self.next)?;
         unfold(tree, &self.next, &self.changes)?;
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
-        let left_out = LeftOut::bring(tree, &self.next, &self.changes, (from, self.to))?;
+        let left_out = LeftOut::bring(tree, &self.next, &self.changes, (from, self.to), shown)?;
         let (start, end) = left_out.as_ref().map_or((from, self.to), |left_out| (left_out.from, left_out.to));
         let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(flags::AS_MARKED).args([
             "read-tree",
@@ -377,10 +392,12 @@ impl<'a> Moved<'a> {
     /// Takes away the new files that git put there.
     fn take_arrived(&self, tree: &Tree<'_>) -> Result<(), Error> {
         let arrived = Quarantine::fresh(tree.scratch, "arrived")?;
+        let absent: HashSet<RepoPath> = path::noted(&tree.scratch.join(ABSENT))?.into_iter().collect();
+        let is_new = |c: &&Change| c.old.is_none() || absent.contains(&c.path);
         let expected: Vec<(RepoPath, Side)> = self
             .changes
             .iter()
-            .filter(|c| c.old.is_none() && stands(self.dir, &c.path))
+            .filter(|c| is_new(c) && stands(self.dir, &c.path))
             .filter_map(|c| Some((c.path.clone(), c.new?)))
             .collect();
         // On a full disk git cannot be asked; then only what is byte for byte git's is taken for git's.

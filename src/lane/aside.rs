@@ -92,13 +92,18 @@ impl Operation<'_> {
         let old = self.project.snap(id)?;
         let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
         let keep = |snapshot: Snapshot, raw: &Path| {
+            let waiting = self.awaited_as(&old)?.map(|(id, _)| id);
+            let is_renewed = waiting.as_ref().is_some_and(|id| *id != old.id);
             if self.is_what_came_back(&old.snapshot, base, &snapshot)? {
-                // The snapshot is as good as before; what its merge had made is kept for a time.
-                let record =
-                    SnapRecord { id: new_id(), at: now(), restored: Some(now()), ..again(&old, snapshot) };
-                return self.put_snap(record, raw);
+                // The snapshot is as good as before, unless files went from it; what its merge had made is kept for a time.
+                let waiting = waiting.filter(|_| is_renewed || !snapshot.ignored.is_empty());
+                let restored = if waiting.is_some() { None } else { Some(now()) };
+                let record = SnapRecord { id: new_id(), at: now(), restored, ..again(&old, snapshot) };
+                let id = self.put_snap(record, raw)?;
+                waiting.map_or(Ok(()), |waiting| self.wait_for(&waiting, &id))?;
+                return Ok(id);
             }
-            if let Some(same) = self.same_as(dir, &old, &snapshot, raw)? {
+            if !is_renewed && let Some(same) = self.same_as(dir, &old, &snapshot, raw)? {
                 let snapshot = snapshot.named(&self.project.snap(&same)?.snapshot);
                 self.taken.borrow_mut().insert(same.clone(), snapshot);
                 return Ok(same);
@@ -195,20 +200,24 @@ impl Operation<'_> {
             known.push(self.snapshot_of(before)?);
         }
         let new = snapshot.added_to(&self.project.repo, &known)?;
-        let awaited = self.awaited_by(&old.id)?;
+        let awaited = self.awaited_as(old)?;
         // No object has an ignored file, so no other snapshot may have it any more.
         let is_needed = !new.is_empty() || !snapshot.ignored.is_empty() || awaited.is_some();
-        let restored = if is_needed { old.restored } else { Some(now()) };
+        let restored = match awaited {
+            Some(_) => None,
+            None if is_needed => old.restored,
+            None => Some(now()),
+        };
         let commit = snapshot.commit;
         let record = SnapRecord { id: new_id(), at: now(), restored, ..again(old, snapshot) };
         let id = self.put_snap(record, raw)?;
-        if awaited.is_some() {
-            self.wait_for(&old.id, &id)?;
+        if let Some((waiting, _)) = &awaited {
+            self.wait_for(waiting, &id)?;
         }
         if new.is_empty() {
             return Ok(id);
         }
-        if let Some(way_back) = awaited {
+        if let Some((_, way_back)) = awaited {
             self.report_set_aside(&new, &way_back);
         } else if before.is_some() {
             self.project.listener.warn(format!(
@@ -228,6 +237,17 @@ impl Operation<'_> {
             // It may be taken back yet.
             false => self.after(move |project| project.listener.step(text)),
         }
+    }
+
+    /// The id by which an open preview or a lane waits for a snapshot, its own or that of the one that it renews, and the command that
+    /// brings it back; none where nobody does.
+    fn awaited_as(&self, snap: &SnapRecord) -> Result<Option<(String, String)>, Error> {
+        for id in std::iter::once(&snap.id).chain(&snap.files_in) {
+            if let Some(way_back) = self.awaited_by(id)? {
+                return Ok(Some((id.clone(), way_back)));
+            }
+        }
+        Ok(None)
     }
 
     /// The command that brings a snapshot back which an open preview or a lane waits for; none where nobody does.

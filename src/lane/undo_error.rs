@@ -93,7 +93,7 @@ pub enum UndoError {
         dir: std::path::PathBuf,
     },
     /// The changes that wait in the open preview are not those which were set aside for it.
-    #[error("your changes were edited since, and wait in the preview as they are now")]
+    #[error("your changes were set aside anew since, and wait in the preview as they are now")]
     Replaced,
     /// What is to be taken back is known elsewhere.
     #[error("'{branch}' was pushed: {remote} has it")]

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use super::preview_identity::same;
 use super::recovery::kit::{brings_by_git, with_git};
 use super::support::{Image, Output, Sandbox};
 
@@ -395,4 +396,53 @@ hint: put its commits on top of main: git -C '[ROOT]/repo/.proq-worktrees/e' reb
     let _ = sandbox.proq(&["merge", "e"]).ok();
     assert_eq!(sandbox.read("one.txt"), "one\n");
     sandbox.assert_healthy();
+}
+
+#[test]
+fn what_git_fails_to_bring_leaves_the_files_that_were_there() {
+    for args in [&["merge", "one"][..], &["preview", "one"]] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("echo a >a; echo b >b; echo 'b filter=f' >.gitattributes; git config filter.f.clean cat");
+        sandbox.sh("git config filter.f.smudge cat; git config filter.f.required true");
+        sandbox.commit_all("files");
+        // What comes begins as what is there: it must not pass for a part of that.
+        sandbox.lane_of("one", "echo more >>a; echo more >>b");
+        let before = Image::of(&sandbox, &sandbox.repo);
+        sandbox.git(&["config", "filter.f.smudge", "false"]);
+        assert_ne!(sandbox.proq(args).code, 0);
+        same(&before, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
+
+#[test]
+fn what_came_back_once_comes_back_after_an_undo_of_that() {
+    // An ignored file that no object has, and one that is written after it was set aside.
+    let ignored = "echo '*.o' >>.git/info/exclude; rm in/a; mkdir in/a; echo mine >in/a/z.o";
+    for (dirty, file, moves) in [
+        (ignored, "in/a/z.o", false),
+        (ignored, "in/a/z.o", true),
+        ("echo mine >u", "u", false),
+        ("echo mine >u", "u", true),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("mkdir in; echo a >in/a");
+        sandbox.commit_all("files");
+        sandbox.lane_of("one", "echo one >one");
+        sandbox.lane_of("two", "echo two >two");
+        sandbox.sh(dirty);
+        let mut open = std::fs::File::options().append(true).open(sandbox.repo.join("u"));
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let late = open.as_mut().map_or("", |open| open.write_all(b"late\n").map(|()| "\nlate").unwrap());
+        drop(open);
+        if moves {
+            let _ = sandbox.proq(&["merge", "two"]).ok();
+        }
+        for _ in 0..2 {
+            let _ = sandbox.proq(&["preview", "--back"]).ok();
+            assert_eq!(sandbox.sh(&format!("cat {file}")), format!("mine{late}"));
+            let _ = sandbox.proq(&["undo"]).ok();
+        }
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(sandbox.sh(&format!("cat {file}")), format!("mine{late}"));
+    }
 }

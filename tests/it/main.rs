@@ -163,6 +163,7 @@ mod snap_keep;
 mod snapshot_setups;
 mod snapshots;
 mod sparse;
+mod sparse_previews;
 mod spawn;
 mod steps;
 mod steps_killed;

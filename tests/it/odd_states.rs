@@ -68,7 +68,7 @@ fn a_preview_of_any_state_is_undone_and_done_again() {
 }
 
 /// A sparse checkout without `out`, but for what `dirty` puts back, and a lane.
-fn sparse(lane: &str, dirty: &str) -> Sandbox {
+pub(super) fn sparse(lane: &str, dirty: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.sh("mkdir out in; echo a >out/a; echo b >out/b; echo c >in/c; ln -s in link; echo x >x");
     sandbox.commit_all("base");

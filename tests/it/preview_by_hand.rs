@@ -235,7 +235,10 @@ fn a_preview_whose_changes_were_edited_since_is_left_instead_of_undone() {
     let _ = sandbox.proq(&["undo"]).ok();
     for command in [&["undo"][..], &["undo", "--dry-run"]] {
         let refused = sandbox.proq(command).fails(1);
-        assert!(refused.contains("your changes were edited since, and wait in the preview"), "{refused}");
+        assert!(
+            refused.contains("your changes were set aside anew since, and wait in the preview"),
+            "{refused}"
+        );
         assert!(refused.contains("git proq preview --back"), "{refused}");
     }
     let _ = sandbox.proq(&["preview", "--back"]).ok();
