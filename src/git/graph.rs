@@ -1,7 +1,6 @@
 //! Owns questions about the commit graph.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use super::commit::KEEPER_EMAIL;
 use super::{Error, Oid, Repo, ThrowAway};
@@ -219,13 +218,6 @@ impl Repo {
             .args(["--", "refs/remotes/"])
             .run()?;
         Ok(Some(out.line()).filter(|line| !line.is_empty()))
-    }
-
-    /// The id of the blob that `git add` would make of a file with these bytes at `path` in the worktree at `dir`. None when git
-    /// cannot say, as where a filter fails.
-    pub(crate) fn id_as_added(&self, dir: &Path, path: &str, bytes: &[u8]) -> Option<Oid> {
-        let call = self.git_in(dir).args(["hash-object", "--stdin", "--path", path]).input(bytes);
-        Oid::from_hex(call.run().ok()?.line().as_bytes())
     }
 
     /// The id that these bytes have as a blob.

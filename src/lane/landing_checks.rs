@@ -87,37 +87,44 @@ impl Project {
         let Some(main) = self.repo.main_worktree() else { return Ok(SettingsFile::default()) };
         let branch = self.repo.main_branch()?;
         let committed = self.committed_settings(self.repo.head_of(main)?)?;
-        let here = layers.in_checkout().and_then(|text| {
-            // Line ends and filters come in between, seldom.
-            let raw = self.repo.blob_id(text.as_bytes()).filter(|raw| Some(*raw) == committed);
-            raw.or_else(|| self.repo.id_as_added(main, FILE, text.as_bytes()))
-        });
-        let edited = here.filter(|here| Some(*here) != committed);
-        Ok(SettingsFile { branch, committed, edited })
+        let lies = layers.in_checkout().and_then(|text| self.id_of_text(text.as_bytes()));
+        Ok(SettingsFile { branch, committed, lies })
     }
 
-    /// Whether the main checkout's `proq.toml`, as these `layers` have it, says what it said `then`, but for what was committed since.
+    /// Whether the main checkout's `proq.toml` says `now` what it said `then`, and for the same branch, or is the commit's, as it was
+    /// then or since somebody committed it. No filter is asked, which could say anything.
     ///
     /// # Errors
     /// When a commit cannot be read.
-    pub(crate) fn has_settings_file_of(&self, layers: &Layers, then: &SettingsFile) -> Result<bool, Error> {
-        let now = self.settings_file(layers)?;
-        if now.edited == then.edited {
+    pub(crate) fn is_same_settings_file(
+        &self,
+        then: &SettingsFile,
+        now: &SettingsFile,
+    ) -> Result<bool, Error> {
+        if now.lies == then.lies && now.branch == then.branch {
             return Ok(true);
         }
-        // Whoever switches to another branch, or takes the edit away, has not committed it.
-        let committed = match &then.branch {
-            Some(branch) => self.committed_settings(self.repo.branch_tip(branch)?)?,
-            None => now.committed,
-        };
-        let is_committed = committed.is_some() && committed != then.committed;
-        Ok(now.edited.is_none() && (then.edited.is_none() || is_committed))
+        if now.is_edited() || !then.is_edited() {
+            return Ok(!now.is_edited());
+        }
+        let tip = then.branch.as_deref().map(|branch| self.repo.branch_tip(branch)).transpose()?.flatten();
+        // It may have another name by now.
+        let committed = if tip.is_some() { self.committed_settings(tip)? } else { now.committed };
+        Ok(committed == then.lies)
     }
 
     /// The `proq.toml` of a commit, if that has one.
     fn committed_settings(&self, commit: Option<Oid>) -> Result<Option<Oid>, Error> {
         let side = commit.map(|commit| self.entry_of(commit)).transpose()?.flatten();
-        Ok(side.filter(|side| side.is_file()).map(|side| side.oid))
+        let Some(side) = side.filter(|side| side.is_file()) else { return Ok(None) };
+        Ok(self.repo.blob_within(side.oid, SETTINGS)?.and_then(|bytes| self.id_of_text(&bytes)))
+    }
+
+    fn id_of_text(&self, bytes: &[u8]) -> Option<Oid> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => self.repo.blob_id(text.replace("\r\n", "\n").as_bytes()),
+            Err(_) => self.repo.blob_id(bytes),
+        }
     }
 
     /// Whether the commit that the main checkout is on has a `proq.toml`.

@@ -165,8 +165,7 @@ fn held_up(from: &str, harm: &str, good: &str) {
     worker(&sandbox, &format!("[ $name != evil ] || {{ {BAD}; {harm}; }}"));
     let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q", "--ignore-dirty"]).ok();
     let log = sandbox.repo.join(format!(".git/proq/batches/{BATCH}/log.jsonl"));
-    let why =
-        "proq.toml in the main checkout is not what it was when the batch began; commit it or put it back";
+    let why = "proq.toml in the main checkout is not what it was when the batch began: commit it as it was, put it back, or have it count by git proq abort and git proq resume";
     wait_until("a landing that is held up", || {
         std::fs::read_to_string(&log).is_ok_and(|log| log.contains(why))
     });

@@ -32,7 +32,8 @@ pub(super) fn own_settings(project: &Project, layers: &Layers) -> Result<OwnSett
     let own = layers.own().filter(|(key, _)| says(key));
     let mut all: BTreeMap<String, String> =
         own.map(|(key, text)| (format!("setting proq.{}", in_git(key)), hash(&text))).collect();
-    all.extend(shared_settings(project).into_iter().filter(|(name, _)| name.starts_with("hook ")));
+    let of_hooks = |name: &str| name.starts_with("hook ") || name == "setting core.hookspath";
+    all.extend(shared_settings(project).into_iter().filter(|(name, _)| of_hooks(name)));
     for entry in std::fs::read_dir(project.store.layout().hooks()).into_iter().flatten().flatten() {
         if let Ok(meta) = entry.path().metadata() {
             let is = format!("{} {}.{} {:o}", meta.size(), meta.mtime(), meta.mtime_nsec(), meta.mode());
@@ -56,23 +57,23 @@ fn in_git(key: String) -> String {
 pub(super) fn hold_back(project: &Project, of: &str, fence: &Path) -> Result<Option<String>, Error> {
     let layers =
         Repo::discover(project.repo.home()).ok().and_then(|repo| Project::layers_of(Some(&repo)).ok());
-    let now = layers.and_then(|layers| Some((own_settings(project, &layers).ok()?, layers)));
-    let said = hold_back_since(project, &Run { of, is_dead: false }, fence, now.as_ref())?;
+    let now = layers.and_then(|layers| own_settings(project, &layers).ok());
+    let (said, _) = hold_back_since(project, &Run { of, is_dead: false }, fence, now.as_ref())?;
     let layout = project.store.layout();
     for name in layout.names_in("fences") {
         let Some((other, _)) = name.rsplit_once('-').filter(|(other, _)| *other != of) else { continue };
         let fence = layout.folder_of("fences", &name);
         let runs = project.store.locks().is_held(&LockName::Run(other.to_owned()))?;
         let run = Run { of: other, is_dead: !runs };
-        drop(hold_back_since(project, &run, &fence, now.as_ref())?);
-        if let (false, Some((now, _))) = (runs, &now) {
+        let (_, held) = hold_back_since(project, &run, &fence, now.as_ref())?;
+        if let (false, true, Some(now)) = (runs, held, &now) {
             forget_before(&fence, now);
         }
     }
     Ok(said)
 }
 
-/// Nobody ends the run of a fence whose supervisor was killed: what changed until now has had its consequences.
+/// Nobody ends the run of a fence whose supervisor was killed: what changed until now has had its consequences, and is said.
 fn forget_before(fence: &Path, now: &OwnSettings) {
     let path = Layout::fence_record(fence);
     if let Ok(Some(mut record)) = FenceRecord::find(&path)
@@ -93,20 +94,23 @@ struct Run<'a> {
 }
 
 /// Draws the consequences of what changed since a run, whose fence this is, began: hooks that are new wait for an approval, and lanes
-/// that would land by themselves for a person.
+/// that would land by themselves for a person. Returns what there is to add to a sentence about the run, and whether a lane waits by
+/// that.
 fn hold_back_since(
     project: &Project,
     run: &Run<'_>,
     fence: &Path,
-    now: Option<&(OwnSettings, Layers)>,
-) -> Result<Option<String>, Error> {
+    now: Option<&OwnSettings>,
+) -> Result<(Option<String>, bool), Error> {
     let record = FenceRecord::find(&Layout::fence_record(fence)).ok().flatten();
-    let Some(before) = record.and_then(|record| record.own) else { return Ok(None) };
-    let Some(changed) = changed(project, &before, now) else { return Ok(None) };
-    let mut lines = now.map_or_else(Vec::new, |(now, _)| now.hook_lines.clone());
+    let Some(before) = record.and_then(|record| record.own) else { return Ok((None, false)) };
+    let Some(changed) = changed(project, &before, now) else { return Ok((None, false)) };
+    let mut lines = now.map_or_else(Vec::new, |now| now.hook_lines.clone());
     lines.retain(|line| !before.hook_lines.contains(line));
-    let held = !lines.is_empty();
-    if held {
+    let mut holds = false;
+    let said =
+        (!lines.is_empty()).then(|| "hooks that are new run once you allow it: git proq approve".to_owned());
+    if said.is_some() {
         event::hold_hooks(&project.store, lines)?;
     }
     let waits = |lane: &LaneRecord| lane.refused.as_ref().is_some_and(|refused| refused.lasting);
@@ -118,16 +122,18 @@ fn hold_back_since(
         let since = if run.is_dead { format!("since {whose} began") } else { format!("while {whose} ran") };
         let why = format!("{since}, it or somebody else changed {changed}; git proq merge {name} lands it");
         lane::hold_landing(project, lane, &why)?;
+        holds = true;
     }
-    Ok(held.then(|| "hooks that are new run once you allow it: git proq approve".to_owned()))
+    Ok((said, holds))
 }
 
 /// What is otherwise than it was, as a list in a sentence; none when nothing is. What cannot be read may be anything.
-fn changed(project: &Project, before: &OwnSettings, now: Option<&(OwnSettings, Layers)>) -> Option<String> {
-    let Some((now, layers)) = now else { return Some("settings, which cannot be read".to_owned()) };
-    let is_as_before = |then| project.has_settings_file_of(layers, then).unwrap_or(false);
+fn changed(project: &Project, before: &OwnSettings, now: Option<&OwnSettings>) -> Option<String> {
+    let Some(now) = now else { return Some("settings, which cannot be read".to_owned()) };
+    // Another program has noted other things.
+    let (Some(then), Some(file)) = (&before.file, &now.file) else { return None };
     let mut all = now.all.clone();
-    if before.file.as_ref().is_some_and(|then| !is_as_before(then)) {
+    if !project.is_same_settings_file(then, file).unwrap_or(false) {
         all.insert("file proq.toml".to_owned(), String::new());
     }
     changed_settings(&before.all, &all)

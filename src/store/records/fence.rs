@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::git::Oid;
 use crate::store::Record;
 
-/// The `proq.toml` of the main checkout at one time, beside that of its commit.
+/// The `proq.toml` of the main checkout at one time, beside that of its commit: ids of blobs, with line ends as Unix has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SettingsFile {
     /// The branch that is checked out; none when HEAD is detached.
@@ -17,9 +17,16 @@ pub(crate) struct SettingsFile {
     /// The one of the commit, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) committed: Option<Oid>,
-    /// The one in the checkout, as `git add` would take it, where that is another one.
+    /// The one that lies there, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edited: Option<Oid>,
+    pub(crate) lies: Option<Oid>,
+}
+
+impl SettingsFile {
+    /// Whether the one that lies there is not that of the commit. Where none lies there, the commit's counts.
+    pub(crate) fn is_edited(&self) -> bool {
+        self.lies.is_some() && self.lies != self.committed
+    }
 }
 
 /// The settings of git-proq that are the user's own and say what may land, the `proq.toml` of the main checkout, and all hooks, at one

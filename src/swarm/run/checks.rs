@@ -32,9 +32,10 @@ impl ChecksThen {
     pub(super) fn open(&self, dir: &Path) -> Result<Project, String> {
         let words = |e: crate::lane::Error| e.to_string();
         let mut project = Project::open(dir, Listener::silent()).map_err(words)?;
-        if !project.has_settings_file_of(&project.layers, &self.file).map_err(words)? {
+        let file = project.settings_file(&project.layers).map_err(words)?;
+        if !project.is_same_settings_file(&self.file, &file).map_err(words)? {
             return Err(
-                "proq.toml in the main checkout is not what it was when the batch began; commit it or put it back"
+                "proq.toml in the main checkout is not what it was when the batch began: commit it as it was, put it back, or have it count by git proq abort and git proq resume"
                     .into(),
             );
         }
