@@ -386,6 +386,15 @@ pub(crate) fn copy_filtered(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) 
     Ok(())
 }
 
+/// Gives the ignored files of a snapshot of this worktree a second name in `aside`, where they came from: no object has them.
+pub(crate) fn link_ignored(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+    let aside = Quarantine::at(aside)?;
+    for file in snapshot.ignored.iter().filter(|file| !aside.holds(&file.path)) {
+        aside.link(tree.dir, &file.path)?;
+    }
+    Ok(())
+}
+
 /// Moves damaged copies to a new folder beside the set-aside files, and names it.
 fn put_apart(tree: &Tree<'_>, from: &Quarantine, aside: &Path, paths: &[RepoPath]) -> Result<(), Error> {
     if paths.is_empty() {

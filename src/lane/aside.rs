@@ -95,12 +95,15 @@ impl Operation<'_> {
             let waiting = self.awaited_as(&old)?.map(|(id, _)| id);
             let is_renewed = waiting.as_ref().is_some_and(|id| *id != old.id);
             if self.is_what_came_back(&old.snapshot, base, &snapshot)? {
-                // The snapshot is as good as before, unless files went from it; what its merge had made is kept for a time.
-                let waiting = waiting.filter(|_| is_renewed || !snapshot.ignored.is_empty());
-                let restored = if waiting.is_some() { None } else { Some(now()) };
-                let record = SnapRecord { id: new_id(), at: now(), restored, ..again(&old, snapshot) };
-                let id = self.put_snap(record, raw)?;
-                waiting.map_or(Ok(()), |waiting| self.wait_for(&waiting, &id))?;
+                // The snapshot is as good as before; what its merge had made is kept for a time.
+                let record =
+                    SnapRecord { id: new_id(), at: now(), restored: Some(now()), ..again(&old, snapshot) };
+                let aside = snaps::aside(self.project, &old.id)?;
+                let checkout = self.checkout(dir)?;
+                let id = self.put_snap_with(record, raw, |_| checkout.link_ignored(&old.snapshot, &aside))?;
+                if old.files_in.is_some() {
+                    self.renew_again(dir, &old, waiting.as_deref())?;
+                }
                 return Ok(id);
             }
             if !is_renewed && let Some(same) = self.same_as(dir, &old, &snapshot, raw)? {
@@ -130,6 +133,22 @@ impl Operation<'_> {
         }
         before.map_or(Ok(()), |before| self.remove_restored_folders(dir, id, before))?;
         Ok(taken)
+    }
+
+    /// Puts a snapshot again that had renewed another one and goes with the way back of that: whoever waits for the other one waits for
+    /// this one then.
+    fn renew_again(&self, dir: &Path, old: &SnapRecord, waiting: Option<&str>) -> Result<(), Error> {
+        let files_in = old.files_in.clone();
+        let record = SnapRecord {
+            id: new_id(),
+            at: now(),
+            restored: None,
+            files_in,
+            ..again(old, old.snapshot.clone())
+        };
+        let index = self.project.store.layout().snapshot(&old.id).join("index");
+        let id = self.checkout(dir)?.copy_of(&index, |raw| self.put_snap(record, raw))?;
+        waiting.map_or(Ok(()), |waiting| self.wait_for(waiting, &id))
     }
 
     /// Removes the empty folders that came with a snapshot and were not there `before`.

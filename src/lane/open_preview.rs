@@ -50,12 +50,16 @@ impl TakeBack<'_, '_> {
         if let (Head::Branch(branch), Some(dir)) = (from, home_elsewhere(project, &open)?) {
             return Err(UndoError::CheckedOut { branch: branch.clone(), dir }.into());
         }
-        let entered = self.entry.standing().find_map(|step| match step {
-            Step::File { path: at, old: None, new: Some(text) } if *at == self.op.below_store(&path) => {
-                toml::from_str::<PreviewRecord>(text).ok()
+        let of_preview = |step: &Step| match step {
+            Step::File { path: at, old, new: Some(text) } if *at == self.op.below_store(&path) => {
+                Some((old.is_none(), text.clone()))
             }
             _ => None,
-        });
+        };
+        let texts: Vec<(bool, String)> = self.entry.standing().filter_map(of_preview).collect();
+        // What was set aside may have got another name within the operation.
+        let entered = texts.last().filter(|_| texts.iter().any(|(is_first, _)| *is_first));
+        let entered = entered.and_then(|(_, text)| toml::from_str::<PreviewRecord>(text).ok());
         match entered {
             Some(entered) if entered.snapshot != open.snapshot => Err(UndoError::Replaced.into()),
             _ => Ok(()),

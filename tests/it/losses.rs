@@ -425,11 +425,11 @@ fn what_came_back_once_comes_back_after_an_undo_of_that() {
         ("echo mine >u", "u", true),
     ] {
         let sandbox = Sandbox::new();
-        sandbox.sh("mkdir in; echo a >in/a");
+        sandbox.sh("mkdir in; echo a >in/a; echo b >in/b");
         sandbox.commit_all("files");
         sandbox.lane_of("one", "echo one >one");
-        sandbox.lane_of("two", "echo two >two");
-        sandbox.sh(dirty);
+        sandbox.lane_of("two", "echo same >>in/b");
+        sandbox.sh(&format!("{dirty}; echo same >>in/b"));
         let mut open = std::fs::File::options().append(true).open(sandbox.repo.join("u"));
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let late = open.as_mut().map_or("", |open| open.write_all(b"late\n").map(|()| "\nlate").unwrap());
@@ -437,12 +437,16 @@ fn what_came_back_once_comes_back_after_an_undo_of_that() {
         if moves {
             let _ = sandbox.proq(&["merge", "two"]).ok();
         }
-        for _ in 0..2 {
-            let _ = sandbox.proq(&["preview", "--back"]).ok();
-            assert_eq!(sandbox.sh(&format!("cat {file}")), format!("mine{late}"));
+        for again in [&["preview", "--back"][..], &["op", "redo"], &["preview", "--back"]] {
+            let _ = sandbox.proq(again).ok();
+            assert_eq!(sandbox.sh(&format!("cat {file}")), format!("mine{late}"), "{dirty} {moves}");
+            let _ = sandbox.proq(&["undo"]).ok();
+        }
+        if moves {
+            // Without the landing that had the same edit, that edit is the user's again.
             let _ = sandbox.proq(&["undo"]).ok();
         }
         let _ = sandbox.proq(&["preview", "--back"]).ok();
-        assert_eq!(sandbox.sh(&format!("cat {file}")), format!("mine{late}"));
+        assert_eq!(sandbox.sh(&format!("tail -1 in/b; cat {file}")), format!("same\nmine{late}"));
     }
 }
