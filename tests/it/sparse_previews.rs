@@ -97,7 +97,7 @@ fn what_is_written_late_into_a_file_outside_the_patterns_comes_back() {
 #[test]
 fn a_way_back_that_is_cut_short_leaves_nothing_from_outside_the_patterns() {
     for (shown, moves) in SHOWN.iter().flat_map(|shown| [(shown, false), (shown, true)]) {
-        for at in ["restore.given", "restore.taken", "restore.built", "transition.brought"] {
+        for at in ["restore.given", if moves { "transition.brought" } else { "restore.taken" }] {
             let sandbox = sparse("echo l >x", shown);
             let home = Image::of(&sandbox, &sandbox.repo);
             let _ = sandbox.proq(&["preview", "one"]).ok();
