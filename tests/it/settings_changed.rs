@@ -133,6 +133,28 @@ fn a_settings_file_that_no_commit_has_is_not_taken_away_to_land() {
 }
 
 #[test]
+fn no_filter_and_no_other_head_hides_what_the_settings_file_became() {
+    let filter = "echo 'proq.toml filter=x' >> .git/info/attributes; git config filter.x.clean false; git config filter.x.required true; : > proq.toml";
+    for (before, harm) in [
+        ("true", filter),
+        (
+            "cp proq.toml strict; echo '[verify]' > proq.toml; git commit -qm less proq.toml; mv strict proq.toml",
+            "git checkout -q --detach",
+        ),
+    ] {
+        let sandbox = Sandbox::new();
+        checked(&sandbox);
+        sandbox.sh(before);
+        let script = format!("{BAD}; cd $ROOT/repo; {harm}");
+        let spawned = ["spawn", "-q", "--wait", "--auto-merge", "-n", "x", "--", "sh", "-ec", &script];
+        let _ = sandbox.proq(&spawned).fails(1);
+        assert!(is_good(&sandbox, "main"), "{harm}");
+        let shown = sandbox.proq(&["show", "x"]).ok();
+        assert!(shown.contains("it or somebody else changed file proq.toml"), "{shown}");
+    }
+}
+
+#[test]
 fn a_batch_lands_by_the_checks_that_were_set_when_it_began() {
     let sandbox = planned(PLAN);
     sandbox.git(&["config", "proq.verify.commands", "test ! -e bad"]);
