@@ -91,10 +91,14 @@ impl Held {
         Ok(Held { base: snapshot.base, tracked, untracked, ignored })
     }
 
-    /// The same, and with it the files that a sparse checkout shows or leaves out against its patterns: who goes to another commit from
-    /// a clear worktree finds it as git would have made it. The snapshot's index says what comes back.
+    /// What a snapshot says about the files of a worktree that is to be cleared: also those that a sparse checkout shows or leaves out
+    /// against its patterns. Who goes to another commit from a clear worktree finds it as git would have made it, and the snapshot's
+    /// index says what comes back.
     pub(super) fn to_clear(tree: &Tree<'_>, snapshot: &Snapshot) -> Result<Held, Error> {
         let mut held = Held::of(tree, snapshot)?;
+        if !flags::is_sparse(&tree.git_dir) {
+            return Ok(held);
+        }
         let own: BTreeSet<RepoPath> = held.all().into_iter().map(|change| change.path).collect();
         let staged = tree_changes(tree.repo, snapshot.base, snapshot.index_tree)?;
         let staged: BTreeSet<&RepoPath> =

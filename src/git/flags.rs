@@ -219,6 +219,10 @@ pub(super) fn refresh(repo: &Repo, dir: &Path, index: &Path) -> Result<(), Error
 
 /// Whether two index files have the same entries flagged. A folder that a sparse index has in place of its files leaves those out.
 pub(crate) fn has_same_flags(repo: &Repo, dir: &Path, one: &Path, other: &Path) -> Result<bool, Error> {
+    let (mut flagged, mut others) = (flagged_in(repo, dir, one)?, flagged_in(repo, dir, other)?);
+    if flagged == others {
+        return Ok(true);
+    }
     let folded = |index: &Path| -> HashSet<RepoPath> {
         let read = File::at(index, repo.gix.object_hash(), true, Options::default()).ok();
         let read = read.as_ref().filter(|read| read.is_sparse());
@@ -231,10 +235,9 @@ pub(crate) fn has_same_flags(repo: &Repo, dir: &Path, one: &Path, other: &Path) 
     let is_folded = |f: &Flagged, folded: &HashSet<RepoPath>| {
         f.skipped && !f.assumed && f.path.parents().any(|up| folded.contains(&up))
     };
-    let (mut one, mut other) = (flagged_in(repo, dir, one)?, flagged_in(repo, dir, other)?);
-    one.retain(|f| !is_folded(f, &in_other));
-    other.retain(|f| !is_folded(f, &in_one));
-    Ok(one == other)
+    flagged.retain(|f| !is_folded(f, &in_other));
+    others.retain(|f| !is_folded(f, &in_one));
+    Ok(flagged == others)
 }
 
 /// Whether two index files of a tree have the same flags, as far as somebody set them by hand.

@@ -96,7 +96,8 @@ pub(super) struct LeftOut {
     pub(super) from: Oid,
     /// The tree that it goes to.
     pub(super) to: Oid,
-    /// What the index lacks then: the left-out files that go in the place of files that are there, or of folders of such.
+    /// The entries that the index lacks once git is done: left-out files that go in the place of files that are there, or of folders of
+    /// such.
     late: Vec<(RepoPath, Side)>,
 }
 

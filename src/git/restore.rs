@@ -441,7 +441,10 @@ impl<'a> Work<'a> {
             return Ok(conflict);
         }
         // What was changed since, or has something in its place, is left out as git would.
-        let since = tree_changes(self.tree.repo, self.snapshot.base, now)?;
+        let since = match self.visible.arriving.is_empty() {
+            true => Vec::new(),
+            false => tree_changes(self.tree.repo, self.snapshot.base, now)?,
+        };
         let since: HashSet<&RepoPath> = since.iter().map(|c| &c.path).collect();
         let is_as_it_was = |path: &RepoPath| !since.contains(path) && stranger(self.tree.dir, path).is_none();
         let shown: Vec<_> = self.visible.arriving.iter().filter(|(path, _)| is_as_it_was(path)).collect();

@@ -208,8 +208,8 @@ pub(super) fn bring_files<'a>(
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
     }
-    let absent: Vec<RepoPath> =
-        shown.iter().filter(|path| !stands(tree.dir, path)).map(|path| (*path).clone()).collect();
+    let is_absent = |c: &&Change| is_replaced(c) && shown.contains(&c.path) && !stands(tree.dir, &c.path);
+    let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
     let list = tree.scratch.join(ABSENT);
     if !absent.is_empty() || list.exists() {
         path::note(&list, &absent)?;
@@ -243,7 +243,7 @@ pub(super) fn bring_files<'a>(
 /// The name in a step's folder of the second names of files that are replaced; it is there from before the first one is.
 pub(super) const REPLACED: &str = "replaced";
 
-/// The name in a step's folder of the list of files that a sparse checkout is to show and that were not there before.
+/// The name in a step's folder of the list of changed files that a sparse checkout is to show and that were left out before.
 const ABSENT: &str = "absent";
 
 /// The name in a step's folder of the list of folders that git will have to make.

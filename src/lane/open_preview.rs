@@ -50,16 +50,16 @@ impl TakeBack<'_, '_> {
         if let (Head::Branch(branch), Some(dir)) = (from, home_elsewhere(project, &open)?) {
             return Err(UndoError::CheckedOut { branch: branch.clone(), dir }.into());
         }
-        let of_preview = |step: &Step| match step {
-            Step::File { path: at, old, new: Some(text) } if *at == self.op.below_store(&path) => {
-                Some((old.is_none(), text.clone()))
+        let mut entered = None;
+        for step in self.entry.standing() {
+            // What was set aside may get another name within the operation.
+            if let Step::File { path: at, old, new: Some(text) } = step
+                && *at == self.op.below_store(&path)
+                && (old.is_none() || entered.is_some())
+            {
+                entered = toml::from_str::<PreviewRecord>(text).ok();
             }
-            _ => None,
-        };
-        let texts: Vec<(bool, String)> = self.entry.standing().filter_map(of_preview).collect();
-        // What was set aside may have got another name within the operation.
-        let entered = texts.last().filter(|_| texts.iter().any(|(is_first, _)| *is_first));
-        let entered = entered.and_then(|(_, text)| toml::from_str::<PreviewRecord>(text).ok());
+        }
         match entered {
             Some(entered) if entered.snapshot != open.snapshot => Err(UndoError::Replaced.into()),
             _ => Ok(()),

@@ -83,7 +83,7 @@ fn an_agent_that_ends_its_supervisor_does_not_get_away_with_a_change() {
     let why = "since lane 'outer' began, it or somebody else changed setting proq.verify.commands; git proq merge inner lands it";
     wait_until("what holds it", || sandbox.proq(&["show", "inner"]).ok().contains(why));
     assert!(is_good(&sandbox, "main"));
-    // That is said once.
+    // It holds nothing that begins later.
     let _ = sandbox
         .proq(&["spawn", "-q", "--wait", "--auto-merge", "-n", "y", "--", "sh", "-ec", &add("y")])
         .ok();

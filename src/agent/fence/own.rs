@@ -73,7 +73,7 @@ pub(super) fn hold_back(project: &Project, of: &str, fence: &Path) -> Result<Opt
     Ok(said)
 }
 
-/// Nobody ends the run of a fence whose supervisor was killed: what changed until now has had its consequences, and is said.
+/// Nobody ends the run of a fence whose supervisor was killed: what changed until now has had its consequences.
 fn forget_before(fence: &Path, now: &OwnSettings) {
     let path = Layout::fence_record(fence);
     if let Ok(Some(mut record)) = FenceRecord::find(&path)
@@ -127,7 +127,8 @@ fn hold_back_since(
     Ok((said, holds))
 }
 
-/// What is otherwise than it was, as a list in a sentence; none when nothing is. What cannot be read may be anything.
+/// Names the settings, hooks and files that differ between the beginning of a run and now, as a list in a sentence; none when nothing
+/// does. Settings that cannot be read now count as changed.
 fn changed(project: &Project, before: &OwnSettings, now: Option<&OwnSettings>) -> Option<String> {
     let Some(now) = now else { return Some("settings, which cannot be read".to_owned()) };
     // Another program has noted other things.

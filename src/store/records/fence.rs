@@ -39,7 +39,7 @@ pub(crate) struct OwnSettings {
     /// Every setting and every hook by the name that a sentence has for it, with a text that changes with it.
     #[serde(default)]
     pub(crate) all: BTreeMap<String, String>,
-    /// What lies in the main checkout counts at once. None in a record of an older program.
+    /// The `proq.toml` of the main checkout, of which an edit counts at once. None in a record of an older program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<SettingsFile>,
 }
