@@ -12,7 +12,7 @@ use super::left_out::{Patterns, against_patterns, had, leave_out};
 use super::make_way::{Stranger, save, stranger};
 use super::open_op::refuse_open;
 use super::path::{self, nul_separated};
-use super::plain::{is_ordinary, is_plain};
+use super::plain::{as_is, is_ordinary, is_plain};
 use super::quarantine::{Quarantine, is_blob, move_new, prune_below, prune_parents, stands};
 use super::renumber::Renumbered;
 use super::repair::is_from_git;
@@ -374,27 +374,33 @@ pub(crate) fn renew(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Resul
     Ok(Some(new))
 }
 
-/// Copies those files of a snapshot of this worktree to `aside` which its objects do not have byte for byte, because a filter
-/// or line ends come in between, or because git ignores them.
+/// Copies those files of a snapshot of this worktree to `aside` which git would not write byte for byte from its objects, because
+/// a filter or line ends may come in between, or because it ignores them.
 pub(crate) fn copy_filtered(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
-    let aside = Quarantine::at(aside)?;
     let held = Held::of(tree, snapshot)?;
-    for (path, side) in held.files_in_objects() {
-        if !is_blob(tree.repo, &path.under(tree.dir), side) {
-            aside.copy(tree.dir, &path)?;
-        }
-    }
-    for (path, _) in &held.ignored {
-        aside.copy(tree.dir, path)?;
-    }
-    Ok(())
+    copy_unlike(tree, aside, &held.files_in_objects(), &held.ignored)
 }
 
-/// Gives the ignored files of a snapshot of this worktree a second name in `aside`, where they came from: no object has them.
-pub(crate) fn link_ignored(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+/// The same of files that git does not track, once a snapshot has come back.
+pub(crate) fn copy_untracked(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
+    let held = Held::of(tree, snapshot)?;
+    copy_unlike(tree, aside, &held.untracked, &held.ignored)
+}
+
+fn copy_unlike(
+    tree: &Tree<'_>,
+    aside: &Path,
+    files: &[(RepoPath, Side)],
+    ignored: &[(RepoPath, Side)],
+) -> Result<(), Error> {
     let aside = Quarantine::at(aside)?;
-    for file in snapshot.ignored.iter().filter(|file| !aside.holds(&file.path)) {
-        aside.link(tree.dir, &file.path)?;
+    let paths: Vec<RepoPath> = files.iter().map(|(path, _)| path.clone()).collect();
+    let is_plain = as_is(tree.repo, tree.dir, &paths).is_some();
+    let is_like =
+        |(path, side): &&(RepoPath, Side)| is_plain && is_blob(tree.repo, &path.under(tree.dir), *side);
+    let unlike = files.iter().filter(|file| !is_like(file)).chain(ignored);
+    for (path, _) in unlike.filter(|(path, _)| !aside.holds(path)) {
+        aside.copy(tree.dir, path)?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use gix::index::entry::{Flags, Stage};
 
 use super::make_way::stranger_above;
 use super::path::nul_separated;
-use super::quarantine::{is_below_folders, prune_below, stands};
+use super::quarantine::{is_below_folders, prune_below, prune_parents, stands};
 use super::status::Dirt;
 use super::transition::Tree;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, index};
@@ -168,6 +168,7 @@ fn enter(tree: &Tree<'_>, index: &Path, mut input: Vec<u8>, set: &[(RepoPath, Si
     // An empty folder in the place of one is a change to git. Git removes it, too, where it writes the file.
     for (path, _) in set.iter().filter(|(path, _)| is_below_folders(tree.dir, path)) {
         prune_below(&path.under(tree.dir));
+        prune_parents(tree.dir, path);
     }
     Ok(())
 }

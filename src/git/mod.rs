@@ -114,7 +114,7 @@ pub(crate) use crate::explain::quoted;
 pub(crate) use ahead::Clash;
 pub(crate) use ahead::{Three, circumstances, look_ahead};
 pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
-pub(crate) use clear::{clear, copy_filtered, link_ignored, renew};
+pub(crate) use clear::{clear, copy_filtered, copy_untracked, renew};
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};

@@ -6,11 +6,13 @@ use std::path::Path;
 use super::clear::Held;
 use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::left_out::{Visible, leave_out};
-use super::make_way::{Stranger, move_beside, save, stranger};
+use super::make_way::{Stranger, move_beside, save, stranger, stranger_above};
 use super::modes::give_modes;
 use super::open_op::refuse_open;
 use super::path;
-use super::quarantine::{Quarantine, differing, is_blob, prune_parents, stands, stands_no_folder};
+use super::quarantine::{
+    Quarantine, differing, is_below_folders, is_blob, prune_below, prune_parents, stands, stands_no_folder,
+};
 use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
 use super::renumber::{Renumbered, forget_lengths, resized};
@@ -339,6 +341,10 @@ impl<'a> Work<'a> {
     fn give_back(&self, files: &[(RepoPath, Side)]) -> Result<(), Error> {
         let mut missing = Vec::new();
         for (path, side) in files {
+            if is_below_folders(self.tree.dir, path) {
+                // As git does where it writes a file; whoever goes back from here knows of the folder.
+                prune_below(&path.under(self.tree.dir));
+            }
             match (self.is_back(path, Some(*side)), self.aside.holds(path)) {
                 (true, true) => self.aside.forget(path)?,
                 (true, false) => {}
@@ -347,7 +353,12 @@ impl<'a> Work<'a> {
             }
         }
         self.rebuild(&missing)?;
-        for dir in &self.snapshot.empty_dirs {
+        // Where HEAD has moved there may be a file now.
+        let is_taken = |dir: &RepoPath| {
+            let stands = |dir: &RepoPath| dir.under(self.tree.dir).symlink_metadata();
+            stranger_above(self.tree.dir, dir).is_some() || stands(dir).is_ok_and(|meta| !meta.is_dir())
+        };
+        for dir in self.snapshot.empty_dirs.iter().filter(|dir| !is_taken(dir)) {
             let dir = dir.under(self.tree.dir);
             std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         }

@@ -100,7 +100,8 @@ impl Operation<'_> {
                     SnapRecord { id: new_id(), at: now(), restored: Some(now()), ..again(&old, snapshot) };
                 let aside = snaps::aside(self.project, &old.id)?;
                 let checkout = self.checkout(dir)?;
-                let id = self.put_snap_with(record, raw, |_| checkout.link_ignored(&old.snapshot, &aside))?;
+                let id =
+                    self.put_snap_with(record, raw, |_| checkout.copy_untracked(&old.snapshot, &aside))?;
                 if old.files_in.is_some() {
                     self.renew_again(dir, &old, waiting.as_deref())?;
                 }
@@ -164,13 +165,19 @@ impl Operation<'_> {
     }
 
     /// Brings a snapshot back that was cleared away from a worktree at `head`: the inverse of [`Operation::clear`]. Where that brings
-    /// other flags, or shows other files of a sparse checkout, its own inverse has to bring those that are there now.
+    /// other flags or folders, or shows other files of a sparse checkout, its own inverse has to bring those that are there now.
     pub(super) fn restore_cleared(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
         let is_sparse = self.project.repo.cut_of(dir).is_some();
-        let before = if self.is_going_back() || !is_sparse && self.has_flags_of(dir, id)? {
+        let before = if self.is_going_back() {
             None
-        } else {
+        } else if is_sparse || !self.has_flags_of(dir, id)? {
             Some(self.copy_of(dir, head, &format!("what was there before snapshot {id} came back"), id)?)
+        } else {
+            // Its empty folders go with it again.
+            let folders = self.snapshot_of(id)?.empty_dirs;
+            let is_there = |folder: &RepoPath| folder.under(dir).is_dir();
+            let empty_dirs: Vec<RepoPath> = folders.iter().filter(|f| is_there(f)).cloned().collect();
+            (!folders.is_empty()).then_some(Before { snap: None, empty_dirs, ignored: Vec::new() })
         };
         self.restore(dir, id, head, before)
     }

@@ -112,13 +112,15 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             let keep = |saved| keep(project, saved, "written meanwhile");
             checkout.with_tree(scratch, |tree| Ok(git::clear(tree, &snapshot, &aside, &keep)?))?;
         }
-        Step::Restore { dir, snap, head, .. } => {
+        Step::Restore { dir, snap, head, before } => {
             let snapshot = op.snapshot_of(snap)?;
             let raw = project.store.layout().snapshot(snap).join("index");
             let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
+            let empty = before.as_ref().map_or(&[][..], |before| &before.empty_dirs);
             let how = checkout
-                .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))?;
+                .with_tree(scratch, |tree| Ok(git::restore(tree, &snapshot, *head, &aside, &raw)?))
+                .inspect_err(|_| checkout.make_folders(empty))?;
             // Empty folders would stand in the way of files that are set aside under this name again.
             snaps::prune(project, snap);
             return Ok(Applied::Restored(how));
@@ -261,7 +263,9 @@ fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let name = SnapRecord::ref_name(id);
     snaps::prune(op.project, id);
     let dir = op.project.store.layout().snapshot(id);
-    if dir.join("files").exists() {
+    // What a copy has never left its place, or is back there by now.
+    let is_copy = SnapRecord::find(&dir.join("snap.toml"))?.is_some_and(|snap| snap.copy);
+    if !is_copy && dir.join("files").exists() {
         // Something is still in its keeping.
         return op.retire(id);
     }

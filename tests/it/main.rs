@@ -103,6 +103,7 @@ mod merge_hooks;
 mod merge_push;
 mod merge_stop;
 mod misplaced_lanes;
+mod moved_base;
 mod nested_work;
 mod no_index;
 mod notify;

@@ -1,0 +1,129 @@
+//! Owns the tests of previews with empty folders in the places of files, and with files that a filter changes: where the base moves
+//! meanwhile, and where the way back is undone.
+
+use super::preview_identity::same;
+use super::snap::ids;
+use super::support::{Image, Sandbox};
+
+/// A sandbox with two lanes; what each of them does.
+fn with_lanes(one: &str, two: &str, dirty: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git config filter.plus.clean 'sed s/^+//'; git config filter.plus.smudge 'sed s/^/+/'");
+    sandbox.write(".gitattributes", "*.plus filter=plus\n*.crlf text eol=crlf\n");
+    sandbox.sh("mkdir d; echo x >d/x; echo y >d/y; printf '+f\\n' >f.plus");
+    sandbox.commit_all("base");
+    sandbox.lane_of("one", one);
+    sandbox.lane_of("two", two);
+    sandbox.sh(dirty);
+    sandbox
+}
+
+fn image(sandbox: &Sandbox) -> Image {
+    Image::of(sandbox, &sandbox.repo)
+}
+
+#[test]
+fn edits_of_a_preview_come_back_where_an_empty_folder_is_in_their_place() {
+    let sandbox = with_lanes("echo 1 >1", "echo 2 >2", "");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo mine >made; git add made; echo loose >loose");
+    let edited = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("mkdir -p made loose/deep");
+    let home = image(&sandbox);
+    let shown = sandbox.proq(&["preview", "one"]);
+    assert!(shown.stderr.contains("your edits from its last preview are back"), "{}", shown.stderr);
+    let _ = shown.ok();
+    same(&edited, &image(&sandbox));
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&home, &image(&sandbox));
+}
+
+#[test]
+fn an_empty_folder_behind_a_link_stays_where_an_edit_of_a_preview_was() {
+    let sandbox = with_lanes("echo 1 >1", "echo 2 >2", "");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("mkdir s; echo mine >s/made");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("mkdir -p ../elsewhere/made; ln -s ../elsewhere s");
+    let home = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "one"]);
+    assert!(sandbox.repo.join("../elsewhere/made").is_dir());
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&home, &image(&sandbox));
+}
+
+#[test]
+fn a_link_that_landed_stays_where_an_empty_folder_was() {
+    let replaced = "git rm -rq d; ln -s a.txt d";
+    let sandbox = with_lanes("echo 1 >1", replaced, "git rm -q --cached d/x d/y; rm -r d; mkdir d");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let shown = image(&sandbox);
+    sandbox.sh("git fetch -q . proq/two:main");
+    let out = sandbox.proq(&["preview", "--back"]);
+    assert!([0, 3].contains(&out.code), "{}", out.stderr);
+    assert_eq!(sandbox.sh("readlink d; git status --short"), "a.txt");
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&shown, &image(&sandbox));
+}
+
+#[test]
+fn a_way_back_done_again_takes_the_empty_folders_of_the_preview_with_it() {
+    let sandbox = with_lanes("echo 1 >1", "echo 2 >2", "mkdir own");
+    let home = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("echo x >made; git add made; rm made; mkdir made");
+    let edited = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&home, &image(&sandbox));
+    for _ in 0..2 {
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&edited, &image(&sandbox));
+        let _ = sandbox.proq(&["op", "redo"]).ok();
+        same(&home, &image(&sandbox));
+    }
+}
+
+#[test]
+fn a_file_that_a_filter_would_change_is_byte_for_byte_there_after_an_undone_way_back() {
+    let dirty = "printf 'raw\\n' >new.plus; printf 'lf\\n' >new.crlf; printf '+edited\\n' >f.plus";
+    let sandbox = with_lanes("echo 1 >1", "echo 2 >2", dirty);
+    let home = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let shown = image(&sandbox);
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.sh("cat new.plus new.crlf f.plus 2"), "raw\nlf\n+edited\n2");
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&shown, &image(&sandbox));
+    let _ = sandbox.proq(&["undo"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&home, &image(&sandbox));
+}
+
+#[test]
+fn what_is_copied_before_a_snapshot_comes_back_is_byte_for_byte_there_after_an_undo() {
+    let sandbox = with_lanes("echo 1 >1", "echo 2 >2", "echo first >a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let id = ids(&sandbox).remove(0);
+    sandbox.sh("git checkout -q a.txt; printf 'raw\\n' >new.plus; printf 'lf\\n' >new.crlf");
+    let before = image(&sandbox);
+    let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&before, &image(&sandbox));
+}
+
+#[test]
+fn empty_folders_outside_a_sparse_checkout_come_back_and_stay_out_of_a_preview() {
+    let sandbox = with_lanes("mkdir -p d/out; echo 1 >d/out/p", "echo 2 >2", "mkdir in");
+    sandbox.sh("git sparse-checkout set --cone in; mkdir -p d/out/p");
+    let home = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let shown = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&shown, &image(&sandbox));
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&home, &image(&sandbox));
+}
