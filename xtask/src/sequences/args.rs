@@ -5,10 +5,11 @@ use std::path::PathBuf;
 /// Run sequences of commands on random states of a checkout
 ///
 /// A state has several paths, each in one combination of HEAD, index, disk, ignore rules and attributes; all combinations
-/// are dealt evenly. From each state one sequence runs: previews, switches by hand, a landing, a snapshot's way back, undo
-/// and redo, a carried lane, a discard; every other one with .git/index.lock held at some command. Afterwards the checkout
-/// must be bit for bit what the sequence says, nothing that was written may be out of reach, and no message may be git's
-/// own. Ends with 1 when that is not so, or when a combination was never visited.
+/// are dealt evenly. From each state one sequence runs: previews, switches by hand, a landing, also below a preview, a
+/// snapshot's way back, undo and redo, a carried lane, a discard; every other one with .git/index.lock held at some command,
+/// a quarter of them with a command killed where the system lets one be traced. Afterwards the checkout must be bit for bit
+/// what the sequence says, nothing that was written may be out of reach, and no message may be git's own. Ends with 1 when
+/// that is not so, or when a combination was never visited.
 #[derive(Debug, Clone, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -20,7 +20,7 @@ use crate::sweep::{Outcome, fail};
 use args::Args;
 use play::{play, shell};
 use shrink::shrink;
-use steps::{Case, NAMES};
+use steps::{Case, Disturbed, NAMES};
 
 /// How the folder of a run is called; the number of its process follows.
 const FOLDER: &str = "proq-states-";
@@ -43,6 +43,7 @@ struct Tally {
     states: usize,
     refused: usize,
     locked: usize,
+    killed: usize,
     failed: usize,
     visited: BTreeSet<Combo>,
 }
@@ -137,7 +138,11 @@ impl Work<'_> {
             let tally = all.entry(name).or_default();
             tally.states += 1;
             tally.refused += usize::from(ending.refused.is_some() && ending.fault.is_none());
-            tally.locked += usize::from(case.locked.is_some());
+            match case.disturbed {
+                Some((_, Disturbed::Locked)) => tally.locked += 1,
+                Some((_, Disturbed::Killed(_))) => tally.killed += usize::from(ending.was_killed),
+                None => {}
+            }
             tally.failed += usize::from(ending.fault.is_some());
             tally.visited.extend(case.state.spots.iter().map(|spot| spot.combo));
         }
@@ -167,17 +172,18 @@ impl Work<'_> {
     fn report(self, wall: f64) -> bool {
         let all = self.tally.into_inner().unwrap_or_else(PoisonError::into_inner);
         println!(
-            "{:<12} {:>7} {:>8} {:>7} {:>7} {:>13}",
-            "sequence", "states", "refused", "locked", "failed", "combinations"
+            "{:<13} {:>7} {:>8} {:>7} {:>7} {:>7} {:>13}",
+            "sequence", "states", "refused", "locked", "killed", "failed", "combinations"
         );
         let mut visited = BTreeSet::new();
         let mut sum = Tally::default();
         for (name, tally) in &all {
             println!(
-                "{name:<12} {:>7} {:>8} {:>7} {:>7} {:>13}",
+                "{name:<13} {:>7} {:>8} {:>7} {:>7} {:>7} {:>13}",
                 tally.states,
                 tally.refused,
                 tally.locked,
+                tally.killed,
                 tally.failed,
                 tally.visited.len()
             );

@@ -1,8 +1,9 @@
 //! Owns playing one case: the state is made, its steps follow, and each is held against what it must keep.
 
 use super::oracle::{self, Faulty, refusal};
-use super::steps::{CLEAN, Case, START, Step, edit_script};
+use super::steps::{CLEAN, Case, Disturbed, HOME, START, Step, edit_script};
 use crate::checkout::{self, Image, difference};
+use crate::states::Attr;
 use crate::sweep::place::{Answer, Place};
 use crate::sweep::start::{make, own};
 use crate::sweep::{Outcome, fail, precious};
@@ -14,26 +15,39 @@ pub(super) struct Ending {
     pub(super) refused: Option<String>,
     /// What was wrong.
     pub(super) fault: Option<Faulty>,
+    /// Whether a command was killed before its end.
+    pub(super) was_killed: bool,
 }
 
 /// Plays a case from the start.
 pub(super) fn play(place: &Place, case: &Case) -> Outcome<Ending> {
     place.begin()?;
     make(place, &case.state)?;
-    let mut run = Run { place, case, kept: Vec::new(), refused: None, commands: 0, gone: None };
+    let mut run = Run {
+        place,
+        case,
+        kept: Vec::new(),
+        refused: None,
+        commands: 0,
+        gone: None,
+        was_killed: false,
+        is_apart: false,
+        said: String::new(),
+    };
     run.kept.push((START, run.look()?));
     for (n, step) in case.steps.iter().enumerate() {
         let what = run.step(step)?;
         if let Some(text) = what {
             let told = format!("step {} ({}): {text}", n + 1, shown(step));
-            return Ok(Ending { refused: run.refused, fault: Some(Faulty::new(&text, told)) });
+            let fault = Some(Faulty::new(&text, told));
+            return Ok(Ending { refused: run.refused, fault, was_killed: run.was_killed });
         }
         if run.refused.is_some() {
             break;
         }
     }
     let fault = run.end()?.map(|text| Faulty::new(&text, format!("at the end: {text}")));
-    Ok(Ending { refused: run.refused, fault })
+    Ok(Ending { refused: run.refused, fault, was_killed: run.was_killed })
 }
 
 /// The commands that do the same by hand.
@@ -54,10 +68,20 @@ pub(super) fn shell(case: &Case) -> String {
     add(&case.state.dirty());
     let mut commands = 0;
     for step in &case.steps {
-        let locked = matches!(step, Step::Proq(_)) && case.locked == Some(commands);
-        commands += usize::from(matches!(step, Step::Proq(_)));
-        if locked {
-            add(&format!("touch .git/index.lock; {}; rm .git/index.lock", shown(step)));
+        let is_command = matches!(step, Step::Proq(_));
+        let disturbed = case.disturbed.filter(|(at, _)| is_command && *at == commands);
+        commands += usize::from(is_command);
+        match disturbed {
+            Some((_, Disturbed::Locked)) => {
+                add(&format!("touch .git/index.lock; {}; rm .git/index.lock", shown(step)));
+            }
+            Some((_, Disturbed::Killed(call))) => {
+                add(&format!(
+                    "# killed before its call {call} that changes a file: {}; git proq list",
+                    shown(step)
+                ));
+            }
+            None => {}
         }
         add(&shown(step));
     }
@@ -77,6 +101,7 @@ fn shown(step: &Step) -> String {
         Step::Is(name) => format!("# must be as at: {name}"),
         Step::FilesAre(name) => format!("# files, index and HEAD must be as at: {name}"),
         Step::Untouched(name) => format!("# but for what landed, must be as at: {name}"),
+        Step::Home(name) => format!("# but for what landed, must be as at, with all own edits: {name}"),
     }
 }
 
@@ -88,6 +113,11 @@ struct Run<'a> {
     commands: usize,
     /// Set once a person's own git went over files that a snapshot had given back.
     gone: Option<Gone>,
+    was_killed: bool,
+    /// Whether the last way back has left the user's changes in their snapshot, since they conflict with what has landed.
+    is_apart: bool,
+    /// What the last command said.
+    said: String,
 }
 
 impl Run<'_> {
@@ -120,11 +150,20 @@ impl Run<'_> {
             Step::Is(name) => self.differs(&self.look()?, &self.kept(name)?).map(|what| changed(&what)),
             Step::FilesAre(name) => {
                 let own = |image: Image| -> Image {
-                    image.into_iter().filter(|(key, _)| !key.starts_with("ref ")).collect()
+                    let own = image.into_iter().filter(|(key, _)| !key.starts_with("ref "));
+                    own.map(|(key, value)| if *name == HOME { as_filtered(key, value) } else { (key, value) })
+                        .collect()
                 };
-                difference(&own(self.look()?), &own(self.kept(name)?)).map(|what| changed(&what))
+                let (mut found, wanted) = (own(self.look()?), own(self.kept(name)?));
+                self.stays(&mut found, &wanted)?;
+                difference(&found, &wanted).map(|what| changed(&what))
             }
             Step::Untouched(name) => self.untouched(&self.kept(name)?)?,
+            Step::Home(_) if self.is_apart => self.unclean()?,
+            Step::Home(name) => match self.untouched(&self.kept(name)?)? {
+                None => self.hidden(&self.kept(name)?)?,
+                fault => fault,
+            },
         })
     }
 
@@ -134,6 +173,20 @@ impl Run<'_> {
             None => difference(found, wanted),
             Some(gone) => difference(&gone.without(found), &gone.without(wanted)),
         }
+    }
+
+    /// Leaves out of `found` the ignored files that were there before a preview and are there again in it: an undone way back onto
+    /// a commit that has nothing in their place leaves them where they are.
+    fn stays(&self, found: &mut Image, wanted: &Image) -> Outcome<()> {
+        if !self.case.steps.iter().any(|step| matches!(step, Step::Home(_))) {
+            return Ok(());
+        }
+        let start = self.kept(START)?;
+        let is_own = |key: &str, value: &String| {
+            key.starts_with("file ") && key.contains("-sparse-ignored") && start.get(key) == Some(value)
+        };
+        found.retain(|key, value| wanted.contains_key(key) || !is_own(key, value) && key != "file out");
+        Ok(())
     }
 
     /// A person does something without git-proq.
@@ -151,41 +204,122 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Runs the program, first under a lock that somebody else holds where the case says so.
+    /// Runs the program, disturbed first where the case says so.
     fn command(&mut self, args: &[&str]) -> Outcome<Option<String>> {
         let before = self.look()?;
-        let locked = self.case.locked == Some(self.commands);
+        let disturbed = self.case.disturbed.filter(|(at, _)| *at == self.commands);
         self.commands += 1;
-        if locked {
-            let lock = self.place.repo().join(".git/index.lock");
-            std::fs::write(&lock, "")?;
-            let answer = self.place.proq(args)?;
-            std::fs::remove_file(&lock)?;
-            if let Some(what) = oracle::raw(&answer) {
-                return Ok(Some(format!("under a lock: {what}")));
-            }
-            if answer.code == 0 {
-                return Ok(None);
-            }
-            if let Some(what) = difference(&self.look()?, &before) {
-                let said = answer.stderr.trim();
-                return Ok(Some(format!(
-                    "refused under a lock, and something changed: {what}; it said: {said}"
-                )));
-            }
+        let end = match disturbed {
+            Some((_, Disturbed::Locked)) => self.locked(args, &before)?,
+            Some((_, Disturbed::Killed(call))) => self.killed(args, &before, call)?,
+            None => End::TakenBack,
+        };
+        match end {
+            End::TakenBack => {}
+            End::Done => return Ok(None),
+            End::Fault(what) => return Ok(Some(what)),
         }
         let answer = self.place.proq(args)?;
+        self.said = [String::from_utf8_lossy(&answer.stdout).as_ref(), &answer.stderr].concat();
         if let Some(what) = oracle::raw(&answer) {
             return Ok(Some(what));
         }
-        if answer.code == 0 {
+        self.is_apart = answer.code == CONFLICTS && args == BACK;
+        if answer.code == 0 || self.is_apart {
             return Ok(None);
         }
-        self.refusal(&answer, &before)
+        self.refusal(args, &answer, &before)
+    }
+
+    /// Runs the program under a lock that somebody else holds.
+    fn locked(&mut self, args: &[&str], before: &Image) -> Outcome<End> {
+        let lock = self.place.repo().join(".git/index.lock");
+        std::fs::write(&lock, "")?;
+        let answer = self.place.proq(args)?;
+        std::fs::remove_file(&lock)?;
+        self.said = [String::from_utf8_lossy(&answer.stdout).as_ref(), &answer.stderr].concat();
+        if let Some(what) = oracle::raw(&answer) {
+            return Ok(End::Fault(format!("under a lock: {what}")));
+        }
+        self.is_apart = answer.code == CONFLICTS && args == BACK;
+        if answer.code == 0 || self.is_apart {
+            return Ok(End::Done);
+        }
+        Ok(match difference(&self.look()?, before) {
+            None => End::TakenBack,
+            Some(what) => {
+                let said = answer.stderr.trim();
+                End::Fault(format!("refused under a lock, and something changed: {what}; it said: {said}"))
+            }
+        })
+    }
+
+    /// Kills the program before one of its calls, and lets another command recover.
+    fn killed(&mut self, args: &[&str], before: &Image, call: usize) -> Outcome<End> {
+        if !crate::sweep::can_trace() {
+            return Ok(End::TakenBack);
+        }
+        let (was_killed, code, said) = self.place.killed(args, call)?;
+        self.said = said;
+        if !was_killed {
+            self.is_apart = code == CONFLICTS && args == BACK;
+            return Ok(if code == 0 || self.is_apart { End::Done } else { End::TakenBack });
+        }
+        self.was_killed = true;
+        let lost = precious::lost(self.place, &self.place.tokens())?;
+        if !lost.is_empty() {
+            return Ok(End::Fault(format!("LOST once killed: {}", lost.join(", "))));
+        }
+        let answer = self.place.proq(&["list"])?;
+        self.said.push_str(&answer.stderr);
+        if let Some(what) = oracle::raw(&answer) {
+            return Ok(End::Fault(format!("recovery: {what}")));
+        }
+        if answer.code != 0 {
+            return Ok(End::Fault(format!("recovery ended with {}: {}", answer.code, answer.complaint())));
+        }
+        Ok(if difference(&self.look()?, before).is_none() { End::TakenBack } else { End::Done })
+    }
+
+    /// What is changed in a checkout that was said to be clean.
+    fn unclean(&self) -> Outcome<Option<String>> {
+        let status = ["status", "--porcelain", "--untracked-files=no"];
+        let answer = self.place.answer(self.place.command("git", &self.place.repo()).args(status))?;
+        let changes = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+        Ok((!changes.is_empty()).then(|| format!("not clean: {changes}; it said: {}", self.said.trim())))
+    }
+
+    /// What the user had written and is not in the checkout any more, without the last command having named its file.
+    fn hidden(&self, before: &Image) -> Outcome<Option<String>> {
+        let now: Vec<String> =
+            self.look()?.into_iter().filter(|(key, _)| key.starts_with("file ")).map(|(_, v)| v).collect();
+        let mut hidden = Vec::new();
+        for (path, value) in
+            before.iter().filter_map(|(key, value)| Some((key.strip_prefix("file ")?, value)))
+        {
+            for token in self
+                .place
+                .tokens()
+                .iter()
+                .map(|token| token.trim_end())
+                .filter(|t| value.contains(*t) && is_edit(t))
+            {
+                if !now.iter().any(|value| value.contains(token)) && !self.said.contains(path) {
+                    hidden.push(format!("{token} of {path}"));
+                }
+            }
+        }
+        Ok((!hidden.is_empty()).then(|| {
+            format!(
+                "not in the checkout, and not named: {}; it said: {}",
+                hidden.join(", "),
+                self.said.trim()
+            )
+        }))
     }
 
     /// A refusal changes nothing and says which path is in the way. An open preview can be left.
-    fn refusal(&mut self, answer: &Answer, before: &Image) -> Outcome<Option<String>> {
+    fn refusal(&mut self, args: &[&str], answer: &Answer, before: &Image) -> Outcome<Option<String>> {
         self.refused = Some(answer.complaint());
         let now = self.look()?;
         // A landing leaves the preview of its lane before it can know whether it is refused, and says so.
@@ -197,10 +331,13 @@ impl Run<'_> {
         if let Some(what) = refusal(self.place, answer, before, &now)? {
             return Ok(Some(what));
         }
+        if args == BACK {
+            return self.make_way(&answer.stderr);
+        }
         if !now.get("HEAD").is_some_and(|head| head.ends_with("-preview")) {
             return Ok(None);
         }
-        let back = self.place.proq(&["preview", "--back"])?;
+        let back = self.place.proq(BACK)?;
         if back.code != 0 {
             return Ok(Some(format!("after a refusal the preview cannot be left: {}", back.stderr.trim())));
         }
@@ -208,9 +345,23 @@ impl Run<'_> {
         Ok(what.map(|what| format!("left after a refusal: {}", changed(&what))))
     }
 
+    /// The way back is refused for files that stand in its way, and these alone: once they are elsewhere it goes.
+    fn make_way(&self, said: &str) -> Outcome<Option<String>> {
+        let named = said.split_once("in the way: ").map(|(_, rest)| rest.split(';').next().unwrap_or(rest));
+        let paths = named.into_iter().flat_map(|names| names.trim().split(", "));
+        for (n, path) in paths.enumerate() {
+            std::fs::rename(self.place.repo().join(path), self.place.repo().join(format!("moved-{n}")))?;
+        }
+        let back = self.place.proq(BACK)?;
+        let gone = back.code == 0 || back.code == CONFLICTS;
+        Ok((!gone).then(|| format!("with nothing in its way any more: {}", back.stderr.trim())))
+    }
+
     /// After a landing: what it did not touch is as it was, what it touched is as the commit has it.
     fn untouched(&self, before: &Image) -> Outcome<Option<String>> {
-        let names = ["diff", "--name-only", "--no-renames", "-z", "proq/two~1", "main"];
+        let base =
+            before.get("ref refs/heads/main").and_then(|value| value.split(' ').next()).unwrap_or_default();
+        let names = ["diff", "--name-only", "--no-renames", "-z", base, "main"];
         let answer = self.place.answer(self.place.command("git", &self.place.repo()).args(names))?;
         let changed_names: Vec<String> = answer
             .stdout
@@ -218,8 +369,15 @@ impl Run<'_> {
             .filter(|name| !name.is_empty())
             .map(|name| name.escape_ascii().to_string())
             .collect();
+        let sparse = self.case.state.spots.iter().any(|spot| spot.combo.attr == Attr::Sparse);
+        let is_marked = |key: &str, value: &str| {
+            sparse && key.starts_with("index ") && !key.contains("-sparse") && value.starts_with("S ")
+        };
+        let marked = before.iter().filter(|(key, value)| is_marked(key, value));
+        let marked = marked.filter_map(|(key, _)| key.strip_prefix("index ")?.strip_suffix(" 0"));
+        let spared: Vec<String> = marked.map(str::to_owned).chain(changed_names).collect();
         let apart = |image: &Image| -> Image {
-            image.iter().filter_map(|(key, value)| apart_from(&changed_names, key, value)).collect()
+            image.iter().filter_map(|(key, value)| apart_from(&spared, key, value)).collect()
         };
         let what = difference(&apart(&self.look()?), &apart(before));
         Ok(what.map(|what| format!("a landing changed what it does not touch: {what}")))
@@ -246,6 +404,25 @@ impl Run<'_> {
     }
 }
 
+/// The way back, and its exit code where changes conflict with what has landed meanwhile.
+const BACK: &[&str] = &["preview", "--back"];
+const CONFLICTS: i32 = 3;
+
+/// How a disturbed command ended.
+enum End {
+    /// Everything is as before.
+    TakenBack,
+    /// It has done what it was to do.
+    Done,
+    /// This is wrong.
+    Fault(String),
+}
+
+/// Whether a content was written in the main checkout, and not committed there or in a lane: by its number.
+fn is_edit(token: &str) -> bool {
+    token.split(' ').nth(1).and_then(|number| number.parse().ok()).is_some_and(|number: usize| number > 2000)
+}
+
 /// What `git reset --hard` by hand destroys for good, after the snapshot has given it back: git has no object of an ignored file
 /// that stands in the way of a tracked one, and of a filtered file only the form that it checks out.
 struct Gone {
@@ -269,16 +446,20 @@ impl Gone {
             self.ignored.iter().any(|file| file == path || below(file))
         };
         let kept = image.iter().filter(|(key, _)| !key.strip_prefix("file ").is_some_and(is_gone));
-        let as_checked_out = |key: &String, value: &String| {
-            let filtered = key.starts_with("file ") && key.contains("-filter");
-            if filtered { value.replace("+precious", "precious") } else { value.clone() }
-        };
-        kept.map(|(key, value)| (key.clone(), as_checked_out(key, value))).collect()
+        kept.map(|(key, value)| as_filtered(key.clone(), value.clone())).collect()
     }
 }
 
+/// One part of an image, where a filtered file is as git would check it out.
+fn as_filtered(key: String, value: String) -> (String, String) {
+    let filtered = key.starts_with("file ") && key.contains("-filter");
+    let value = if filtered { value.replace("+precious", "precious") } else { value };
+    (key, value)
+}
+
 /// One part of an image, when it is of the checkout and of no path that a landing changes. Where a checkout is sparse, a landing
-/// marks what is missing skip-worktree, as `git merge` does, and does not keep empty folders of it.
+/// marks what is missing skip-worktree, as `git merge` does, and does not keep empty folders of it; what is marked so although
+/// the patterns include it is as they say from then on.
 fn apart_from(changed: &[String], key: &str, value: &str) -> Option<(String, String)> {
     let (kind, path) = key.split_once(' ').unwrap_or((key, ""));
     let path = path.strip_suffix(" 0").unwrap_or(path);
@@ -293,7 +474,8 @@ fn apart_from(changed: &[String], key: &str, value: &str) -> Option<(String, Str
     } else {
         value.to_owned()
     };
-    Some((key.to_owned(), value))
+    // What is merged gets the form that git checks out.
+    Some(as_filtered(key.to_owned(), value))
 }
 
 fn changed(what: &str) -> String {

@@ -12,8 +12,8 @@ pub(super) fn shrink(place: &Place, case: &Case, fault: Faulty) -> Outcome<(Case
     loop {
         let mut variants: Vec<Case> =
             best.state.smaller().into_iter().map(|state| Case { state, ..best.clone() }).collect();
-        if best.locked.is_some() {
-            variants.push(Case { locked: None, ..best.clone() });
+        if best.disturbed.is_some() {
+            variants.push(Case { disturbed: None, ..best.clone() });
         }
         for (n, step) in best.steps.iter().enumerate() {
             for less in smaller_step(step) {

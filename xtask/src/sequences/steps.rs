@@ -1,7 +1,7 @@
 //! Owns the sequences: which commands and edits follow each other, and what must hold between them.
 
 use crate::dice::Dice;
-use crate::states::{Combo, Disk, Head, IgnoreFile, Spot, State, Touch};
+use crate::states::{Combo, Disk, Head, IgnoreFile, Index, Spot, State, Touch};
 
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +22,18 @@ pub(super) enum Step {
     FilesAre(&'static str),
     /// A landing has happened: everything that it does not touch is as remembered.
     Untouched(&'static str),
+    /// The same, and what the user had written is in the checkout; the last command has named each file where it is not.
+    Home(&'static str),
+}
+
+/// What happens to the command of a case that is disturbed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Disturbed {
+    /// Somebody holds `.git/index.lock`; once it is gone the command runs again.
+    Locked,
+    /// The command and all that it has started are killed before this call that changes a file, counted from one. Another
+    /// command follows, which recovers; where that has taken it back, it runs again.
+    Killed(usize),
 }
 
 /// A state, and what is done with it.
@@ -31,8 +43,8 @@ pub(super) struct Case {
     pub(super) state: State,
     /// The steps. [`START`] is remembered before the first.
     pub(super) steps: Vec<Step>,
-    /// The command, counted from zero, before which somebody holds `.git/index.lock`.
-    pub(super) locked: Option<usize>,
+    /// The command, counted from zero, that is disturbed, and how.
+    pub(super) disturbed: Option<(usize, Disturbed)>,
 }
 
 /// The name of the state before the first step.
@@ -40,6 +52,9 @@ pub(super) const START: &str = "start";
 
 /// The name of the state after everything that differs from HEAD was thrown away by hand.
 pub(super) const CLEAN: &str = "clean";
+
+/// The name of the state after the way back onto a commit that had moved.
+pub(super) const HOME: &str = "home";
 
 /// Throws away all that differs from HEAD, flags of index entries included.
 const THROW_AWAY: &str = "git ls-files -z | git update-index -z --no-assume-unchanged --stdin
@@ -60,6 +75,10 @@ pub(super) const NAMES: &[&str] = &[
     "shown-merge",
     "flags",
     "marked",
+    "moved",
+    "moved-by-hand",
+    "moved-clean",
+    "late",
 ];
 
 const ONE: Step = Step::Proq(&["preview", "one"]);
@@ -74,7 +93,7 @@ impl Case {
     /// The case of this number.
     pub(super) fn new(seed: u64, number: usize, name: &'static str, state: State) -> Case {
         let mut dice = Dice::new(seed, &format!("case {number}"));
-        let mut case = Case { state, steps: Vec::new(), locked: None };
+        let mut case = Case { state, steps: Vec::new(), disturbed: None };
         if name == "restore" {
             // `reset --hard` and `clean` by hand must not take ignored files, which no snapshot holds.
             case.state.ignore = IgnoreFile::Exclude;
@@ -85,15 +104,20 @@ impl Case {
         }
         case.steps = steps(name, &mut dice);
         let commands = case.steps.iter().filter(|step| matches!(step, Step::Proq(_))).count();
-        if dice.below(2) == 0 {
-            case.locked = Some(dice.below(commands));
-        }
+        // The first calls are as likely to be met as the many in the middle of a long command.
+        let up_to = 2 << dice.below(9);
+        case.disturbed = match dice.below(4) {
+            0 | 1 => Some((dice.below(commands), Disturbed::Locked)),
+            2 => Some((dice.below(commands), Disturbed::Killed(1 + dice.below(up_to)))),
+            _ => None,
+        };
         case
     }
 }
 
 fn steps(name: &str, dice: &mut Dice) -> Vec<Step> {
-    let edit = edit(dice);
+    let edit = edit("one.txt", dice);
+    let made = made(dice);
     let away = |script: &str| Step::Hand(script.to_owned());
     match name {
         "preview" => {
@@ -138,8 +162,53 @@ fn steps(name: &str, dice: &mut Dice) -> Vec<Step> {
             let flag = ["--assume-unchanged", "--skip-worktree"][dice.below(2)];
             from_clean(Step::Hand(format!("git update-index {flag} shared one.txt")), false)
         }
+        "late" => {
+            let other = Spot::new("in/here", Combo::plain(Head::File, Index::Same, Disk::Other));
+            let late = Step::Edit(vec![made, other], false);
+            vec![ONE, edit, BACK, DONE, late, Step::Keep("late"), UNDO, BACK, Step::FilesAre("late")]
+        }
+        moved if moved.starts_with("moved") => base_moves(moved, dice),
         other => taken_back(other),
     }
+}
+
+/// The steps of a preview during which the branch that it was entered from moves. The way back is undone, and gone again.
+fn base_moves(name: &str, dice: &mut Dice) -> Vec<Step> {
+    // The lane that lands is the one that changes the state's paths, or the one that is shown is.
+    let (show, file, land) =
+        if dice.below(3) > 0 { (TWO, "two.txt", "one") } else { (ONE, "one.txt", "two") };
+    let edit = edit(file, dice);
+    let (first, home) = match name {
+        "moved-clean" => (vec![Step::Hand(THROW_AWAY.to_owned()), Step::Keep(CLEAN)], CLEAN),
+        _ => (Vec::new(), START),
+    };
+    let by_hand = name == "moved-by-hand";
+    let land = match (by_hand, land) {
+        (true, lane) => Step::Hand(format!("git fetch -q . proq/{lane}:main")),
+        (false, "one") => Step::Proq(&["merge", "one"]),
+        (false, _) => Step::Proq(&["merge", "two"]),
+    };
+    let shown = Step::FilesAre("edited");
+    let steps = [
+        show,
+        edit,
+        Step::Keep("edited"),
+        land,
+        shown.clone(),
+        BACK,
+        Step::Home(home),
+        Step::Keep(HOME),
+        UNDO,
+        shown.clone(),
+    ];
+    let ways = [
+        vec![BACK, Step::FilesAre(HOME)],
+        vec![REDO, Step::FilesAre(HOME), UNDO, shown.clone(), BACK, Step::FilesAre(HOME)],
+        vec![REFRESH, BACK, Step::Home(home)],
+        if by_hand { Vec::new() } else { vec![UNDO, shown, BACK, Step::FilesAre(home)] },
+    ];
+    let way = ways[dice.below(if by_hand { 3 } else { 4 })].clone();
+    [first, steps.to_vec(), way].concat()
 }
 
 /// The steps of a preview that is entered from a clean checkout: no snapshot brings an index back on the way out. What `edit` does
@@ -180,18 +249,24 @@ fn taken_back(name: &str) -> Vec<Step> {
     }
 }
 
-/// Edits in a preview: two of the lane's own paths and a new one get into random states.
-fn edit(dice: &mut Dice) -> Step {
-    let plain = |combo: &Combo| *combo == Combo::plain(combo.head, combo.index, combo.disk);
-    // A named pipe in place of a file is what every way on is refused for.
-    let all: Vec<Combo> =
-        Combo::all().into_iter().filter(|combo| plain(combo) && combo.disk != Disk::Fifo).collect();
-    let mut spots = Vec::new();
-    for (path, head) in [("one.txt", Head::File), ("shared", Head::File), ("made", Head::Nothing)] {
-        let fitting: Vec<&Combo> = all.iter().filter(|combo| combo.head == head).collect();
-        spots.push(Spot::new(path, *fitting[dice.below(fitting.len())]));
-    }
+/// Edits in a preview: two of the lane's own paths, of which `own` is one, and a new one get into random states.
+fn edit(own: &str, dice: &mut Dice) -> Step {
+    let spots = vec![somehow(own, Head::File, dice), somehow("shared", Head::File, dice), made(dice)];
     Step::Edit(spots, dice.below(2) == 0)
+}
+
+/// A new path in a random state.
+fn made(dice: &mut Dice) -> Spot {
+    somehow("made", Head::Nothing, dice)
+}
+
+/// A path in a random state that no ignore file and no attribute names.
+fn somehow(path: &str, head: Head, dice: &mut Dice) -> Spot {
+    let plain = |combo: &Combo| *combo == Combo::plain(head, combo.index, combo.disk);
+    // A named pipe in place of a file is what every way on is refused for.
+    let fits = |combo: &Combo| plain(combo) && combo.disk != Disk::Fifo;
+    let fitting: Vec<Combo> = Combo::all().into_iter().filter(fits).collect();
+    Spot::new(path, fitting[dice.below(fitting.len())])
 }
 
 /// The shell script of an edit.

@@ -9,6 +9,9 @@ const PATHS: (usize, usize) = (5, 10);
 /// Folders that paths lie in. Some are named twice, so that odd paths meet in one folder.
 const FOLDERS: [&str; 6] = ["", "", "dir/", "dir/", "dir/", "deep/er/"];
 
+/// Folders that a sparse checkout by folders leaves out.
+const OUTSIDE: [&str; 6] = ["out/", "out/", "out/", "out/er/", "out/er/", "deep/out/"];
+
 /// Where the rule stands that ignores paths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IgnoreFile {
@@ -72,12 +75,14 @@ pub(crate) struct State {
     pub(crate) spots: Vec<Spot>,
     /// Where the rule for ignored paths stands.
     pub(crate) ignore: IgnoreFile,
+    /// Whether the sparse checkout, if there is one, goes by folders and its index is sparse too.
+    pub(crate) cone: bool,
 }
 
 impl State {
     /// A state of chosen paths.
     pub(crate) fn of(spots: Vec<Spot>, ignore: IgnoreFile) -> State {
-        State { spots, ignore }
+        State { spots, ignore, cone: false }
     }
 
     /// The states with one path less, for making a failing state smaller.
@@ -136,9 +141,11 @@ impl Deck {
         let first = self.dealt(number, pipes);
         let pile = if pipes { &self.pipes } else { &self.others };
         let combos: Vec<Combo> = (first..first + self.size(number)).map(|n| self.combo(pile, n)).collect();
+        let cone = dice.below(3) == 0;
         let spots = combos.into_iter().enumerate().map(|(n, combo)| {
             let space = if dice.below(8) == 0 { "a 1 " } else { "" };
-            let folder = FOLDERS[dice.below(FOLDERS.len())];
+            let folders = if cone && combo.attr == Attr::Sparse { OUTSIDE } else { FOLDERS };
+            let folder = folders[dice.below(folders.len())];
             let touch = match dice.below(10) {
                 0 => Touch::Write,
                 1 if combo.head != Head::Nothing => Touch::Remove,
@@ -150,7 +157,7 @@ impl Deck {
         });
         let spots = spots.collect();
         let ignore = [IgnoreFile::Committed, IgnoreFile::Changed, IgnoreFile::Exclude][dice.below(3)];
-        State { spots, ignore }
+        State { spots, ignore, cone }
     }
 
     /// How many combinations of a pile the states before this one have taken.

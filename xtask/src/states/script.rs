@@ -126,7 +126,7 @@ impl State {
     pub(crate) fn dirty(&self) -> String {
         let mut lines = Lines::new(2000);
         if self.spots.iter().any(|spot| spot.combo.attr == Attr::Sparse) {
-            lines.add("git sparse-checkout set --no-cone '/*' '!*-sparse*' 2> /dev/null");
+            lines.add(&self.sparse());
         }
         let removed_first = self.ignore == IgnoreFile::Changed;
         if !removed_first {
@@ -141,7 +141,22 @@ impl State {
         for spot in &self.spots {
             spot.disk(&mut lines);
         }
+        if self.cone {
+            // Last: some commands of git cannot change a sparse index.
+            lines.add("git config index.sparse true; git update-index --force-write-index");
+        }
         lines.text
+    }
+
+    /// The command that makes the checkout a sparse one.
+    fn sparse(&self) -> String {
+        if !self.cone {
+            return "git sparse-checkout set --no-cone '/*' '!*-sparse*' 2> /dev/null".to_owned();
+        }
+        let is_within = |spot: &&Spot| spot.combo.attr != Attr::Sparse && spot.combo.head == Head::Folder;
+        let folders: Vec<String> =
+            self.spots.iter().filter(is_within).map(|spot| quoted(&spot.path)).collect();
+        format!("git sparse-checkout set --cone --no-sparse-index dir deep/er in {}", folders.join(" "))
     }
 
     fn ignore(&self, lines: &mut Lines) {

@@ -51,6 +51,11 @@ pub(crate) fn fail<T>(what: impl Into<String>) -> Outcome<T> {
 /// The exit code of a sweep that cannot be run here, as test harnesses have it.
 const SKIPPED: u8 = 77;
 
+/// Whether this system lets a process be traced by its parent.
+pub(crate) fn can_trace() -> bool {
+    trace::is_possible()
+}
+
 /// Runs the sweep.
 pub(crate) fn main(args: &Args) -> ExitCode {
     if !args.list && args.crowd.is_none() && !trace::is_possible() {

@@ -221,6 +221,13 @@ impl Place {
         self.proq(args)?.ok(&format!("git proq {}", args.join(" "))).map(drop)
     }
 
+    /// Kills the program under test before one of its calls that change a file. Whether it got there, its exit code, and what
+    /// it said.
+    pub(crate) fn killed(&self, args: &[&str], call: usize) -> Outcome<(bool, i32, String)> {
+        let (run, complaints) = self.traced(args, Plan::Kill(call))?;
+        Ok((run.hit.is_some(), run.code, complaints))
+    }
+
     /// The program under test, traced.
     pub(super) fn traced<S: AsRef<OsStr>>(&self, args: &[S], plan: Plan) -> Outcome<(Run, String)> {
         self.watched(args, plan, None)
