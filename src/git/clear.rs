@@ -381,7 +381,8 @@ pub(crate) fn copy_filtered(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) 
     copy_unlike(tree, aside, &held.files_in_objects(), &held.ignored)
 }
 
-/// The same of files that git does not track, once a snapshot has come back.
+/// Copies those untracked files of a snapshot that came back to this worktree to `aside` which git would not write byte for byte
+/// from its objects, and those that it ignores: the next way back takes them from there.
 pub(crate) fn copy_untracked(tree: &Tree<'_>, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
     let held = Held::of(tree, snapshot)?;
     copy_unlike(tree, aside, &held.untracked, &held.ignored)

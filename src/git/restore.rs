@@ -342,7 +342,8 @@ impl<'a> Work<'a> {
         let mut missing = Vec::new();
         for (path, side) in files {
             if is_below_folders(self.tree.dir, path) {
-                // As git does where it writes a file; whoever goes back from here knows of the folder.
+                // As git does where it writes a file, but not behind a link that was put above it since it was looked at; whoever goes
+                // back from here knows of the folder.
                 prune_below(&path.under(self.tree.dir));
             }
             match (self.is_back(path, Some(*side)), self.aside.holds(path)) {
@@ -355,8 +356,7 @@ impl<'a> Work<'a> {
         self.rebuild(&missing)?;
         // Where HEAD has moved there may be a file now.
         let is_taken = |dir: &RepoPath| {
-            let stands = |dir: &RepoPath| dir.under(self.tree.dir).symlink_metadata();
-            stranger_above(self.tree.dir, dir).is_some() || stands(dir).is_ok_and(|meta| !meta.is_dir())
+            stranger_above(self.tree.dir, dir).is_some() || stands_no_folder(self.tree.dir, dir)
         };
         for dir in self.snapshot.empty_dirs.iter().filter(|dir| !is_taken(dir)) {
             let dir = dir.under(self.tree.dir);

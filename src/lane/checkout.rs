@@ -146,9 +146,9 @@ impl<'a> Checkout<'a> {
         self.look("copy", |tree| Ok(git::copy_filtered(tree, snapshot, aside)?))
     }
 
-    /// Copies the files of a snapshot that came back here, and that no object has as they are, to `aside`.
+    /// Copies the untracked files of a snapshot that came back here, and that no object has as they are, to `aside`.
     pub(super) fn copy_untracked(&self, snapshot: &Snapshot, aside: &Path) -> Result<(), Error> {
-        self.look("link", |tree| Ok(git::copy_untracked(tree, snapshot, aside)?))
+        self.look("copy", |tree| Ok(git::copy_untracked(tree, snapshot, aside)?))
     }
 
     /// Whether the index here has the same flags as another one of this worktree, as far as somebody set them by hand.

@@ -263,9 +263,9 @@ fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let name = SnapRecord::ref_name(id);
     snaps::prune(op.project, id);
     let dir = op.project.store.layout().snapshot(id);
-    // What a copy has never left its place, or is back there by now.
-    let is_copy = SnapRecord::find(&dir.join("snap.toml"))?.is_some_and(|snap| snap.copy);
-    if !is_copy && dir.join("files").exists() {
+    // What is copied has never left its place, or is back there by now. A record that cannot be read says nothing of that.
+    let is_copy = || SnapRecord::find(&dir.join("snap.toml")).is_ok_and(|s| s.is_some_and(|snap| snap.copy));
+    if dir.join("files").exists() && !is_copy() {
         // Something is still in its keeping.
         return op.retire(id);
     }

@@ -57,7 +57,7 @@ pub(super) fn look(place: &Place) -> Outcome<Image> {
 
 /// What is wrong with an answer by its words alone.
 pub(super) fn raw(answer: &Answer) -> Option<String> {
-    let said = [String::from_utf8_lossy(&answer.stdout).as_ref(), answer.stderr.as_str()].concat();
+    let said = answer.said();
     let found = RAW.iter().find(|words| said.contains(**words))?;
     Some(format!("a message with `{}`:\n{}", found.trim_matches(['`', ':', ' ', '(']), said.trim()))
 }

@@ -116,7 +116,7 @@ struct Run<'a> {
     was_killed: bool,
     /// Whether the last way back has left the user's changes in their snapshot, since they conflict with what has landed.
     is_apart: bool,
-    /// What the last command said.
+    /// The output and the complaints of the last run of the program.
     said: String,
 }
 
@@ -220,15 +220,21 @@ impl Run<'_> {
             End::Fault(what) => return Ok(Some(what)),
         }
         let answer = self.place.proq(args)?;
-        self.said = [String::from_utf8_lossy(&answer.stdout).as_ref(), &answer.stderr].concat();
+        self.said = answer.said();
         if let Some(what) = oracle::raw(&answer) {
             return Ok(Some(what));
         }
-        self.is_apart = answer.code == CONFLICTS && args == BACK;
-        if answer.code == 0 || self.is_apart {
+        if self.is_done(args, answer.code) {
             return Ok(None);
         }
         self.refusal(args, &answer, &before)
+    }
+
+    /// Whether a command that ended with this code has done its work: a way back has, too, where it leaves changes that conflict in
+    /// their snapshot.
+    fn is_done(&mut self, args: &[&str], code: i32) -> bool {
+        self.is_apart = code == CONFLICTS && args == BACK;
+        code == 0 || self.is_apart
     }
 
     /// Runs the program under a lock that somebody else holds.
@@ -237,12 +243,11 @@ impl Run<'_> {
         std::fs::write(&lock, "")?;
         let answer = self.place.proq(args)?;
         std::fs::remove_file(&lock)?;
-        self.said = [String::from_utf8_lossy(&answer.stdout).as_ref(), &answer.stderr].concat();
+        self.said = answer.said();
         if let Some(what) = oracle::raw(&answer) {
             return Ok(End::Fault(format!("under a lock: {what}")));
         }
-        self.is_apart = answer.code == CONFLICTS && args == BACK;
-        if answer.code == 0 || self.is_apart {
+        if self.is_done(args, answer.code) {
             return Ok(End::Done);
         }
         Ok(match difference(&self.look()?, before) {
@@ -262,8 +267,7 @@ impl Run<'_> {
         let (was_killed, code, said) = self.place.killed(args, call)?;
         self.said = said;
         if !was_killed {
-            self.is_apart = code == CONFLICTS && args == BACK;
-            return Ok(if code == 0 || self.is_apart { End::Done } else { End::TakenBack });
+            return Ok(if self.is_done(args, code) { End::Done } else { End::TakenBack });
         }
         self.was_killed = true;
         let lost = precious::lost(self.place, &self.place.tokens())?;
@@ -281,7 +285,7 @@ impl Run<'_> {
         Ok(if difference(&self.look()?, before).is_none() { End::TakenBack } else { End::Done })
     }
 
-    /// What is changed in a checkout that was said to be clean.
+    /// The tracked files that differ from HEAD after a way back which said that the checkout is clean, as a fault; none when none does.
     fn unclean(&self) -> Outcome<Option<String>> {
         let status = ["status", "--porcelain", "--untracked-files=no"];
         let answer = self.place.answer(self.place.command("git", &self.place.repo()).args(status))?;
@@ -289,7 +293,8 @@ impl Run<'_> {
         Ok((!changes.is_empty()).then(|| format!("not clean: {changes}; it said: {}", self.said.trim())))
     }
 
-    /// What the user had written and is not in the checkout any more, without the last command having named its file.
+    /// The contents that the user had written into files of `before`, and that are neither in a file of the checkout now nor in one that
+    /// the last command has named, as a fault; none when there are none.
     fn hidden(&self, before: &Image) -> Outcome<Option<String>> {
         let now: Vec<String> =
             self.look()?.into_iter().filter(|(key, _)| key.starts_with("file ")).map(|(_, v)| v).collect();
@@ -412,7 +417,7 @@ const CONFLICTS: i32 = 3;
 enum End {
     /// Everything is as before.
     TakenBack,
-    /// It has done what it was to do.
+    /// The command has done its work, although it was disturbed.
     Done,
     /// This is wrong.
     Fault(String),

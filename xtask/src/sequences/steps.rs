@@ -22,11 +22,12 @@ pub(super) enum Step {
     FilesAre(&'static str),
     /// A landing has happened: everything that it does not touch is as remembered.
     Untouched(&'static str),
-    /// The same, and what the user had written is in the checkout; the last command has named each file where it is not.
+    /// A landing has happened: everything that it does not touch is as remembered, and all that the user had written by then is in
+    /// the checkout, or the last command has named its file.
     Home(&'static str),
 }
 
-/// What happens to the command of a case that is disturbed.
+/// A way in which others get in the way of one command of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Disturbed {
     /// Somebody holds `.git/index.lock`; once it is gone the command runs again.

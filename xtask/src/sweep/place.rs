@@ -60,6 +60,11 @@ impl Answer {
         Ok(Answer { code, stdout: out.stdout, stderr, pid })
     }
 
+    /// Its output and its complaints.
+    pub(crate) fn said(&self) -> String {
+        [String::from_utf8_lossy(&self.stdout).as_ref(), &self.stderr].concat()
+    }
+
     /// The first line of its complaints.
     pub(crate) fn complaint(&self) -> String {
         self.stderr.lines().next().unwrap_or_default().to_owned()
