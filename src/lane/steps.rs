@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::operation::Operation;
-use super::{Error, Project, half_made, pool, resolve_tree, snaps};
+use super::{Checkout, Error, Project, half_made, pool, resolve_tree, snaps};
 use crate::fault;
-use crate::git::{self, LocalState, Oid, RefMove, Restored, WorktreeList};
+use crate::git::{self, LocalState, Oid, RefMove, RepoPath, Restored, WorktreeList};
 use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
 use crate::store::{Record, new_id, remove_drafts, write_atomically};
 
@@ -53,17 +53,20 @@ impl Operation<'_> {
         }
     }
 
-    /// Brings a worktree to a commit where it had what `brings` says.
+    /// Brings a worktree to a commit where it had what `brings` says. `leaves` are empty folders that go with what is there now: once
+    /// the step is taken back they are there again.
     pub(crate) fn transition_back(
         &self,
         dir: &Path,
         (from, to): (Oid, Oid),
         mv: RefMove,
         brings: &LocalState,
+        leaves: &[RepoPath],
     ) -> Result<(), Error> {
         let mut step = self.tree_step(dir, from, to, mv);
-        if let Step::Tree { brings: gets, .. } = &mut step {
+        if let Step::Tree { brings: gets, drops, .. } = &mut step {
             gets.clone_from(brings);
+            drops.empty_dirs.extend_from_slice(leaves);
         }
         self.perform(step).map(drop)
     }
@@ -103,7 +106,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             checkout
                 .with_tree(scratch, |tree| Ok(git::transition(tree, (*from, *to), mv, &why, &gets)?))
                 .inspect_err(|_| checkout.make_folders(&drops.empty_dirs))?;
-            checkout.make_folders(&brings.empty_dirs);
+            arrange_folders(&checkout, mv, drops, brings);
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
@@ -141,6 +144,15 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
     Ok(Applied::Done)
 }
 
+/// Has a worktree that came to another commit have the empty folders that it had there. Those of a branch that it leaves go with that;
+/// where the branch itself moves, only those go that files came in the place of.
+fn arrange_folders(checkout: &Checkout<'_>, mv: &RefMove, drops: &LocalState, brings: &LocalState) {
+    if matches!(mv, RefMove::Switch { .. }) {
+        checkout.remove_folders(&drops.empty_dirs, &brings.empty_dirs);
+    }
+    checkout.make_folders(&brings.empty_dirs);
+}
+
 /// A branch that a worktree is on stays: without it that worktree would be on nothing.
 fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
     let Some(branch) = name.strip_prefix("refs/heads/") else { return Ok(()) };
@@ -166,8 +178,8 @@ pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
         | Step::Worked { .. }
         | Step::Reuse { .. }
         | Step::Regrow { .. } => Ok(()),
-        Step::Tree { dir, from, to, mv, drops, .. } => {
-            op.transition_back(dir, (*to, *from), mv.inverse(), drops)
+        Step::Tree { dir, from, to, mv, drops, brings } => {
+            op.transition_back(dir, (*to, *from), mv.inverse(), drops, &brings.empty_dirs)
         }
         Step::Snap { id, .. } if op.is_going_back() => forget_snap(op, id),
         Step::Snap { id, .. } => op.retire(id),
@@ -313,8 +325,11 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             let checkout = op.checkout(dir)?;
             let settle = |tree: &git::Tree<'_>| Ok(git::settle_transition(tree, *from, *to, mv)?);
             let settled = checkout.with_tree(scratch, settle)?;
-            let state = if settled.happened { brings } else { drops };
-            checkout.make_folders(&state.empty_dirs);
+            if settled.happened {
+                arrange_folders(&checkout, mv, drops, brings);
+            } else {
+                checkout.make_folders(&drops.empty_dirs);
+            }
             settled
         }
         Step::Clear { dir, snap } => {

@@ -103,12 +103,12 @@ impl Step<'_, '_> {
             self.op.clear(self.main, &snap.id)?;
         }
         let brings = record.drops.clone().with_flags(self.checkout.flags(None)?);
-        self.switch_head(desk, &brings)?;
+        self.switch_head(desk, &brings, &[])?;
         self.finish(record, desk)
     }
 
     fn start_from_preview(&self, open: &PreviewRecord, desk: &Desk) -> Result<Entered, Error> {
-        leave::set_edits_aside(self.op, open, desk)?;
+        let edits = leave::set_edits_aside(self.op, open, desk)?;
         let mut ignored = self.checkout.bystanders(&self.checkout.seen())?;
         ignored.extend(open.ignored.iter().cloned());
         ignored.sort();
@@ -119,7 +119,8 @@ impl Step<'_, '_> {
         record.drops.clone_from(&open.drops);
         record.is_shared = open.is_shared;
         record.drops.note_modes(&self.op.project.repo, self.main, desk.commit, self.tip)?;
-        self.switch_head(desk, &leave::brings(self.op.project, self.checkout, &record)?)?;
+        let brings = leave::brings(self.op.project, self.checkout, &record)?;
+        self.switch_head(desk, &brings, &edits.folders)?;
         self.op.save(&record, &self.op.project.store.layout().preview())?;
         leave::drop_preview_branch(self.op, open, desk.commit)?;
         self.finish(record, desk)
@@ -147,8 +148,9 @@ impl Step<'_, '_> {
         }
     }
 
-    /// Makes the hidden branch and brings the checkout to it, where files get the permission bits and flags that `brings` names.
-    fn switch_head(&self, desk: &Desk, brings: &LocalState) -> Result<(), Error> {
+    /// Makes the hidden branch and brings the checkout to it, where files get the permission bits and flags that `brings` names; the
+    /// empty folders that `leaves` names go.
+    fn switch_head(&self, desk: &Desk, brings: &LocalState, leaves: &[RepoPath]) -> Result<(), Error> {
         let branch = self.op.project.preview_branch_of(&self.lane.name);
         let full = format!("refs/heads/{branch}");
         if let Some(old) = self.op.project.repo.branch_tip(&branch)? {
@@ -156,7 +158,7 @@ impl Step<'_, '_> {
         }
         self.op.create_ref(&full, self.tip)?;
         let mv = RefMove::Switch { from: desk.head.clone(), to: Head::Branch(branch) };
-        Ok(self.op.transition_back(self.main, (desk.commit, self.tip), mv, brings)?)
+        Ok(self.op.transition_back(self.main, (desk.commit, self.tip), mv, brings, leaves)?)
     }
 
     /// A hidden branch that was left over: commits that only it has are kept.

@@ -8,7 +8,7 @@ use crate::event;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Operation, Project, effective_state, operate};
 use crate::store::new_id;
-use crate::store::records::{PreviewRecord, SnapRecord};
+use crate::store::records::PreviewRecord;
 
 /// What leaving did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,10 +92,10 @@ fn leave(
     let edits = set_edits_aside(op, open, desk)?;
     let mv = RefMove::Switch { from: desk.head.clone(), to: open.came_from.clone() };
     let brings = brings(op.project, checkout, open)?;
-    op.transition_back(checkout.dir(), (desk.commit, home), mv, &brings)?;
+    op.transition_back(checkout.dir(), (desk.commit, home), mv, &brings, &edits.folders)?;
     drop_preview_branch(op, open, desk.commit)?;
     let mut back = come_home(op, checkout, open, home)?;
-    back.edits = edits.map(|snap| snap.snapshot.commit);
+    back.edits = edits.kept;
     let (main, from) = (checkout.dir().to_owned(), desk.commit);
     op.after(move |project| desk::after_checkout(project, &main, from, home));
     Ok(back)
@@ -201,13 +201,21 @@ fn in_the_way(e: lane::Error) -> Error {
     }
 }
 
+/// What was made in a preview that is left.
+pub(super) struct Edits {
+    /// The edits that were set aside, as a commit that `git stash apply` reads; none when there were none.
+    pub(super) kept: Option<Oid>,
+    /// The empty folders, where there was nothing else: they are still there, and go with the preview.
+    pub(super) folders: Vec<RepoPath>,
+}
+
 /// Sends commits made on the preview to the lane, and sets uncommitted edits aside for the lane's next preview.
 /// Afterwards the checkout is clean.
 pub(super) fn set_edits_aside(
     op: &Operation<'_>,
     open: &PreviewRecord,
     desk: &Desk,
-) -> Result<Option<SnapRecord>, Error> {
+) -> Result<Edits, Error> {
     if desk.commit != open.tip {
         carry_commits(op, open, desk.commit)?;
     }
@@ -218,8 +226,9 @@ pub(super) fn set_edits_aside(
     let seen = checkout.seen();
     let Some(snap) = op.snapshot_of_all(main, desk.commit, &why, &open.ignored, &seen)? else {
         // Git knows no empty folders: one that the preview's edits left is no work that a lane would have to be kept for.
-        checkout.remove_folders(&checkout.empty_folders(&seen)?, &known);
-        return Ok(None);
+        let mut folders = checkout.empty_folders(&seen)?;
+        folders.retain(|folder| !known.contains(folder));
+        return Ok(Edits { kept: None, folders });
     };
     if op.project.lane(&open.lane).is_ok() {
         op.update_lane(&open.lane, |lane| lane.preview_edits.push(snap.id.clone()))?;
@@ -232,7 +241,7 @@ pub(super) fn set_edits_aside(
     }
     op.clear(main, &snap.id)?;
     checkout.remove_folders(&snap.snapshot.empty_dirs, &known);
-    Ok(Some(snap))
+    Ok(Edits { kept: Some(snap.snapshot.commit), folders: Vec::new() })
 }
 
 /// The empty folders that the checkout had before a preview.

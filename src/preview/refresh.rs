@@ -37,7 +37,7 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
             return Ok(done);
         }
         open.drops.note_modes(&project.repo, &main, from, tip)?;
-        op.transition_back(&main, (from, tip), RefMove::Branch(open.branch.clone()), &open.drops)?;
+        op.transition_back(&main, (from, tip), RefMove::Branch(open.branch.clone()), &open.drops, &[])?;
         open.tip = tip;
         op.save(&open, &project.store.layout().preview())?;
         op.after(move |project| desk::after_checkout(project, &main, from, tip));

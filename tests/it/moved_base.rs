@@ -85,6 +85,35 @@ fn a_way_back_done_again_takes_the_empty_folders_of_the_preview_with_it() {
 }
 
 #[test]
+fn empty_folders_are_all_that_was_made_in_a_preview_and_come_and_go_with_it() {
+    let sandbox = with_lanes("mkdir d/z; echo 1 >d/z/1", "echo 2 >2", "mkdir own");
+    let home = image(&sandbox);
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("mkdir -p made/deep d/made own/made d/z/made");
+    let edited = image(&sandbox);
+    let lock = sandbox.repo.join(".git/index.lock");
+    for ways in [&["preview", "--back"][..], &["merge", "one"], &["preview", "two"]] {
+        std::fs::write(&lock, "").unwrap();
+        assert_ne!(sandbox.proq(ways).code, 0);
+        std::fs::remove_file(&lock).unwrap();
+        same(&edited, &image(&sandbox));
+    }
+    for (way, there) in [(["preview", "--back"], Some(&home)), (["preview", "two"], None)] {
+        let _ = sandbox.proq(&way).ok();
+        let after = image(&sandbox);
+        same(there.unwrap_or(&after), &after);
+        assert_eq!(sandbox.sh("ls -d made d/made own/made 2>/dev/null || true"), "");
+        for _ in 0..2 {
+            let _ = sandbox.proq(&["undo"]).ok();
+            same(&edited, &image(&sandbox));
+            let _ = sandbox.proq(&["op", "redo"]).ok();
+            same(&after, &image(&sandbox));
+        }
+        let _ = sandbox.proq(&["undo"]).ok();
+    }
+}
+
+#[test]
 fn a_file_that_a_filter_would_change_is_byte_for_byte_there_after_an_undone_way_back() {
     let dirty = "printf 'raw\\n' >new.plus; printf 'lf\\n' >new.crlf; printf '+edited\\n' >f.plus";
     let sandbox = with_lanes("echo 1 >1", "echo 2 >2", dirty);
