@@ -61,7 +61,7 @@ pub(super) fn is_copy(one: &Path, other: &Path) -> std::io::Result<bool> {
 }
 
 /// Whether a regular file has nothing but what another one begins with, or is the same link.
-fn is_beginning(part: &Path, whole: &Path) -> std::io::Result<bool> {
+pub(super) fn is_beginning(part: &Path, whole: &Path) -> std::io::Result<bool> {
     let meta = part.symlink_metadata()?;
     if meta.is_symlink() {
         return Ok(std::fs::read_link(part)? == std::fs::read_link(whole)?);

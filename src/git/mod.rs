@@ -2,7 +2,9 @@
 
 mod ahead;
 mod ahead_by_git;
+mod as_edited;
 mod bring;
+mod brought;
 mod by_hand;
 mod clean;
 mod clear;
@@ -114,6 +116,7 @@ pub(crate) use crate::explain::quoted;
 pub(crate) use ahead::Clash;
 pub(crate) use ahead::{Three, circumstances, look_ahead};
 pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
+pub(crate) use brought::is_untouched;
 pub(crate) use clear::{clear, copy_filtered, copy_untracked, renew};
 pub(crate) use command::{Command, Program};
 pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};

@@ -40,6 +40,11 @@ impl Quarantine {
         Quarantine::at(&free.unwrap_or_else(|| scratch.join(name)))
     }
 
+    /// The folder that it was made for, in which others keep what belongs to the files.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Where the file of `path` lies here.
     pub(super) fn place(&self, path: &RepoPath) -> PathBuf {
         path.under(&self.files)
@@ -85,6 +90,11 @@ impl Quarantine {
         }
         make_parents_like(worktree, &self.files, path)?;
         copy_file(&path.under(worktree), &self.place(path))
+    }
+
+    /// Copies the file here that another quarantine holds.
+    pub(super) fn copy_of(&self, other: &Quarantine, path: &RepoPath) -> Result<(), Error> {
+        self.copy(&other.files, path)
     }
 
     /// Moves the file here. Returns whether there was a file.

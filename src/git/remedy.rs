@@ -1,10 +1,13 @@
 //! Owns which commands of git get local changes out of the way, in each state that they can be in.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use super::flags::{self, Flagged};
 use super::left_out::Patterns;
+use super::make_way::stranger_above;
 use super::status::{ask, status};
 use super::{Repo, RepoPath};
 use crate::explain::{quoted, quoted_path};
@@ -23,6 +26,9 @@ pub enum Remedy {
     OutsideSparse,
     /// To stash them: of announced files that are gone there is nothing to commit.
     Stash,
+    /// To give these another name: they stand in the place of folders or files that git tracks, and `git stash` would remove what is
+    /// in them, which it does not track.
+    Rename(Vec<RepoPath>),
     /// To stash what is changed inside of these submodules.
     InSubmodules(Vec<RepoPath>),
     /// To commit them: `git stash` would reset these assume-unchanged files and keep nothing of what is in them.
@@ -62,6 +68,10 @@ impl Remedy {
         if flagged.iter().any(is_meant) {
             let assumed = with(&|entry| entry.assumed && is_meant(entry));
             return Remedy::Unflag { assumed, skipped: with(&|entry| entry.skipped && is_meant(entry)) };
+        }
+        let misplaced = misplaced(repo, dir);
+        if !misplaced.is_empty() {
+            return Remedy::Rename(misplaced);
         }
         let is_changed_inside = |path: &&RepoPath| {
             let folder = path.under(dir);
@@ -112,7 +122,9 @@ impl Remedy {
                 format!("or set them aside: {} stash push", git_in(dir)).into(),
             ],
             Remedy::Commit { .. } => vec![commit()],
-            Remedy::Stash | Remedy::InSubmodules(_) | Remedy::Unflag { .. } => vec![self.stash(dir)],
+            Remedy::Stash | Remedy::Rename(_) | Remedy::InSubmodules(_) | Remedy::Unflag { .. } => {
+                vec![self.stash(dir)]
+            }
         }
     }
 
@@ -123,6 +135,14 @@ impl Remedy {
                 format!("set them aside first: {} stash push", git_in(dir)).into()
             }
             Remedy::Announced => format!("set them aside first: {}", add_and_stash(dir)).into(),
+            Remedy::Rename(paths) => {
+                let calls: Vec<String> = paths.iter().take(NAMED).map(|path| rename(dir, path)).collect();
+                format!(
+                    "git would remove what it does not track there; give it another name: {}",
+                    calls.join(" && ")
+                )
+                .into()
+            }
             Remedy::InSubmodules(paths) => {
                 let stash =
                     |path: &RepoPath| format!("{} stash push --include-untracked", git_in(&path.under(dir)));
@@ -140,6 +160,44 @@ impl Remedy {
             }
         }
     }
+}
+
+/// What stands in the place of a folder of tracked files, and folders in the place of one, as far as git does not track them.
+fn misplaced(repo: &Repo, dir: &Path) -> Vec<RepoPath> {
+    let is_folder = |path: &RepoPath| {
+        let place = path.under(dir);
+        place.symlink_metadata().is_ok_and(|meta| meta.is_dir()) && !place.join(".git").exists()
+    };
+    // A stash is of the whole worktree.
+    let changed = status(repo, dir, false).map(|dirt| dirt.paths()).unwrap_or_default();
+    let found = changed
+        .into_iter()
+        .filter_map(|path| stranger_above(dir, &path).or_else(|| Some(path).filter(|path| is_folder(path))));
+    let mut found: Vec<RepoPath> = found.collect();
+    found.sort();
+    found.dedup();
+    // A file that is added is in a stash.
+    let is_tracked = |path: &RepoPath| {
+        let call = repo.git_in(dir).args(["--literal-pathspecs", "ls-files", "-z", "--"]);
+        call.arg(OsStr::from_bytes(path.as_bytes()))
+            .run()
+            .is_ok_and(|out| out.fields().any(|field| field == path.as_bytes()))
+    };
+    found.retain(|path| is_folder(path) || !is_tracked(path));
+    found
+}
+
+/// The command that gives what is at `path` a name that nothing has.
+fn rename(dir: &Path, path: &RepoPath) -> String {
+    let from = path.under(dir);
+    let named = |end: String| {
+        let mut name = from.clone().into_os_string();
+        name.push(end);
+        PathBuf::from(name)
+    };
+    let ends = std::iter::once(".mine".to_owned()).chain((2..).map(|n| format!(".mine-{n}")));
+    let free = ends.map(named).find(|to| to.symlink_metadata().is_err());
+    format!("mv {} {}", quoted_path(&from), quoted_path(&free.unwrap_or_else(|| named(".mine".to_owned()))))
 }
 
 /// The commands that take flags of index entries off.

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use super::as_edited::AsEdited;
 use super::clear::Held;
 use super::index::{self, INDEX, IndexLock, NewIndex};
 use super::left_out::{Visible, leave_out};
@@ -22,7 +23,7 @@ use super::status::is_surely_at;
 use super::transition::{
     Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
 };
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, flags, merge_trees, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, brought, flags, merge_trees, tree_changes};
 use crate::fault;
 
 /// How a snapshot came back.
@@ -125,6 +126,7 @@ impl<'a> Work<'a> {
         };
         let written = keep(self.written_since(&given))?;
         self.take_again(&given)?;
+        AsEdited::of(self.tree, &self.aside)?.take_again()?;
         let in_place = moved.map_or(Ok(None), |moved| moved.undo_and_save(self.tree))?;
         Ok(written.into_iter().chain(in_place).collect())
     }
@@ -251,6 +253,7 @@ impl<'a> Work<'a> {
             self.undo(&leaving, &current, given, beside)?;
             return Err(e);
         }
+        brought::note(self.tree.dir, &self.aside, &self.held, &self.held.tracked);
         Ok(())
     }
 
@@ -285,7 +288,7 @@ impl<'a> Work<'a> {
             Err(Error::Overlap { dir, mut paths, remedy }) => {
                 // What is gone here and lies in our keeping is no change of anybody's, nor what is announced again.
                 let is_ours = |p: &RepoPath| self.aside.holds(p) || self.snapshot.intent_to_add.contains(p);
-                paths.retain(|p| p.under(self.tree.dir).symlink_metadata().is_ok() || !is_ours(p));
+                paths.retain(|p| stranger(self.tree.dir, p).is_some() || !is_ours(p));
                 if paths.is_empty() { Ok(()) } else { Err(Error::Overlap { dir, paths, remedy }) }
             }
             other => other,
@@ -465,20 +468,25 @@ impl<'a> Work<'a> {
         let edited: Vec<RepoPath> =
             changes.iter().filter(|c| c.new.is_some()).map(|c| c.path.clone()).collect();
         let mut here: HashSet<&RepoPath> = edited.iter().collect();
-        let moved = bring_files(self.tree, lock.index(), (now, work), changes, Local::FromHead, &here)?;
+        let coming = changes.clone();
+        let moved = bring_files(self.tree, lock.index(), (now, work), coming, Local::FromHead, &here)?;
+        let as_edited = AsEdited::of(self.tree, &self.aside)?;
         here.extend(shown.iter().map(|(path, _)| path));
         let next = self.tree.scratch.join(INDEX);
         let done = self
             .give_back(&files)
+            .and_then(|()| as_edited.give(&self.held, &changes, &next))
             .and_then(|()| self.give_modes(|path| !self.is_loose(path)))
             .and_then(|()| restage(self.tree, self.snapshot, (&next, staged), raw_index, &here))
             .and_then(|()| lock.install(NewIndex::At(next)));
         if let Err(e) = done {
             self.take_again(&given)?;
+            as_edited.take_again()?;
             moved.undo(self.tree)?;
             return Err(e);
         }
         moved.keep();
+        brought::note(self.tree.dir, &self.aside, &self.held, &changes);
         Ok(Restored::Merged)
     }
 

@@ -6,9 +6,9 @@ use super::operation::Operation;
 use super::steps::spared;
 use super::{Error, SnapshotError, snaps};
 use crate::fault;
-use crate::git::{Oid, RepoPath, Restored, Seen, Snapshot, merge_trees};
+use crate::git::{Oid, RepoPath, Restored, Seen, Snapshot};
 use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
-use crate::store::{Record, Status, new_id, now};
+use crate::store::{Record, new_id, now};
 
 impl Operation<'_> {
     /// Moves what a snapshot holds out of a worktree.
@@ -93,11 +93,21 @@ impl Operation<'_> {
         let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
         let keep = |snapshot: Snapshot, raw: &Path| {
             let waiting = self.awaited_as(&old)?.map(|(id, _)| id);
-            let is_renewed = waiting.as_ref().is_some_and(|id| *id != old.id);
-            if self.is_what_came_back(&old.snapshot, base, &snapshot)? {
+            // What was merged, and what came of that, only another one can take up where it is not the same any more.
+            let is_other = |snap: &Option<String>| waiting.is_some() && waiting == *snap;
+            if is_other(&old.stands_for) && !self.is_untouched(dir, &old)? {
+                return self.put_other(&old, before, snapshot, raw);
+            }
+            let is_renewed = is_other(&old.files_in);
+            if self.is_what_came_back(&old.snapshot, base, &snapshot)? && self.is_untouched(dir, &old)? {
                 // The snapshot is as good as before; what its merge had made is kept for a time.
-                let record =
-                    SnapRecord { id: new_id(), at: now(), restored: Some(now()), ..again(&old, snapshot) };
+                let record = SnapRecord {
+                    id: new_id(),
+                    at: now(),
+                    restored: Some(now()),
+                    stands_for: Some(waiting.clone().unwrap_or_else(|| old.id.clone())),
+                    ..again(&old, snapshot)
+                };
                 let aside = snaps::aside(self.project, &old.id)?;
                 let checkout = self.checkout(dir)?;
                 let id =
@@ -159,11 +169,6 @@ impl Operation<'_> {
         Ok(())
     }
 
-    /// Whether the index of a worktree has the flags, as far as somebody set them by hand, that it had when a snapshot was taken.
-    fn has_flags_of(&self, dir: &Path, id: &str) -> Result<bool, Error> {
-        self.checkout(dir)?.has_flags_like(&self.project.store.layout().snapshot(id).join("index"))
-    }
-
     /// Brings a snapshot back that was cleared away from a worktree at `head`: the inverse of [`Operation::clear`]. Where that brings
     /// other flags or folders, or shows other files of a sparse checkout, its own inverse has to bring those that are there now.
     pub(super) fn restore_cleared(&self, dir: &Path, id: &str, head: Oid) -> Result<Restored, Error> {
@@ -180,36 +185,6 @@ impl Operation<'_> {
             (!folders.is_empty()).then_some(Before { snap: None, empty_dirs, ignored: Vec::new() })
         };
         self.restore(dir, id, head, before)
-    }
-
-    /// The id of a snapshot that can take up what is there: `old`, or one that an earlier try to go back took.
-    fn same_as(
-        &self,
-        dir: &Path,
-        old: &SnapRecord,
-        there: &Snapshot,
-        raw: &Path,
-    ) -> Result<Option<String>, Error> {
-        let project = self.project;
-        let mut ids = vec![old.id.clone()];
-        if let Some(entry) = self.entry().filter(|_| self.is_going_back()) {
-            ids.extend(entry.steps.iter().filter(|p| p.of.is_some()).filter_map(|p| match &p.step {
-                Step::Snap { id, .. } if p.status == Status::Done => Some(id.clone()),
-                _ => None,
-            }));
-        }
-        for id in ids {
-            let Ok(snap) = project.snap(&id) else { continue };
-            snaps::prune(project, &id);
-            let index = project.store.layout().snapshot(&id).join("index");
-            if snap.snapshot.holds_what(there)
-                && !snaps::aside(project, &id)?.join("files").exists()
-                && self.checkout(dir)?.has_same_flags(&index, raw)?
-            {
-                return Ok(Some(id));
-            }
-        }
-        Ok(None)
     }
 
     /// Keeps what is there as a snapshot of its own. Where it has more than `old` and what was there before that came back,
@@ -268,7 +243,7 @@ impl Operation<'_> {
     /// The id by which an open preview or a lane waits for a snapshot, its own or that of the one that it renews, and the command that
     /// brings it back; none where nobody does.
     fn awaited_as(&self, snap: &SnapRecord) -> Result<Option<(String, String)>, Error> {
-        for id in std::iter::once(&snap.id).chain(&snap.files_in) {
+        for id in std::iter::once(&snap.id).chain(&snap.files_in).chain(&snap.stands_for) {
             if let Some(way_back) = self.awaited_by(id)? {
                 return Ok(Some((id.clone(), way_back)));
             }
@@ -324,23 +299,6 @@ impl Operation<'_> {
         self.perform_by(step, |_| copy(&record).and_then(|()| snaps::put(self.project, &record, raw)))?;
         self.taken.borrow_mut().insert(record.id.clone(), record.snapshot);
         Ok(record.id)
-    }
-
-    /// Whether what is there now is what a snapshot became when it was merged onto `head`, and nothing was changed since.
-    fn is_what_came_back(&self, old: &Snapshot, head: Oid, there: &Snapshot) -> Result<bool, Error> {
-        let repo = &self.project.repo;
-        let (before, now) = (repo.tree_of(old.base)?, repo.tree_of(head)?);
-        if before == now || there.untracked_tree != old.untracked_tree || there.ignored != old.ignored {
-            return Ok(false);
-        }
-        let scratch = self.project.store.layout().scratch()?;
-        for (then, is) in [(old.work_tree, there.work_tree), (old.index_tree, there.index_tree)] {
-            let merged = merge_trees(repo, (before, now, then), scratch.path(), None)?;
-            if !merged.clean || merged.tree != is {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 
     /// What a snapshot holds.
@@ -490,5 +448,5 @@ impl Operation<'_> {
 
 /// A record like `old` of another snapshot; its id and time are to be set.
 fn again(old: &SnapRecord, snapshot: Snapshot) -> SnapRecord {
-    SnapRecord { files_in: None, copy: false, snapshot, ..old.clone() }
+    SnapRecord { files_in: None, stands_for: None, copy: false, snapshot, ..old.clone() }
 }

@@ -56,6 +56,7 @@ mod remove;
 mod report;
 mod resolve_tree;
 mod rest;
+mod same_again;
 mod saved;
 mod set_up;
 mod shared_settings;

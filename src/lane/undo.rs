@@ -465,7 +465,8 @@ impl TakeBack<'_, '_> {
         for dir in others {
             self.op.checkout(dir)?.require_free(tip, old)?;
         }
-        let bring = |dir: &Path, mv| self.op.transition_back(dir, (tip, old), mv, &self.dropped(dir, new), &[]);
+        let bring =
+            |dir: &Path, mv| self.op.transition_back(dir, (tip, old), mv, &self.dropped(dir, new), &[]);
         bring(first, RefMove::Branch(branch.to_owned()))?;
         others.iter().try_for_each(|dir| bring(dir, RefMove::Nothing))
     }

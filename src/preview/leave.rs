@@ -211,11 +211,7 @@ pub(super) struct Edits {
 
 /// Sends commits made on the preview to the lane, and sets uncommitted edits aside for the lane's next preview.
 /// Afterwards the checkout is clean.
-pub(super) fn set_edits_aside(
-    op: &Operation<'_>,
-    open: &PreviewRecord,
-    desk: &Desk,
-) -> Result<Edits, Error> {
+pub(super) fn set_edits_aside(op: &Operation<'_>, open: &PreviewRecord, desk: &Desk) -> Result<Edits, Error> {
     if desk.commit != open.tip {
         carry_commits(op, open, desk.commit)?;
     }

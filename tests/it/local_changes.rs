@@ -200,3 +200,49 @@ fn a_hint_about_a_file_whose_name_begins_like_an_option_works() {
     let (_, followed) = follow(state, 0);
     assert_eq!(followed.len(), 2, "{followed:?}");
 }
+
+/// `git stash` removes what it does not track in the place of a folder or a file that it tracks.
+#[test]
+fn what_stands_in_the_place_of_tracked_files_is_not_lost_by_a_hint() {
+    for put in [
+        "rm -r k; echo precious >k",
+        "rm -r k; echo precious >k; echo k >>.git/info/exclude",
+        "rm t; mkdir t; echo precious >t/x",
+        "rm t; mkdir t; echo precious >t/x; echo x >>.git/info/exclude",
+        "rm -r k; echo precious >k; git rm -rq --cached k; git add k",
+        "echo edit >>t; rm -r other; echo precious >other",
+    ] {
+        let state = || {
+            let sandbox = Sandbox::new();
+            sandbox.sh("mkdir k other; echo m >k/m; echo o >other/o; echo t >t");
+            sandbox.commit_all("base");
+            sandbox.lane_of("one", "echo lane >>k/m; echo lane >>t");
+            sandbox
+        };
+        let dirty = || {
+            let sandbox = state();
+            sandbox.sh(put);
+            sandbox
+        };
+        let is_there = |sandbox: &Sandbox| {
+            let found = "grep -rl precious . --exclude-dir=.git || \
+                for c in $(git log --all --format=%H; git stash list --format=%H); do git grep -l precious $c; done || true";
+            assert_ne!(sandbox.sh(found), "", "{put}");
+        };
+        for first in 0..hints_of(dirty) {
+            is_there(&follow(dirty, first).0);
+        }
+        // An undo of the landing has one hint.
+        let sandbox = state();
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+        sandbox.sh(put);
+        for _ in 0..4 {
+            let out = sandbox.proq(&["undo"]);
+            if out.code == 0 {
+                break;
+            }
+            sandbox.sh(&hints(&sandbox, &out.fails(1))[0]);
+        }
+        is_there(&sandbox);
+    }
+}

@@ -130,6 +130,73 @@ fn a_file_that_a_filter_would_change_is_byte_for_byte_there_after_an_undone_way_
     same(&home, &image(&sandbox));
 }
 
+/// Has the base get a commit with a file of its own, while its checkout shows a preview.
+fn move_base(sandbox: &Sandbox) {
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+}
+
+/// A filter that keeps lines out of git.
+const SECRETIVE: &str = "git config filter.secret.clean 'grep -av ^#SECRET || true'; git config filter.secret.smudge cat; echo '*.s filter=secret' >.git/info/attributes";
+
+#[test]
+fn an_edit_that_the_base_has_not_touched_comes_back_byte_for_byte_though_the_base_moved() {
+    let sandbox = with_lanes("echo 1 >1", "echo 2 >2", SECRETIVE);
+    let edit = "printf '#SECRET mine\nx\n' >a.s; printf 'one\r\n' >b.crlf; git add b.crlf; printf '+f\n+g\nraw\n' >f.plus; chmod 755 f.plus";
+    sandbox.sh(edit);
+    let all = "cat a.s b.crlf f.plus; stat -c %a f.plus; git status --short";
+    let home = sandbox.sh("git add a.s") + &sandbox.sh(all);
+    for dies in ["", "restore.as-edited"] {
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let shown = image(&sandbox);
+        sandbox.sh("git fetch -q . +proq/two:main");
+        let mut back = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
+        back.env("PROQ_TEST_DIE_AT", dies);
+        let killed = sandbox.output(back);
+        assert_eq!(killed.code == 0, dies.is_empty(), "{}", killed.stderr);
+        let _ = sandbox.proq(&["preview", "--back"]);
+        assert_eq!(sandbox.sh(all), home);
+        let _ = sandbox.proq(&["undo"]);
+        same(&shown, &image(&sandbox));
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(sandbox.sh(all), home);
+        // Where the base goes back, too.
+        let _ = sandbox.proq(&["undo"]).ok();
+        sandbox.sh("git branch -f main main~");
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(sandbox.sh(all), home);
+    }
+    // Edits made in a preview, whose lane goes on.
+    sandbox.sh("git stash -qu; git stash clear");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh("printf '#SECRET new\nx\n' >a.s; git add a.s");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.commit_in_lane("one", "echo more >more");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    assert_eq!(sandbox.read("a.s"), "#SECRET new\nx\n");
+}
+
+#[test]
+fn what_git_does_not_see_of_later_edits_is_there_after_an_undone_way_back() {
+    let touch = "printf '#SECRET late\n' >>a.s; printf 'one\n' >new.crlf; chmod 600 a.txt new; git update-index --assume-unchanged f.plus";
+    let all = "cat a.s new.crlf; stat -c %a a.txt new; git ls-files -v f.plus; git status --short";
+    for goes_forward in [false, true] {
+        let sandbox = with_lanes("echo 1 >1", "echo 2 >2", SECRETIVE);
+        sandbox.sh("echo x >a.s; printf 'one\r\n' >new.crlf; echo new >new; echo mine >>a.txt");
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        move_base(&sandbox);
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        if goes_forward {
+            let _ = sandbox.proq(&["undo"]).ok();
+            let _ = sandbox.proq(&["op", "redo"]).ok();
+        }
+        sandbox.sh(touch);
+        let touched = sandbox.sh(all);
+        let _ = sandbox.proq(&["undo"]).ok();
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        assert_eq!(sandbox.sh(all), touched, "{goes_forward}");
+    }
+}
+
 #[test]
 fn what_is_copied_before_a_snapshot_comes_back_is_byte_for_byte_there_after_an_undo() {
     let sandbox = with_lanes("echo 1 >1", "echo 2 >2", "echo first >a.txt");

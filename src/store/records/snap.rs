@@ -27,6 +27,10 @@ pub(crate) struct SnapRecord {
     /// since; none when they lie in its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) files_in: Option<String>,
+    /// The snapshot of which this is what came of it on another commit: whoever waits for that one gets its changes as they were
+    /// there, unless somebody touches these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) stands_for: Option<String>,
     /// What it holds.
     pub(crate) snapshot: Snapshot,
 }
@@ -63,6 +67,7 @@ impl SnapRecord {
             copy: false,
             automatic: None,
             files_in: None,
+            stands_for: None,
             snapshot,
         }
     }

@@ -389,6 +389,30 @@ fn a_file_where_a_folder_was_makes_way_for_what_was_below_it() {
     State::of(&sandbox).is(&before, "without it");
 }
 
+/// Once the step has ended that took the folder's files away, what stands there is somebody's own state of the checkout.
+#[test]
+fn a_file_where_a_folder_was_does_not_keep_a_recovery_from_ending() {
+    for put in ["echo mine >d", "ln -s nowhere d", "ln -s e d"] {
+        for at in ["clear.installed", "transition.moved"] {
+            let sandbox = scenes::two_lanes();
+            sandbox.sh("mkdir d e; echo f >d/f; echo g >e/g");
+            sandbox.commit_all("folder");
+            sandbox.sh("echo more >>d/f; echo more >>e/g");
+            dies(&sandbox, at, &["preview", "one"]);
+            sandbox.sh(&format!("rm -rf d; {put}"));
+            recovers(&sandbox);
+            sandbox.sh("mv d mine");
+            let _ = sandbox.proq(&["preview", "--back"]);
+            if sandbox.sh("test -e d/f || echo gone") == "gone" {
+                sandbox.sh("git checkout -q d");
+                let _ = sandbox.proq(&["preview", "--back"]);
+            }
+            assert_eq!(sandbox.read("d/f") + &sandbox.read("e/g"), "f\nmore\ng\nmore\n", "{put} {at}");
+            assert_eq!(sandbox.git(&["symbolic-ref", "--short", "HEAD"]), "main");
+        }
+    }
+}
+
 #[test]
 fn an_empty_folder_does_not_stay_where_the_lanes_file_was() {
     let sandbox = scenes::two_lanes();
