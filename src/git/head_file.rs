@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::ownership::{self, Trust};
 use super::{Error, Program, Unusable};
+use crate::regular_file;
 
 /// What HEAD of a git directory says, without the line's end: `ref: ` and the name of a ref, or the id of a commit. A link counts as
 /// the name that it leads to, whether or not that ref has a file of its own there, as with git.
@@ -22,6 +23,14 @@ pub(super) fn head_lossy(git_dir: &Path) -> String {
     read_head(git_dir).unwrap_or_else(|_| {
         let bytes = std::fs::read(git_dir.join("HEAD")).unwrap_or_default();
         String::from_utf8_lossy(bytes.trim_ascii_end()).into_owned()
+    })
+}
+
+/// The ref that the file of another ref names, where that is a symbolic ref.
+pub(super) fn named_by(file: &Path) -> Option<String> {
+    linked_ref(file).or_else(|| {
+        let text = regular_file::record_text(file).ok()?;
+        Some(text.strip_prefix("ref:")?.trim().to_owned())
     })
 }
 

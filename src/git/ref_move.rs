@@ -76,7 +76,11 @@ pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &s
     let (repo, dir) = (tree.repo, tree.dir);
     let line = match mv {
         RefMove::Nothing => return Ok(Asked(Prepared::Nothing)),
-        RefMove::Branch(name) => format!("update refs/heads/{name}\0{to}\0{from}\0"),
+        RefMove::Branch(name) => {
+            // git locks HEAD for the name that HEAD has, not for what a symbolic ref of that name leads to.
+            let name = repo.name_in_head(dir, &tree.git_dir, name)?.unwrap_or_else(|| name.clone());
+            format!("update refs/heads/{name}\0{to}\0{from}\0")
+        }
         RefMove::Switch { from: was, to: Head::Detached(id) } => {
             return detach(tree, was, *id, from, why);
         }

@@ -5,11 +5,14 @@ use std::path::Path;
 use gix::refs::TargetRef;
 
 use super::failed_program::FailedProgram;
-use super::head_file::read_head;
+use super::head_file::{named_by, read_head};
 use super::{Error, Head, Oid, Repo, Unusable};
 
 /// Where branches are.
 pub(super) const HEADS: &str = "refs/heads/";
+
+/// How far git follows symbolic refs that lead to one another.
+const FOLLOWED: usize = 5;
 
 /// The error of a ref that git did not move, by what it said: whether somebody holds a lock, which may be free soon, or the ref is
 /// not where it was expected.
@@ -70,6 +73,29 @@ impl Repo {
         self.ref_tip(&format!("{HEADS}{branch}"))
     }
 
+    /// The branch that moves when something lands on `branch`: itself, or the one that it leads to where it is a symbolic ref, as the
+    /// old name of a renamed branch may be.
+    pub(crate) fn branch_behind(&self, branch: &str) -> String {
+        if !Repo::is_branch_name(branch) {
+            return branch.to_owned();
+        }
+        let mut name = format!("{HEADS}{branch}");
+        if self.is_reftable() {
+            let found = self.git().args(["symbolic-ref", "--quiet", &name]).accept(&[1]).run();
+            name = found.map(|out| out.line()).unwrap_or_default();
+        } else {
+            // None of them is a packed ref.
+            for _ in 0..FOLLOWED {
+                let Some(next) = named_by(&self.common_dir().join(&name)) else { break };
+                name = next;
+            }
+        }
+        match name.strip_prefix(HEADS) {
+            Some(behind) if Repo::is_branch_name(behind) => behind.to_owned(),
+            _ => branch.to_owned(),
+        }
+    }
+
     /// All refs below `prefix` (which ends in `/`) with their tips, by name.
     pub(crate) fn refs_below(&self, prefix: &str) -> Result<Vec<(String, Oid)>, Error> {
         let out = self
@@ -111,14 +137,15 @@ impl Repo {
         lines.filter_map(|line| Oid::from_hex(line.split(|b| *b == b' ').nth(1)?)).collect()
     }
 
-    /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message.
+    /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message. A symbolic ref stays one:
+    /// what it leads to moves.
     pub(crate) fn swap_ref(&self, name: &str, new: Oid, old: Oid, why: &str) -> Result<(), Error> {
         if old.is_null() && self.make_branch(name, new, why).is_some() {
             return Ok(());
         }
-        let call = self.git().args(["update-ref", "--no-deref", "-m", why]);
+        let call = self.git().args(["update-ref", "-m", why]);
         let call = if new.is_null() {
-            call.args(["-d", name, &old.to_string()])
+            call.args(["--no-deref", "-d", name, &old.to_string()])
         } else {
             call.args([name, &new.to_string(), &old.to_string()])
         };
@@ -147,19 +174,40 @@ impl Repo {
             && gix::validate::reference::name(full.as_str().into()).is_ok()
     }
 
-    /// The branch that HEAD of a worktree names, without `refs/heads/`; none when it is detached.
+    /// The branch that HEAD of a worktree names, without `refs/heads/`, be that a symbolic ref; none when it is detached.
     pub(super) fn head_branch(&self, dir: &Path, git_dir: &Path) -> Result<Option<String>, Error> {
         if self.is_reftable() {
-            let out = self.git_in(dir).args(["symbolic-ref", "--quiet", "HEAD"]).accept(&[1]).run()?;
+            let asked = ["symbolic-ref", "--no-recurse", "--quiet", "HEAD"];
+            let out = self.git_in(dir).args(asked).accept(&[1]).run()?;
             return Ok(out.line().strip_prefix("refs/heads/").map(ToOwned::to_owned));
         }
         let text = read_head(git_dir).map_err(Error::io("read", &git_dir.join("HEAD")))?;
         Ok(text.strip_prefix("ref: refs/heads/").map(ToOwned::to_owned))
     }
 
+    /// The name by which HEAD of a worktree has the branch; none where it is on something else.
+    pub(super) fn name_in_head(
+        &self,
+        dir: &Path,
+        git_dir: &Path,
+        branch: &str,
+    ) -> Result<Option<String>, Error> {
+        let head = self.head_branch(dir, git_dir)?;
+        Ok(head.filter(|head| head == branch || self.branch_behind(head) == branch))
+    }
+
     /// The branch that the main checkout is on; none where that is detached, or there is none.
     pub(crate) fn main_branch(&self) -> Result<Option<String>, Error> {
-        self.main_worktree().map_or(Ok(None), |main| self.head_branch(main, self.common_dir()))
+        let Some(main) = self.main_worktree() else { return Ok(None) };
+        Ok(self.head_branch(main, self.common_dir())?.map(|branch| self.branch_behind(&branch)))
+    }
+
+    /// What HEAD of the worktree at `dir` names; none where that is no worktree, or on an unborn branch.
+    pub(crate) fn head_at(&self, dir: &Path) -> Result<Option<Head>, Error> {
+        match self.git_dir_of(dir) {
+            Ok(git_dir) if git_dir.exists() => self.head_in(dir, &git_dir),
+            _ => Ok(None),
+        }
     }
 
     /// What HEAD of a worktree names; none on an unborn branch.

@@ -53,7 +53,7 @@ pub(super) fn refuse_stale(tree: &Tree<'_>, from: Oid, mv: &RefMove) -> Result<(
             moved(branch, "it has moved meanwhile")
         }
         RefMove::Branch(branch) => {
-            if tree.repo.head_branch(tree.dir, &tree.git_dir)?.as_deref() == Some(branch) {
+            if tree.repo.name_in_head(tree.dir, &tree.git_dir, branch)?.is_some() {
                 return Ok(());
             }
             moved(branch, "the worktree is on something else now")

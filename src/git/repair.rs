@@ -183,7 +183,11 @@ pub(super) fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), 
     let stale = match mv {
         RefMove::Nothing => return Ok(()),
         RefMove::Branch(name) => {
-            stale.and_ref(&format!("refs/heads/{name}"), Some(to)).and_head(&tree.git_dir, format!("{to}\n"))
+            let by = tree.repo.name_in_head(tree.dir, &tree.git_dir, name)?.filter(|by| by != name);
+            let names = by.iter().chain([name]).map(|name| format!("refs/heads/{name}"));
+            names
+                .fold(stale, |stale, name| stale.and_ref(&name, Some(to)))
+                .and_head(&tree.git_dir, format!("{to}\n"))
         }
         RefMove::Switch { to: Head::Branch(name), .. } => {
             stale.and_head(&tree.git_dir, format!("ref: refs/heads/{name}\n"))

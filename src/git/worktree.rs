@@ -21,6 +21,8 @@ pub(crate) struct Worktree {
     names: Option<String>,
     /// The branch HEAD names, without `refs/heads/`; none when detached.
     pub(crate) branch: Option<String>,
+    /// The branch that `branch` leads to, where that is a symbolic ref: the worktree is on it.
+    behind: Option<String>,
     /// Why `git worktree lock` holds it, if it does (the reason may be empty).
     pub(crate) locked: Option<String>,
     /// Why git would prune it, if it would.
@@ -88,6 +90,10 @@ impl WorktreeList {
             }
             all.push(worktree);
         }
+        for worktree in &mut all {
+            let Some(branch) = &worktree.branch else { continue };
+            worktree.behind = Some(repo.branch_behind(branch)).filter(|behind| behind != branch);
+        }
         Ok(WorktreeList(all))
     }
 
@@ -101,9 +107,9 @@ impl WorktreeList {
         self.0.iter().find(|w| w.path == path)
     }
 
-    /// The worktrees whose HEAD names `branch`.
+    /// The worktrees that are on `branch`: HEAD names it, or a symbolic ref that leads to it.
     pub(crate) fn on_branch<'a>(&'a self, branch: &'a str) -> impl Iterator<Item = &'a Worktree> {
-        self.0.iter().filter(move |w| w.branch.as_deref() == Some(branch) && w.prunable.is_none())
+        self.0.iter().filter(move |w| w.is_on(branch) && w.prunable.is_none())
     }
 }
 
@@ -136,8 +142,27 @@ impl Worktree {
         }
     }
 
+    /// Whether HEAD names this branch, or a symbolic ref that leads to it.
+    pub(crate) fn is_on(&self, branch: &str) -> bool {
+        [&self.branch, &self.behind].into_iter().any(|on| on.as_deref() == Some(branch))
+    }
+
+    /// The branch that moves with a commit here; none when HEAD is detached.
+    pub(crate) fn branch_behind(&self) -> Option<&String> {
+        self.behind.as_ref().or(self.branch.as_ref())
+    }
+
     fn at(path: PathBuf) -> Worktree {
-        Worktree { path, head: None, names: None, branch: None, locked: None, prunable: None, bare: false }
+        Worktree {
+            path,
+            head: None,
+            names: None,
+            branch: None,
+            behind: None,
+            locked: None,
+            prunable: None,
+            bare: false,
+        }
     }
 }
 

@@ -20,13 +20,13 @@ pub(crate) struct Base {
 pub(crate) fn resolve(project: &Project, base: Option<&str>, onto: Option<&str>) -> Result<Base, Error> {
     let repo = &project.repo;
     if let Some(onto) = onto {
-        let branch = onto.strip_prefix("refs/heads/").unwrap_or(onto);
-        let tip = require_branch(project, branch)?;
+        let branch = repo.branch_behind(onto.strip_prefix("refs/heads/").unwrap_or(onto));
+        let tip = require_branch(project, &branch)?;
         let start = match base {
             Some(base) => repo.require_commit(base)?,
             None => tip,
         };
-        return Ok(Base { branch: branch.to_owned(), start });
+        return Ok(Base { branch, start });
     }
     let branch = match base {
         Some(base) => {
@@ -35,7 +35,7 @@ pub(crate) fn resolve(project: &Project, base: Option<&str>, onto: Option<&str>)
                 repo.require_commit(base)?;
                 return Err(Error::NeedsOnto { why: format!("'{base}' is not a branch") });
             }
-            name.to_owned()
+            repo.branch_behind(name)
         }
         None => current(project)?,
     };
@@ -66,7 +66,7 @@ pub(crate) fn current(project: &Project) -> Result<String, Error> {
     }
     if let Some(open) = shown {
         return match open.came_from {
-            Head::Branch(branch) => Ok(branch),
+            Head::Branch(branch) => Ok(repo.branch_behind(&branch)),
             Head::Detached(oid) => Err(Error::NeedsOnto {
                 why: format!("the preview was entered from a detached HEAD ({})", oid.short()),
             }),
@@ -75,7 +75,7 @@ pub(crate) fn current(project: &Project) -> Result<String, Error> {
     match head {
         None => Err(Error::NeedsOnto { why: "HEAD is detached".to_owned() }),
         Some(branch) if repo.branch_tip(&branch)?.is_none() => Err(Error::Unborn { branch }),
-        Some(branch) => Ok(branch),
+        Some(branch) => Ok(repo.branch_behind(&branch)),
     }
 }
 

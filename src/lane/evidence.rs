@@ -274,7 +274,7 @@ fn elsewhere(
     worktree: &Worktree,
     tip: Option<Oid>,
 ) -> Result<Option<(String, Oid)>, Error> {
-    if worktree.branch.as_deref() == Some(lane.place.branch.as_str()) {
+    if worktree.is_on(&lane.place.branch) {
         return Ok(None);
     }
     let Some(head) = worktree.head(&project.repo)? else { return Ok(None) };

@@ -179,7 +179,7 @@ pub(crate) fn keep_last_commit(project: &Project, lane: &LaneRecord) -> Result<O
 }
 
 fn is_on_own(worktree: &Worktree, lane: &LaneRecord) -> bool {
-    worktree.branch.as_deref() == Some(lane.place.branch.as_str())
+    worktree.is_on(&lane.place.branch)
 }
 
 fn place(worktree: &Worktree, head: Oid) -> String {

@@ -134,7 +134,7 @@ fn refuse_staged(project: &Project, main: &Path) -> Result<(), Error> {
 
 /// The branch that is checked out somewhere.
 pub(super) fn branch_of(project: &Project, dir: &Path) -> Result<Option<String>, Error> {
-    Ok(WorktreeList::read(&project.repo)?.at(dir).and_then(|worktree| worktree.branch.clone()))
+    Ok(WorktreeList::read(&project.repo)?.at(dir).and_then(|worktree| worktree.branch_behind().cloned()))
 }
 
 /// Makes ready for the run of a lane in the main checkout that gets this number: keeps a snapshot of what is uncommitted, and the

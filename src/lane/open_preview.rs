@@ -32,6 +32,7 @@ pub(crate) fn other_worktree(
     main: Option<&Path>,
 ) -> Result<Option<PathBuf>, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
+    let branch = &project.repo.branch_behind(branch);
     let mut others = worktrees.on_branch(branch).filter(|other| Some(other.path.as_path()) != main);
     Ok(others.find(|other| other.path.exists()).map(|other| other.path.clone()))
 }

@@ -60,8 +60,7 @@ impl Traces {
 /// [`Error::OffBranch`] when HEAD is not on the lane's branch; whatever a transition refuses. Then nothing was changed.
 pub(crate) fn put_back(project: &Project, lane: &LaneRecord, to: Oid, why: &str) -> Result<PutBack, Error> {
     let worktrees = WorktreeList::read(&project.repo)?;
-    let on_branch =
-        worktrees.at(&lane.path).is_some_and(|w| w.branch.as_deref() == Some(lane.place.branch.as_str()));
+    let on_branch = worktrees.at(&lane.path).is_some_and(|w| w.is_on(&lane.place.branch));
     let tip = project.repo.branch_tip(&lane.place.branch)?.filter(|_| on_branch);
     let tip =
         tip.ok_or_else(|| Error::OffBranch { name: lane.name.clone(), branch: lane.place.branch.clone() })?;

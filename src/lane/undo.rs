@@ -248,13 +248,7 @@ impl TakeBack<'_, '_> {
     }
 
     pub(super) fn is_on(&self, dir: &Path, head: &Head) -> Result<bool, Error> {
-        let repo = &self.op.project.repo;
-        let worktrees = WorktreeList::read(repo)?;
-        let Some(worktree) = worktrees.at(dir) else { return Ok(false) };
-        Ok(match head {
-            Head::Branch(name) => worktree.branch.as_ref() == Some(name),
-            Head::Detached(id) => worktree.branch.is_none() && worktree.head(repo)? == Some(*id),
-        })
+        Ok(self.op.project.repo.head_at(dir)?.as_ref() == Some(head))
     }
 
     /// A lane that goes once more may hold what was not in it when it went before.
@@ -435,6 +429,7 @@ impl TakeBack<'_, '_> {
     /// Moves a branch back, with every worktree that is on it now, wherever it was when the branch moved.
     fn move_back(&self, branch: &str, old: Oid, new: Oid) -> Result<(), Error> {
         let repo = &self.op.project.repo;
+        let branch = &repo.branch_behind(branch);
         let Some(tip) = repo.branch_tip(branch)? else {
             return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
         };

@@ -105,6 +105,7 @@ impl TakeBack<'_, '_> {
 
     fn foresee_branch(&self, branch: &str, old: Oid, new: Oid, ahead: &mut Ahead) -> Result<(), Error> {
         let repo = &self.op.project.repo;
+        let branch = &repo.branch_behind(branch);
         let name = format!("refs/heads/{branch}");
         let Some(tip) = self.tip_ahead(&name, ahead)? else {
             return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());

@@ -128,7 +128,8 @@ pub(super) fn foresee(
 ) -> Result<(), Error> {
     let project = op.project;
     let to = stack.steps[..lanes].last().map_or(stack.base, |step| step.commit);
-    let mv = Move { to, ..Move::of(stack) };
+    let onto = &project.repo.branch_behind(&stack.onto);
+    let mv = Move { onto, to, ..Move::of(stack) };
     let worktrees = WorktreeList::read(&project.repo)?;
     refuse_in_use(project, mv.onto, &worktrees)?;
     for worktree in worktrees.on_branch(mv.onto) {
@@ -162,6 +163,7 @@ fn by_lane_on_base(project: &Project, onto: &str, e: Error) -> Error {
 /// As those of a landing.
 pub(super) fn advance(op: &Operation<'_>, mv: Move<'_>, rest: Vec<Step>, way: Way) -> Result<Landing, Error> {
     let project = op.project;
+    let mv = Move { onto: &project.repo.branch_behind(mv.onto), ..mv };
     // A preview that came or went between the look at who is on the base and the last of them having followed would take
     // an index that is still behind for the user's own changes.
     let _main = project.repo.main_worktree().map(|dir| op.checkout(dir)).transpose()?;

@@ -48,7 +48,7 @@ fn changes_of(
     let (Some(tip), Some(base)) = (repo.branch_tip(branch)?, repo.branch_tip(&lane.base)?) else {
         return Ok(None);
     };
-    let on_own = worktrees.at(&lane.path).is_some_and(|worktree| worktree.branch.as_ref() == Some(branch));
+    let on_own = worktrees.at(&lane.path).is_some_and(|worktree| worktree.is_on(branch));
     let git_dir = repo.git_dir_of(&lane.path)?;
     if !on_own || open_operation(&git_dir).is_some() || !repo.own_submodule_commits(&git_dir).is_empty() {
         return Ok(None);

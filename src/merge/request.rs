@@ -128,7 +128,7 @@ pub(crate) fn bases(
     onto: Option<&str>,
 ) -> Result<BTreeSet<String>, Error> {
     if let Some(onto) = onto {
-        return Ok(std::iter::once(onto.to_owned()).collect());
+        return Ok(std::iter::once(project.repo.branch_behind(onto)).collect());
     }
     // One that is not there is for the landing to refuse.
     let mut found: Vec<LaneRecord> = lanes.iter().filter_map(|name| project.lane(name).ok()).collect();

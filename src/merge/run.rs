@@ -17,6 +17,8 @@ use crate::preview;
 
 /// Lands lanes. Each base is one landing; a lane that may not land or conflicts holds nobody up.
 pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Error> {
+    let onto = request.onto.map(|onto| project.repo.branch_behind(onto));
+    let request = &Request { onto: onto.as_deref(), ..*request };
     let mut verifier = Verifier::new(project, request)?;
     if !request.dry_run {
         project.ask_to_merge(request.lanes, request.all, request.onto)?;

@@ -28,7 +28,8 @@ impl Desk {
             let now = worktree.branch.clone().unwrap_or_default();
             return Err(Error::Orphan { lane: open.lane, now, preview: open.branch });
         };
-        let head = worktree.branch.clone().map_or(Head::Detached(commit), Head::Branch);
+        // As HEAD has it: the way back leads to that name, be it a symbolic ref.
+        let head = project.repo.main_head().unwrap_or(Head::Detached(commit));
         Ok(Desk { head, commit })
     }
 }

@@ -108,6 +108,7 @@ pub(crate) fn note(
     message: &str,
 ) -> Result<Noting, merge::Error> {
     let repo = &project.repo;
+    let onto = &repo.branch_behind(onto);
     let mut record = Noting::default();
     let tip = repo.require_commit(&format!("refs/heads/{onto}"))?;
     let tree = repo.tree_of(tip)?;

@@ -186,6 +186,7 @@ mod swarm_limits;
 mod swarm_modes;
 mod swarm_refused;
 mod swarm_warm;
+mod symbolic_branches;
 mod sync;
 mod talk;
 mod task;

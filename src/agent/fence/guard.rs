@@ -97,7 +97,9 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
     let lane = &hook.record.lane;
     let may_not =
         |what: String| format!("git-proq: refused: {what}; the agent of lane '{lane}' may not write it");
-    let branch = update.name.strip_prefix(HEADS);
+    // A symbolic ref is the branch that it leads to.
+    let branch = update.name.strip_prefix(HEADS).map(|branch| project.repo.branch_behind(branch));
+    let branch = branch.as_deref();
     let Some(own) = hook.record.branch.as_ref().filter(|_| !only_looks(hook)) else {
         let what = branch.unwrap_or(update.name);
         return Some(vec![
@@ -162,7 +164,8 @@ fn whose(project: &Project, place: &HookPlace, branch: &str) -> Option<String> {
         return Some(format!("branch {branch} is what lanes land on"));
     }
     let main = HookPlace { git_dir: place.common_dir.clone(), common_dir: place.common_dir.clone() };
-    let there = main.head().is_some_and(|head| head.strip_prefix("ref: refs/heads/") == Some(branch));
+    let on = |head: &str| Some(project.repo.branch_behind(head.strip_prefix("ref: refs/heads/")?));
+    let there = main.head().is_some_and(|head| on(&head).as_deref() == Some(branch));
     (there && project.repo.main_worktree().is_some())
         .then(|| format!("branch {branch} is checked out in the main checkout"))
 }
