@@ -96,7 +96,7 @@ fn close_preview(project: &Project) -> Result<(), Error> {
     let Some(open) = PreviewRecord::find(&path)? else { return Ok(()) };
     let home = project.repo.main_head() == Some(open.came_from);
     let waiting = match &open.snapshot {
-        Some(id) => project.find_snap(id)?.is_some(),
+        Some(id) => project.find_snap(id)?.is_some() || project.snap_without_record(id)?.is_some(),
         None => false,
     };
     if home && !waiting && project.repo.branch_tip(&open.branch)?.is_none() {

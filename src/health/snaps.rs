@@ -89,9 +89,14 @@ fn without_record(scene: &Scene<'_>) -> Vec<Finding> {
         let message = format!(
             "the record of snapshot {id} is gone; the changes are safe, but no command of git-proq finds them"
         );
-        Finding::error("snapshot-record", of(id), message)
-            .help(format!("git stash apply {}", tip.short()))
-            .left("where the changes belong was in the record")
+        let apply = format!("git stash apply {}", tip.short());
+        let open = scene.preview.as_ref().filter(|open| open.snapshot.as_deref() == Some(id));
+        // They are of the branch that the preview was entered from.
+        let help = open.map(|_| format!("git proq preview --back && {apply}")).unwrap_or(apply);
+        Finding::error("snapshot-record", of(id), message).help(help).left(format!(
+            "once you have the changes, delete it: git update-ref -d {}",
+            SnapRecord::ref_name(id)
+        ))
     })
     .collect()
 }

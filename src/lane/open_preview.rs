@@ -45,7 +45,15 @@ impl TakeBack<'_, '_> {
         let path = project.store.layout().preview();
         let Some(open) = PreviewRecord::find(&path)? else { return Ok(()) };
         let Step::Tree { dir, mv: RefMove::Switch { from, .. }, .. } = step else { return Ok(()) };
-        if *from != open.came_from || self.is_on(dir, from)? {
+        if *from != open.came_from {
+            return Ok(());
+        }
+        if let Some(id) = &open.snapshot
+            && project.snap_without_record(id)?.is_some()
+        {
+            return Err(UndoError::Unrecorded.into());
+        }
+        if self.is_on(dir, from)? {
             return Ok(());
         }
         if let (Head::Branch(branch), Some(dir)) = (from, home_elsewhere(project, &open)?) {

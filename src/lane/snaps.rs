@@ -6,7 +6,7 @@ use super::expire::{Old, Spare, Stays, What};
 use super::in_place::needs_snap;
 use super::{Error, Project};
 use crate::fault;
-use crate::git;
+use crate::git::{self, Oid};
 use crate::store::records::SnapRecord;
 use crate::store::{LockName, Record, made_at, make_private, sync_dir};
 
@@ -72,14 +72,23 @@ impl Project {
         Ok(SnapRecord::load(&self.store.layout().snapshot(id).join("snap.toml"))?)
     }
 
-    /// A snapshot that waits to come back, by its id; none when neither record nor ref is left of it, or when it came
-    /// back already. One that cannot be read is an error: it holds somebody's changes.
+    /// A snapshot that waits to come back, by its id; none when its record is gone, or when it came back already. One that cannot be
+    /// read is an error: it holds somebody's changes.
     pub(crate) fn find_snap(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
         let found = SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?;
-        if found.is_none() && self.repo.ref_tip(&SnapRecord::ref_name(id))?.is_some() {
-            return self.snap(id).map(Some);
-        }
         Ok(found.filter(|snap| snap.restored.is_none()))
+    }
+
+    /// The commit of a snapshot whose record is gone, as somebody may have deleted its folder: what it holds can come back by
+    /// `git stash apply` alone. None where its record is there, or its ref is gone, too.
+    ///
+    /// # Errors
+    /// When one of the two cannot be read.
+    pub(crate) fn snap_without_record(&self, id: &str) -> Result<Option<Oid>, Error> {
+        match SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))? {
+            Some(_) => Ok(None),
+            None => Ok(self.repo.ref_tip(&SnapRecord::ref_name(id))?),
+        }
     }
 }
 

@@ -95,6 +95,9 @@ pub enum UndoError {
     /// The changes that wait in the open preview are not those which were set aside for it.
     #[error("your changes were set aside anew since, and wait in the preview as they are now")]
     Replaced,
+    /// The record of the changes that wait in the open preview is gone.
+    #[error("the record of your changes from before the preview is gone")]
+    Unrecorded,
     /// What is to be taken back is known elsewhere.
     #[error("'{branch}' was pushed: {remote} has it")]
     Pushed {
@@ -201,7 +204,7 @@ impl Explain for UndoError {
             UndoError::CheckedOut { dir, .. } => {
                 one(format!("free it: git -C {} switch --detach", quoted_path(dir)))
             }
-            UndoError::HomeMoved { .. } | UndoError::Replaced => {
+            UndoError::HomeMoved { .. } | UndoError::Replaced | UndoError::Unrecorded => {
                 vec!["leave the preview instead: git proq preview --back".into()]
             }
             UndoError::MovedOn { instead, .. } => {

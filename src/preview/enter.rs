@@ -196,6 +196,12 @@ impl Step<'_, '_> {
         for id in &self.lane.preview_edits {
             // One that is back already was brought by somebody who was cut off before he could note it.
             let Some(snap) = self.op.project.find_snap(id)? else {
+                if let Some(kept) = self.op.project.snap_without_record(id)? {
+                    self.op.project.listener.warn(format!(
+                        "the record of edits of an earlier preview is gone; bring them back: git stash apply {}",
+                        kept.short()
+                    ));
+                }
                 self.op.update_lane(&self.lane.name, |lane| lane.preview_edits.retain(|edit| edit != id))?;
                 continue;
             };

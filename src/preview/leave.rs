@@ -8,7 +8,7 @@ use crate::event;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Operation, Project, effective_state, operate};
 use crate::store::new_id;
-use crate::store::records::PreviewRecord;
+use crate::store::records::{PreviewRecord, SnapRecord};
 
 /// What leaving did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -170,6 +170,7 @@ fn come_home(
         Some(id) => op.project.find_snap(id)?,
         None => None,
     };
+    warn_without_record(op, open)?;
     if let Some(snap) = snap {
         let rest = vec![desk::close_step(op)?];
         let (restored, commit) =
@@ -188,6 +189,22 @@ fn come_home(
         format!("the main checkout shows {} again", open.came_from),
     );
     Ok(back)
+}
+
+/// Says, once the checkout is home, how the user's changes come back where the record of their snapshot is gone.
+fn warn_without_record(op: &Operation<'_>, open: &PreviewRecord) -> Result<(), Error> {
+    let Some(id) = &open.snapshot else { return Ok(()) };
+    if let Some(kept) = op.project.snap_without_record(id)? {
+        let name = SnapRecord::ref_name(id);
+        op.after(move |project| {
+            project.listener.warn(format!(
+                "the record of your changes from before the preview is gone; bring them back: git stash apply {}; \
+                 {name} keeps them until you delete it",
+                kept.short()
+            ));
+        });
+    }
+    Ok(())
 }
 
 /// What stands in the way of the user's changes is named as that: the usual advice, to commit or stash it, would be bad

@@ -41,7 +41,8 @@ fn a_snapshot_whose_parts_disagree_is_an_error_and_is_left() {
     let found = finds_and_leaves(&sandbox, "snapshot-record", "error");
     let set_aside = finds_and_leaves(&sandbox, "set-aside", "error");
     assert!(set_aside["message"].as_str().unwrap().contains("set aside"), "{set_aside:#?}");
-    assert!(found["help"].as_str().unwrap().starts_with("git stash apply "), "{found:#?}");
+    let help = found["help"].as_str().unwrap();
+    assert!(help.starts_with("git proq preview --back && git stash apply "), "{found:#?}");
     sandbox.write(&format!("{dir}/snap.toml"), "broken");
     let _ = finds_and_leaves(&sandbox, "snapshot-record", "error");
     sandbox.sh(&format!("mv record-was {dir}/snap.toml"));

@@ -263,3 +263,68 @@ fn commits_are_said_to_be_in_the_lane_only_once_they_are() {
     let _ = out.ok();
     assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/one"]), "own");
 }
+
+/// The command that a warning or a finding names.
+fn stash_apply(text: &str) -> String {
+    let at = text.find("git stash apply ").unwrap_or_else(|| panic!("{text}"));
+    text[at..].chars().take("git stash apply ".len() + 8).collect()
+}
+
+#[test]
+fn a_preview_is_left_though_the_record_of_the_users_changes_is_gone() {
+    for way in
+        [&["preview", "--back"][..], &["preview", "two"], &["merge", "one"], &["discard", "--force", "one"]]
+    {
+        let (sandbox, before) = sandbox();
+        sandbox.sh("rm -r .git/proq/snaps/*");
+        for undo in [&["undo", "--dry-run"][..], &["undo"]] {
+            let refused = sandbox.proq(undo).fails(1);
+            assert!(refused.contains("leave the preview instead: git proq preview --back"), "{refused}");
+        }
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "two"]).ok();
+        let help = sandbox.proq(&["doctor", "--fix"]).stdout;
+        assert!(help.contains("git proq preview --back && git stash apply "), "{help}");
+        let out = sandbox.proq(way);
+        let apply = stash_apply(&out.stderr);
+        let _ = out.ok();
+        if way[1] == "two" {
+            let _ = sandbox.proq(&["preview", "--back"]).ok();
+        }
+        let name = sandbox.git(&["for-each-ref", "--format=%(refname)", "refs/proq/snap"]);
+        assert_eq!(sandbox.git(&["status", "--short", "--branch"]), "## main");
+        assert_eq!(stash_apply(&sandbox.proq(&["doctor"]).stdout), apply);
+        sandbox.sh(&apply);
+        if way[0] != "merge" {
+            let now = Image::of(&sandbox, &sandbox.repo);
+            assert_eq!((&now.files, now.head), (&before.files, before.head));
+        }
+        assert_eq!((sandbox.read("a.txt"), sandbox.read("mine.txt")), ("u\n".into(), "mine\n".into()));
+        sandbox.git(&["update-ref", "-d", &name]);
+        sandbox.assert_healthy();
+    }
+}
+
+#[test]
+fn a_preview_that_was_left_by_hand_is_closed_though_the_record_of_the_changes_is_gone() {
+    let (sandbox, _) = sandbox();
+    sandbox.sh("rm -r .git/proq/snaps/*; git switch -q main");
+    let out = sandbox.proq(&["preview", "--back"]);
+    sandbox.sh(&stash_apply(&out.stderr));
+    let _ = out.ok();
+    assert_eq!(sandbox.read("mine.txt"), "mine\n");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+}
+
+#[test]
+fn edits_of_a_preview_whose_record_is_gone_do_not_keep_the_lane_from_being_shown() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.write("idea", "idea\n");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("rm -r .git/proq/snaps/*");
+    let out = sandbox.proq(&["preview", "one"]);
+    sandbox.sh(&stash_apply(&out.stderr));
+    let _ = out.ok();
+    assert_eq!(sandbox.read("idea"), "idea\n");
+}
