@@ -57,6 +57,16 @@ impl Repo {
     }
 }
 
+/// A log as git's files have it: a line for each move, the oldest first.
+pub(crate) fn as_file(moves: &[Move]) -> Option<String> {
+    let mut before = moves.first()?.to.null();
+    let line = |step: &Move| {
+        let from = std::mem::replace(&mut before, step.to);
+        format!("{from} {} \t{}\n", step.to, step.note)
+    };
+    Some(moves.iter().rev().map(line).collect())
+}
+
 /// Reads `<id> <ref>@{<time>} <note>`.
 fn parse(line: &[u8]) -> Option<Move> {
     let text = String::from_utf8_lossy(line);

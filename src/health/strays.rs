@@ -3,6 +3,7 @@
 use super::finding::Finding;
 use super::repair::Repair;
 use super::scene::{Scene, quoted};
+use crate::explain::word;
 use crate::git::Registration;
 use crate::lane;
 use crate::store::LockName;
@@ -45,7 +46,7 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
                 let message = format!("'{branch}' is left of a preview of '{shown}' that is over");
                 out.push(
                     Finding::warning("preview-branch", branch.clone(), message)
-                        .help(format!("git branch -d {branch}"))
+                        .help(format!("git branch -d {}", word(&branch)))
                         .left("commits may have been made on it; git refuses if they are nowhere else"),
                 );
             }
@@ -53,7 +54,7 @@ fn branches(scene: &Scene<'_>) -> Vec<Finding> {
             let message = format!("branch '{branch}' belongs to no lane and takes the name '{name}'");
             out.push(
                 Finding::warning("branch-without-lane", branch.clone(), message)
-                    .help(format!("git branch -m {branch} {name}"))
+                    .help(format!("git branch -m {} {}", word(&branch), word(name)))
                     .left("there may be work on it"),
             );
         }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Error, Project};
 use crate::explain::quoted_path;
-use crate::git::{Oid, Worktree, WorktreeList, status, tree_changes};
+use crate::git::{Oid, Worktree, WorktreeList, log_as_file, status, tree_changes};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
@@ -57,19 +57,34 @@ pub(crate) fn renamed_to(project: &Project, lane: &LaneRecord) -> Option<String>
 /// of that any more, what its worktree is at counts.
 pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<String> {
     let branch = &lane.place.branch;
-    if let Some(now) = renamed_to(project, lane) {
-        // The name is an agent's choice, and this is for a shell.
-        return Some(format!("git branch -m {} {branch}", quoted_path(Path::new(&now))));
-    }
+    // The names are an agent's choice, and this is for a shell.
+    let quoted = |name: &str| quoted_path(Path::new(name));
+    let now = renamed_to(project, lane);
     let head = || project.repo.head_of(&lane.path).ok().flatten();
-    last_commit(project, lane).or_else(head).map(|last| format!("git branch {branch} {}", last.short()))
+    let again = match &now {
+        Some(now) => format!("git branch -m {} {branch}", quoted(now)),
+        None => format!("git branch {branch} {}", last_commit(project, lane).or_else(head)?.short()),
+    };
+    // Git makes no branch of a name that others begin with: those have to make way.
+    let below = project.repo.refs_below(&format!("refs/heads/{branch}/")).unwrap_or_default();
+    let names = below.iter().filter_map(|(name, _)| name.strip_prefix("refs/heads/"));
+    let in_the_way = names.filter(|name| now.as_deref() != Some(*name));
+    let prefix = format!("{}/", project.settings.prefix);
+    let free = |name: &str| {
+        let outside = name.strip_prefix(&prefix).unwrap_or(name);
+        format!("git branch -m {} {}", quoted(name), quoted(outside))
+    };
+    Some(in_the_way.map(free).chain([again]).collect::<Vec<_>>().join(" && "))
 }
 
 /// What git noted of the commits and branches that a lane's worktree was on.
 fn log_of_head(project: &Project, lane: &LaneRecord) -> Option<String> {
     let admin = project.repo.admin_dir_of(&lane.path)?;
-    let log = std::fs::read(admin.join("logs/HEAD")).ok()?;
-    Some(String::from_utf8_lossy(&log).into_owned())
+    match std::fs::read(admin.join("logs/HEAD")) {
+        Ok(log) => Some(String::from_utf8_lossy(&log).into_owned()),
+        // With reftable files git alone has it.
+        Err(_) => log_as_file(&project.repo.moves(&lane.path, "HEAD").ok()?),
+    }
 }
 
 /// Where a log of HEAD, which begins on a branch, last has that branch.

@@ -324,7 +324,8 @@ impl TakeBack<'_, '_> {
         if let Head::Branch(branch) = to
             && !self.is_on(dir, to)?
         {
-            return Err(UndoError::Elsewhere { dir: dir.clone(), branch: branch.clone() }.into());
+            let gone = self.op.project.repo.branch_tip(branch)?.is_none().then_some(*new);
+            return Err(UndoError::Elsewhere { dir: dir.clone(), branch: branch.clone(), gone }.into());
         }
         let Some((branch, tip)) = self.moved_from(to, *new)? else { return Ok(()) };
         let project = self.op.project;

@@ -83,6 +83,8 @@ pub enum UndoError {
         dir: std::path::PathBuf,
         /// The branch that it would go back from.
         branch: String,
+        /// Where that was; none where it still exists.
+        gone: Option<git::Oid>,
     },
     /// The branch that the checkout would go back to is checked out elsewhere by now.
     #[error("'{branch}' is checked out in {} now", dir.display())]
@@ -194,8 +196,12 @@ impl Explain for UndoError {
                 quoted_path(dir)
             )),
             UndoError::BranchGone { branch, tip } => one(format!("make it again: git branch {branch} {tip}")),
-            UndoError::Elsewhere { dir, branch } => {
-                vec![format!("go back there first: git -C {} switch {branch}", quoted_path(dir)).into()]
+            UndoError::Elsewhere { dir, branch, gone } => {
+                let git = format!("git -C {}", quoted_path(dir));
+                one(match gone {
+                    None => format!("go back there first: {git} switch {branch}"),
+                    Some(tip) => format!("make it again and go there first: {git} switch -c {branch} {tip}"),
+                })
             }
             UndoError::Uncommitted { name, .. } => {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]

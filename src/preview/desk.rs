@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Error;
+use super::leave::home_commit;
 use crate::git::{Head, Oid, WorktreeList};
 use crate::lane::{Operation, Project};
 use crate::store::Record;
@@ -57,16 +58,21 @@ pub(super) fn reality(open: &PreviewRecord, desk: &Desk) -> Reality {
 }
 
 /// Refuses a preview that the checkout does not show any more.
-pub(super) fn require_shown(open: &PreviewRecord, desk: &Desk) -> Result<(), Error> {
+pub(super) fn require_shown(project: &Project, open: &PreviewRecord, desk: &Desk) -> Result<(), Error> {
     match reality(open, desk) {
         Reality::Shown => Ok(()),
-        Reality::Home | Reality::Elsewhere => Err(by_hand(open, desk)),
+        Reality::Home | Reality::Elsewhere => Err(by_hand(project, open, desk)),
     }
 }
 
-/// The refusal of a preview whose checkout was switched by hand.
-pub(super) fn by_hand(open: &PreviewRecord, desk: &Desk) -> Error {
-    Error::ByHand { lane: open.lane.clone(), now: desk.head.to_string(), came_from: open.came_from.clone() }
+/// The refusal of a preview whose checkout was switched by hand, which names the way back; or where that leads nowhere any more, that
+/// of a branch that is gone.
+pub(super) fn by_hand(project: &Project, open: &PreviewRecord, desk: &Desk) -> Error {
+    let (lane, came_from) = (open.lane.clone(), open.came_from.clone());
+    match home_commit(project, open) {
+        Ok(_) => Error::ByHand { lane, now: desk.head.to_string(), came_from },
+        Err(gone) => gone,
+    }
 }
 
 /// The preview on record.

@@ -74,7 +74,7 @@ impl Step<'_, '_> {
                 let tip = tip_of(self.op.project, self.lane)?;
                 Step { tip, ..*self }.start_from_own_branch(desk)
             }
-            Reality::Elsewhere => Err(desk::by_hand(&open, desk)),
+            Reality::Elsewhere => Err(desk::by_hand(self.op.project, &open, desk)),
         }
     }
 

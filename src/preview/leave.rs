@@ -67,7 +67,7 @@ fn leave_if(op: &Operation<'_>, is_meant: impl Fn(&PreviewRecord) -> bool) -> Re
     match desk::reality(&open, &desk) {
         Reality::Shown => leave(op, &checkout, &open, &desk).map(Some),
         Reality::Home => finish_at_home(op, &checkout, &open, &desk).map(Some),
-        Reality::Elsewhere => Err(desk::by_hand(&open, &desk)),
+        Reality::Elsewhere => Err(desk::by_hand(project, &open, &desk)),
     }
 }
 

@@ -87,19 +87,19 @@ fn aim(
         let lane = project.lane(name)?;
         let tip = tip_of(project, &lane)?;
         if let Some(open) = open.filter(|open| desk::reality(open, desk) == Reality::Elsewhere) {
-            return Err(desk::by_hand(open, desk));
+            return Err(desk::by_hand(project, open, desk));
         }
         return Ok((Some(lane.name), lane.place.branch, tip));
     }
     let open = open.ok_or(Error::NotOpen)?;
     if goal == Goal::Refresh {
-        desk::require_shown(open, desk)?;
+        desk::require_shown(project, open, desk)?;
         let lane = project.lane(&open.lane)?;
         let tip = refresh::new_tip(project, open, desk)?;
         return Ok((Some(lane.name), lane.place.branch, tip));
     }
     if desk::reality(open, desk) == Reality::Elsewhere {
-        return Err(desk::by_hand(open, desk));
+        return Err(desk::by_hand(project, open, desk));
     }
     if desk::reality(open, desk) == Reality::Shown {
         refuse_taken(project, open)?;

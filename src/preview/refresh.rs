@@ -28,7 +28,7 @@ pub(crate) fn refresh(project: &Project) -> Result<Refreshed, Error> {
         let _checkout = op.checkout(&main)?;
         let mut open = desk::open_preview(project)?.ok_or(Error::NotOpen)?;
         let desk = Desk::look(project, &main)?;
-        desk::require_shown(&open, &desk)?;
+        desk::require_shown(project, &open, &desk)?;
         let lane = project.lane(&open.lane)?;
         let (from, tip) = (desk.commit, new_tip(project, &open, &desk)?);
         let waiting = open.snapshot.is_some();

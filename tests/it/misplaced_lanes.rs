@@ -427,6 +427,39 @@ fn a_branch_that_was_renamed_gets_its_name_back_by_the_hint() {
 }
 
 #[test]
+fn a_branch_in_reftable_files_that_was_renamed_gets_its_name_back_by_the_hint() {
+    let sandbox = Sandbox::empty();
+    if sandbox.git_version() < (2, 46) {
+        return;
+    }
+    sandbox.sh("rm -rf .git; git init -q -b main --ref-format=reftable");
+    sandbox.write("a.txt", "a\n");
+    sandbox.commit_all("base");
+    sandbox.lane_of("x", "echo own > own.txt");
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.git(&["branch", "-m", "proq/x", "proq/x/deeper"]);
+    for command in ["list", "doctor"] {
+        let out = sandbox.proq(&[command]).shown();
+        assert!(out.contains("git branch -m 'proq/x/deeper' proq/x"), "{out}");
+    }
+    follow(&sandbox);
+    assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn branches_below_the_name_of_one_that_is_gone_make_way_by_the_hint() {
+    let sandbox = with_lane();
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.sh_in(&sandbox.lane("x"), "rm draft");
+    sandbox.sh("git update-ref -d refs/heads/proq/x; git branch 'proq/x/a;b'; git branch proq/x/deep/c");
+    follow(&sandbox);
+    assert_eq!(sandbox.git(&["rev-parse", "proq/x"]), tip);
+    sandbox.sh("git rev-parse -q --verify 'x/a;b' x/deep/c >/dev/null || git rev-parse x/deep/c");
+    sandbox.assert_healthy();
+}
+
+#[test]
 fn a_branch_that_is_gone_without_a_log_is_made_again_where_its_worktree_is() {
     let sandbox = with_lane();
     let tip = sandbox.git(&["rev-parse", "proq/x"]);

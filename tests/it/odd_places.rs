@@ -139,6 +139,29 @@ fn an_undo_of_a_preview_that_was_left_for_another_branch_says_where_to_go() {
 }
 
 #[test]
+fn an_undo_on_a_branch_that_was_renamed_says_how_to_make_it_again_and_go_there() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo l >new");
+    sandbox.sh("echo mine >>a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    sandbox.sh("git branch -m main trunk");
+    for args in [&["undo", "--dry-run"][..], &["undo"]] {
+        let out = sandbox.output(sandbox.proq_command(&sandbox.repo, args));
+        assert!(out.code != 0 && out.stderr.contains("is not on 'main' any more"), "{}", out.shown());
+        let hint =
+            out.stderr.lines().find_map(|line| line.strip_prefix("hint: make it again and go there first: "));
+        if args.len() == 1 {
+            sandbox.sh(&hint.unwrap().replace("[ROOT]/repo", "."));
+        }
+    }
+    let _ = sandbox.proq(&["undo"]).ok();
+    assert_eq!(sandbox.read("new"), "l\n");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert_eq!(sandbox.git(&["status", "--branch", "--porcelain"]), "## main\n M a.txt");
+}
+
+#[test]
 fn a_snapshot_that_came_back_in_a_worktree_which_is_gone_stays_there() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("one", "echo one >one");

@@ -328,3 +328,17 @@ fn edits_of_a_preview_whose_record_is_gone_do_not_keep_the_lane_from_being_shown
     let _ = out.ok();
     assert_eq!(sandbox.read("idea"), "idea\n");
 }
+
+#[test]
+fn a_preview_that_was_left_by_hand_and_whose_branch_was_renamed_goes_back_by_the_hints() {
+    let (sandbox, before) = sandbox();
+    sandbox.sh("git branch -m main trunk; git switch -qc other");
+    for head in ["make it again: ", "go back first: "] {
+        let refused = sandbox.proq(&["preview", "--back"]).fails(1);
+        let hint = refused.lines().find_map(|line| line.strip_prefix("hint: ")?.strip_prefix(head));
+        sandbox
+            .sh(hint.unwrap_or_else(|| panic!("{refused}")).trim_end_matches(" && git proq preview --back"));
+    }
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
