@@ -64,6 +64,7 @@ mod pick;
 mod place;
 mod plain;
 mod pointers;
+mod pristine;
 mod promised;
 mod push;
 mod quarantine;

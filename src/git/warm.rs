@@ -1,12 +1,41 @@
 //! Owns a worktree that belongs to nobody and to no branch: it is brought to whatever commit is asked for, and keeps what
 //! git ignores in it.
 
+use std::collections::HashSet;
 use std::path::Path;
 
-use super::{Error, Head, Oid, Repo, open_operation, worktree};
+use super::pristine::sweep;
+use super::{Error, Head, Oid, Repo, RepoPath, worktree};
 
 /// Hooks of the repository are for people's checkouts.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+
+/// Settings that leave files out of the worktree or out of sight, or split the index. Whatever is set, each file that was written to
+/// since git wrote it is one that differs.
+const WHOLE: [&str; 14] = [
+    "-c",
+    "core.sparseCheckout=false",
+    "-c",
+    "core.splitIndex=false",
+    "-c",
+    "core.untrackedCache=false",
+    "-c",
+    "core.ignoreStat=false",
+    "-c",
+    "core.trustctime=true",
+    "-c",
+    "core.checkStat=default",
+    "-c",
+    "index.sparse=false",
+];
+
+/// What git shows of a worktree.
+struct Shown {
+    /// Whether anything differs from HEAD, or is untracked. Submodules are not looked into.
+    differs: bool,
+    /// What it ignores: files, and folders as a whole.
+    ignored: HashSet<RepoPath>,
+}
 
 impl Repo {
     /// Makes such a worktree, without files yet. Nothing may be in its place.
@@ -20,33 +49,50 @@ impl Repo {
         }
         match std::fs::remove_file(admin.join("info/sparse-checkout")) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &admin)(e)),
-            _ => Ok(()),
+            _ => Repo::note_settings(&admin),
         }
     }
 
-    /// Whether the folder at `path` is a worktree of this repository, by what both sides say, with nothing under way in it.
+    /// Whether the folder at `path` is a worktree of this repository, by what both sides say, and it is known how it was before
+    /// commands ran in it.
     pub(crate) fn is_sound_worktree(&self, path: &Path) -> bool {
         let real = |path: std::path::PathBuf| path.canonicalize().ok();
         let ours = self.admin_dir_of(path).and_then(real);
         let theirs = self.git_dir_of(path).ok().and_then(real);
-        ours.is_some()
+        path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
             && ours == theirs
             && self.is_own_worktree(path)
-            && ours.is_none_or(|admin| open_operation(&admin).is_none())
+            && ours.is_some_and(|admin| self.is_known(path, &admin))
     }
 
-    /// Brings HEAD, detached, index and tracked files to a commit and removes what is untracked. What git ignores stays.
+    /// Makes it the same as a new worktree of a commit, HEAD detached, except that what git ignores stays. Commands may have run in it
+    /// and have changed whatever they like.
+    ///
+    /// # Errors
+    /// When that could not be done: it is to be made anew then.
     pub(crate) fn bring_to(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
+        let admin = self.git_dir_of(dir)?;
+        let before = self.forget_state(&admin)?;
+        if before.is_some() {
+            self.named_in(&admin)?.empty_submodules(dir)?;
+        }
         self.detach(dir, commit)?;
         self.reset(dir)?;
-        self.git_in(dir).args(NO_HOOKS).args(["clean", "-ffdq"]).changes().run()?;
-        if self.is_untouched(dir)? {
-            return Ok(());
+        let named = self.named_in(&admin)?;
+        let form = self.form(dir, &named)?;
+        if before.is_some_and(|before| before != form) {
+            self.write_anew(dir, &admin)?;
         }
-        // What git thinks to know of the files is wrong, or its filters never give what they take: all of them anew.
-        let index = self.git_dir_of(dir)?.join("index");
-        std::fs::remove_file(&index).map_err(Error::io("remove", &index))?;
-        self.reset(dir)
+        named.empty_submodules(dir)?;
+        self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(["clean", "-ffdq"]).changes().run()?;
+        let mut shown = self.shown(dir)?;
+        if shown.differs {
+            // Its filters never give what they take.
+            self.write_anew(dir, &admin)?;
+            shown = self.shown(dir)?;
+        }
+        sweep(dir, &shown.ignored)?;
+        Repo::keep_state(&admin, &form)
     }
 
     /// Sets HEAD to a commit, whatever branch somebody has switched to.
@@ -65,12 +111,24 @@ impl Repo {
     }
 
     fn reset(&self, dir: &Path) -> Result<(), Error> {
-        self.git_in(dir).args(NO_HOOKS).args(["reset", "--hard", "--quiet"]).changes().run().map(drop)
+        let call = self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(["reset", "--hard", "--quiet"]);
+        call.changes().run().map(drop)
     }
 
-    /// Whether the index is HEAD's tree and every tracked file what the index says. Submodules are not looked into.
-    fn is_untouched(&self, dir: &Path) -> Result<bool, Error> {
-        let args = ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--ignore-submodules=all"];
-        Ok(self.git_in(dir).args(NO_HOOKS).args(args).changes().run()?.stdout.is_empty())
+    /// Writes all tracked files once more.
+    fn write_anew(&self, dir: &Path, admin: &Path) -> Result<(), Error> {
+        let index = admin.join("index");
+        std::fs::remove_file(&index).map_err(Error::io("remove", &index))?;
+        self.reset(dir)
+    }
+
+    fn shown(&self, dir: &Path) -> Result<Shown, Error> {
+        let args = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
+        let more = ["--ignored=matching", "--ignore-submodules=all"];
+        let out = self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(args).args(more).changes().run()?;
+        let ignored = out.fields().filter_map(|line| line.strip_prefix(b"!! "));
+        let ignored: HashSet<_> =
+            ignored.map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect();
+        Ok(Shown { differs: out.fields().any(|line| !line.starts_with(b"!! ")), ignored })
     }
 }

@@ -63,7 +63,8 @@ impl Place {
         Ok(Place { dir: home(project)?.join(name), _lock: lock })
     }
 
-    /// Brings it to a commit: tracked files as they are there, nothing untracked, what is ignored as it was left.
+    /// Brings it to a commit, as a new one of that commit would be, what is ignored as it was left. Where that cannot be done, or
+    /// told, it is made anew.
     pub(super) fn bring_to(&self, project: &Project, commit: Oid) -> Result<(), Error> {
         let repo = &project.repo;
         if repo.is_sound_worktree(&self.dir) && repo.bring_to(&self.dir, commit).is_ok() {

@@ -24,6 +24,7 @@ mod broken_lane;
 mod budget;
 mod by_hand;
 mod carry;
+mod check_leaves;
 mod clean_filters;
 mod cleanup;
 mod clock;

@@ -1,0 +1,213 @@
+//! Owns making a worktree in which commands ran the same as a new one, but for what git ignores: what the commands left in its git
+//! directory, and what git does not show of its files.
+
+use std::collections::HashSet;
+use std::fs::{FileType, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use gix::index::File;
+use gix::index::decode::Options;
+use gix::index::entry::Mode;
+
+use super::merge_rules::attribute_files;
+use super::{Error, Repo, RepoPath, index};
+
+/// The folder in the worktree's git directory with what is known of it from before any command ran.
+const KEPT: &str = "proq-kept";
+/// What git needs there to know the worktree. All else is left by commands, or made by git as it is needed.
+const OWN: [&str; 4] = ["HEAD", "commondir", "gitdir", KEPT];
+/// Where HEAD is, in place of a file, and what older gits find there.
+const OWN_OF_REFTABLE: [&str; 2] = ["refs", "reftable"];
+/// The settings that a worktree has for itself.
+const SETTINGS: &str = "config.worktree";
+/// The name of what [`Repo::form`] found.
+const FORM: &str = "form";
+/// Settings by which git writes files in another form than they have in the repository.
+const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
+
+/// What a worktree's index names beside plain files.
+pub(super) struct Named {
+    /// Folders of submodules.
+    submodules: Vec<RepoPath>,
+    /// Each file with attributes, and its content's id.
+    attributes: Vec<u8>,
+}
+
+impl Repo {
+    /// Notes the settings that a new worktree has for itself.
+    pub(super) fn note_settings(admin: &Path) -> Result<(), Error> {
+        let kept = admin.join(KEPT);
+        std::fs::create_dir(&kept).map_err(Error::io("create", &kept))?;
+        copy_if_there(&admin.join(SETTINGS), &kept.join(SETTINGS))
+    }
+
+    /// Whether it is known how a worktree was before commands ran in it.
+    pub(super) fn is_known(&self, dir: &Path, admin: &Path) -> bool {
+        admin.join(KEPT).join(index::INDEX).exists()
+            && (!self.is_reftable() || self.has_no_refs_of_its_own(dir))
+    }
+
+    /// Where refs are no files, those of the worktree alone cannot be taken away as such.
+    fn has_no_refs_of_its_own(&self, dir: &Path) -> bool {
+        let call = self.git_in(dir).args(["for-each-ref", "--include-root-refs", "--format=%(refname)"]);
+        let is_own = |name: &[u8]| {
+            let of_worktree = ["refs/bisect/", "refs/rewritten/", "refs/worktree/"];
+            of_worktree.iter().any(|start| name.starts_with(start.as_bytes()))
+                || !(name.starts_with(b"refs/") || [&b"HEAD"[..], b"ORIG_HEAD"].contains(&name))
+        };
+        call.run()
+            .is_ok_and(|out| !out.stdout.split(|b| *b == b'\n').any(|name| !name.is_empty() && is_own(name)))
+    }
+
+    /// Takes everything that commands left in a worktree's git directory away, and puts the index and the settings back that it had
+    /// before: what a command told git of files (flags, patterns of a sparse checkout, times) counts no more, and each file that was
+    /// written to since differs. The form in which files were written then; none in a new worktree, which has no index.
+    pub(super) fn forget_state(&self, admin: &Path) -> Result<Option<Vec<u8>>, Error> {
+        let kept = admin.join(KEPT);
+        // No other folder is emptied here.
+        kept.symlink_metadata().map_err(Error::io("look at", &kept))?;
+        for entry in std::fs::read_dir(admin).map_err(Error::io("read", admin))? {
+            let entry = entry.map_err(Error::io("read", admin))?;
+            let name = entry.file_name();
+            let is = |own: &[&str]| own.iter().any(|own| name == *own);
+            if !is(&OWN) && !(self.is_reftable() && is(&OWN_OF_REFTABLE)) {
+                remove(&entry.path(), entry.file_type().ok())?;
+            }
+        }
+        if !self.is_reftable() {
+            let refs = admin.join("refs");
+            std::fs::create_dir(&refs).map_err(Error::io("create", &refs))?;
+        }
+        copy_if_there(&kept.join(SETTINGS), &admin.join(SETTINGS))?;
+        let index = admin.join(index::INDEX);
+        match std::fs::rename(kept.join(index::INDEX), &index) {
+            Ok(()) => Ok(Some(std::fs::read(kept.join(FORM)).unwrap_or_default())),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("put back", &index)(e)),
+        }
+    }
+
+    /// Keeps the index as it is before commands run, and the form in which files were written.
+    pub(super) fn keep_state(admin: &Path, form: &[u8]) -> Result<(), Error> {
+        let (kept, index) = (admin.join(KEPT), admin.join(index::INDEX));
+        let file = kept.join(FORM);
+        std::fs::write(&file, form).map_err(Error::io("write", &file))?;
+        let half = kept.join("index.new");
+        index::copy(&index, &half)?;
+        std::fs::rename(&half, kept.join(index::INDEX)).map_err(Error::io("write", &half))
+    }
+
+    /// Reads what the index of a worktree names.
+    pub(super) fn named_in(&self, admin: &Path) -> Result<Named, Error> {
+        let path = admin.join(index::INDEX);
+        let read = File::at(&path, self.gix.object_hash(), true, Options::default());
+        let read = read.map_err(Error::object(format!("{}", path.display())))?;
+        let mut named = Named { submodules: Vec::new(), attributes: Vec::new() };
+        for entry in read.entries() {
+            let entry_path = RepoPath::new(entry.path(&read).to_vec());
+            if entry_path.ends_with_name(b".gitattributes") {
+                named.attributes.extend_from_slice(entry.id.as_slice());
+                named.attributes.extend_from_slice(entry_path.as_bytes());
+                named.attributes.push(0);
+            }
+            if entry.mode == Mode::COMMIT {
+                named.submodules.push(entry_path);
+            }
+        }
+        Ok(named)
+    }
+
+    /// All that decides in which form git writes the files of a worktree: it writes none anew because that has changed.
+    pub(super) fn form(&self, dir: &Path, named: &Named) -> Result<Vec<u8>, Error> {
+        let call = self.git_in(dir).args(["config", "-z", "--get-regexp", OF_FORM]);
+        let mut form = call.accept(&[1]).run()?.stdout;
+        form.extend_from_slice(&named.attributes);
+        for file in attribute_files(self) {
+            form.push(0);
+            // Git does without one that cannot be read, too.
+            form.extend(std::fs::read(&file).unwrap_or_default());
+        }
+        Ok(form)
+    }
+}
+
+impl Named {
+    /// Empties the folders of submodules: a new worktree has nothing in them.
+    pub(super) fn empty_submodules(&self, dir: &Path) -> Result<(), Error> {
+        for path in &self.submodules {
+            let folder = path.under(dir);
+            // A folder above it may be a link to somewhere else.
+            let is_here =
+                folder.parent().is_some_and(|above| above.canonicalize().is_ok_and(|real| real == above));
+            if !is_here || !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+                continue;
+            }
+            let mut all = std::fs::read_dir(&folder).map_err(Error::io("read", &folder))?;
+            if all.next().is_some() {
+                std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
+                std::fs::create_dir(&folder).map_err(Error::io("create", &folder))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Goes through all folders of a worktree but those that git ignores, and takes away what git passes over in them: repositories in
+/// folders of tracked files, and what is neither file nor folder nor link. Gives the folders the permissions of new ones.
+pub(super) fn sweep(dir: &Path, ignored: &HashSet<RepoPath>) -> Result<(), Error> {
+    let mode = mode_of_new(dir)?;
+    let mut folders: Vec<(PathBuf, Option<RepoPath>)> = vec![(dir.to_owned(), None)];
+    while let Some((folder, path)) = folders.pop() {
+        let meta = folder.symlink_metadata().map_err(Error::io("look at", &folder))?;
+        let has = meta.permissions().mode();
+        if has & 0o777 != mode {
+            let set = std::fs::set_permissions(&folder, Permissions::from_mode(has & 0o7000 | mode));
+            set.map_err(Error::io("set the permissions of", &folder))?;
+        }
+        for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+            let entry = entry.map_err(Error::io("read", &folder))?;
+            let kind = entry.file_type().map_err(Error::io("look at", &folder))?;
+            let (name, here) = (entry.file_name(), entry.path());
+            let below = match &path {
+                None if name == ".git" => continue,
+                None => RepoPath::new(name.as_bytes()),
+                Some(path) => path.join(name.as_bytes()),
+            };
+            if name == ".git" || !(kind.is_dir() || kind.is_file() || kind.is_symlink()) {
+                remove(&here, Some(kind))?;
+            } else if kind.is_dir() && !ignored.contains(&below) {
+                folders.push((here, Some(below)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The permissions that a new folder beside a worktree gets.
+fn mode_of_new(dir: &Path) -> Result<u32, Error> {
+    let probe = dir.with_extension("mode");
+    // One that was killed here may have left it.
+    drop(std::fs::remove_dir(&probe));
+    std::fs::create_dir(&probe).map_err(Error::io("create", &probe))?;
+    let meta = probe.symlink_metadata().map_err(Error::io("look at", &probe));
+    drop(std::fs::remove_dir(&probe));
+    Ok(meta?.permissions().mode() & 0o777)
+}
+
+fn copy_if_there(from: &Path, to: &Path) -> Result<(), Error> {
+    match std::fs::copy(from, to) {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("copy", from)(e)),
+        _ => Ok(()),
+    }
+}
+
+fn remove(path: &Path, kind: Option<FileType>) -> Result<(), Error> {
+    let removed = match kind.is_some_and(|kind| kind.is_dir()) {
+        true => std::fs::remove_dir_all(path),
+        false => std::fs::remove_file(path),
+    };
+    removed.map_err(Error::io("remove", path))
+}
