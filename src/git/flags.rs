@@ -8,6 +8,7 @@ use gix::index::decode::Options;
 use gix::index::entry::{Flags, Mode, Stage, Stat};
 
 use super::path::nul_separated;
+use super::status::{Dirt, Entry, Kind};
 use super::transition::Tree;
 use super::{Error, Repo, RepoPath, index};
 
@@ -26,6 +27,20 @@ pub(crate) fn hidden_edits(
     let mut all = flagged(repo, dir, git_dir)?;
     all.retain(|f| !f.skipped || f.path.under(dir).symlink_metadata().is_ok());
     differing(repo, dir, git_dir, scratch, all)
+}
+
+/// The same, apart: those that git shows all the same, as of a sparse checkout's files that are there against its patterns, and those
+/// that it does not, by what it shows as changed.
+pub(crate) fn shown_and_hidden(
+    repo: &Repo,
+    dir: &Path,
+    scratch: &Path,
+    dirt: &Dirt,
+) -> Result<(Vec<RepoPath>, Vec<RepoPath>), Error> {
+    let edits = hidden_edits(repo, dir, &repo.git_dir_of(dir)?, scratch)?;
+    let is_shown = |entry: &&Entry| matches!(entry.kind, Kind::Tracked { unstaged: true, .. });
+    let shown: HashSet<&RepoPath> = dirt.tracked().filter(is_shown).map(|entry| &entry.path).collect();
+    Ok(edits.into_iter().partition(|path| shown.contains(path)))
 }
 
 /// Edits that are hidden, and files that were removed after git was told to skip them. In a sparse checkout that is their place.

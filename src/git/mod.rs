@@ -126,7 +126,9 @@ pub(crate) use deletions::{LEAST_FILES, mass_deletion};
 pub(crate) use diff::{Change, FileLines, Side, There, files_of, tree_changes, tree_files};
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
-pub(crate) use flags::{has_same_flags, has_same_flags_set, hidden_changes, hidden_edits, is_flagged};
+pub(crate) use flags::{
+    has_same_flags, has_same_flags_set, hidden_changes, hidden_edits, is_flagged, shown_and_hidden,
+};
 pub(crate) use graft::Graft;
 pub(crate) use graph::Distance;
 pub(crate) use hook::run_hook;

@@ -230,7 +230,7 @@ fn is_spared(path: &RepoPath, spare: &[RepoPath]) -> bool {
     !spare.is_empty() && (spare.contains(path) || path.parents().any(|up| spare.contains(&up)))
 }
 
-/// The tree of a worktree's tracked files as they are now, staged or not.
+/// The tree of a worktree's tracked files as they are now, staged or not. What git was told not to look at is as it was staged.
 pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
     let unmerged = status(tree.repo, tree.dir, false)?.unmerged();
     if !unmerged.is_empty() {
@@ -238,9 +238,9 @@ pub(crate) fn tracked_tree(tree: &Tree<'_>) -> Result<Oid, Error> {
     }
     let raw = tree.scratch.join("raw-index");
     index::copy(&tree.git_dir.join("index"), &raw)?;
-    let hidden = flags::hidden_edits(tree.repo, tree.dir, &tree.git_dir, tree.scratch)?;
     let dirt = status(tree.repo, tree.dir, false)?;
-    Keeper { tree, raw: &raw, known: None }.work_tree(&dirt, &hidden, None)
+    let (flagged, _) = flags::shown_and_hidden(tree.repo, tree.dir, tree.scratch, &dirt)?;
+    Keeper { tree, raw: &raw, known: None }.work_tree(&dirt, &flagged, None)
 }
 
 /// A commit that keeps whatever a worktree's index names, at all stages: of an index with conflicts there is no snapshot.

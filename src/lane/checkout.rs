@@ -261,7 +261,15 @@ impl<'a> Checkout<'a> {
         self.look("laid-out", |tree| Ok(git::laid_out(tree)?))
     }
 
-    /// The tree of the tracked files as they are now.
+    /// The tracked files with edits that git does not show.
+    pub(crate) fn edits_not_shown(&self) -> Result<Vec<RepoPath>, Error> {
+        self.look("not-shown", |tree| {
+            let dirt = git::status(tree.repo, tree.dir, false)?;
+            Ok(git::shown_and_hidden(tree.repo, tree.dir, tree.scratch, &dirt)?.1)
+        })
+    }
+
+    /// The tree of the tracked files as they are now, as far as git shows that.
     pub(crate) fn tracked_tree(&self) -> Result<Oid, Error> {
         self.look("tracked", |tree| Ok(git::tracked_tree(tree)?))
     }

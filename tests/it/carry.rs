@@ -103,6 +103,40 @@ fn carried_changes_are_the_lanes_first_commit_and_stay_where_they_are() {
 }
 
 #[test]
+fn edits_that_git_status_does_not_show_are_not_carried_and_stay_where_they_are() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("echo key=none > conf; echo key=none > env; echo ok > f; git add .; git commit -qm more");
+    sandbox.sh("git update-index --skip-worktree conf; echo key=SECRET > conf; echo edit >> f");
+    sandbox.sh("git update-index --assume-unchanged env; echo pass=SECRET > env");
+    let out = sandbox.proq(&["spawn", "-q", "--empty", "--carry", "-n", "x"]);
+    insta::assert_snapshot!(out.stderr, @r"
+    warning: edits that git status does not show stay where they are (skip-worktree, assume-unchanged): conf, env
+    ");
+    assert_eq!(sandbox.git(&["diff", "--name-only", "main", "proq/x"]), "f");
+    assert_eq!(
+        (sandbox.read("conf").as_str(), sandbox.read("env").as_str()),
+        ("key=SECRET\n", "pass=SECRET\n")
+    );
+    assert_eq!(sandbox.git(&["ls-files", "-v", "conf", "env"]), "S conf\nh env");
+    // What is staged of such a file is shown.
+    sandbox.sh("git update-index --no-skip-worktree conf; echo staged > conf; git add conf");
+    sandbox.sh("git update-index --skip-worktree conf; echo key=SECRET > conf");
+    let _ = sandbox.proq(&["spawn", "-q", "--empty", "--carry", "-n", "y"]).ok();
+    assert_eq!(sandbox.git(&["diff", "--name-only", "main", "proq/y"]), "conf\nf");
+    assert_eq!(sandbox.git(&["show", "proq/y:conf"]), "staged");
+}
+
+#[test]
+fn files_that_a_sparse_checkout_shows_against_its_patterns_are_carried() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("mkdir in out; echo in > in/f; echo out > out/f; git add .; git commit -qm folders");
+    sandbox.sh("git sparse-checkout set in; mkdir out; echo edited > out/f; echo edited > in/f");
+    assert_eq!(sandbox.git(&["status", "--short"]), "M in/f\n M out/f");
+    let _ = sandbox.proq(&["spawn", "-q", "--empty", "--carry", "-n", "x"]).ok();
+    assert_eq!(sandbox.git(&["diff", "--name-only", "main", "proq/x"]), "in/f\nout/f");
+}
+
+#[test]
 fn carrying_nothing_makes_no_commit() {
     let sandbox = Sandbox::new();
     sandbox.write("untracked.txt", "mine\n");
