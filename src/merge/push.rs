@@ -39,16 +39,16 @@ fn push(project: &Project, request: &Request<'_>, branch: &str) -> Pushed {
         hints: vec![no.help],
         ..line
     };
-    let remote = match project.repo.push_remote(branch) {
-        Ok(remote) => remote,
+    let to = match project.repo.push_destination(branch) {
+        Ok(to) => to,
         Err(no) => return refused(line, no),
     };
-    let line = Pushed { remote: Some(remote.clone()), ..line };
+    let line = Pushed { remote: Some(to.remote.clone()), ..line };
     if request.dry_run {
         return line;
     }
-    project.listener.progress(format!("pushing {branch} to {remote}"));
-    let done = project.repo.push(branch, &remote, request.push == Push::MayAsk);
+    project.listener.progress(format!("pushing {branch} to {}", to.remote));
+    let done = project.repo.push(branch, &to, request.push == Push::MayAsk);
     project.listener.progress("");
     match done {
         Ok(()) => Pushed { done: true, ..line },
