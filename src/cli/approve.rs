@@ -11,7 +11,8 @@ use super::plan_source::{Form, PlanSource};
 use super::{Done, Failure, Mistake, Session, identity, ui};
 use crate::config::Settings;
 use crate::event::{Approvals, Command, no_hooks};
-use crate::explain::Exit;
+use crate::explain::{Exit, word};
+use crate::harmless;
 use crate::lane::{self, Error, Given, Project, operate};
 use crate::store::records::{ApprovalsRecord, Approved};
 use crate::swarm;
@@ -64,6 +65,16 @@ pub(crate) struct Approve {
     pub(crate) dry_run: bool,
 }
 
+impl Approve {
+    /// The arguments that say which commands it is about.
+    fn which(&self) -> String {
+        let onto = self.onto.iter().map(|branch| format!(" --onto {}", word(branch)));
+        let ids = self.ids.iter().map(|id| format!(" {}", word(id)));
+        let plan = PlanSource::named(&self.plan, self.format).to_approve();
+        harmless::line(&std::iter::once(plan).chain(onto).chain(ids).collect::<String>())
+    }
+}
+
 /// So much of an ID is shown, and is the least that can be typed.
 const SHORT: usize = 8;
 
@@ -110,7 +121,7 @@ pub(super) fn run(session: &Session, args: &Approve) -> Done {
         }
         if !open.is_empty() && !args.dry_run {
             if !args.yes {
-                ask(session)?;
+                ask(session, args)?;
             }
             record = approvals.with(&open);
         }
@@ -158,7 +169,7 @@ pub(super) fn commands(session: &Session, project: &Project, commands: &[Command
     }
     let approvals = Approvals::read(&project.repo, &project.store)?;
     show(session, commands);
-    ask(session)?;
+    confirm()?;
     Ok(save(project, &approvals, &approvals.with(&open))?)
 }
 
@@ -278,10 +289,15 @@ pub(super) fn nobody_to_ask(session: &Session) -> bool {
     !std::io::stdin().is_terminal() || !ui::stderr_is_terminal() || session.ui.json
 }
 
-fn ask(session: &Session) -> Result<(), Failure> {
+fn ask(session: &Session, args: &Approve) -> Result<(), Failure> {
     if nobody_to_ask(session) {
-        return Err(Mistake::Unapproved.into());
+        let of = if args.plan.is_empty() { "this repository's proq.toml" } else { "this plan" };
+        return Err(Mistake::Unapproved { of, which: args.which() }.into());
     }
+    confirm()
+}
+
+fn confirm() -> Result<(), Failure> {
     super::ui::part("let them run from now on? [y/N] ");
     let mut answer = String::new();
     drop(std::io::stdin().lock().read_line(&mut answer));

@@ -109,8 +109,13 @@ pub enum Mistake {
         number: u64,
     },
     /// Commands of the repository's, and nobody to ask about them.
-    #[error("nobody can be asked about the commands of this repository's proq.toml; nothing was approved")]
-    Unapproved,
+    #[error("nobody can be asked about the commands of {of}; nothing was approved")]
+    Unapproved {
+        /// What brings them.
+        of: &'static str,
+        /// The arguments that name them.
+        which: String,
+    },
     /// Only for somebody outside of the lanes.
     #[error(
         "this is for a person, or for the agent that supervises all lanes, and not for one in lane '{lane}'"
@@ -231,7 +236,9 @@ impl Explain for Mistake {
             Mistake::NoApproval { .. } => {
                 vec!["see all, type at least eight letters: git proq approve --list".into()]
             }
-            Mistake::Unapproved => vec!["approve them as they are: git proq approve --yes".into()],
+            Mistake::Unapproved { which, .. } => {
+                vec![format!("approve them as they are: git proq approve --yes{which}").into()]
+            }
             Mistake::NoDir => vec!["change to a folder that exists: cd".into()],
             Mistake::NotADir { .. } => vec!["-C takes a folder that exists".into()],
             Mistake::Taken { .. } => vec!["name another one: git proq plan --init FILE".into()],

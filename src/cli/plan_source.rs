@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::{Failure, Mistake, Session};
+use crate::explain::word;
 use crate::harmless;
 use crate::lane::Project;
 use crate::swarm::{self, Asked, DraftError, Format, Found, Home, drafts, planner};
@@ -103,6 +104,13 @@ impl PlanSource {
         let [name] = self.sources.as_slice() else { return None };
         let is_other = self.format.is_some() || session.dir.join(name).exists();
         (!is_other && drafts::exists(project, name)).then_some(name)
+    }
+
+    /// The arguments with which `git proq approve` reads the same plan.
+    pub(super) fn to_approve(&self) -> String {
+        let sources = self.sources.iter().map(|source| format!(" --plan {}", word(source)));
+        let form = self.format.as_ref().and_then(ValueEnum::to_possible_value);
+        sources.chain(form.map(|form| format!(" --format {}", form.get_name()))).collect()
     }
 
     /// The milestone that was named.

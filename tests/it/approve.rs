@@ -60,6 +60,40 @@ fn each_command_is_approved_and_taken_back_by_itself() {
     assert_eq!(approved(&sandbox), [""; 0]);
 }
 
+/// The command of a hint.
+fn hinted(said: &str) -> &str {
+    said.lines().find_map(|line| line.split_once("approve them as they are: ")).unwrap().1
+}
+
+#[test]
+fn where_nobody_can_be_asked_the_hint_approves_what_was_named_and_no_more() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['make', 'make test']\n");
+    let plan = "format = 1\nsummary = 's'\nagent = 'true'\n[[task]]\nid = 't1'\ntitle = 'one'\nchecks = ['of the plan']\n";
+    sandbox.write("my plan", plan);
+    sandbox.commit_all("settings");
+    sandbox.sh("git switch -qc 'it$s'; echo \"verify.commands = ['of release']\" > proq.toml; git commit -qam r; git switch -q main");
+    let approved = || {
+        let answer = sandbox.proq(&["approve", "--list", "--json"]).json();
+        let all = answer["approved"].as_array().unwrap().iter();
+        all.map(|row| row["command"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let id = id_of(&sandbox, "verify");
+    for (args, command) in [
+        (&["approve", "--plan", "my plan", "--format", "toml"][..], "of the plan"),
+        (&["approve", "--onto", "it$s"], "of release"),
+        (&["approve", &id], "make"),
+    ] {
+        let said = sandbox.proq(args).fails(1);
+        assert!(said.contains("nothing was approved"), "{said}");
+        sandbox.sh(hinted(&said));
+        assert_eq!(approved(), [command], "{said}");
+        let _ = sandbox.proq(&["approve", "--revoke"]).ok();
+    }
+    let said = sandbox.proq(&["swarm", "my plan", "--format", "toml"]).fails(1);
+    assert!(said.contains("git proq approve --plan 'my plan' --format toml"), "{said}");
+}
+
 #[test]
 fn what_a_repository_says_cannot_move_the_cursor() {
     let sandbox = Sandbox::new();

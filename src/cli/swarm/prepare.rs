@@ -138,7 +138,7 @@ impl Wanted {
         let open: Vec<&Command> = of_plan.iter().filter(|command| !command.approved).collect();
         if let Some(path) = open.first().and_then(|command| command.from.clone()) {
             let commands = open.iter().map(|command| harmless::line(&command.line)).collect();
-            let plan = harmless::line(&args.source.names().join(" "));
+            let plan = harmless::line(&args.source.to_approve());
             return Err(swarm::Error::from(BatchError::Unapproved { path, commands, plan }).into());
         }
         let approvals = Approvals::read(&project.repo, &project.store)?;

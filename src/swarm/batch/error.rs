@@ -107,7 +107,7 @@ pub enum BatchError {
         path: PathBuf,
         /// The command lines.
         commands: Vec<String>,
-        /// The plan as it was named.
+        /// The arguments of `git proq approve` that name the plan.
         plan: String,
     },
     /// It is not clear which branch it is for.
@@ -311,7 +311,7 @@ impl Explain for BatchError {
             }
             BatchError::AllDone { plan } => vec![format!("see them: git proq plan {plan}").into()],
             BatchError::Unapproved { plan, .. } => {
-                vec![format!("read them and let them run: git proq approve --plan {plan}").into()]
+                vec![format!("read them and let them run: git proq approve{plan}").into()]
             }
             BatchError::NoBase { .. } => vec!["name it: git proq swarm --base BRANCH …".into()],
             BatchError::Dirty { .. } => vec![
