@@ -96,6 +96,16 @@ impl Repo {
         }
     }
 
+    /// The ref that a branch is a symbolic ref to, in full; none where it is a ref of its own, or does not exist.
+    pub(crate) fn alias_of(&self, branch: &str) -> Result<Option<String>, Error> {
+        let name = format!("{HEADS}{branch}");
+        if self.is_reftable() {
+            let out = self.git().args(["symbolic-ref", "--quiet", &name]).accept(&[1]).run()?;
+            return Ok(Some(out.line()).filter(|to| !to.is_empty()));
+        }
+        Ok(named_by(&self.common_dir().join(name)))
+    }
+
     /// All refs below `prefix` (which ends in `/`) with their tips, by name.
     pub(crate) fn refs_below(&self, prefix: &str) -> Result<Vec<(String, Oid)>, Error> {
         let out = self

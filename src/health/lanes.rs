@@ -5,7 +5,7 @@ use super::repair::Repair;
 use super::scene::{Scene, quoted};
 use crate::git::{Oid, Registration};
 use crate::lane::{
-    Misplaced, branch_again, command_to_remove, effective_state, last_commit, misplaced, off_branch,
+    Misplaced, alias, branch_again, command_to_remove, effective_state, last_commit, misplaced, off_branch,
     renamed_to, way_back_to_folder,
 };
 use crate::store::Record;
@@ -75,6 +75,10 @@ fn branch(scene: &Scene<'_>, lane: &LaneRecord) -> Vec<Finding> {
                 .help(help)
                 .left("somebody may have deleted it on purpose"),
         );
+    }
+    if let Ok(Some(found)) = alias(scene.project, lane) {
+        let message = format!("lane '{name}': {}; nothing is committed or landed there", found.in_words());
+        out.push(Finding::error("lane-branch", of(lane), message).help(found.help()));
     }
     if scene.branch(base).is_none() {
         let message = format!("'{base}', which lane '{name}' was to land on, is gone; it cannot land there");

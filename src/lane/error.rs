@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use super::{BrokenLane, LocationError, SetUpError, SnapshotError, UndoError};
+use super::{Alias, BrokenLane, LocationError, SetUpError, SnapshotError, UndoError};
 use crate::explain::{Exit, Explain};
 use crate::interrupt::Interrupted;
 use crate::store::records::Purpose;
@@ -269,6 +269,9 @@ pub enum Error {
     /// From an undo.
     #[error(transparent)]
     Undo(#[from] UndoError),
+    /// A branch that leads to another one.
+    #[error(transparent)]
+    Alias(#[from] Alias),
     /// A worktree that is broken.
     #[error(transparent)]
     Broken(#[from] BrokenLane),
@@ -327,6 +330,7 @@ impl Error {
             }
             Error::SetUp(e) => e.hints(),
             Error::Undo(e) => e.hints(),
+            Error::Alias(e) => e.hints(),
             Error::Broken(e) => e.hints(),
             Error::Location(e) => e.hints(),
             Error::Snapshot(e) => e.hints(),
@@ -409,6 +413,7 @@ impl Explain for Error {
             | Error::Busy { .. }
             | Error::Kept { .. }
             | Error::Leftover { .. }
+            | Error::Alias(_)
             | Error::Vetoed { .. }
             | Error::UnapprovedHook { .. }
             | Error::Git(

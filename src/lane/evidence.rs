@@ -235,6 +235,11 @@ pub(crate) fn look(
         evidence.note(project, lane, &Misplaced::Unrecorded(false));
         return Ok(evidence);
     };
+    if let Some(found) = super::alias(project, lane)? {
+        evidence.mismatch = Some(found.in_words());
+        evidence.repair = Some(found.help());
+        return Ok(evidence);
+    }
     let git_dir = repo.git_dir_of(&lane.path)?;
     if let Some(missing) = repo.missing_in(&lane.path)? {
         evidence.broken = Some(missing.in_words().to_owned());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::{Error, Project};
+use super::{Error, Project, alias};
 use crate::explain::quoted_path;
 use crate::git::{Oid, Worktree, WorktreeList, log_as_file, status, tree_changes};
 use crate::store::new_id;
@@ -23,6 +23,9 @@ pub(crate) fn follow_head(project: &Project, lane: &LaneRecord) -> Result<Option
     let Some(worktree) = worktrees.at(&lane.path).filter(|_| lane.path.exists()) else {
         return Ok(Some("its worktree is gone".to_owned()));
     };
+    if let Some(found) = alias(project, lane)? {
+        return Ok(Some(format!("{}; make it a branch of its own: {}", found.in_words(), found.help())));
+    }
     let (Some(head), Some(tip)) = (worktree.head(repo)?, repo.branch_tip(&lane.place.branch)?) else {
         return Ok(None);
     };
@@ -110,10 +113,13 @@ fn last_on(log: &str, branch: &str) -> Option<Oid> {
 
 /// Why what is uncommitted in a lane must not be committed where its worktree is: the commit would go to a branch of
 /// somebody else's, or on top of somebody else's work. None when it is the lane's own place.
-pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
+pub(crate) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Option<String>, Error> {
     let repo = &project.repo;
     let worktrees = WorktreeList::read(repo)?;
     let Some(worktree) = worktrees.at(&lane.path) else { return Ok(None) };
+    if let Some(found) = alias(project, lane)? {
+        return Ok(Some(found.in_words()));
+    }
     // A commit on a branch that is gone would begin a history of its own.
     let Some(tip) = repo.branch_tip(&lane.place.branch)? else {
         return Ok(Some(format!("its branch {} is gone", lane.place.branch)));
@@ -125,7 +131,12 @@ pub(super) fn not_own_place(project: &Project, lane: &LaneRecord) -> Result<Opti
         return Ok(Some(format!("HEAD is not on {}", lane.place.branch)));
     };
     let made_here = match &worktree.branch {
-        Some(branch) => !is_known(project, &worktrees, lane, branch)? && is_made_here(project, lane, branch)?,
+        // A commit on a symbolic ref is one on the branch that it leads to.
+        Some(branch) => {
+            repo.alias_of(branch)?.is_none()
+                && !is_known(project, &worktrees, lane, branch)?
+                && is_made_here(project, lane, branch)?
+        }
         None => true,
     };
     let fits = head == tip

@@ -1,6 +1,7 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
 mod activity;
+mod alias;
 mod apart;
 mod aside;
 mod ask;
@@ -74,6 +75,8 @@ mod undo_ahead;
 mod undo_error;
 
 pub(crate) use activity::said_last;
+pub use alias::Alias;
+pub(crate) use alias::alias;
 pub(crate) use apart::{close_apart, open_apart};
 pub(crate) use attach::{SaidFiles, attach, attachments, named as named_files, past_attachments};
 pub(crate) use attempts::{any_named, attempts, in_groups, named as lanes_named};
@@ -94,7 +97,9 @@ pub(crate) use died::{died, last_words};
 pub(crate) use error::Error;
 pub(crate) use evidence::{Evidence, gather as gather_evidence, is_contained, look as look_at, lost_commit};
 pub(crate) use expire::{Kind, Old, Spare, Stays, expire, old};
-pub(crate) use head::{branch_again, follow_head, keep_last_commit, last_commit, off_branch, renamed_to};
+pub(crate) use head::{
+    branch_again, follow_head, keep_last_commit, last_commit, not_own_place, off_branch, renamed_to,
+};
 pub(crate) use history::{Logged, OpLog, last_ended, require as require_operation, set_aside_since, summary};
 pub(crate) use in_place::{
     at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,

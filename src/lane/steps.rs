@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::alias::refuse_alias;
 use super::operation::Operation;
 use super::{Checkout, Error, Project, half_made, pool, resolve_tree, snaps};
 use crate::fault;
@@ -86,6 +87,7 @@ pub(super) fn refuse_absent(step: &Step) -> Result<(), Error> {
 /// Does a step. On failure everything is as it was.
 pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<Applied, Error> {
     let project = op.project;
+    require_ref_of_its_own(project, step)?;
     match step {
         Step::Ref { name, old, new } => {
             let Some(null) = old.or(*new).map(Oid::null) else { return Ok(Applied::Done) };
@@ -151,6 +153,19 @@ fn arrange_folders(checkout: &Checkout<'_>, mv: &RefMove, drops: &LocalState, br
         checkout.remove_folders(&drops.empty_dirs, &brings.empty_dirs);
     }
     checkout.make_folders(&brings.empty_dirs);
+}
+
+/// Refuses a step that would move or remove a branch that is a symbolic ref. One of the user's that is checked out may be one, and moves
+/// what it leads to, as with git; a lane's branch is git-proq's own, and was made one by somebody else.
+fn require_ref_of_its_own(project: &Project, step: &Step) -> Result<(), Error> {
+    let branch = match step {
+        Step::Ref { name, old: Some(_), .. } => name.strip_prefix("refs/heads/"),
+        Step::Tree { mv: RefMove::Branch(branch), .. } => {
+            Some(branch.as_str()).filter(|name| project.is_own_branch(name))
+        }
+        _ => None,
+    };
+    branch.map_or(Ok(()), |branch| refuse_alias(project, branch))
 }
 
 /// A branch that a worktree is on stays: without it that worktree would be on nothing.

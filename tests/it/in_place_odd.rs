@@ -165,3 +165,14 @@ fn several_operations_about_one_lane_are_taken_back_at_once() {
     let out = sandbox.proq(&["op", "restore", "0"]);
     assert_ne!(out.code, 5, "{}", out.shown());
 }
+
+#[test]
+fn nothing_is_committed_through_a_branch_that_became_a_symbolic_ref() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "other"]);
+    let other = sandbox.git(&["rev-parse", "other"]);
+    let said = in_place(&sandbox, "echo 'ref: refs/heads/other' > .git/refs/heads/main; echo new > new").ok();
+    assert!(said.contains("branch main is a symbolic ref to refs/heads/other"), "{said}");
+    assert_eq!(sandbox.git(&["rev-parse", "other"]), other);
+    assert_eq!(status(&sandbox), "?? new");
+}

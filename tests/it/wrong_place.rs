@@ -141,3 +141,60 @@ fn an_embedded_repository_is_moved_out_and_never_committed_as_a_link() {
         }
     }
 }
+
+/// Makes a branch a symbolic ref as no hook notices it.
+const LEAD: &str = "lead() { echo \"ref: refs/heads/$2\" > \"$ROOT/repo/.git/refs/heads/$1\"; }";
+
+#[test]
+fn nothing_is_committed_or_landed_through_a_branch_that_is_a_symbolic_ref() {
+    let sandbox = Sandbox::new();
+    let main = sandbox.git(&["rev-parse", "main"]);
+    let script = format!("{LEAD}; git commit -q --allow-empty -m mine; lead proq/x main; echo e > e.txt");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", &script]);
+    let detail = sandbox.row("x")["detail"].to_string();
+    assert!(detail.contains("its branch proq/x is a symbolic ref to refs/heads/main; make it a"), "{detail}");
+    sandbox.git(&["config", "proq.merge.uncommitted", "commit"]);
+    for args in [&["merge", "x"][..], &["discard", "--force", "x"], &["discard", "x"]] {
+        let out = sandbox.proq(args);
+        let said = format!("{}{}", out.stdout, out.stderr);
+        assert!(out.code == 1 && said.contains("its branch proq/x is a symbolic ref to"), "{}", out.shown());
+        assert!(said.contains("git update-ref --no-deref refs/heads/proq/x "), "{}", out.shown());
+    }
+    let _ = sandbox.proq(&["cleanup"]);
+    let doctor = sandbox.proq(&["doctor"]).shown();
+    assert!(doctor.contains("its branch proq/x is a symbolic ref to refs/heads/main"), "{doctor}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    assert_eq!(sandbox.git(&["symbolic-ref", "refs/heads/proq/x"]), "refs/heads/main");
+    sandbox.sh(&hint(&sandbox, &["merge", "--force", "x"]));
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
+    let _ = sandbox.proq(&["merge", "--force", "x"]).ok();
+    assert_eq!(sandbox.read("e.txt"), "e\n");
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn work_in_a_lane_that_is_on_another_name_of_its_base_is_not_committed() {
+    let sandbox = Sandbox::new();
+    let main = sandbox.git(&["rev-parse", "main"]);
+    let script = format!("{LEAD}; lead other main; git switch -q other; echo w > w.txt");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "--", "sh", "-ec", &script]);
+    let detail = sandbox.row("x")["detail"].to_string();
+    assert!(detail.contains("HEAD is on other, not on proq/x"), "{detail}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
+    assert_eq!(sandbox.sh_in(&sandbox.lane("x"), "cat w.txt"), "w");
+}
+
+#[test]
+fn an_undo_does_not_move_another_branch_through_a_symbolic_ref() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo x > x.txt");
+    let _ = sandbox.proq(&["merge", "x", "--no-cleanup"]).ok();
+    // The tip that the lane's branch had is that of the base now.
+    let main = sandbox.git(&["rev-parse", "main"]);
+    sandbox.sh(&format!("{LEAD}; git switch -q -c work; git branch -q mine; lead main mine"));
+    let refused = sandbox.proq(&["undo"]).fails(1);
+    assert!(refused.contains("branch main is a symbolic ref to refs/heads/mine: nothing is"), "{refused}");
+    assert_eq!(sandbox.git(&["rev-parse", "mine"]), main);
+    assert_eq!(sandbox.git(&["symbolic-ref", "refs/heads/main"]), "refs/heads/mine");
+}

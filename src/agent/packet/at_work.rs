@@ -148,7 +148,10 @@ impl<'a> AtWork<'a> {
         }
         self.folder.keep_out(self.project, self.kept_out())?;
         let message = format!("{}\n\nTake the task's own files out of the branch again.\n", self.lane.title);
-        self.folder.take_out(self.project, self.kept_out(), &message)?;
+        // A commit elsewhere would be one on somebody else's branch.
+        if lane::not_own_place(self.project, &self.lane)?.is_none() {
+            self.folder.take_out(self.project, self.kept_out(), &message)?;
+        }
         if told.class == RunClass::Done && stint.part == Part::Work {
             self.tick_only_box(run)?;
         }
