@@ -2,11 +2,20 @@
 
 use std::collections::HashSet;
 
+use gix::object::Kind;
+
 use super::commit::KEEPER_EMAIL;
 use super::{Error, Oid, Repo, ThrowAway};
 
 /// Refs that keep nothing for long.
 const FLEETING: &[&str] = &["refs/proq/", "refs/stash", "refs/bisect/", "refs/worktree/", "refs/rewritten/"];
+
+/// Where git-proq keeps commits that nothing else leads to.
+const SAVED: &str = "refs/proq/saved/";
+
+fn is_fleeting(name: &str) -> bool {
+    FLEETING.iter().any(|start| name.starts_with(start))
+}
 
 /// How two commits relate: commits on one that the other lacks, both ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,10 +156,31 @@ impl Repo {
         if tips.is_empty() {
             return Ok(HashSet::new());
         }
-        let mut lines: Vec<String> = tips.iter().map(ToString::to_string).collect();
         let mut refs = self.refs_below("refs/")?;
-        refs.retain(|(name, _)| !FLEETING.iter().any(|start| name.starts_with(start)));
-        lines.extend(refs.iter().map(|(_, id)| format!("^{id}")));
+        refs.retain(|(name, _)| !is_fleeting(name));
+        self.beyond(tips, refs.iter().map(|(_, id)| id))
+    }
+
+    /// Of these objects, commits or tags that are there still, those that no ref leads to. Those that are saved for good count here.
+    pub(crate) fn unkept(&self, objects: &[Oid]) -> Result<HashSet<Oid>, Error> {
+        let mut refs = self.refs_below("refs/")?;
+        refs.retain(|(name, _)| !is_fleeting(name) || name.starts_with(SAVED));
+        let ends: HashSet<Oid> = refs.into_iter().map(|(_, id)| id).collect();
+        let mut left: Vec<Oid> = objects.iter().copied().filter(|id| !ends.contains(id)).collect();
+        left.retain(|id| self.has_object(*id));
+        if left.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let commits = self.beyond(&left, ends.iter())?;
+        // A tag's own object is in no history.
+        let is_tag = |id: &Oid| self.gix.find_header(id.0).is_ok_and(|found| found.kind() == Kind::Tag);
+        Ok(left.into_iter().filter(|id| commits.contains(id) || is_tag(id)).collect())
+    }
+
+    /// The commits that `tips` lead to and none of `from`.
+    fn beyond<'o>(&self, tips: &[Oid], from: impl Iterator<Item = &'o Oid>) -> Result<HashSet<Oid>, Error> {
+        let mut lines: Vec<String> = tips.iter().map(ToString::to_string).collect();
+        lines.extend(from.map(|id| format!("^{id}")));
         let out = self.git().args(["rev-list", "--stdin"]).input(format!("{}\n", lines.join("\n"))).run()?;
         Ok(out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect())
     }

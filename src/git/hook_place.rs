@@ -28,11 +28,18 @@ impl HookPlace {
             None => dir.ancestors().find_map(git_dir_in)?,
         };
         let git_dir = git_dir.canonicalize().ok()?;
-        let common_dir = match std::fs::read(git_dir.join("commondir")) {
-            Ok(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii_end())).canonicalize().ok()?,
-            Err(_) => git_dir.clone(),
-        };
+        let common_dir = common_of(&git_dir)?;
         Some(HookPlace { git_dir, common_dir })
+    }
+
+    /// Whether this is where a push from `dir` to `to` goes, which is a path, or a URL of one.
+    pub(crate) fn is_at(&self, dir: &Path, to: &OsStr) -> bool {
+        let path = to.as_bytes().strip_prefix(b"file://").unwrap_or(to.as_bytes());
+        // Git leaves out the ending of a bare repository's name.
+        let named = [path.to_owned(), [path, b".git"].concat()];
+        let git_dir = named.iter().find_map(|path| git_dir_in(&dir.join(OsStr::from_bytes(path))));
+        let common = git_dir.and_then(|git_dir| common_of(&git_dir.canonicalize().ok()?));
+        common.is_some_and(|common| common == self.common_dir)
     }
 
     /// What its HEAD says, without the line's end.
@@ -54,6 +61,14 @@ impl HookPlace {
         ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"]
             .iter()
             .any(|name| std::fs::read(self.git_dir.join(name)).is_ok_and(|text| text.trim_ascii_end() == id))
+    }
+}
+
+/// The git directory that all worktrees share, for that of one of them.
+fn common_of(git_dir: &Path) -> Option<PathBuf> {
+    match std::fs::read(git_dir.join("commondir")) {
+        Ok(text) => git_dir.join(OsStr::from_bytes(text.trim_ascii_end())).canonicalize().ok(),
+        Err(_) => Some(git_dir.to_owned()),
     }
 }
 

@@ -148,7 +148,7 @@ pub use path::RepoPath;
 pub(crate) use pick::{Ancestry, Picked, pick};
 pub(crate) use push::NotPushed;
 pub(crate) use quarantine::{give_back, is_pruned, prune_folders};
-pub(crate) use ref_log::as_file as log_as_file;
+pub(crate) use ref_log::Move;
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
 pub(crate) use refusal::{require_free, require_free_once_clean};

@@ -42,6 +42,11 @@ impl Move {
         })
     }
 
+    /// Whether HEAD went to another branch or commit, and no branch moved.
+    pub(crate) fn switches(&self) -> bool {
+        self.note.starts_with("checkout:")
+    }
+
     /// Whether it is HEAD's move to this branch.
     pub(crate) fn enters(&self, branch: &str) -> bool {
         self.note.starts_with("checkout: ") && self.note.ends_with(&format!(" to {branch}"))
@@ -49,10 +54,19 @@ impl Move {
 }
 
 impl Repo {
+    /// The last move of HEAD of the worktree at `dir`; none where git keeps no log of it.
+    pub(crate) fn last_move(&self, dir: &Path) -> Result<Option<Move>, Error> {
+        Ok(self.moves_up_to(dir, "HEAD", &["--max-count=1"])?.pop())
+    }
+
     /// The moves of a ref, the newest first, as the worktree at `dir` has them; none where git keeps no log of it.
     pub(crate) fn moves(&self, dir: &Path, name: &str) -> Result<Vec<Move>, Error> {
+        self.moves_up_to(dir, name, &[])
+    }
+
+    fn moves_up_to(&self, dir: &Path, name: &str, limit: &[&str]) -> Result<Vec<Move>, Error> {
         let call = self.git_in(dir).args(["reflog", "show", "--date=unix", "--no-show-signature", "-z"]);
-        let out = call.args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
+        let out = call.args(limit).args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
         Ok(out.stdout.split(|b| *b == 0).filter_map(parse).collect())
     }
 }

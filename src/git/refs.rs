@@ -140,8 +140,12 @@ impl Repo {
         Oid::from_hex(out.line().as_bytes()).ok_or_else(none)
     }
 
-    /// The commits of the stash's entries, oldest first, as its reflog has them. None where refs are in reftable files.
+    /// The commits of the stash's entries, as its reflog has them.
     pub(crate) fn stash_entries(&self) -> Vec<Oid> {
+        if self.is_reftable() {
+            let moves = self.moves(self.home(), "refs/stash").unwrap_or_default();
+            return moves.into_iter().map(|step| step.to).collect();
+        }
         let text = std::fs::read(self.common_dir().join("logs/refs/stash")).unwrap_or_default();
         let lines = text.split(|b| *b == b'\n');
         lines.filter_map(|line| Oid::from_hex(line.split(|b| *b == b' ').nth(1)?)).collect()

@@ -249,6 +249,15 @@ pub(crate) fn last_ended(project: &Project) -> u64 {
     if is_open { last.saturating_sub(1) } else { last }
 }
 
+/// The branches that operations after number `last` made, moved or removed.
+pub(crate) fn moved_since(project: &Project, last: u64) -> BTreeSet<String> {
+    let layout = project.store.layout();
+    let since = layout.operation_numbers().into_iter().filter(|number| *number > last);
+    let entries = since.filter_map(|number| Entry::read(&layout.operation(number)).ok().flatten());
+    let steps = entries.flat_map(|entry| entry.steps);
+    steps.filter_map(|planned| moved_branch(&planned.step).map(|(branch, ..)| branch.to_owned())).collect()
+}
+
 /// The worktrees in which operations after number `last` set changes aside or brought changes back, or which they moved away, and the
 /// number of the last operation that has ended.
 pub(crate) fn set_aside_since(project: &Project, last: u64) -> (BTreeSet<PathBuf>, u64) {

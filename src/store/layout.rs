@@ -376,7 +376,7 @@ impl Layout {
         fence.join(format!("told-{tree}"))
     }
 
-    /// A list of the fence's hooks, a line each: `made`, the branches and tags that the run has made; `kept`, those that were kept; `to-keep`, objects that could not
+    /// A list of the fence's, a line each: `refs`, what there was when the run began; and of its hooks: `made`, the branches and tags that the run has made; `kept`, those that were kept; `to-keep`, objects that could not
     /// be given a ref, and the refs that they are to have.
     pub(crate) fn fence_list(fence: &Path, name: &str) -> PathBuf {
         fence.join(name)

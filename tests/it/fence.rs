@@ -141,6 +141,7 @@ fn a_repository_without_hooks_gets_none_but_ours_and_its_folder_is_closed() {
     sandbox.lane_with("x", r#"ls "$(git config core.hooksPath)"; stat -c %a "$(git config core.hooksPath)""#);
     insta::assert_snapshot!(log(&sandbox, "x"), @r"
     post-commit
+    pre-push
     reference-transaction
     555
     ");

@@ -131,15 +131,19 @@ fn entries_that_an_agent_drops_from_the_stash_are_kept() {
     sandbox.sh("for n in 1 2 3; do echo mine $n > a.txt; git stash -q; done");
     let ids = sandbox.git(&["stash", "list", "--format=%H"]);
     let ids: Vec<&str> = ids.lines().collect();
-    // Somebody else pops one meanwhile.
-    let script = "git stash drop 'stash@{1}'; git -C \"$ROOT/repo\" stash drop -q 'stash@{1}'";
+    // Whatever git writes about it.
+    let script = "git stash drop 'stash@{1}'; git stash drop -q 'stash@{1}'";
     let _ = agent(&sandbox, "x", script);
     assert_eq!(sandbox.git(&["stash", "list", "--format=%H"]), ids[0]);
-    assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), ids[1]);
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    assert!(kept.lines().count() == 2 && kept.contains(ids[1]) && kept.contains(ids[2]), "{kept}");
     let all = sandbox.events("lane.escape");
     let told: Vec<&str> = all.iter().map(|e| e["message"].as_str().unwrap()).collect();
-    assert_eq!(told.len(), 1);
-    assert!(told[0].starts_with("the agent of lane 'x' dropped an entry of the stash; it is kept: git stash apply refs/proq/saved/x-stash-"));
+    assert_eq!(told.len(), 2);
+    assert!(told[0].starts_with("while the agent of lane 'x' ran, it or somebody else dropped an entry of the stash; it is kept: git stash apply refs/proq/saved/x-stash-"));
+    // An agent that runs later drops what is kept already, and nothing more is to be done.
+    let _ = agent(&sandbox, "y", "git commit -q --allow-empty -m y");
+    assert_eq!(sandbox.events("lane.escape").len(), 2);
 }
 
 #[test]
@@ -288,4 +292,23 @@ fn a_file_that_an_agent_names_and_that_changed_is_told_apart_from_others() {
     assert_eq!(sure, ["likely", "likely", "possible"]);
     assert_eq!(all[0]["paths"], serde_json::json!(["gone", "named"]));
     assert_eq!((&all[1]["other"], &all[1]["paths"]), (&"other".into(), &serde_json::json!(["o.txt"])));
+}
+
+#[test]
+fn a_push_into_the_repository_itself_is_judged_like_any_other_write() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git checkout -q -b mine; git commit -q --allow-empty -m mine; git checkout -q -b work main; git pack-refs --all");
+    let refs = || sandbox.git(&["rev-parse", "main", "mine"]);
+    let (before, mine) = (refs(), sandbox.git(&["rev-parse", "mine"]));
+    sandbox.git(&["clone", "-q", "--bare", ".", "../far.git"]);
+    let script = "git commit -q --allow-empty -m evil; git push -q . HEAD:main; git push -q \"file://$ROOT/repo\" HEAD:main
+        git remote add me ../..; git push -q me HEAD:main; git symbolic-ref refs/heads/proq/x refs/heads/main
+        git push -q \"$ROOT/far.git\" HEAD:main && echo pushed; git push -q . :mine && echo deleted; exit 0";
+    let args = ["spawn", "--wait", "-n", "x", "--base", "main", "--", "sh", "-c", script];
+    let _ = sandbox.proq(&args).ok();
+    let said = sandbox.proq(&["logs", "x"]).ok();
+    assert_eq!(said.matches("refused: branch main is what lanes land on").count(), 3, "{said}");
+    assert!(said.contains("pushed\n") && said.contains("deleted\n"), "{said}");
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before.lines().next().unwrap());
+    assert_eq!(sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]), mine);
 }

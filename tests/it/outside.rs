@@ -190,3 +190,59 @@ fn an_end_without_words_has_those_of_its_errors() {
     let said = "it took longer than it may; its errors end with: Attempt 4 failed: Rate limit reached";
     assert_eq!(sandbox.row("slow")["detail"], said);
 }
+
+#[test]
+fn what_is_gone_from_branches_and_tags_is_kept_though_no_hook_was_asked() {
+    let sandbox = sandbox();
+    let at = |name: &str| sandbox.git(&["rev-parse", name]);
+    let names = ["gone", "moved", "again", "kept"];
+    let was = names.map(at);
+    sandbox.lane_with(
+        "x",
+        "git commit -q --allow-empty -m mine; git='git -c core.hooksPath=/dev/null'
+        $git branch -q -D gone; $git tag -d again kept lost; git branch -C proq/x moved
+        env -u GIT_CONFIG_PARAMETERS git -C \"$ROOT/repo\" commit -q --amend --allow-empty -m amended-by-the-user",
+    );
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    let mut kept: Vec<&str> = kept.lines().collect();
+    let mut wanted: Vec<&str> = was.iter().map(String::as_str).collect();
+    kept.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(kept, wanted);
+    let told = escapes(&sandbox);
+    let of = |what: &str| told.iter().any(|text| text.contains(what));
+    let begin = "while the agent of lane 'x' ran, it or somebody else ";
+    assert!(of(&format!(
+        "{begin}deleted branch gone; what it was is there: git branch gone refs/proq/saved/x-"
+    )));
+    assert!(of(&format!("{begin}deleted tag again; what it was is there: git tag again refs/proq/saved/x-")));
+    assert!(
+        of(&format!("{begin}moved branch moved to "))
+            && of("; what it was is kept: git log refs/proq/saved/x-")
+    );
+    assert!(!of("branch main"), "{told:?}");
+    // As the events say.
+    sandbox.sh("git proq events --json | grep -o 'git [a-z]* [^\"]*refs/proq/saved/[^\"]*' | sh -e");
+    assert_eq!((at("gone"), at("again")), (was[0].clone(), was[2].clone()));
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn a_base_that_moved_otherwise_than_by_a_landing_is_named() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["switch", "-q", "-c", "work"]);
+    let spawn = |name: &str, script: &str| {
+        let args = ["spawn", "--wait", "-n", name, "--base", "main", "--", "sh", "-ec", script];
+        let _ = sandbox.proq(&args).ok();
+    };
+    spawn("x", "git commit -q --allow-empty -m x");
+    let landed = "echo y > y; git add y; git commit -q -m y; env -u GIT_CONFIG_PARAMETERS -C \"$ROOT/repo\" git checkout -q main
+        env -u GIT_CONFIG_PARAMETERS git -C \"$ROOT/repo\" commit -q --allow-empty -m by-the-user
+        env -u GIT_CONFIG_PARAMETERS -C \"$ROOT/repo\" git checkout -q work";
+    spawn("y", landed);
+    assert_eq!(escapes(&sandbox), [""; 0]);
+    spawn("z", "git commit -q --allow-empty -m z; git branch -C proq/z main");
+    let told = escapes(&sandbox);
+    let begin = "while the agent of lane 'z' ran, it or somebody else moved branch main to ";
+    assert!(told.len() == 1 && told[0].starts_with(begin), "{told:?}");
+}

@@ -36,6 +36,11 @@ impl Update<'_> {
         })
     }
 
+    /// Whether the ref becomes another name of some other one, which git says from 2.46 on.
+    fn is_symbolic(&self) -> bool {
+        self.new.starts_with(b"ref:")
+    }
+
     pub(super) fn removes(&self) -> bool {
         is_zero(self.new)
     }
@@ -45,11 +50,27 @@ fn is_zero(id: &[u8]) -> bool {
     !id.is_empty() && id.iter().all(|b| *b == b'0')
 }
 
+/// What a push is about to do, from the input of its hook, in the form of [`Update::all`].
+pub(super) fn of_push(input: &[u8]) -> Vec<u8> {
+    let line = |line: &[u8]| {
+        let mut words = line.splitn(4, |b| *b == b' ').skip(1);
+        let (new, name, old) = (words.next()?, words.next()?, words.next()?);
+        Some([old, b" ", new, b" ", name, b"\n"].concat())
+    };
+    input.split(|b| *b == b'\n').filter_map(line).flatten().collect()
+}
+
 /// Judges what git is about to do to refs, while it holds their locks, and returns what to say if it may not. HEAD,
 /// remote-tracking branches and what lies in the worktree's own folder are nobody else's. A run that only looks may write none
 /// but HEAD and those of its worktree.
 pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<String>> {
-    let doubtful: Vec<Update<'_>> = Update::all(input).filter(|update| is_doubtful(update, hook)).collect();
+    // `pack-refs` takes each ref's own file away once its value is in the packed one.
+    let pruned = |update: &Update<'_>| {
+        let goes = hook.is_transaction() && update.removes() && !is_zero(update.old);
+        goes && hook.place.is_prune(update.name.as_bytes(), update.old)
+    };
+    let doubtful = |update: &Update<'_>| is_doubtful(update, hook) && !pruned(update);
+    let doubtful: Vec<Update<'_>> = Update::all(input).filter(doubtful).collect();
     if doubtful.is_empty() {
         return None;
     }
@@ -63,15 +84,12 @@ fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
     let name = update.name;
     let own = hook.record.branch.is_some() && name.strip_prefix(HEADS) == hook.record.branch.as_deref();
     // The branch of the main checkout is others' too.
-    let own = own && !hook.record.in_place && !hook.record.read_only;
+    let own = own && !hook.record.in_place && !hook.record.read_only && !update.is_symbolic();
     let shared = match only_looks(hook) {
         true => name.starts_with("refs/") && !OWN.iter().any(|own| name.starts_with(own)),
         false => name == STASH || [PROQ, HEADS, TAGS].iter().any(|start| name.starts_with(start)),
     };
-    // `pack-refs` takes each ref's own file away once its value is in the packed one.
-    let pruned =
-        || update.removes() && !is_zero(update.old) && hook.place.is_prune(name.as_bytes(), update.old);
-    shared && !own && !pruned()
+    shared && !own
 }
 
 fn only_looks(hook: &Hook<'_>) -> bool {
@@ -107,6 +125,9 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
             "git-proq: say what should be done instead; that is what is kept".to_owned(),
         ]);
     };
+    if let (Some(branch), true) = (branch, update.is_symbolic()) {
+        return Some(vec![may_not(format!("branch {branch} would be a symbolic ref"))]);
+    }
     if branch == Some(own.as_str()) {
         return own_branch(project, hook, update, now).map(|what| vec![may_not(what)]);
     }

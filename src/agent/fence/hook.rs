@@ -14,6 +14,9 @@ use crate::store::{Layout, Record};
 /// The hook that is asked about every change of refs.
 const REFERENCES: &str = "reference-transaction";
 
+/// The hook that is asked before a push.
+const PUSH: &str = "pre-push";
+
 /// What a hook has to say, and its exit code.
 #[derive(Debug, Default)]
 #[must_use]
@@ -39,6 +42,11 @@ impl Hook<'_> {
         is_guest || self.place.git_dir != self.record.git_dir
     }
 
+    /// Whether git asks about refs that it holds the locks of.
+    pub(super) fn is_transaction(&self) -> bool {
+        self.args.first().is_some_and(|step| step == "prepared")
+    }
+
     /// Whether the repository had a hook of this name when the run began. To look again means to start git each time.
     fn had(&self, name: &str) -> bool {
         self.record.own_hooks.iter().any(|own| own == name)
@@ -57,6 +65,7 @@ pub(crate) fn answer(dir: &Path, shim: &Path, args: &[OsString]) -> Result<Answe
     };
     match name {
         REFERENCES => references(dir, &hook),
+        PUSH => push(dir, &hook),
         "post-commit" => {
             let own = if hook.had(name) { git::own_hook(dir, name)? } else { None };
             // The one that people have by `git proq hooks install` does the same.
@@ -116,9 +125,27 @@ fn references(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
     if step == "committed" && elsewhere {
         escape::tell_of_head(dir, hook, &input);
     }
-    let own_file = if own { git::own_hook(dir, REFERENCES)? } else { None };
-    match own_file {
-        Some(file) => Ok(Answer { code: passed_on(&file, hook.args).feed(&input)?, ..Answer::default() }),
+    hand_on(dir, hook, REFERENCES, &input)
+}
+
+/// A push into the repository itself writes refs by a git that gets none of the run's settings, so it is judged before it begins.
+fn push(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
+    let mut input = Vec::new();
+    drop(std::io::stdin().read_to_end(&mut input));
+    if hook.args.get(1).is_some_and(|to| hook.place.is_at(dir, to)) {
+        let updates = guard::of_push(&input);
+        if let Some(refused) = guard::judge(dir, hook, &updates) {
+            return Ok(Answer { words: refused, code: 1 });
+        }
+    }
+    hand_on(dir, hook, PUSH, &input)
+}
+
+/// Goes on as the repository's own hook, where it has one, with what was read already.
+fn hand_on(dir: &Path, hook: &Hook<'_>, name: &str, input: &[u8]) -> Result<Answer, Error> {
+    let own = if hook.had(name) { git::own_hook(dir, name)? } else { None };
+    match own {
+        Some(file) => Ok(Answer { code: passed_on(&file, hook.args).feed(input)?, ..Answer::default() }),
         None => Ok(Answer::default()),
     }
 }

@@ -15,7 +15,7 @@ use crate::store::{Layout, new_id};
 /// The branches and tags that the run has made.
 const MADE: &str = "made";
 /// Those that were kept, each with what it led to.
-const KEPT: &str = "kept";
+pub(super) const KEPT: &str = "kept";
 /// Objects, and the refs that they are to have.
 const TO_KEEP: &str = "to-keep";
 
@@ -63,10 +63,7 @@ pub(super) fn before_it_goes(
 
 fn tell(project: &Project, hook: &Hook<'_>, update: &Update<'_>, kept: &str) {
     let lane = &hook.record.lane;
-    let (command, name) = match update.name.strip_prefix("refs/heads/") {
-        Some(branch) => ("branch", branch),
-        None => ("tag", update.name.trim_start_matches("refs/tags/")),
-    };
+    let (command, name) = called(update.name);
     let (does, force) = if update.removes() { ("deletes", "") } else { ("moves", " -f") };
     let what = format!("the agent of lane '{lane}' {does} {command} {name}");
     let back = format!("what it was is kept: git {command}{force} {name} {kept}");
@@ -75,6 +72,14 @@ fn tell(project: &Project, hook: &Hook<'_>, update: &Update<'_>, kept: &str) {
     event.state = project.any_lane(lane).ok().map(|lane| lane.state.to_string());
     event.certainty = Some(Certainty::Certain);
     project.tell_event(event);
+}
+
+/// The command of git for a branch or tag, and its short name.
+pub(super) fn called(name: &str) -> (&'static str, &str) {
+    match name.strip_prefix("refs/heads/") {
+        Some(branch) => ("branch", branch),
+        None => ("tag", name.trim_start_matches("refs/tags/")),
+    }
 }
 
 fn add_line(file: &Path, line: &str) -> std::io::Result<()> {

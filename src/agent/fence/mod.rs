@@ -7,12 +7,12 @@ mod escape;
 mod guard;
 mod hook;
 mod keep;
+mod lost;
 mod own;
 mod said;
 mod settings;
 mod shims;
 mod sight;
-mod stash;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -60,11 +60,11 @@ impl Fence {
             read_only: is_read_only(project, lane, attempt),
             git_dir: project.repo.git_dir_of(dir)?,
             own_hooks,
-            stash: project.repo.stash_entries(),
             own: Some(own::own_settings(project, &project.layers)?),
         };
         // Before the fence's own record, which is as old as the run.
         sight::note(project, lane, &fence.dir);
+        lost::note(project, &fence.dir);
         record.save(&Layout::fence_record(&fence.dir))?;
         shims::write(&fence.dir, exe, &record.own_hooks)?;
         Ok(fence)
@@ -77,7 +77,7 @@ impl Fence {
     }
 
     /// Ends the fence of a run whose agent has ended: tells what the run changed outside of its lane, as far as that can be
-    /// known, keeps what it took off the stash, and takes the folder away. Returns what the lane's state is to name of that.
+    /// known, keeps what is gone from branches, tags and the stash, and takes the folder away. Returns what the lane's state is to name of that.
     pub(crate) fn finish(project: &Project, lane: &AnyLane, attempt: u32) -> Option<String> {
         let dir = project.store.layout().fence(&lane.name, attempt);
         keep::keep_noted(project, &dir);
@@ -86,7 +86,9 @@ impl Fence {
         let remark = settings::tell_of_changes(project, lane, &dir, more);
         let told = escape::tell_of_files(project, lane, attempt, &dir);
         sight::tell_of_changes(project, lane, &dir, &told);
-        stash::keep_dropped(project, lane, attempt, &dir);
+        if let Err(e) = lost::keep(project, lane, &dir) {
+            project.listener.warn(format!("what is gone from branches or the stash could not be kept: {e}"));
+        }
         let ended = then.map(drop).and_then(|()| Ok(remove_tree(&dir)?));
         if let Err(e) = ended {
             project.listener.warn(e.to_string());

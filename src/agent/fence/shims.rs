@@ -12,7 +12,7 @@ use crate::lane;
 use crate::store::{Layout, make_private};
 
 /// Hooks that are there whatever the repository has.
-const ALWAYS: [&str; 2] = ["post-commit", "reference-transaction"];
+const ALWAYS: [&str; 3] = ["post-commit", "pre-push", "reference-transaction"];
 
 /// Below the shortest first line that a kernel of today cuts off.
 const LONGEST: usize = 120;

@@ -145,14 +145,14 @@ pub(super) fn tell_of_changes(project: &Project, lane: &AnyLane, fence: &Path, t
 }
 
 /// The runs that there were at the same time.
-struct Beside {
-    lanes: BTreeSet<String>,
+pub(super) struct Beside {
+    pub(super) lanes: BTreeSet<String>,
     /// Whether one of them worked in the main checkout.
     in_place: bool,
 }
 
 impl Beside {
-    fn of(project: &Project, lane: &AnyLane, record: &SightRecord) -> Beside {
+    pub(super) fn of(project: &Project, lane: &AnyLane, record: &SightRecord) -> Beside {
         let busy = record.others.iter().filter(|other| other.busy).map(|other| other.lane.clone());
         let mut beside = Beside { lanes: busy.collect(), in_place: false };
         // No clock has a say in it.

@@ -76,9 +76,6 @@ pub(crate) struct FenceRecord {
     /// The hooks that the repository had when the run began.
     #[serde(default)]
     pub(crate) own_hooks: Vec<String>,
-    /// The entries of the stash when the run began.
-    #[serde(default)]
-    pub(crate) stash: Vec<Oid>,
     /// The user's own settings when the run began; none in a record of an older program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) own: Option<OwnSettings>,
