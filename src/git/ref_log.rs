@@ -1,8 +1,12 @@
 //! Owns reading what git remembers of where a ref was: its reflog.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::{Error, Oid, Repo};
+
+/// What a copied HEAD was moved with.
+const COPIED: &str = "git-proq: copied";
 
 /// How git begins the note of a commit that was made, and what else has to be in the note then. Every other move leads to
 /// a commit that was there before: a checkout, a reset, a fast-forward.
@@ -69,16 +73,45 @@ impl Repo {
         let out = call.args(limit).args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
         Ok(out.stdout.split(|b| *b == 0).filter_map(parse).collect())
     }
-}
 
-/// A log as git's files have it: a line for each move, the oldest first.
-pub(crate) fn as_file(moves: &[Move]) -> Option<String> {
-    let mut before = moves.first()?.to.null();
-    let line = |step: &Move| {
-        let from = std::mem::replace(&mut before, step.to);
-        format!("{from} {} \t{}\n", step.to, step.note)
-    };
-    Some(moves.iter().rev().map(line).collect())
+    /// The log of HEAD of the worktree with the admin folder `admin`, oldest first, a line each as in git's own file: the commits before
+    /// and after, a tab, the note. It is there also where HEAD is on a branch that is gone. `any` is a commit that exists.
+    pub(crate) fn head_log(&self, admin: &Path, any: Oid, scratch: &Path) -> Option<String> {
+        if self.is_reftable() {
+            return self.head_log_in_tables(admin, any, scratch).ok();
+        }
+        let log = std::fs::read(admin.join("logs/HEAD")).ok()?;
+        Some(String::from_utf8_lossy(&log).into_owned())
+    }
+
+    /// Git shows the log of no ref that leads to nothing. A copy of the tables in which HEAD leads somewhere has the same log.
+    fn head_log_in_tables(&self, admin: &Path, any: Oid, scratch: &Path) -> Result<String, Error> {
+        let copy = scratch.join("head");
+        let tables = copy.join("reftable");
+        let made = std::fs::create_dir_all(&tables).and_then(|()| {
+            for table in std::fs::read_dir(admin.join("reftable"))? {
+                let table = table?;
+                std::fs::copy(table.path(), tables.join(table.file_name()))?;
+            }
+            std::fs::copy(admin.join("HEAD"), copy.join("HEAD"))?;
+            std::fs::write(copy.join("commondir"), self.common_dir().as_os_str().as_bytes())
+        });
+        made.map_err(Error::io("copy", admin))?;
+        let git = || self.git().env("GIT_DIR", &copy);
+        git().args(["update-ref", "--no-deref", "-m", COPIED, "HEAD", &any.to_string()]).run()?;
+        let call = git().args(["reflog", "show", "--date=unix", "--no-show-signature", "-z"]);
+        let out = call.args(["--format=%H %gd %gs", "HEAD", "--"]).run()?;
+        let moves = out.stdout.split(|b| *b == 0).filter_map(parse).filter(|step| step.note != COPIED);
+        let mut moves: Vec<Move> = moves.collect();
+        moves.reverse();
+        let mut before = any.null();
+        let lines = moves.into_iter().map(|step| {
+            let line = format!("{before} {} \t{}\n", step.to, step.note);
+            before = step.to;
+            line
+        });
+        Ok(lines.collect())
+    }
 }
 
 /// Reads `<id> <ref>@{<time>} <note>`.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Error, Project, alias};
 use crate::explain::quoted_path;
-use crate::git::{Oid, Worktree, WorktreeList, log_as_file, status, tree_changes};
+use crate::git::{Oid, Worktree, WorktreeList, status, tree_changes};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
@@ -83,11 +83,8 @@ pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<Strin
 /// What git noted of the commits and branches that a lane's worktree was on.
 fn log_of_head(project: &Project, lane: &LaneRecord) -> Option<String> {
     let admin = project.repo.admin_dir_of(&lane.path)?;
-    match std::fs::read(admin.join("logs/HEAD")) {
-        Ok(log) => Some(String::from_utf8_lossy(&log).into_owned()),
-        // With reftable files git alone has it.
-        Err(_) => log_as_file(&project.repo.moves(&lane.path, "HEAD").ok()?),
-    }
+    let scratch = project.store.layout().scratch().ok()?;
+    project.repo.head_log(&admin, lane.start, scratch.path())
 }
 
 /// Where a log of HEAD, which begins on a branch, last has that branch.

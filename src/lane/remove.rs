@@ -151,7 +151,7 @@ fn keep_everything(
     lane: &LaneRecord,
     found: &Evidence,
 ) -> Result<(Vec<Oid>, Option<Oid>), Error> {
-    let mut tips: Vec<Oid> = found.tip.into_iter().collect();
+    let mut tips: Vec<Oid> = found.tip.or(found.lost).into_iter().collect();
     let repo = &op.project.repo;
     // A folder that is no worktree any more has nothing that git could read; it goes to the trash whole. What HEAD was at in it is
     // known to git all the same.

@@ -246,3 +246,24 @@ fn a_base_that_moved_otherwise_than_by_a_landing_is_named() {
     let begin = "while the agent of lane 'z' ran, it or somebody else moved branch main to ";
     assert!(told.len() == 1 && told[0].starts_with(begin), "{told:?}");
 }
+
+#[test]
+#[ignore = "needs git 2.46"]
+fn in_a_repository_whose_refs_are_a_table_what_is_gone_is_kept_too() {
+    let sandbox = Sandbox::new();
+    assert!(sandbox.git_version() >= (2, 46), "this test needs git 2.46");
+    sandbox.sh("rm -rf .git; git init -q -b main --ref-format=reftable");
+    sandbox.commit_all("first");
+    sandbox.sh("for n in 1 2; do echo $n > a.txt; git stash -q; done");
+    let entry = sandbox.git(&["rev-parse", "stash@{1}"]);
+    sandbox.lane_with("x", "git commit -q --allow-empty -m mine; git stash drop -q 'stash@{1}'");
+    let kept = || sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    assert_eq!(kept(), entry);
+    let tip = sandbox.git(&["rev-parse", "proq/x"]);
+    sandbox.git(&["update-ref", "-d", "refs/heads/proq/x"]);
+    let doctor = sandbox.proq(&["doctor"]);
+    let said = format!("{}{}", doctor.stdout, doctor.stderr);
+    assert!(said.contains(&format!("its last commit {} is still there", &tip[..8])), "{}", doctor.shown());
+    let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
+    assert!(kept().contains(&tip));
+}
