@@ -75,5 +75,5 @@ fn has_same_bytes(one: &Path, other: &Path) -> Option<bool> {
     if !a.is_file() || !b.is_file() {
         return None;
     }
-    if a.len() != b.len() { Some(false) } else { is_beginning(one, other).ok() }
+    if a.len() == b.len() { is_beginning(one, other).ok() } else { Some(false) }
 }

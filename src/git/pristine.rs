@@ -73,7 +73,7 @@ impl Repo {
             let entry = entry.map_err(Error::io("read", admin))?;
             let name = entry.file_name();
             let is = |own: &[&str]| own.iter().any(|own| name == *own);
-            if !is(&OWN) && !(self.is_reftable() && is(&OWN_OF_REFTABLE)) {
+            if !(is(&OWN) || self.is_reftable() && is(&OWN_OF_REFTABLE)) {
                 remove(&entry.path(), entry.file_type().ok())?;
             }
         }
@@ -149,6 +149,20 @@ impl Named {
             if all.next().is_some() {
                 std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
                 std::fs::create_dir(&folder).map_err(Error::io("create", &folder))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the folders of submodules that are missing. A link in place of a folder above one hides that from git.
+    pub(super) fn make_submodules(&self, dir: &Path) -> Result<(), Error> {
+        for path in &self.submodules {
+            let folder = path.under(dir);
+            if folder.symlink_metadata().is_err() {
+                std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
+            }
+            if !folder.canonicalize().is_ok_and(|real| real == folder) {
+                return Err(Error::io("look at", &folder)(ErrorKind::NotADirectory.into()));
             }
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! Owns reading what git remembers of where a ref was: its reflog.
 
+use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -105,12 +106,12 @@ impl Repo {
         let mut moves: Vec<Move> = moves.collect();
         moves.reverse();
         let mut before = any.null();
-        let lines = moves.into_iter().map(|step| {
-            let line = format!("{before} {} \t{}\n", step.to, step.note);
+        let mut log = String::new();
+        for step in moves {
+            let _ = writeln!(log, "{before} {} \t{}", step.to, step.note);
             before = step.to;
-            line
-        });
-        Ok(lines.collect())
+        }
+        Ok(log)
     }
 }
 

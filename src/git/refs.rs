@@ -151,15 +151,14 @@ impl Repo {
         lines.filter_map(|line| Oid::from_hex(line.split(|b| *b == b' ').nth(1)?)).collect()
     }
 
-    /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message. A symbolic ref stays one:
-    /// what it leads to moves.
+    /// Moves one ref from `old` to `new` (either null for "does not exist"), durably, with a reflog message. Nothing else moves with it.
     pub(crate) fn swap_ref(&self, name: &str, new: Oid, old: Oid, why: &str) -> Result<(), Error> {
         if old.is_null() && self.make_branch(name, new, why).is_some() {
             return Ok(());
         }
-        let call = self.git().args(["update-ref", "-m", why]);
+        let call = self.git().args(["update-ref", "--no-deref", "-m", why]);
         let call = if new.is_null() {
-            call.args(["--no-deref", "-d", name, &old.to_string()])
+            call.args(["-d", name, &old.to_string()])
         } else {
             call.args([name, &new.to_string(), &old.to_string()])
         };

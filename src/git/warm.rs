@@ -85,6 +85,7 @@ impl Repo {
         }
         named.empty_submodules(dir)?;
         self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(["clean", "-ffdq"]).changes().run()?;
+        named.make_submodules(dir)?;
         let mut shown = self.shown(dir)?;
         if shown.differs {
             // Its filters never give what they take.

@@ -92,7 +92,7 @@ fn without_record(scene: &Scene<'_>) -> Vec<Finding> {
         let apply = format!("git stash apply {}", tip.short());
         let open = scene.preview.as_ref().filter(|open| open.snapshot.as_deref() == Some(id));
         // They are of the branch that the preview was entered from.
-        let help = open.map(|_| format!("git proq preview --back && {apply}")).unwrap_or(apply);
+        let help = if open.is_some() { format!("git proq preview --back && {apply}") } else { apply };
         Finding::error("snapshot-record", of(id), message).help(help).left(format!(
             "once you have the changes, delete it: git update-ref -d {}",
             SnapRecord::ref_name(id)

@@ -53,9 +53,17 @@ pub(crate) fn alias(project: &Project, lane: &LaneRecord) -> Result<Option<Alias
 ///
 /// # Errors
 /// When refs cannot be read.
-pub(super) fn find(project: &Project, branch: &str) -> Result<Option<Alias>, Error> {
+fn find(project: &Project, branch: &str) -> Result<Option<Alias>, Error> {
     let to = project.repo.alias_of(branch)?;
     Ok(to.map(|to| Alias { branch: branch.to_owned(), at: to.clone(), to }))
+}
+
+/// The branch that is moved where `branch` is to be: what a symbolic ref leads to, as with git, but for a branch that git-proq made.
+pub(super) fn branch_behind(project: &Project, branch: &str) -> String {
+    match project.is_own_branch(branch) {
+        true => branch.to_owned(),
+        false => project.repo.branch_behind(branch),
+    }
 }
 
 /// Refuses to move or remove a branch that is a symbolic ref by now.

@@ -100,22 +100,7 @@ impl Operation<'_> {
             }
             let is_renewed = is_other(&old.files_in);
             if self.is_what_came_back(&old.snapshot, base, &snapshot)? && self.is_untouched(dir, &old)? {
-                // The snapshot is as good as before; what its merge had made is kept for a time.
-                let record = SnapRecord {
-                    id: new_id(),
-                    at: now(),
-                    restored: Some(now()),
-                    stands_for: Some(waiting.clone().unwrap_or_else(|| old.id.clone())),
-                    ..again(&old, snapshot)
-                };
-                let aside = snaps::aside(self.project, &old.id)?;
-                let checkout = self.checkout(dir)?;
-                let id =
-                    self.put_snap_with(record, raw, |_| checkout.copy_untracked(&old.snapshot, &aside))?;
-                if old.files_in.is_some() {
-                    self.renew_again(dir, &old, waiting.as_deref())?;
-                }
-                return Ok(id);
+                return self.put_what_came(dir, &old, waiting.as_deref(), snapshot, raw);
             }
             if !is_renewed && let Some(same) = self.same_as(dir, &old, &snapshot, raw)? {
                 let snapshot = snapshot.named(&self.project.snap(&same)?.snapshot);
@@ -144,6 +129,31 @@ impl Operation<'_> {
         }
         before.map_or(Ok(()), |before| self.remove_restored_folders(dir, id, before))?;
         Ok(taken)
+    }
+
+    /// Keeps what the merge of a snapshot had made for a time; the snapshot is as good as before.
+    fn put_what_came(
+        &self,
+        dir: &Path,
+        old: &SnapRecord,
+        waiting: Option<&str>,
+        snapshot: Snapshot,
+        raw: &Path,
+    ) -> Result<String, Error> {
+        let record = SnapRecord {
+            id: new_id(),
+            at: now(),
+            restored: Some(now()),
+            stands_for: Some(waiting.unwrap_or(&old.id).to_owned()),
+            ..again(old, snapshot)
+        };
+        let aside = snaps::aside(self.project, &old.id)?;
+        let checkout = self.checkout(dir)?;
+        let id = self.put_snap_with(record, raw, |_| checkout.copy_untracked(&old.snapshot, &aside))?;
+        if old.files_in.is_some() {
+            self.renew_again(dir, old, waiting)?;
+        }
+        Ok(id)
     }
 
     /// Puts a snapshot again that had renewed another one and goes with the way back of that: whoever waits for the other one waits for

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use super::Error;
-use super::alias;
 use super::in_place::branch_of;
 use super::in_place_end::End;
 use super::leftovers::unfit;
@@ -28,9 +27,6 @@ impl End<'_> {
         if !git_dir.join("index").exists() {
             let why = "git's index is gone there, so nothing is committed for it; make it anew: git reset";
             return Ok(Some(why.to_owned()));
-        }
-        if let Some(found) = alias::find(self.project, &self.lane.base)? {
-            return Ok(Some(format!("what it changed is not committed: {found}; {}", found.help())));
         }
         if let Some(open) = git::open_operation(&git_dir) {
             return Ok(Some(format!("a {} is under way there, so nothing is committed for it", open.what)));

@@ -63,7 +63,7 @@ fn main_view(project: &Project) -> Result<View, Error> {
     let repo = &project.repo;
     let dir = repo.require_main()?.to_owned();
     let worktrees = WorktreeList::read(repo)?;
-    let branch = worktrees.at(&dir).and_then(|worktree| worktree.branch.clone());
+    let branch = worktrees.at(&dir).and_then(|worktree| worktree.branch_behind().cloned());
     let at = shown(project, branch);
     let start = repo.head_of(&dir)?.ok_or_else(|| Error::Unborn { branch: at.clone() })?;
     Ok(View { dir, at, start })

@@ -196,14 +196,14 @@ impl Project {
     }
 
     /// The record of a lane with the folder that its worktree is in now, and the branch that its base's name leads to: who moves one
-    /// with git, or renames a branch and leaves a symbolic ref in its place, changes git's record only.
+    /// with git, or renames a branch and leaves a symbolic ref in its place, changes git's record only. A run in the main checkout commits
+    /// to the very branch that it began on, or to none.
     pub(crate) fn followed(&self, mut lane: AnyLane) -> AnyLane {
-        lane.base = self.repo.branch_behind(&lane.base);
-        if let Place::Own(tree) = &lane.place
-            && let Some(path) = self.repo.moved_worktree(&lane.path, &tree.worktree_id, &tree.branch)
-        {
+        let Place::Own(tree) = &lane.place else { return lane };
+        if let Some(path) = self.repo.moved_worktree(&lane.path, &tree.worktree_id, &tree.branch) {
             lane.path = path;
         }
+        lane.base = self.repo.branch_behind(&lane.base);
         lane
     }
 

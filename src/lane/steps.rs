@@ -108,7 +108,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
             checkout
                 .with_tree(scratch, |tree| Ok(git::transition(tree, (*from, *to), mv, &why, &gets)?))
                 .inspect_err(|_| checkout.make_folders(&drops.empty_dirs))?;
-            arrange_folders(&checkout, mv, drops, brings);
+            arrange_folders(&checkout, step, true);
         }
         Step::Clear { dir, snap } => {
             let snapshot = op.snapshot_of(snap)?;
@@ -146,9 +146,13 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
     Ok(Applied::Done)
 }
 
-/// Has a worktree that came to another commit have the empty folders that it had there. Those of a branch that it leaves go with that;
-/// where the branch itself moves, only those go that files came in the place of.
-fn arrange_folders(checkout: &Checkout<'_>, mv: &RefMove, drops: &LocalState, brings: &LocalState) {
+/// Has a worktree that came to another commit by a step have the empty folders that it had there, and those of before where that has
+/// not `happened`. Those of a branch that it leaves go with that; where the branch itself moves, only those go that files came in the place of.
+fn arrange_folders(checkout: &Checkout<'_>, step: &Step, happened: bool) {
+    let Step::Tree { mv, drops, brings, .. } = step else { return };
+    if !happened {
+        return checkout.make_folders(&drops.empty_dirs);
+    }
     if matches!(mv, RefMove::Switch { .. }) {
         checkout.remove_folders(&drops.empty_dirs, &brings.empty_dirs);
     }
@@ -336,15 +340,11 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             half_made::settle(project, dir, lane, *start, scratch)?;
             return Ok(false);
         }
-        Step::Tree { dir, from, to, mv, drops, brings } => {
+        Step::Tree { dir, from, to, mv, .. } => {
             let checkout = op.checkout(dir)?;
             let settle = |tree: &git::Tree<'_>| Ok(git::settle_transition(tree, *from, *to, mv)?);
             let settled = checkout.with_tree(scratch, settle)?;
-            if settled.happened {
-                arrange_folders(&checkout, mv, drops, brings);
-            } else {
-                checkout.make_folders(&drops.empty_dirs);
-            }
+            arrange_folders(&checkout, step, settled.happened);
             settled
         }
         Step::Clear { dir, snap } => {

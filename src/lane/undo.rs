@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::alias::branch_behind;
 use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate, operate_as};
@@ -430,7 +431,7 @@ impl TakeBack<'_, '_> {
     /// Moves a branch back, with every worktree that is on it now, wherever it was when the branch moved.
     fn move_back(&self, branch: &str, old: Oid, new: Oid) -> Result<(), Error> {
         let repo = &self.op.project.repo;
-        let branch = &repo.branch_behind(branch);
+        let branch = &branch_behind(self.op.project, branch);
         let Some(tip) = repo.branch_tip(branch)? else {
             return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());
         };

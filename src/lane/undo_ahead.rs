@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::alias::branch_behind;
 use super::history::moved_branch;
 use super::undo::{TakeBack, before_making};
 use super::{Error, UndoError, gather_evidence, refuse, steps};
@@ -105,7 +106,7 @@ impl TakeBack<'_, '_> {
 
     fn foresee_branch(&self, branch: &str, old: Oid, new: Oid, ahead: &mut Ahead) -> Result<(), Error> {
         let repo = &self.op.project.repo;
-        let branch = &repo.branch_behind(branch);
+        let branch = &branch_behind(self.op.project, branch);
         let name = format!("refs/heads/{branch}");
         let Some(tip) = self.tip_ahead(&name, ahead)? else {
             return Err(UndoError::BranchGone { branch: branch.to_owned(), tip: new }.into());

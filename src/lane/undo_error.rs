@@ -196,13 +196,7 @@ impl Explain for UndoError {
                 quoted_path(dir)
             )),
             UndoError::BranchGone { branch, tip } => one(format!("make it again: git branch {branch} {tip}")),
-            UndoError::Elsewhere { dir, branch, gone } => {
-                let git = format!("git -C {}", quoted_path(dir));
-                one(match gone {
-                    None => format!("go back there first: {git} switch {branch}"),
-                    Some(tip) => format!("make it again and go there first: {git} switch -c {branch} {tip}"),
-                })
-            }
+            UndoError::Elsewhere { dir, branch, gone } => one(way_there(dir, branch, *gone)),
             UndoError::Uncommitted { name, .. } => {
                 vec![format!("remove it, saving everything first: git proq discard --force {name}").into()]
             }
@@ -225,5 +219,14 @@ impl Explain for UndoError {
             UndoError::CannotUndo { source, .. } => source.exit(),
             _ => Exit::Refused,
         }
+    }
+}
+
+/// The hint that leads a worktree to a branch, which was at `gone` where it is gone.
+fn way_there(dir: &std::path::Path, branch: &str, gone: Option<git::Oid>) -> String {
+    let git = format!("git -C {}", quoted_path(dir));
+    match gone {
+        None => format!("go back there first: {git} switch {branch}"),
+        Some(tip) => format!("make it again and go there first: {git} switch -c {branch} {tip}"),
     }
 }

@@ -131,7 +131,7 @@ fn files_that_a_sparse_checkout_shows_against_its_patterns_are_carried() {
     let sandbox = Sandbox::new();
     sandbox.sh("mkdir in out; echo in > in/f; echo out > out/f; git add .; git commit -qm folders");
     sandbox.sh("git sparse-checkout set in; mkdir out; echo edited > out/f; echo edited > in/f");
-    assert_eq!(sandbox.git(&["status", "--short"]), "M in/f\n M out/f");
+    assert_eq!(sandbox.git(&["status", "--short"]), " M in/f\n M out/f");
     let _ = sandbox.proq(&["spawn", "-q", "--empty", "--carry", "-n", "x"]).ok();
     assert_eq!(sandbox.git(&["diff", "--name-only", "main", "proq/x"]), "in/f\nout/f");
 }

@@ -155,3 +155,15 @@ fn a_preview_from_a_symbolic_branch_goes_back_to_it() {
         }
     }
 }
+
+#[test]
+fn a_run_on_a_symbolic_branch_commits_to_the_branch_behind_it() {
+    for format in formats(&Sandbox::empty()) {
+        let sandbox = sandbox("master", format);
+        sandbox.write("a.txt", "mine\n");
+        let work = "echo new > new.txt; git add new.txt; git commit -qm new";
+        let _ = sandbox.proq(&["spawn", "--in-place", "--wait", "-n", "one", "--", "sh", "-ec", work]).ok();
+        assert_eq!(sandbox.git(&["log", "--format=%s", "main"]), "new\nbase");
+        is_whole(&sandbox, &sandbox.repo, "master");
+    }
+}

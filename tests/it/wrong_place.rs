@@ -184,17 +184,3 @@ fn work_in_a_lane_that_is_on_another_name_of_its_base_is_not_committed() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), main);
     assert_eq!(sandbox.sh_in(&sandbox.lane("x"), "cat w.txt"), "w");
 }
-
-#[test]
-fn an_undo_does_not_move_another_branch_through_a_symbolic_ref() {
-    let sandbox = Sandbox::new();
-    sandbox.lane_of("x", "echo x > x.txt");
-    let _ = sandbox.proq(&["merge", "x", "--no-cleanup"]).ok();
-    // The tip that the lane's branch had is that of the base now.
-    let main = sandbox.git(&["rev-parse", "main"]);
-    sandbox.sh(&format!("{LEAD}; git switch -q -c work; git branch -q mine; lead main mine"));
-    let refused = sandbox.proq(&["undo"]).fails(1);
-    assert!(refused.contains("branch main is a symbolic ref to refs/heads/mine: nothing is"), "{refused}");
-    assert_eq!(sandbox.git(&["rev-parse", "mine"]), main);
-    assert_eq!(sandbox.git(&["symbolic-ref", "refs/heads/main"]), "refs/heads/mine");
-}

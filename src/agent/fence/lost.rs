@@ -29,7 +29,8 @@ pub(super) fn note(project: &Project, fence: &Path) {
     let mut refs = branches_and_tags(project).unwrap_or_default();
     refs.truncate(if refs.len() > MOST { 0 } else { MOST });
     refs.extend(project.repo.stash_entries().into_iter().map(|entry| (STASH.to_owned(), entry)));
-    let lines: String = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
+    let lines: Vec<String> = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
+    let lines = lines.concat();
     // Without it nothing is compared, and without the other one nothing explained.
     drop(std::fs::write(Layout::fence_list(fence, NOTED), lines));
     let Ok(worktrees) = WorktreeList::read(&project.repo) else { return };
