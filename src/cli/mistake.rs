@@ -111,7 +111,7 @@ pub enum Mistake {
     /// Commands of the repository's, and nobody to ask about them.
     #[error("nobody can be asked about the commands of {of}; nothing was approved")]
     Unapproved {
-        /// What brings them.
+        /// Where the commands are from, in words: the repository's `proq.toml`, or a plan.
         of: &'static str,
         /// The arguments that name them.
         which: String,

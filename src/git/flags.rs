@@ -29,8 +29,11 @@ pub(crate) fn hidden_edits(
     differing(repo, dir, git_dir, scratch, all)
 }
 
-/// The same, apart: those that git shows all the same, as of a sparse checkout's files that are there against its patterns, and those
-/// that it does not, by what it shows as changed.
+/// The edited files whose index entry is marked assume-unchanged or skip-worktree, in two lists by what `dirt` has as changed: those that
+/// git shows all the same, as files of a sparse checkout that are there against its patterns, and those that it does not show.
+///
+/// # Errors
+/// When the index cannot be read, or git cannot compare the files.
 pub(crate) fn shown_and_hidden(
     repo: &Repo,
     dir: &Path,

@@ -17,9 +17,10 @@ use super::{Error, Repo, RepoPath, index};
 
 /// The folder in the worktree's git directory with what is known of it from before any command ran.
 const KEPT: &str = "proq-kept";
-/// What git needs there to know the worktree. All else is left by commands, or made by git as it is needed.
+/// The files in the git directory of a worktree without which git does not know it, and [`KEPT`]. All else there is left by commands, or
+/// made by git as it is needed.
 const OWN: [&str; 4] = ["HEAD", "commondir", "gitdir", KEPT];
-/// Where HEAD is, in place of a file, and what older gits find there.
+/// Where HEAD is in a repository whose refs are in reftable files, in place of a file, and what older gits find there.
 const OWN_OF_REFTABLE: [&str; 2] = ["refs", "reftable"];
 /// The settings that a worktree has for itself.
 const SETTINGS: &str = "config.worktree";
@@ -28,7 +29,7 @@ const FORM: &str = "form";
 /// Settings by which git writes files in another form than they have in the repository.
 const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
 
-/// What a worktree's index names beside plain files.
+/// What a worktree's index has of submodules and `.gitattributes` files.
 pub(super) struct Named {
     /// Folders of submodules.
     submodules: Vec<RepoPath>,
@@ -44,7 +45,8 @@ impl Repo {
         copy_if_there(&admin.join(SETTINGS), &kept.join(SETTINGS))
     }
 
-    /// Whether it is known how a worktree was before commands ran in it.
+    /// Whether the git directory `admin` of the worktree at `dir` still has the index from before commands ran there, and commands can
+    /// have left no refs in it.
     pub(super) fn is_known(&self, dir: &Path, admin: &Path) -> bool {
         admin.join(KEPT).join(index::INDEX).exists()
             && (!self.is_reftable() || self.has_no_refs_of_its_own(dir))

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{Error, Oid, Repo};
 
-/// What a copied HEAD was moved with.
+/// The note in the log of a copied HEAD for the move that was made to be able to read it.
 const COPIED: &str = "git-proq: copied";
 
 /// How git begins the note of a commit that was made, and what else has to be in the note then. Every other move leads to

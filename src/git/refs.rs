@@ -215,7 +215,8 @@ impl Repo {
         Ok(self.head_branch(main, self.common_dir())?.map(|branch| self.branch_behind(&branch)))
     }
 
-    /// What HEAD of the worktree at `dir` names; none where that is no worktree, or on an unborn branch.
+    /// The branch or commit that HEAD of the worktree at `dir` names, literally: a symbolic ref is not followed. None where that is no
+    /// worktree, or on an unborn branch.
     pub(crate) fn head_at(&self, dir: &Path) -> Result<Option<Head>, Error> {
         match self.git_dir_of(dir) {
             Ok(git_dir) if git_dir.exists() => self.head_in(dir, &git_dir),

@@ -146,8 +146,9 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
     Ok(Applied::Done)
 }
 
-/// Has a worktree that came to another commit by a step have the empty folders that it had there, and those of before where that has
-/// not `happened`. Those of a branch that it leaves go with that; where the branch itself moves, only those go that files came in the place of.
+/// Makes the empty folders that a worktree had at the commit to which a step of it leads, or, where the step has not `happened`, those
+/// that it had before. A switch of HEAD removes those of the branch that it leaves; where a branch moves, only those are gone in whose
+/// place there are files now.
 fn arrange_folders(checkout: &Checkout<'_>, step: &Step, happened: bool) {
     let Step::Tree { mv, drops, brings, .. } = step else { return };
     if !happened {

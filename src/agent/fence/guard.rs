@@ -50,7 +50,7 @@ fn is_zero(id: &[u8]) -> bool {
     !id.is_empty() && id.iter().all(|b| *b == b'0')
 }
 
-/// What a push is about to do, from the input of its hook, in the form of [`Update::all`].
+/// The input of a `pre-push` hook in the form that [`Update::all`] reads: for each ref of the remote its old and new value and its name.
 pub(super) fn of_push(input: &[u8]) -> Vec<u8> {
     let line = |line: &[u8]| {
         let mut words = line.splitn(4, |b| *b == b' ').skip(1);

@@ -89,7 +89,7 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
     Ok(())
 }
 
-/// What explains that a ref is elsewhere.
+/// What was done on purpose while a run lasted, which explains that a ref has moved or is gone.
 struct Known<'a> {
     project: &'a Project,
     /// The worktree of the run, where it has one of its own.
@@ -99,7 +99,7 @@ struct Known<'a> {
     moved: BTreeSet<String>,
     /// Bases, and the branches of the other lanes.
     watched: BTreeSet<String>,
-    /// What the run's hooks have kept.
+    /// The refs that the run's hooks have kept, a line each: the name and what it led to.
     kept: String,
     /// Where HEAD of the worktrees of the user's was when the run began.
     heads: String,
