@@ -67,6 +67,7 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
     let ids: Vec<Oid> = changed.iter().map(|(_, was)| *was).collect();
     let alone = project.repo.unkept(&ids)?;
     let mut saved: HashMap<Oid, String> = HashMap::new();
+    let mut failed = None;
     for (name, was) in changed {
         if known.moved.contains(name) {
             continue;
@@ -80,13 +81,17 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
         if is_lost && !saved.contains_key(&was) {
             let infix = if name == STASH { "stash-" } else { "" };
             let kept = format!("refs/proq/saved/{}-{infix}{}", lane.name, new_id());
-            project.repo.create_ref(&kept, was, "git-proq: gone while an agent ran")?;
+            // One that cannot be kept is no reason to lose the others.
+            if let Err(e) = project.repo.create_ref(&kept, was, "git-proq: gone while an agent ran") {
+                failed = Some(e);
+                continue;
+            }
             saved.insert(was, kept);
         }
         let to = if name == STASH { None } else { now };
         tell(project, lane, name, (was, to), saved.get(&was).map(String::as_str));
     }
-    Ok(())
+    failed.map_or(Ok(()), |e| Err(e.into()))
 }
 
 /// What was done on purpose while a run lasted, which explains that a ref has moved or is gone.
