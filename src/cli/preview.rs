@@ -155,7 +155,7 @@ fn say_back(session: &Session, project: &Project, back: &Back) -> Exit {
         None => {}
         Some(Restored::Exactly) => session.ui.say("your changes are back exactly as they were"),
         Some(Restored::Merged) => {
-            session.ui.say(format!("{} has moved; your changes are back on top of it", back.to));
+            session.ui.say(format!("your changes are back, on top of what {} is now", back.to));
         }
         Some(Restored::Conflict(paths)) => {
             session.ui.warn(format!(

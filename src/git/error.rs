@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use super::failed_program::FailedProgram;
+use super::failed_program::{FailedProgram, filter_line};
+use super::refs::after_not_moved;
 use super::{Oid, Remedy, RepoPath, Unusable};
 use crate::explain::{Exit, Explain, quoted_path};
 
@@ -288,6 +289,7 @@ impl Error {
             self,
             Error::Overlap { .. }
                 | Error::Obstructed { .. }
+                | Error::NoFile { .. }
                 | Error::OpenOperation { .. }
                 | Error::Raced { .. }
                 | Error::RefMoved { .. }
@@ -338,19 +340,8 @@ fn no_lfs(stderr: &str) -> bool {
     ["git-lfs: not found", "git-lfs: command not found"].iter().any(|text| stderr.contains(text))
 }
 
-/// What says most of a filter that failed: its own first words, or those of git where it had none.
-pub(super) fn filter_line(stderr: &str) -> String {
-    let is_gits = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
-    let tells = |line: &&str| ["rror", "not found", "ailed", "enied"].iter().any(|word| line.contains(word));
-    let own = || stderr.lines().filter(|line| !line.trim().is_empty() && !is_gits(line));
-    match own().find(tells).or_else(|| own().next()) {
-        Some(line) => line.trim().to_owned(),
-        None => first_line(stderr, "it said nothing"),
-    }
-}
-
 /// The line of `stderr` that says why, or the status when there is none.
-fn first_line(stderr: &str, status: &str) -> String {
+pub(super) fn first_line(stderr: &str, status: &str) -> String {
     let line = stderr
         .lines()
         .find(|l| l.starts_with("fatal:") || l.starts_with("error:"))
@@ -456,7 +447,8 @@ impl Explain for Error {
             Error::IndexReplaced { dir } => {
                 vec![format!("look at it first: {}", status_in(dir)).into()]
             }
-            Error::Raced { .. } | Error::RefMoved { .. } => vec!["run the command again".into()],
+            Error::Raced { .. } => vec!["run the command again".into()],
+            Error::RefMoved { name, why } => vec![after_not_moved(name, why)],
             Error::NeedsSymref { .. } => vec!["upgrade git to 2.46 or newer".into()],
             Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
                 vec!["make room on the disk, then run the command again".into()]

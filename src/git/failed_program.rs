@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::Error;
-use super::error::filter_line;
+use super::error::first_line;
 use super::refs::HEADS;
 use crate::explain::quoted;
 
@@ -114,6 +114,17 @@ impl FailedProgram {
                 vec!["read the hook: cat \"$(git rev-parse --git-path hooks/reference-transaction)\"".into()]
             }
         }
+    }
+}
+
+/// What says most of a filter that failed: its own first words, or those of git where it had none.
+pub(super) fn filter_line(stderr: &str) -> String {
+    let is_gits = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
+    let tells = |line: &&str| ["rror", "not found", "ailed", "enied"].iter().any(|word| line.contains(word));
+    let own = || stderr.lines().filter(|line| !line.trim().is_empty() && !is_gits(line));
+    match own().find(tells).or_else(|| own().next()) {
+        Some(line) => line.trim().to_owned(),
+        None => first_line(stderr, "it said nothing"),
     }
 }
 

@@ -301,6 +301,13 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
         .collect())
 }
 
+impl Repo {
+    /// Whether git can read an index file of the worktree at `dir`.
+    pub(crate) fn can_read_index(&self, dir: &Path, file: &Path) -> bool {
+        flagged_in(self, dir, file).is_ok()
+    }
+}
+
 fn flagged_by_git(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Flagged>, Error> {
     let out = repo.git_in(dir).args(["ls-files", "-v", "-z"]).index(file).run()?;
     Ok(out

@@ -1,5 +1,6 @@
 //! Owns reading refs and moving single ones by compare-and-swap.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use gix::refs::TargetRef;
@@ -7,6 +8,7 @@ use gix::refs::TargetRef;
 use super::failed_program::FailedProgram;
 use super::head_file::{named_by, read_head};
 use super::{Error, Head, Oid, Repo, Unusable};
+use crate::explain::word;
 
 /// Where branches are.
 pub(super) const HEADS: &str = "refs/heads/";
@@ -32,6 +34,29 @@ pub(super) fn not_moved(name: String, stderr: &str, ended: &str) -> Error {
     }
 }
 
+/// What helps with a ref that git did not move, by its name and by why.
+pub(super) fn after_not_moved(name: &str, why: &str) -> Cow<'static, str> {
+    let in_the_way =
+        why.split_once("' exists; cannot create").and_then(|(before, _)| before.rsplit_once('\''));
+    if let Some(branch) = in_the_way.and_then(|(_, other)| other.strip_prefix(HEADS)) {
+        return format!("rename the branch in its way: git branch -m {} NEW-NAME", word(branch)).into();
+    }
+    if why.ends_with("reference broken") || why.ends_with("Too many levels of symbolic links") {
+        let file = format!("rm \"$(git rev-parse --git-path {})\"", word(name));
+        return format!("its file holds no commit; remove it, then run the command again: {file}").into();
+    }
+    "run the command again".into()
+}
+
+/// Whether a file in a ref's place has no id; one that cannot be read may have one.
+pub(super) fn holds_nothing(file: &Path) -> bool {
+    match std::fs::read(file) {
+        Ok(text) => !text.starts_with(b"ref:") && Oid::from_hex(text.trim_ascii()).is_none(),
+        // A link that leads to itself.
+        Err(e) => e.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()),
+    }
+}
+
 impl Repo {
     /// The object a fully named ref points to, a tag's own object too; none when it does not exist.
     pub(crate) fn ref_object(&self, name: &str) -> Result<Option<Oid>, Error> {
@@ -47,7 +72,7 @@ impl Repo {
         }
     }
 
-    /// The commit a fully named ref points to; none when it does not exist.
+    /// The commit a fully named ref points to; none when it does not exist, or is a broken branch.
     pub(crate) fn ref_tip(&self, name: &str) -> Result<Option<Oid>, Error> {
         if self.is_reftable() {
             let out = self
@@ -58,14 +83,37 @@ impl Repo {
                 .run()?;
             return Ok(Oid::from_hex(out.line().as_bytes()));
         }
-        let found = self.gix.try_find_reference(name).map_err(Error::object(format!("ref {name}")))?;
+        let is_passed_over = || name.starts_with(HEADS) && self.is_broken(name);
+        let found = match self.gix.try_find_reference(name) {
+            Err(_) if is_passed_over() => None,
+            found => found.map_err(Error::object(format!("ref {name}")))?,
+        };
         let Some(mut found) = found else { return Ok(None) };
         if let (TargetRef::Object(id), true) = (found.target(), name.starts_with(HEADS)) {
             // A branch is at a commit. To look whether it is means to open that.
             return Ok(Some(Oid(id.to_owned())));
         }
-        let peeled = found.peel_to_id().map_err(Error::object(format!("ref {name}")))?;
-        Ok(Some(Oid(peeled.detach())))
+        match found.peel_to_id() {
+            Err(_) if is_passed_over() => Ok(None),
+            peeled => Ok(Some(Oid(peeled.map_err(Error::object(format!("ref {name}")))?.detach()))),
+        }
+    }
+
+    /// Whether a ref's file, or that of one which it leads to, holds neither an id nor a name, as a power cut leaves it, or they lead
+    /// around in a circle. Git passes such a ref over where it lists refs, and neither moves nor makes it until the file is gone.
+    pub(crate) fn is_broken(&self, name: &str) -> bool {
+        if self.is_reftable() {
+            return false;
+        }
+        let mut name = name.to_owned();
+        for _ in 0..=FOLLOWED {
+            let file = self.common_dir().join(&name);
+            match named_by(&file) {
+                Some(next) => name = next,
+                None => return holds_nothing(&file),
+            }
+        }
+        true
     }
 
     /// The tip of a local branch; none when it does not exist.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::head_file::read_head;
+use super::refs::holds_nothing;
 use super::{Error, Head, Oid, Program, Repo, RepoPath, version::Version};
 
 /// Hooks that run for what happens in lanes and for landings.
@@ -95,9 +96,7 @@ impl Repo {
         for prefix in prefixes {
             walk(&self.common_dir().join(prefix), DEPTH, &mut |path| {
                 let name = path.strip_prefix(self.common_dir()).unwrap_or(path).to_string_lossy();
-                let text = std::fs::read(path).unwrap_or_default();
-                let sound = text.starts_with(b"ref: ") || Oid::from_hex(text.trim_ascii()).is_some();
-                if !sound && !is_lock(path) {
+                if holds_nothing(path) && !is_lock(path) {
                     out.push(name.into_owned());
                 }
             });

@@ -167,7 +167,7 @@ impl Operation<'_> {
             files_in,
             ..again(old, old.snapshot.clone())
         };
-        let index = self.project.store.layout().snapshot(&old.id).join("index");
+        let index = self.project.kept_index(dir, &old.id);
         let id = self.checkout(dir)?.copy_of(&index, |raw| self.put_snap(record, raw))?;
         waiting.map_or(Ok(()), |waiting| self.wait_for(waiting, &id))
     }
@@ -427,9 +427,7 @@ impl Operation<'_> {
         let Some(snapshot) = checkout.renewed(&old.snapshot, id)? else { return Ok(id.to_owned()) };
         let files_in = Some(old.files_in.clone().unwrap_or_else(|| id.to_owned()));
         let record = SnapRecord { id: new_id(), at: now(), files_in, ..again(&old, snapshot) };
-        checkout.copy_of(&self.project.store.layout().snapshot(id).join("index"), |raw| {
-            self.put_snap(record, raw)
-        })
+        checkout.copy_of(&self.project.kept_index(dir, id), |raw| self.put_snap(record, raw))
     }
 
     /// What differs from HEAD in a worktree before snapshot `coming` comes back to it, as a snapshot that only keeps it: nothing leaves

@@ -136,7 +136,12 @@ impl<'a> Checkout<'a> {
     ) -> Result<T, Error> {
         self.look("copy", |tree| {
             let copy = tree.scratch.join("raw-index");
-            std::fs::copy(index, &copy).map_err(Error::io("copy", index))?;
+            match std::fs::copy(index, &copy) {
+                // One without anything counts as none.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => std::fs::write(&copy, ""),
+                copied => copied.map(drop),
+            }
+            .map_err(Error::io("copy", index))?;
             keep(&copy)
         })
     }
@@ -179,7 +184,7 @@ impl<'a> Checkout<'a> {
 
     /// How a snapshot would come back, without changing anything.
     pub(crate) fn foresee(&self, snap: &SnapRecord, now: Oid) -> Result<Restored, Error> {
-        let raw = self.project.store.layout().snapshot(&snap.id).join("index");
+        let raw = self.project.kept_index(&self.dir, &snap.id);
         let aside = snaps::aside(self.project, &snap.id)?;
         self.look("foresee", |tree| Ok(git::foresee(tree, &snap.snapshot, now, &aside, &raw)?))
     }

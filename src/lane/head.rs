@@ -77,7 +77,9 @@ pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<Strin
         let outside = name.strip_prefix(&prefix).unwrap_or(name);
         format!("git branch -m {} {}", quoted(name), quoted(outside))
     };
-    Some(in_the_way.map(free).chain([again]).collect::<Vec<_>>().join(" && "))
+    let full = format!("refs/heads/{branch}");
+    let file = project.repo.is_broken(&full).then(|| format!("rm \"$(git rev-parse --git-path {full})\""));
+    Some(in_the_way.map(free).chain(file).chain([again]).collect::<Vec<_>>().join(" && "))
 }
 
 /// What git noted of the commits and branches that a lane's worktree was on.

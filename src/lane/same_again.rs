@@ -11,7 +11,7 @@ use crate::store::records::{SnapRecord, Step};
 impl Operation<'_> {
     /// Whether the index of a worktree has the flags, as far as somebody set them by hand, that it had when a snapshot was taken.
     pub(super) fn has_flags_of(&self, dir: &Path, id: &str) -> Result<bool, Error> {
-        self.checkout(dir)?.has_flags_like(&self.project.store.layout().snapshot(id).join("index"))
+        self.checkout(dir)?.has_flags_like(&self.project.kept_index(dir, id))
     }
 
     /// The id of a snapshot that can take up what is there: `old`, or one that an earlier try to go back took.
@@ -33,7 +33,7 @@ impl Operation<'_> {
         for id in ids {
             let Ok(snap) = project.snap(&id) else { continue };
             snaps::prune(project, &id);
-            let index = project.store.layout().snapshot(&id).join("index");
+            let index = project.kept_index(dir, &id);
             if snap.snapshot.holds_what(there)
                 && !snaps::aside(project, &id)?.join("files").exists()
                 && self.checkout(dir)?.has_same_flags(&index, raw)?

@@ -49,7 +49,7 @@ impl SnapshotError {
     /// Refuses a snapshot whose commit is gone.
     pub(super) fn refuse_lost(project: &Project, snap: &SnapRecord) -> Result<(), SnapshotError> {
         let (id, commit) = (snap.id.clone(), snap.snapshot.commit);
-        if project.repo.has_object(commit) {
+        if !project.is_lost(snap) {
             return Ok(());
         }
         Err(SnapshotError::Lost { folder: project.store.layout().snapshot(&id), id, commit })

@@ -119,7 +119,7 @@ pub(super) fn apply(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<A
         }
         Step::Restore { dir, snap, head, before } => {
             let snapshot = op.snapshot_of(snap)?;
-            let raw = project.store.layout().snapshot(snap).join("index");
+            let raw = project.kept_index(dir, snap);
             let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
             let empty = before.as_ref().map_or(&[][..], |before| &before.empty_dirs);
@@ -356,7 +356,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         }
         Step::Restore { dir, snap, head, .. } => {
             let snapshot = op.snapshot_of(snap)?;
-            let raw = project.store.layout().snapshot(snap).join("index");
+            let raw = project.kept_index(dir, snap);
             let aside = snaps::aside(project, snap)?;
             let checkout = op.checkout(dir)?;
             let settled = checkout

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::Error;
 use super::desk::{self, Desk, Reality};
 use crate::event;
+use crate::explain::quoted_path;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, Restored};
 use crate::lane::{self, Checkout, Operation, Project, effective_state, operate};
 use crate::store::new_id;
@@ -108,7 +109,7 @@ pub(super) fn brings(
     checkout: &Checkout<'_>,
     open: &PreviewRecord,
 ) -> Result<LocalState, Error> {
-    let before = open.snapshot.as_ref().map(|id| project.store.layout().snapshot(id).join("index"));
+    let before = open.snapshot.as_ref().map(|id| project.kept_index(checkout.dir(), id));
     let flags = match before {
         // Where nothing was flagged, and nothing changed, there is none.
         None => LocalState::default(),
@@ -171,6 +172,13 @@ fn come_home(
         None => None,
     };
     warn_without_record(op, open)?;
+    let (snap, lost) = match snap {
+        Some(snap) if op.project.is_lost(&snap) => (None, Some(snap)),
+        snap => (snap, None),
+    };
+    if let Some(lost) = lost {
+        warn_lost(op, lost);
+    }
     if let Some(snap) = snap {
         let rest = vec![desk::close_step(op)?];
         let (restored, commit) =
@@ -194,17 +202,38 @@ fn come_home(
 /// Says, once the checkout is home, how the user's changes come back where the record of their snapshot is gone.
 fn warn_without_record(op: &Operation<'_>, open: &PreviewRecord) -> Result<(), Error> {
     let Some(id) = &open.snapshot else { return Ok(()) };
-    if let Some(kept) = op.project.snap_without_record(id)? {
-        let name = SnapRecord::ref_name(id);
-        op.after(move |project| {
-            project.listener.warn(format!(
-                "the record of your changes from before the preview is gone; bring them back: git stash apply {}; \
-                 {name} keeps them until you delete it",
-                kept.short()
-            ));
-        });
-    }
+    let (name, folder) = (SnapRecord::ref_name(id), op.project.store.layout().snapshot(id));
+    let said = match op.project.snap_without_record(id)? {
+        Some(kept) => format!(
+            "the record of your changes from before the preview is gone; bring them back: git stash apply {}; \
+             {name} keeps them until you delete it",
+            kept.short()
+        ),
+        None if !folder.join("snap.toml").exists() => {
+            let left = match folder.exists() {
+                true => format!("; see which files are left: ls -R {}", quoted_path(&folder)),
+                false => String::new(),
+            };
+            format!(
+                "your changes from before the preview are gone: somebody deleted their record and {name}{left}"
+            )
+        }
+        None => return Ok(()),
+    };
+    op.after(move |project| project.listener.warn(said));
     Ok(())
+}
+
+/// Says, once the checkout is home, that git has lost the user's changes, and what may be left of them.
+fn warn_lost(op: &Operation<'_>, lost: SnapRecord) {
+    let folder = op.project.store.layout().snapshot(&lost.id);
+    op.after(move |project| {
+        project.listener.warn(format!(
+            "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
+            lost.snapshot.commit.short(),
+            quoted_path(&folder)
+        ));
+    });
 }
 
 /// What stands in the way of the user's changes is named as that: the usual advice, to commit or stash it, would be bad

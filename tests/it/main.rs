@@ -59,6 +59,7 @@ mod forecast;
 mod full_disk;
 mod gc;
 mod guard;
+mod half_there;
 mod histories;
 mod hook_managers;
 mod hook_scripts;

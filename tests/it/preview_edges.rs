@@ -143,7 +143,7 @@ fn a_base_that_moved_takes_the_changes_on_top() {
     insta::assert_snapshot!(back.shown(), @r"
     the main checkout is on main again
     --- stderr
-    main has moved; your changes are back on top of it
+    your changes are back, on top of what main is now
     --- code 0
     ");
     insta::assert_snapshot!(sandbox.git(&["status", "--short"]), @r"
