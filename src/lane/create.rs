@@ -10,6 +10,7 @@ use super::{
     require_approved,
 };
 use crate::event;
+use crate::explain::word;
 use crate::fault;
 use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
 use crate::store::records::{InBatch, LaneRecord, Step, Tree};
@@ -151,14 +152,31 @@ fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
         return Err(Error::Taken { name: name.to_string() });
     }
     let branch = project.branch_of(name);
-    if project.repo.branch_tip(&branch)?.is_some() {
-        return Err(Error::BranchTaken { branch });
+    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken(&branch_ref(&branch)) {
+        return Err(taken(project, branch));
     }
     let path = project.location()?.place_of(name);
     if path.symlink_metadata().is_ok() {
         return Err(Error::PathTaken { path });
     }
     Ok(())
+}
+
+/// The error of a branch that is there already, with the command that frees its name.
+fn taken(project: &Project, branch: String) -> Error {
+    let name = branch_ref(&branch);
+    let free = if project.repo.alias_of(&branch).is_ok_and(|alias| alias.is_some()) {
+        format!("remove the symbolic ref: git symbolic-ref -d {}", word(&name))
+    } else if project.repo.is_broken(&name) {
+        format!("remove its file, which holds no commit: rm \"$(git rev-parse --git-path {})\"", word(&name))
+    } else {
+        format!("rename the branch: git branch -m {} NEW-NAME", word(&branch))
+    };
+    Error::BranchTaken { branch, free }
+}
+
+fn branch_ref(branch: &str) -> String {
+    format!("refs/heads/{branch}")
 }
 
 fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {
@@ -344,14 +362,13 @@ impl Steps<'_, '_> {
 
     /// Why no branch could be made: one `proq/x/y` makes `proq/x` impossible, which git says at length.
     fn blocked(&self, e: Error) -> Error {
-        if let Ok(Some(_)) = self.op.project.repo.branch_tip(&self.plan.branch) {
-            return Error::BranchTaken { branch: self.plan.branch.clone() };
+        let project = self.op.project;
+        if let Ok(Some(_)) = project.repo.branch_tip(&self.plan.branch) {
+            return taken(project, self.plan.branch.clone());
         }
-        let below = self.op.project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
+        let below = project.repo.refs_below(&format!("refs/heads/{}/", self.plan.branch));
         match below.ok().and_then(|refs| refs.into_iter().next()) {
-            Some((name, _)) => {
-                Error::BranchTaken { branch: name.trim_start_matches("refs/heads/").to_owned() }
-            }
+            Some((name, _)) => taken(project, name.trim_start_matches("refs/heads/").to_owned()),
             None => e,
         }
     }

@@ -39,6 +39,8 @@ pub enum Error {
     BranchTaken {
         /// The branch.
         branch: String,
+        /// What frees the name.
+        free: String,
     },
     /// A branch named like the prefix makes every lane's branch impossible.
     #[error("a branch named '{prefix}' exists, so no branch '{prefix}/…' can; nothing was made")]
@@ -438,10 +440,9 @@ impl Explain for Error {
                 format!("look at what is there: git proq compare {group}").into(),
                 "or choose another name with -n".into(),
             ],
-            Error::BranchTaken { branch } => vec![
-                "choose another name with -n".into(),
-                format!("or rename the branch: git branch -m {branch} NEW-NAME").into(),
-            ],
+            Error::BranchTaken { free, .. } => {
+                vec!["choose another name with -n".into(), format!("or {free}").into()]
+            }
             Error::PrefixTaken { prefix } => vec![
                 "use another prefix: git config proq.lane.prefix lanes".into(),
                 format!("or rename the branch: git branch -m {prefix} NEW-NAME").into(),

@@ -127,3 +127,16 @@ fn a_preview_is_left_though_git_has_lost_what_it_set_aside() {
         let _ = sandbox.proq(&["merge", "one"]).ok();
     }
 }
+
+#[test]
+fn a_name_that_a_broken_branch_or_a_symbolic_ref_has_is_freed_by_what_is_said() {
+    for make in [": >.git/refs/heads/proq/new", "git symbolic-ref refs/heads/proq/new refs/heads/main"] {
+        let sandbox = Sandbox::new();
+        sandbox.sh(&format!("mkdir -p .git/refs/heads/proq; {make}"));
+        let refused = sandbox.proq(&["spawn", "--empty", "-n", "new"]).fails(1);
+        let line = refused.lines().find(|line| line.contains("or remove ")).unwrap();
+        sandbox.sh(line.split_once(": ").unwrap().1.split_once(": ").unwrap().1);
+        let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+        assert_eq!(sandbox.git(&["rev-parse", "proq/new"]), sandbox.git(&["rev-parse", "main"]), "{make}");
+    }
+}
