@@ -26,46 +26,96 @@ pub(crate) struct Destination {
 /// The start of a branch's full name.
 const HEADS: &str = "refs/heads/";
 
+/// Where git pushes a branch by its settings.
+#[derive(Debug, PartialEq, Eq)]
+enum Goal {
+    /// To this ref.
+    Ref(String),
+    /// To the branch of the same name, if the remote has one.
+    SameIfThere,
+}
+
 impl Repo {
     /// Where a branch is pushed to, by `branch.<name>.pushRemote`, `remote.pushDefault` or its upstream's remote, `remote.<name>.push`
     /// and `push.default`; or why `git push` would not do it.
     pub(crate) fn push_destination(&self, branch: &str) -> Result<Destination, NotPushed> {
         let get = |key: String| self.setting_text(&key).filter(|value| !value.is_empty());
         let of_branch = |name: &str| get(format!("branch.{branch}.{name}"));
-        let refused = |why: String, help: String| NotPushed { why, said: Vec::new(), help };
         let upstream = of_branch("remote").filter(|name| name != ".");
         let remote = of_branch("pushRemote").or_else(|| get("remote.pushDefault".to_owned()));
-        let Some(remote) = remote.or_else(|| upstream.clone()) else {
+        let Some(remote) = remote.or(upstream) else {
             let why = "it has no remote to be pushed to".to_owned();
             let help = format!("name one, and push it: git push -u REMOTE {}", word(branch));
-            return Err(refused(why, help));
+            return Err(NotPushed { why, said: Vec::new(), help });
         };
         let same = format!("{HEADS}{branch}");
+        let to = |there: String| Destination { remote: remote.clone(), there };
+        let refused = |why: String, there: &str| {
+            let help = format!("push it there: {}", to(there.to_owned()).command(branch));
+            NotPushed { why, said: Vec::new(), help }
+        };
+        let mirror = format!("remote.{remote}.mirror");
+        if self.setting_bool(&mirror) == Some(true) {
+            let why = format!("{remote} is a mirror, and git push would push everything to it by force");
+            let push = to(same).command(branch);
+            let alone = push.replacen("git", &format!("git -c {}", word(&format!("{mirror}=false"))), 1);
+            return Err(NotPushed { why, said: Vec::new(), help: format!("push it alone: {alone}") });
+        }
         let rules = self.setting_texts(&format!("remote.{remote}.push"));
-        if !rules.is_empty() {
-            let there = rules.iter().find_map(|rule| mapped(rule, branch)).unwrap_or(same);
-            return Ok(Destination { remote, there });
-        }
-        let default = get("push.default".to_owned());
-        let there = of_branch("merge").filter(|_| upstream.as_deref() == Some(remote.as_str()));
-        let has_other_name = |there: &&String| short(there) != branch;
-        let push =
-            |there: &str| Destination { remote: remote.clone(), there: there.to_owned() }.command(branch);
-        match (default.as_deref(), there.as_ref().filter(has_other_name)) {
-            (Some("nothing"), _) => {
-                let why = "push.default is nothing, so git push would not push it".to_owned();
-                Err(refused(why, format!("push it: {}", push(there.as_ref().unwrap_or(&same)))))
-            }
-            (Some("upstream" | "tracking"), Some(there)) => Ok(Destination { there: there.clone(), remote }),
-            (Some("current"), _) | (_, None) => Ok(Destination { remote, there: same }),
-            (_, Some(there)) => {
-                let why = format!(
-                    "its upstream has another name, {remote}/{}, and push.default does not allow that",
-                    short(there)
-                );
-                Err(refused(why, format!("push it there: {}", push(there))))
+        let goal = match rules.as_slice() {
+            [] => self.goal_by_default(branch, &remote).map_err(|(why, there)| refused(why, &there))?,
+            rules => goal_by_rules(rules, branch).ok_or_else(|| {
+                let why = format!("remote.{remote}.push is set, and by that git push would not push it");
+                refused(why, &same)
+            })?,
+        };
+        match goal {
+            Goal::Ref(there) => Ok(to(there)),
+            Goal::SameIfThere if self.is_known_at(&remote, branch) => Ok(to(same)),
+            Goal::SameIfThere => {
+                let why = format!("{remote} is not known to have it, and git push would not make it there");
+                Err(refused(why, &same))
             }
         }
+    }
+
+    /// Where `push.default` takes a branch; or why nowhere, and the ref that it could be pushed to.
+    fn goal_by_default(&self, branch: &str, remote: &str) -> Result<Goal, (String, String)> {
+        let same = format!("{HEADS}{branch}");
+        let default = self.setting_text("push.default");
+        let own = match self.setting_text(&format!("branch.{branch}.remote")).filter(|own| !own.is_empty()) {
+            Some(own) => own == remote,
+            // Git takes the only remote there is, or this one.
+            None => remote == "origin" || self.gix.remote_names().len() == 1,
+        };
+        let upstreams = self.setting_texts(&format!("branch.{branch}.merge"));
+        let upstream = upstreams.first().filter(|_| own).unwrap_or(&same);
+        let refused = |why: &str| Err((why.to_owned(), upstream.clone()));
+        let by_upstream = match default.as_deref() {
+            Some("nothing") => return refused("push.default is nothing, so git push would not push it"),
+            Some("matching") => return Ok(Goal::SameIfThere),
+            Some("current") => return Ok(Goal::Ref(same)),
+            other => matches!(other, Some("upstream" | "tracking")),
+        };
+        match upstreams.as_slice() {
+            _ if !own && by_upstream => {
+                refused(&format!("push.default is upstream, and {remote} is not its upstream's remote"))
+            }
+            _ if !own => Ok(Goal::Ref(same)),
+            [] if self.setting_bool("push.autoSetupRemote") == Some(true) => Ok(Goal::Ref(same)),
+            [] => refused("it has no upstream, so git push would not push it"),
+            [_, _, ..] => refused("it has more than one upstream, so git push would not push it"),
+            [upstream] if by_upstream || *upstream == same => Ok(Goal::Ref(upstream.clone())),
+            [upstream] => refused(&format!(
+                "its upstream has another name, {remote}/{}, and push.default does not allow that",
+                short(upstream)
+            )),
+        }
+    }
+
+    /// Whether a remote had a branch when that was last seen.
+    fn is_known_at(&self, remote: &str, branch: &str) -> bool {
+        self.ref_object(&format!("refs/remotes/{remote}/{branch}")).is_ok_and(|found| found.is_some())
     }
 
     /// The addresses of all remotes, as they are set.
@@ -129,19 +179,51 @@ fn short(name: &str) -> &str {
     name.strip_prefix(HEADS).unwrap_or(name)
 }
 
-/// The ref of a remote to which a rule of `remote.<name>.push` takes a branch; none when it is about others.
-fn mapped(rule: &str, branch: &str) -> Option<String> {
-    let rule = rule.strip_prefix('+').unwrap_or(rule);
-    let (from, to) = rule.split_once(':').unwrap_or((rule, rule));
+/// Where the rules of `remote.<name>.push` take a branch where it is checked out: those that name it before patterns, and those before
+/// `:`, as git has it. None where they do not push it.
+fn goal_by_rules(rules: &[String], branch: &str) -> Option<Goal> {
     let full = format!("{HEADS}{branch}");
-    let there = match from.split_once('*') {
-        None => (from == full || from == branch).then(|| to.to_owned()),
-        Some((start, end)) => {
-            let middle = full.strip_prefix(start)?.strip_suffix(end)?;
-            Some(to.replacen('*', middle, 1))
-        }
+    let names = [full.as_str(), &full["refs/".len()..], branch, "HEAD", "@"];
+    let (without, rules): (Vec<&str>, Vec<&str>) =
+        rules.iter().map(String::as_str).partition(|rule| rule.starts_with('^'));
+    let rules: Vec<(&str, &str)> = rules
+        .iter()
+        .map(|rule| rule.strip_prefix('+').unwrap_or(rule))
+        .map(|rule| rule.split_once(':').unwrap_or((rule, "")))
+        .collect();
+    let named = || {
+        let (_, to) = rules.iter().find(|(from, _)| names.contains(from))?;
+        Some(if to.is_empty() { full.clone() } else { (*to).to_owned() })
     };
-    there.filter(|there| !there.is_empty())
+    let by_pattern = || {
+        rules.iter().find_map(|(from, to)| {
+            let middle = in_place_of_star(from, &full)?;
+            Some(if to.is_empty() { from } else { to }.replacen('*', middle, 1))
+        })
+    };
+    let goal = match named().or_else(by_pattern) {
+        Some(there) => Goal::Ref(there),
+        None if rules.contains(&("", "")) => Goal::SameIfThere,
+        None => return None,
+    };
+    let there = match &goal {
+        Goal::Ref(there) if there.starts_with("refs/") => there.clone(),
+        Goal::Ref(there) => format!("{HEADS}{there}"),
+        Goal::SameIfThere => full.clone(),
+    };
+    // Gits differ in whether these are about the name here or there.
+    let is_left_out = |rule: &&str| {
+        [&full, &there]
+            .iter()
+            .any(|name| rule[1..] == ***name || in_place_of_star(&rule[1..], name).is_some())
+    };
+    (!without.iter().any(is_left_out)).then_some(goal)
+}
+
+/// What stands in a name where a pattern has its star; none where the pattern is none, or not about the name.
+fn in_place_of_star<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
+    let (start, end) = pattern.split_once('*')?;
+    name.strip_prefix(start)?.strip_suffix(end)
 }
 
 /// Why a branch was not pushed, by what git wrote. `push` is the command that pushes it, and `git` how one begins that merges into it.
@@ -193,20 +275,34 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_takes_a_branch_where_git_push_would() {
-        for (rule, there) in [
-            ("refs/heads/*:refs/heads/*", Some("refs/heads/a/b")),
-            ("+refs/heads/*:refs/for/*", Some("refs/for/a/b")),
-            ("refs/heads/a/*:refs/heads/qa/*-x", Some("refs/heads/qa/b-x")),
-            ("a/b:refs/heads/c", Some("refs/heads/c")),
-            ("+a/b", Some("a/b")),
-            ("refs/heads/a/b", Some("refs/heads/a/b")),
-            ("refs/heads/a:refs/heads/c", None),
-            ("^refs/heads/a/b", None),
-            (":", None),
-            (":refs/heads/a/b", None),
+    fn rules_take_a_branch_where_git_push_would() {
+        let goal = |rules: &[&str]| {
+            let rules: Vec<String> = rules.iter().map(|rule| (*rule).to_owned()).collect();
+            goal_by_rules(&rules, "a/b")
+        };
+        for (rules, there) in [
+            (&["refs/heads/*:refs/heads/*"][..], Some("refs/heads/a/b")),
+            (&["+refs/heads/*:refs/for/*"], Some("refs/for/a/b")),
+            (&["refs/heads/a/*:refs/heads/qa/*-x"], Some("refs/heads/qa/b-x")),
+            (&["refs/heads/*"], Some("refs/heads/a/b")),
+            (&["a/b:refs/heads/c"], Some("refs/heads/c")),
+            (&["+a/b"], Some("refs/heads/a/b")),
+            (&["refs/heads/a/b"], Some("refs/heads/a/b")),
+            (&["heads/a/b:c"], Some("c")),
+            (&["HEAD"], Some("refs/heads/a/b")),
+            (&["HEAD:refs/for/a/b"], Some("refs/for/a/b")),
+            (&["refs/heads/*:refs/heads/q/*", "@:refs/for/x"], Some("refs/for/x")),
+            (&["refs/heads/a:refs/heads/c"], None),
+            (&["^refs/heads/a/b"], None),
+            (&["refs/heads/*:refs/heads/*", "^refs/heads/a/*"], None),
+            (&["HEAD:q", "^refs/heads/q"], None),
+            (&["refs/heads/*", "^refs/heads/c"], Some("refs/heads/a/b")),
+            (&[":refs/heads/a/b"], None),
+            (&["a/b~:refs/heads/old"], None),
         ] {
-            assert_eq!(mapped(rule, "a/b").as_deref(), there, "{rule}");
+            assert_eq!(goal(rules), there.map(|there| Goal::Ref(there.to_owned())), "{rules:?}");
         }
+        assert_eq!(goal(&[":refs/heads/x", "+:"]), Some(Goal::SameIfThere));
+        assert_eq!(goal(&[":", "^refs/heads/a/b"]), None);
     }
 }

@@ -225,3 +225,57 @@ fn git_asks_nobody_where_nobody_is() {
     let env = std::fs::read_to_string(sandbox.root().join("env")).unwrap();
     assert!(env.lines().any(|line| line == "GIT_TERMINAL_PROMPT=0"), "{env}");
 }
+
+#[test]
+fn a_base_that_git_push_sends_for_review_goes_there_and_nowhere_else() {
+    for rule in ["HEAD:refs/for/main", "@:refs/for/main"] {
+        let sandbox = pushed();
+        let before = sandbox.git(&["rev-parse", "main"]);
+        sandbox.git(&["config", "--add", "remote.origin.push", "refs/heads/rel/*:refs/heads/rel/*"]);
+        sandbox.git(&["config", "--add", "remote.origin.push", rule]);
+        let _ = sandbox.proq(&["merge", "x", "--push"]).ok();
+        let main = sandbox.git(&["rev-parse", "main"]);
+        let refs = sandbox.git(&["ls-remote", "origin", "refs/*"]).replace('\t', " ");
+        assert_eq!(refs, format!("{main} refs/for/main\n{before} refs/heads/main"), "{rule}");
+    }
+}
+
+/// The base lands, and the hint pushes it.
+#[test]
+fn what_git_push_would_not_push_is_not_pushed_and_the_hint_does() {
+    for (set, why) in [
+        ("git config remote.origin.push 'refs/heads/rel/*:refs/heads/rel/*'", "remote.origin.push is set"),
+        (
+            "git config remote.origin.push 'refs/heads/*:refs/heads/*'; git config --add remote.origin.push '^refs/heads/main'",
+            "remote.origin.push is set",
+        ),
+        (
+            "git config remote.origin.push :; git update-ref -d refs/remotes/origin/main",
+            "not known to have it",
+        ),
+        (
+            "git config push.default matching; git update-ref -d refs/remotes/origin/main",
+            "not known to have it",
+        ),
+        ("git config --unset branch.main.merge", "it has no upstream"),
+        ("git config --add branch.main.merge refs/heads/other", "more than one upstream"),
+        (
+            "git config push.default upstream; git remote add fork ../fork.git; git config branch.main.remote fork; \
+             git config branch.main.pushRemote origin",
+            "origin is not its upstream's remote",
+        ),
+        ("git config push.default nothing", "push.default is nothing"),
+        ("git config remote.origin.mirror true; git config push.default nothing", "origin is a mirror"),
+    ] {
+        let sandbox = pushed();
+        sandbox.sh(set);
+        let before = there(&sandbox);
+        let text = sandbox.proq(&["merge", "x", "--push"]).fails(1);
+        assert!(text.contains("landed x on main") && text.contains(why), "{set}: {text}");
+        assert_eq!(before, there(&sandbox), "{set}");
+        let hint =
+            text.lines().find_map(|line| line.split_once("hint: push it")?.1.split_once(": ")).unwrap().1;
+        sandbox.sh(hint);
+        assert!(there(&sandbox).contains(&sandbox.git(&["rev-parse", "main"])), "{set}: {hint}");
+    }
+}
