@@ -27,7 +27,7 @@ const SETTINGS: &str = "config.worktree";
 /// The name of what [`Repo::form`] found.
 const FORM: &str = "form";
 /// Settings by which git writes files in another form than they have in the repository.
-const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
+pub(super) const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
 
 /// What a worktree's index has of submodules and `.gitattributes` files.
 pub(super) struct Named {

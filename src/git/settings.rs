@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
-use super::{Repo, injected};
+use super::merge_rules::attribute_files;
+use super::pristine::OF_FORM;
+use super::{Error, Repo, injected};
 
 /// The library's own section. Git reads nothing there; the library does, also from files and from variables of git's that git is
 /// started without: `GIT_NAMESPACE`, `GIT_SHALLOW_FILE`, `GIT_INDEX_FILE`.
@@ -84,6 +86,21 @@ impl Repo {
     /// A git setting that is a boolean; none when unset or not a boolean.
     pub(crate) fn setting_bool(&self, key: &str) -> Option<bool> {
         self.gix.config_snapshot().boolean(key)
+    }
+
+    /// All that decides in which form git writes the files of a commit and that is in no commit.
+    ///
+    /// # Errors
+    /// When git cannot read its settings.
+    pub(crate) fn form_outside_of_commits(&self) -> Result<Vec<u8>, Error> {
+        let call = self.git().args(["config", "-z", "--get-regexp", OF_FORM]);
+        let mut form = call.accept(&[1]).run()?.stdout;
+        for file in attribute_files(self) {
+            form.push(0);
+            // Git does without one that cannot be read, too.
+            form.extend(std::fs::read(&file).unwrap_or_default());
+        }
+        Ok(form)
     }
 
     /// The settings in the repository's own `config`, without those of files that it includes: by key, with a number that changes

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use super::commands::Numbers;
+use super::greens;
 use super::search::{Colour, is_moot};
 use super::slot::Slot;
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::process::{Ended, OF_A_RUN, Start, Watched};
+use crate::process::{Ended, Start, Watched};
 use crate::store::records::{Ports, SlotRecord};
 use crate::store::{self, Record};
 
@@ -198,7 +199,8 @@ impl Round<'_> {
         let second = log.try_clone().map_err(store::Error::io("open", &layout.slot_log(slot.number)))?;
         let mut start = Start::new(Path::new("sh"), &slot.place.dir)
             .args(["-c", line.as_str()])
-            .without(OF_A_RUN)
+            .with_nothing_else()
+            .envs(greens::environment())
             .env("PROQ_VERIFY", "1")
             .env("PROQ_LANES", task.lanes.join(" "))
             .env("PROQ_BASE", &task.onto)

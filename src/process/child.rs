@@ -1,6 +1,6 @@
 //! Owns the start of a program: argument list, never a shell string; environment without this repository's variables.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::PipeWriter;
 use std::os::fd::OwnedFd;
@@ -55,6 +55,12 @@ impl Start {
     /// Sets a variable.
     pub(crate) fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Start {
         self.env.push((key.into(), value.into()));
+        self
+    }
+
+    /// Sets variables.
+    pub(crate) fn envs(mut self, all: impl IntoIterator<Item = (OsString, OsString)>) -> Start {
+        self.env.extend(all);
         self
     }
 
@@ -185,12 +191,8 @@ impl Start {
     fn command(self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.program);
         command.args(&self.args).current_dir(&self.dir);
-        for (key, _) in std::env::vars_os() {
-            let name = key.to_string_lossy();
-            let unwanted = |list: &[&str]| list.contains(&name.as_ref());
-            if unwanted(AGENT_MARKS) || unwanted(self.without) || belongs_to_a_repository(&name) {
-                command.env_remove(&key);
-            }
+        for (key, _) in std::env::vars_os().filter(|(key, _)| !is_inherited(key, self.without)) {
+            command.env_remove(key);
         }
         if self.whole {
             command.env_clear();
@@ -224,6 +226,17 @@ fn spawn_apart(command: &mut std::process::Command) -> std::io::Result<std::proc
         command.pre_exec(leave);
     }
     command.spawn()
+}
+
+/// The variables of this process that a program gets that is started with [`Start::without`] these.
+pub(crate) fn inherited(without: &[&str]) -> impl Iterator<Item = (OsString, OsString)> {
+    std::env::vars_os().filter(|(key, _)| is_inherited(key, without))
+}
+
+fn is_inherited(key: &OsStr, without: &[&str]) -> bool {
+    let name = key.to_string_lossy();
+    let unwanted = |list: &[&str]| list.contains(&name.as_ref());
+    !(unwanted(AGENT_MARKS) || unwanted(without) || belongs_to_a_repository(&name))
 }
 
 /// Variables that tie git to one repository, worktree, index or set of `-c` options. A lane's agent works in its own.

@@ -13,7 +13,7 @@ mod strays;
 mod wake;
 mod watched;
 
-pub(crate) use child::{Spawned, Start};
+pub(crate) use child::{Spawned, Start, inherited};
 pub(crate) use converse::Answered;
 pub(crate) use error::Error;
 pub(crate) use group::{

@@ -77,6 +77,7 @@ mod in_place_odd;
 #[cfg(debug_assertions)]
 mod index_flags;
 mod interleaved;
+mod known_checks;
 mod landing_checks;
 mod lean;
 mod letters;
