@@ -6,8 +6,9 @@
 //!
 //! One at a time, for `k` lanes at fault among `n` and one command, that takes at most `k * ceil(log2(n)) + k + 2` looks:
 //! the stack itself once, and once more after each lane that goes; the base once; `ceil(log2(n))` to find a lane. A command
-//! more that fails is one look at the base more; one that fails on the base too, and so does not count, another one. One that
-//! belongs to a lane's task costs none: the base lacks that lane, so that it is never asked.
+//! more that fails is one look at the base more, and one for each command before it that fails there; one that fails on the
+//! base too, and so does not count, another one. One that belongs to a lane's task costs none: the base lacks that lane, so
+//! that it is never asked.
 
 /// What a look at a prefix tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,6 +35,11 @@ impl Ended {
         }
     }
 
+    /// Whether it took too long.
+    pub(crate) fn is_timeout(self) -> bool {
+        matches!(self, Ended::TimedOut(_))
+    }
+
     /// Whether it says that all is well.
     pub(crate) fn is_success(self) -> bool {
         self == Ended::Code(0)

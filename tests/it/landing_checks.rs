@@ -220,3 +220,38 @@ fn a_check_that_times_out_on_the_base_too_is_no_evidence() {
     let _ = sandbox.proq(&["merge", "--no-checks", "bad"]).ok();
     assert_eq!(sandbox.read("bad"), "bad\n");
 }
+
+/// Where an earlier check fails on the base, a later one has not run there yet.
+#[test]
+fn a_check_fails_on_the_base_only_if_it_has_run_there() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["config", "--add", "proq.verify.commands", "test -e fixed"]);
+    sandbox.git(&["config", "--add", "proq.verify.commands", "! grep -q broken a.txt"]);
+    sandbox.lane_of("bad", "touch fixed; echo broken > a.txt");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    for _ in 0..2 {
+        let out = sandbox.proq(&["merge", "bad"]);
+        assert!(!out.stderr.contains("fails on main itself"), "{}", out.stderr);
+        let said = out.fails(4);
+        assert!(said.contains("check failed bad: `! grep -q broken a.txt` failed (exit code 1)"), "{said}");
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    }
+    // One that fails there too does not count, whatever else fails there.
+    sandbox.git(&["config", "--add", "proq.verify.commands", "test -e never"]);
+    sandbox.lane_of("good", "touch fixed");
+    let out = sandbox.proq(&["merge", "good"]);
+    assert!(out.stderr.contains("`test -e never` fails on main itself (exit code 1)"), "{}", out.stderr);
+    assert!(out.ok().contains("landed good on main"));
+}
+
+#[test]
+fn the_check_that_timed_out_on_the_base_is_the_one_that_is_named() {
+    let sandbox = Sandbox::new();
+    let slow = "test -e fixed || sleep 5";
+    sandbox.git(&["config", "--add", "proq.verify.commands", slow]);
+    sandbox.git(&["config", "--add", "proq.verify.commands", "test ! -e bad"]);
+    sandbox.git(&["config", "proq.verify.timeout", "1"]);
+    sandbox.lane_of("bad", "touch fixed bad");
+    let said = sandbox.proq(&["merge", "bad"]).fails(1);
+    assert!(said.contains(&format!("`{slow}` timed out after 1 s on the base itself")), "{said}");
+}
