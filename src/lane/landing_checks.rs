@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{Error, Project, resolve_base};
 use crate::config::{self, Layers, Settings};
 use crate::git::{self, Oid, RepoPath};
-use crate::regular_file::{self, SETTINGS};
+use crate::regular_file::{self, Links, SETTINGS};
 use crate::store::Record;
 use crate::store::records::{BatchBranches, SettingsFile};
 
@@ -58,7 +58,8 @@ impl Project {
     fn layers_on(&self, branch: &str) -> Result<Cow<'_, Layers>, Error> {
         let as_it_lies = Ok(Cow::Borrowed(&self.layers));
         let branch = self.base_of_batch(branch)?.unwrap_or_else(|| branch.to_owned());
-        if self.layers.in_checkout().is_some() && self.repo.main_branch()?.as_ref() == Some(&branch) {
+        // A landing may have changed it since it was read. An edit since then does not count: an agent may have made it.
+        if self.lies_as_read() && self.repo.main_branch()?.as_ref() == Some(&branch) {
             return as_it_lies;
         }
         let Some(tip) = self.repo.branch_tip(&branch)? else { return as_it_lies };
@@ -69,6 +70,15 @@ impl Project {
             return as_it_lies;
         }
         Ok(Cow::Owned(self.layers.with_checks_of(text.as_deref().map(|text| (Path::new(&name), text)))?))
+    }
+
+    /// Whether the main checkout has a `proq.toml`, and it is as it was when the settings were read.
+    fn lies_as_read(&self) -> bool {
+        let (Some(read), Some(main)) = (self.layers.in_checkout(), self.repo.main_worktree()) else {
+            return false;
+        };
+        let now = regular_file::read_text(&main.join(FILE), SETTINGS, Links::Below(main));
+        now.is_ok_and(|now| now == read)
     }
 
     /// The branch that a batch is for, where `branch` is the batch's own: what has landed there has still to land on that.

@@ -24,6 +24,7 @@ pub(crate) fn run(project: &Project, request: &Request<'_>) -> Result<Report, Er
         project.ask_to_merge(request.lanes, request.all, request.onto)?;
     }
     let Turn { lanes, mut gone, ticket } = Turn::wait(project, request)?;
+    verifier.renew(project)?;
     let request = &Request { lanes: &lanes, ..*request };
     if let Some(onto) = request.onto
         && project.repo.branch_tip(onto)?.is_none()

@@ -1,7 +1,7 @@
 //! Owns checking what will land: the commands, what is known of each state of the files, and the stack without the lanes
 //! with which they fail.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -26,10 +26,7 @@ use crate::store::records::Step;
 pub(super) struct Verifier {
     commands: Commands,
     /// What counts on each base.
-    bases: HashMap<String, OnBase>,
-    /// The commands of all of them, each once, and those that are not approved.
-    named: Vec<String>,
-    unapproved: Vec<String>,
+    bases: BTreeMap<String, OnBase>,
     /// The commands of the call itself, which count on each base.
     more: Vec<String>,
     /// Whether those of the settings and of the lanes' tasks count.
@@ -50,6 +47,10 @@ struct OnBase {
     commands: Numbers,
     /// How long one of them may take.
     limit: Duration,
+    /// Those that are not approved.
+    unapproved: Vec<String>,
+    /// The base's tip that they were looked up for; none before the landing has one.
+    at: Option<Oid>,
 }
 
 /// What is looked at: all that a check can read, and the commands that count with the lanes in it.
@@ -117,9 +118,7 @@ impl Verifier {
         let more = request.verify.iter().filter(|line| !line.trim().is_empty()).cloned().collect();
         let mut verifier = Verifier {
             commands: Commands::default(),
-            bases: HashMap::new(),
-            named: Vec::new(),
-            unapproved: Vec::new(),
+            bases: BTreeMap::new(),
             more,
             with_tasks: !request.no_checks,
             dry_run: request.dry_run,
@@ -131,14 +130,23 @@ impl Verifier {
             told: Checks::default(),
         };
         for base in request.bases(project)? {
-            verifier.learn(project, &base)?;
+            verifier.learn(project, &base, None)?;
         }
         Ok(verifier)
     }
 
-    /// Finds out what counts on a base.
-    fn learn(&mut self, project: &Project, base: &str) -> Result<(), Error> {
-        if self.bases.contains_key(base) {
+    /// Looks up anew what counts on each base. Other landings may have changed that while this one waited for its turn.
+    ///
+    /// # Errors
+    /// As for [`Verifier::new`].
+    pub(super) fn renew(&mut self, project: &Project) -> Result<(), Error> {
+        let bases: Vec<String> = self.bases.keys().cloned().collect();
+        bases.iter().try_for_each(|base| self.learn(project, base, None))
+    }
+
+    /// Looks up what counts on a base, once for each tip that it has.
+    fn learn(&mut self, project: &Project, base: &str, at: Option<Oid>) -> Result<(), Error> {
+        if at.is_some() && self.bases.get(base).is_some_and(|on| on.at == at) {
             return Ok(());
         }
         let (mut commands, mut limit) = (Vec::new(), project.settings.verify_timeout);
@@ -152,27 +160,29 @@ impl Verifier {
         if let (Some(path), false) = (open.first().and_then(|c| c.from.clone()), self.dry_run) {
             return Err(Error::Unapproved { path, commands: lines().collect(), base: base.to_owned() });
         }
-        self.unapproved.extend(lines());
+        let unapproved = lines().collect();
         let lines: Vec<String> = commands.into_iter().map(|c| c.line).chain(self.more.clone()).collect();
-        for line in &lines {
-            if !self.named.contains(line) {
-                self.named.push(line.clone());
-            }
-        }
         // What is known of a command on one base is known of it on the other.
         let same = |on: &&OnBase| self.commands.named(&on.commands) == lines;
         let known = self.bases.values().find(same).map(|on| on.commands.clone());
         let commands = known.unwrap_or_else(|| self.commands.add(lines));
-        self.bases.insert(base.to_owned(), OnBase { commands, limit });
+        self.bases.insert(base.to_owned(), OnBase { commands, limit, unapproved, at });
         Ok(())
     }
 
     /// What to answer; none without commands.
     pub(super) fn report(self) -> Option<Checks> {
-        if self.named.is_empty() && self.told.tasks.is_empty() {
+        let of_bases = self.bases.values().flat_map(|on| self.commands.named(&on.commands));
+        let mut commands: Vec<String> = Vec::new();
+        for line in of_bases {
+            if !commands.contains(&line) {
+                commands.push(line);
+            }
+        }
+        if commands.is_empty() && self.told.tasks.is_empty() {
             return None;
         }
-        let (commands, unapproved) = (self.named, self.unapproved);
+        let unapproved = self.bases.into_values().flat_map(|on| on.unapproved).collect();
         Some(Checks { commands, unapproved, runs: self.runs.count, ..self.told })
     }
 
@@ -204,7 +214,7 @@ impl Verifier {
     /// # Errors
     /// As for [`Verifier::new`].
     pub(super) fn has_commands_on(&mut self, project: &Project, stack: &Stack) -> Result<bool, Error> {
-        self.learn(project, &stack.onto)?;
+        self.learn(project, &stack.onto, Some(stack.base))?;
         Ok(!self.commands_on(&stack.onto, &stack.steps).is_empty())
     }
 

@@ -255,3 +255,25 @@ fn the_check_that_timed_out_on_the_base_is_the_one_that_is_named() {
     let said = sandbox.proq(&["merge", "bad"]).fails(1);
     assert!(said.contains(&format!("`{slow}` timed out after 1 s on the base itself")), "{said}");
 }
+
+/// A repository whose `proq.toml` asks for nothing much, where another check is approved already.
+fn approved_ahead(check: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", &format!("[verify]\ncommands = ['{check}']\n"));
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['true']\n");
+    sandbox.commit_all("settings");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    sandbox
+}
+
+#[test]
+fn a_check_that_comes_to_the_base_during_a_check_counts_too() {
+    let sandbox = approved_ahead("test ! -e bad");
+    sandbox.lane_of("bad", "echo bad > bad");
+    let moves = "test -e moved || { cd $ROOT/repo && touch moved && printf \"[verify]\\ncommands = ['test ! -e bad']\\n\" > proq.toml \
+                 && git add . && git commit -qm moved; }";
+    let said = sandbox.proq(&["merge", "bad", "--verify", moves]).fails(4);
+    assert!(said.contains("check failed bad: `test ! -e bad` failed"), "{said}");
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "main"]), "moved");
+}

@@ -434,3 +434,47 @@ fn one_that_dies_on_its_way_into_the_queue_leaves_nothing() {
     let _ = sandbox.proq(&["merge", "one"]).ok();
     nothing_left(&sandbox);
 }
+
+#[test]
+fn a_landing_is_checked_as_the_base_wants_it_when_its_turn_has_come() {
+    let file = |more: &str| format!("[verify]\ncommands = ['true'{more}]\n");
+    for (approved, code, answer) in [
+        (true, 4, "check failed two: `test ! -e two.txt` failed"),
+        (false, 1, "commands that you have not approved: test ! -e two.txt; nothing was moved"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.write("proq.toml", &file(", 'test ! -e two.txt'"));
+        let _ = approved.then(|| sandbox.proq(&["approve", "--yes"]).ok());
+        sandbox.write("proq.toml", &file(""));
+        sandbox.commit_all("settings");
+        let _ = sandbox.proq(&["approve", "--yes"]).ok();
+        sandbox.write("more.toml", &file(", 'test ! -e two.txt'"));
+        sandbox.lane_of("one", "mv $ROOT/repo/more.toml proq.toml");
+        sandbox.lane_of("two", "echo two > two.txt");
+        let one = Landing::in_its_check(&sandbox, "one", &[]);
+        let two = Landing::in_the_queue(&sandbox, &["merge", "two"]);
+        sandbox.tell("go");
+        assert_eq!(one.end(&sandbox).code, 0);
+        let out = two.end(&sandbox);
+        assert!(out.code == code && out.shown().contains(answer), "{}", out.shown());
+        assert_eq!(landed(&sandbox), ["one"]);
+        nothing_left(&sandbox);
+    }
+}
+
+/// An agent may have made it.
+#[test]
+fn an_edit_of_the_checks_while_a_landing_waits_does_not_count_for_it() {
+    let sandbox = Sandbox::new();
+    sandbox.write("proq.toml", "[verify]\ncommands = ['test ! -e two.txt']\n");
+    sandbox.commit_all("settings");
+    let _ = sandbox.proq(&["approve", "--yes"]).ok();
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_of("two", "echo two > two.txt");
+    let one = Landing::in_its_check(&sandbox, "one", &[]);
+    let two = Landing::in_the_queue(&sandbox, &["merge", "two"]);
+    sandbox.write("proq.toml", "[verify]\ncommands = []\n");
+    sandbox.tell("go");
+    assert_eq!((one.end(&sandbox).code, two.end(&sandbox).code), (0, 4));
+    assert_eq!(landed(&sandbox), ["one"]);
+}
