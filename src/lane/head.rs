@@ -170,7 +170,11 @@ pub(crate) fn off_branch(project: &Project, lane: &LaneRecord) -> Result<Option<
     };
     let Some(tip) = repo.branch_tip(&lane.place.branch)? else { return Ok(None) };
     let git = format!("git -C {}", quoted_path(&lane.path));
-    let switch = format!("{git} switch {}", lane.place.branch);
+    // A worktree that is on the branch by now keeps others from it.
+    let taken = worktrees.on_branch(&lane.place.branch).find(|other| other.path != worktree.path);
+    let free = |other: &Worktree| format!("git -C {} switch --detach && ", quoted_path(&other.path));
+    let free = taken.map(free).unwrap_or_default();
+    let switch = format!("{free}{git} switch {}", lane.place.branch);
     let Some(head) = worktree.head(repo)? else {
         let place = worktree.branch.clone().unwrap_or_else(|| "no commit".to_owned());
         return Ok(Some(OffBranch { place, may_commit: false, back: switch }));

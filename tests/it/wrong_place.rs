@@ -92,6 +92,21 @@ fn an_edit_that_a_switch_would_overwrite_comes_along_through_the_stash() {
 }
 
 #[test]
+fn a_branch_that_another_worktree_is_on_is_freed_for_its_lane() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("y", "echo y > y.txt");
+    let lane = sandbox.lane("y");
+    sandbox.sh(&format!(
+        "git -C {0} checkout -q --detach; git checkout -q proq/y; echo w > {0}/a.txt",
+        lane.display()
+    ));
+    let command = hint(&sandbox, &["merge", "y"]);
+    sandbox.sh(&command);
+    assert_eq!(sandbox.git_in(&lane, &["symbolic-ref", "HEAD"]), "refs/heads/proq/y", "{command}");
+    assert_eq!(sandbox.sh_in(&lane, "cat a.txt"), "w");
+}
+
+#[test]
 fn what_is_uncommitted_on_a_detached_head_lands_with_its_lane() {
     let detached = || {
         let sandbox = Sandbox::new();
