@@ -1,11 +1,11 @@
-//! Owns refusing a main checkout that git's own settings hide, or put where git does not find the repository.
+//! Owns refusing a main checkout that git's own settings hide, put where git does not find the repository, or have all worktrees be.
 
 use std::path::{Path, PathBuf};
 
 use gix::index::decode::Options;
 
 use super::hook_place::git_dir_in;
-use super::{Error, Unusable};
+use super::{Error, RepoPath, Unusable};
 
 /// Refuses a repository that has a checkout and is called bare all the same. A branch that moves there would leave the files of
 /// the checkout behind, and the next commit would take back what has landed. What `git clone --bare` makes has no index.
@@ -46,6 +46,30 @@ pub(super) fn refuse_elsewhere(gix: &gix::Repository, common_dir: &Path, main: &
         git_dir: common_dir.to_owned(),
         dir: main.to_owned(),
         config: file_with(gix, "worktree", common_dir),
+    }))
+}
+
+/// Refuses a repository whose `core.worktree` is the folder of every worktree: with `extensions.worktreeConfig` git takes it from the
+/// settings that all of them share. In a lane git would change the files of the main checkout then.
+///
+/// # Errors
+/// [`Unusable::SharedWorktree`].
+pub(super) fn refuse_shared(gix: &gix::Repository, common_dir: &Path) -> Result<(), Error> {
+    let set = gix.config_snapshot();
+    if set.boolean("extensions.worktreeConfig") != Some(true) || set.string("core.worktree").is_none() {
+        return Ok(());
+    }
+    // Git reads the setting from these files alone, without what they include.
+    let read = |name: &str| {
+        let file =
+            gix::config::File::from_path_no_includes(common_dir.join(name), gix::config::Source::Local);
+        Some(RepoPath::new(file.ok()?.string("core.worktree")?.to_vec()))
+    };
+    let Some(worktree) = read("config") else { return Ok(()) };
+    Err(Error::Unusable(Unusable::SharedWorktree {
+        git_dir: common_dir.to_owned(),
+        worktree: worktree.under(Path::new("")),
+        is_set_apart: read("config.worktree").is_some(),
     }))
 }
 

@@ -46,7 +46,7 @@ impl Repo {
     /// # Errors
     /// [`Error::NoRepository`] when there is none, [`Error::NoGit`] without a git program, [`Error::Untrusted`] where git
     /// does not trust who owns it: that is known before a setting of it is read. [`Error::Unusable`] where a setting hides the
-    /// main checkout or puts it elsewhere.
+    /// main checkout, puts it elsewhere, or is that of all worktrees.
     pub(crate) fn discover(dir: &Path) -> Result<Repo, Error> {
         let program = Program::find()?;
         let trust = ownership::judge(&program, dir)?;
@@ -62,6 +62,7 @@ impl Repo {
         settings::as_git_has_them(&mut gix);
         gix.object_cache_size_if_unset(OBJECTS);
         let common_dir = real(gix.common_dir());
+        main_checkout::refuse_shared(&gix, &common_dir)?;
         let in_main = real(gix.git_dir()) == common_dir;
         let here = gix.workdir().map(real);
         let main = match (in_main, gix.main_repo()) {

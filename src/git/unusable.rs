@@ -50,6 +50,16 @@ pub enum Unusable {
         /// The file with that setting.
         config: PathBuf,
     },
+    /// All worktrees share the folder of the main checkout.
+    #[error("cannot use the repository {}: with extensions.worktreeConfig its core.worktree counts for every worktree, so git would change the main checkout in each lane; nothing was changed", git_dir.display())]
+    SharedWorktree {
+        /// The git directory.
+        git_dir: PathBuf,
+        /// The setting.
+        worktree: PathBuf,
+        /// Whether the main checkout has that setting for itself already.
+        is_set_apart: bool,
+    },
     /// A folder of the git directory may not be written.
     #[error("cannot change the repository: you may not write to {}; nothing was changed", dir.display())]
     NotWritable {
@@ -147,6 +157,19 @@ impl Explain for Unusable {
                 quoted_path(config)
             )
             .into(),
+            Unusable::SharedWorktree { git_dir, worktree, is_set_apart } => {
+                let file = |name: &str| quoted_path(&git_dir.join(name));
+                let keep = match is_set_apart {
+                    true => String::new(),
+                    false => format!(
+                        "git config --file {} core.worktree {} && ",
+                        file("config.worktree"),
+                        quoted_path(worktree)
+                    ),
+                };
+                let (config, unset) = (file("config"), "--unset-all core.worktree");
+                format!("have it count for the main checkout alone: {keep}git config --file {config} {unset}").into()
+            }
             Unusable::LinkedHead { git_dir, name } => format!(
                 "have git write the name there: git --git-dir={} -c core.preferSymlinkRefs=false symbolic-ref HEAD {name}",
                 quoted_path(git_dir)

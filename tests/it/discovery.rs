@@ -189,6 +189,45 @@ fn a_checkout_elsewhere_from_where_git_finds_nothing_is_refused_before_anything_
 }
 
 #[test]
+fn a_checkout_that_every_worktree_shares_is_refused_until_it_is_set_apart() {
+    let sandbox = Sandbox::new();
+    // The checkout of a submodule has that setting.
+    sandbox.sh("git config --global protocol.file.allow always
+        git init -q ../super; cd ../super; git submodule --quiet add \"$ROOT/repo\" sub; git commit -qm sub");
+    let sub = sandbox.root().join("super/sub");
+    let _ = sandbox.proq_in(&sub, &["spawn", "--empty", "-n", "x"]).ok();
+    let lane = sub.join(".proq-worktrees/x");
+    let _ = sandbox.sh_in(&lane, "echo 1 > one; git add one; git commit -qm one");
+    sandbox.write_in(&sub, "a.txt", "mine\n");
+    sandbox.write_in(&sub, "untracked.txt", "mine\n");
+    let merge = ["merge", "x", "--verify", "test -e one"];
+    let refused = |dir: &Path, args: &[&str]| {
+        let text = sandbox.proq_in(dir, args).fails(1);
+        let why = "with extensions.worktreeConfig its core.worktree counts for every worktree";
+        assert!(text.contains(why), "{}: {args:?}: {text}", dir.display());
+        text
+    };
+    for set_apart in [true, false] {
+        sandbox.git_in(&sub, &["config", "extensions.worktreeConfig", "true"]);
+        for args in [&merge[..], &["spawn", "--empty"], &["list"], &["doctor"]] {
+            let _ = (refused(&sub, args), refused(&lane, args));
+        }
+        if set_apart {
+            follow_hint(&sandbox, &refused(&sub, &merge));
+            assert_eq!(sandbox.git_in(&sub, &["status", "--short"]), " M a.txt\n?? untracked.txt");
+            let _ = sandbox.proq_in(&lane, &["list"]).ok();
+            // As `git submodule` writes it once more.
+            sandbox.git_in(&sub, &["config", "core.worktree", "../../../sub"]);
+        }
+    }
+    follow_hint(&sandbox, &refused(&lane, &merge));
+    let _ = sandbox.proq_in(&sub, &merge).ok();
+    for (file, text) in [("a.txt", "mine\n"), ("untracked.txt", "mine\n"), ("one", "1\n")] {
+        assert_eq!(std::fs::read_to_string(sub.join(file)).unwrap(), text);
+    }
+}
+
+#[test]
 fn a_checkout_that_is_no_folder_is_refused_by_name() {
     let sandbox = Sandbox::new();
     sandbox.git(&["config", "core.worktree", "/nowhere"]);
