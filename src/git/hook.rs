@@ -53,18 +53,20 @@ impl Repo {
     ) -> Result<Oid, Error> {
         let mut path = std::ffi::OsString::from("core.hooksPath=");
         path.push(hooks);
+        let git_dir = self.git_dir_of(dir)?;
         self.git_in(dir)
             .arg("-c")
             .arg(path)
             .args(["hook", "run", "--ignore-missing", BEFORE_MERGE])
-            .index(&self.git_dir_of(dir)?.join("index"))
+            .index(&git_dir.join("index"))
             .env(HOOK, BEFORE_MERGE)
             .env("GIT_EDITOR", ":")
             .env("GIT_REFLOG_ACTION", format!("merge {branch}"))
             .env(&format!("GITHEAD_{tip}"), branch)
             .changes()
             .run_beside()?;
-        self.git_in(dir).arg("write-tree").changes().durable().run_for_id()
+        // The hook may have left a `.git` that names another index.
+        self.git_bound(dir, &git_dir).arg("write-tree").changes().durable().run_for_id()
     }
 
     /// Whether hooks are configured by section, as newer gits have it.

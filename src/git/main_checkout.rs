@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gix::index::decode::Options;
 
 use super::hook_place::git_dir_in;
-use super::{Error, RepoPath, Unusable};
+use super::{Error, Repo, RepoPath, Unusable, settings};
 
 /// Refuses a repository that has a checkout and is called bare all the same. A branch that moves there would leave the files of
 /// the checkout behind, and the next commit would take back what has landed. What `git clone --bare` makes has no index.
@@ -71,6 +71,29 @@ pub(super) fn refuse_shared(gix: &gix::Repository, common_dir: &Path) -> Result<
         worktree: worktree.under(Path::new("")),
         is_set_apart: read("config.worktree").is_some(),
     }))
+}
+
+impl Repo {
+    /// Refuses to go on where a command has changed in which folder git has the main checkout: it would change files there.
+    ///
+    /// # Errors
+    /// [`Unusable::CheckoutElsewhere`], [`Unusable::SharedWorktree`].
+    pub(crate) fn require_same_checkout(&self) -> Result<(), Error> {
+        let Some(now) = settings::open(self.gix.git_dir()) else { return Ok(()) };
+        refuse_shared(&now, self.common_dir())?;
+        let place =
+            |gix: &gix::Repository| gix.config_snapshot().string("core.worktree").map(|set| set.to_vec());
+        match place(&now) {
+            Some(set) if place(&self.gix).as_ref() != Some(&set) => {
+                Err(Error::Unusable(Unusable::CheckoutElsewhere {
+                    git_dir: self.common_dir().to_owned(),
+                    dir: RepoPath::new(set).under(self.common_dir()),
+                    config: file_with(&now, "worktree", self.common_dir()),
+                }))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 fn is_same(one: &Path, common_dir: &Path) -> bool {

@@ -202,6 +202,11 @@ pub(super) fn sweep(dir: &Path, ignored: &HashSet<RepoPath>) -> Result<(), Error
     Ok(())
 }
 
+/// Whether a git directory is that of a worktree of which it is known how it was.
+pub(super) fn is_kept(admin: &Path) -> bool {
+    admin.join(KEPT).symlink_metadata().is_ok_and(|meta| meta.is_dir())
+}
+
 /// The permissions that a new folder beside a worktree gets.
 fn mode_of_new(dir: &Path) -> Result<u32, Error> {
     let probe = dir.with_extension("mode");

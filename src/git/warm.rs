@@ -2,10 +2,10 @@
 //! git ignores in it.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::pristine::sweep;
-use super::{Error, Head, Oid, Repo, RepoPath, worktree};
+use super::pristine::{is_kept, sweep};
+use super::{Command, Error, Head, Oid, Repo, RepoPath, worktree};
 
 /// Hooks of the repository are for people's checkouts.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
@@ -56,13 +56,29 @@ impl Repo {
     /// Whether the folder at `path` is a worktree of this repository, by what both sides say, and it is known how it was before
     /// commands ran in it.
     pub(crate) fn is_sound_worktree(&self, path: &Path) -> bool {
-        let real = |path: std::path::PathBuf| path.canonicalize().ok();
-        let ours = self.admin_dir_of(path).and_then(real);
-        let theirs = self.git_dir_of(path).ok().and_then(real);
-        path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
-            && ours == theirs
-            && self.is_own_worktree(path)
-            && ours.is_some_and(|admin| self.is_known(path, &admin))
+        self.kept_dir_of(path).is_ok_and(|admin| self.is_known(path, &admin))
+    }
+
+    /// Whether the folder at `path` is such a worktree, by what both sides say. Its `.git` may name any other one.
+    pub(crate) fn is_kept_worktree(&self, path: &Path) -> bool {
+        self.kept_dir_of(path).is_ok()
+    }
+
+    /// The git directory of such a worktree.
+    ///
+    /// # Errors
+    /// When the folder at `dir` is none.
+    fn kept_dir_of(&self, dir: &Path) -> Result<PathBuf, Error> {
+        let admin = self.git_dir_of(dir)?;
+        match self.is_in_place(dir) && is_kept(&admin) {
+            true => Ok(admin),
+            false => Err(Error::io("use the worktree", dir)(std::io::ErrorKind::InvalidData.into())),
+        }
+    }
+
+    /// A call of git that works in this folder and with this git directory, wherever settings or the folder's `.git` lead by now.
+    pub(super) fn git_bound(&self, dir: &Path, admin: &Path) -> Command {
+        self.git_in(dir).env("GIT_DIR", admin).env("GIT_WORK_TREE", dir).args(NO_HOOKS)
     }
 
     /// Makes it the same as a new worktree of a commit, HEAD detached, except that what git ignores stays. Commands may have run in it
@@ -71,26 +87,26 @@ impl Repo {
     /// # Errors
     /// When that could not be done: it is to be made anew then.
     pub(crate) fn bring_to(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
-        let admin = self.git_dir_of(dir)?;
+        let admin = self.kept_dir_of(dir)?;
         let before = self.forget_state(&admin)?;
         if before.is_some() {
             self.named_in(&admin)?.empty_submodules(dir)?;
         }
         self.detach(dir, commit)?;
-        self.reset(dir)?;
+        self.reset(dir, &admin)?;
         let named = self.named_in(&admin)?;
         let form = self.form(dir, &named)?;
         if before.is_some_and(|before| before != form) {
             self.write_anew(dir, &admin)?;
         }
         named.empty_submodules(dir)?;
-        self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(["clean", "-ffdq"]).changes().run()?;
+        self.git_bound(dir, &admin).args(WHOLE).args(["clean", "-ffdq"]).changes().run()?;
         named.make_submodules(dir)?;
-        let mut shown = self.shown(dir)?;
+        let mut shown = self.shown(dir, &admin)?;
         if shown.differs {
             // Its filters never give what they take.
             self.write_anew(dir, &admin)?;
-            shown = self.shown(dir)?;
+            shown = self.shown(dir, &admin)?;
         }
         sweep(dir, &shown.ignored)?;
         Repo::keep_state(&admin, &form)
@@ -98,7 +114,7 @@ impl Repo {
 
     /// Sets HEAD to a commit, whatever branch somebody has switched to.
     pub(crate) fn detach(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
-        let call = self.git_in(dir).args(NO_HOOKS).args(["update-ref", "--no-deref", "HEAD"]);
+        let call = self.git_bound(dir, &self.kept_dir_of(dir)?).args(["update-ref", "--no-deref", "HEAD"]);
         call.arg(commit.to_string()).changes().run().map(drop)
     }
 
@@ -111,8 +127,8 @@ impl Repo {
         })
     }
 
-    fn reset(&self, dir: &Path) -> Result<(), Error> {
-        let call = self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(["reset", "--hard", "--quiet"]);
+    fn reset(&self, dir: &Path, admin: &Path) -> Result<(), Error> {
+        let call = self.git_bound(dir, admin).args(WHOLE).args(["reset", "--hard", "--quiet"]);
         call.changes().run().map(drop)
     }
 
@@ -120,13 +136,13 @@ impl Repo {
     fn write_anew(&self, dir: &Path, admin: &Path) -> Result<(), Error> {
         let index = admin.join("index");
         std::fs::remove_file(&index).map_err(Error::io("remove", &index))?;
-        self.reset(dir)
+        self.reset(dir, admin)
     }
 
-    fn shown(&self, dir: &Path) -> Result<Shown, Error> {
+    fn shown(&self, dir: &Path, admin: &Path) -> Result<Shown, Error> {
         let args = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal"];
         let more = ["--ignored=matching", "--ignore-submodules=all"];
-        let out = self.git_in(dir).args(NO_HOOKS).args(WHOLE).args(args).args(more).changes().run()?;
+        let out = self.git_bound(dir, admin).args(WHOLE).args(args).args(more).changes().run()?;
         let ignored = out.fields().filter_map(|line| line.strip_prefix(b"!! "));
         let ignored: HashSet<_> =
             ignored.map(|path| RepoPath::new(path.strip_suffix(b"/").unwrap_or(path))).collect();

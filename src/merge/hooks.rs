@@ -56,8 +56,14 @@ impl Gate {
         repo.detach(&place.dir, ours.0)?;
         let done =
             repo.run_hook_before_merge(&place.dir, folder, (candidate.tip, &candidate.lane.place.branch));
-        place.let_go(ground.project, ours.0)?;
+        let is_there = place.is_there(ground.project);
+        if is_there {
+            place.let_go(ground.project, ours.0)?;
+        }
         let said = match done {
+            _ if !is_there => {
+                Err("the repository's pre-merge-commit hook left no worktree where it ran".to_owned())
+            }
             Ok(tree) => Ok(tree),
             Err(e) if e.is_of_git() => Err(format!("the repository's pre-merge-commit hook refused it: {e}")),
             Err(e) => return Err(e.into()),

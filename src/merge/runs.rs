@@ -118,6 +118,7 @@ impl Runs {
             slot.place.require_there(project, &task.lanes)?;
             slot.place.let_go(project, task.commit)
         });
+        let let_go = let_go.and_then(|()| Ok(project.repo.require_same_checkout()?));
         // Why it ended comes before what could not be tidied after that.
         done.and_then(|found| let_go.map(|()| found))
     }

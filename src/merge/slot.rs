@@ -83,12 +83,18 @@ impl Place {
         }
     }
 
-    /// Refuses a worktree that a check of `lanes` has removed, or made a mere folder.
+    /// Whether the folder is still this worktree: a command may have removed it, made it a mere folder, or had its `.git` name another
+    /// worktree, of which nothing may be changed then.
+    pub(super) fn is_there(&self, project: &Project) -> bool {
+        project.repo.is_kept_worktree(&self.dir)
+    }
+
+    /// Refuses a worktree that is not there any more after a check of `lanes`.
     ///
     /// # Errors
     /// [`Error::WorktreeGone`].
     pub(super) fn require_there(&self, project: &Project, lanes: &[String]) -> Result<(), Error> {
-        match project.repo.is_own_worktree(&self.dir) {
+        match self.is_there(project) {
             true => Ok(()),
             false => Err(Error::WorktreeGone { dir: self.dir.clone(), lanes: lanes.to_vec() }),
         }

@@ -184,3 +184,40 @@ fn files_that_no_check_wrote_to_stay_as_they_are_for_the_next() {
     lines.dedup();
     assert!(lines.len() <= 2, "{inodes}");
 }
+
+#[test]
+fn a_check_whose_git_file_names_another_worktree_moves_no_head_there() {
+    let sandbox = scene("files");
+    sandbox.sh("echo mine > a.txt; git add a.txt");
+    for other in [".git", ".git/worktrees/x"] {
+        let left = format!("echo gitdir: $ROOT/repo/{other} > .git");
+        let said = sandbox.proq(&["merge", "x", "--verify", &left]).fails(1);
+        assert!(said.contains("was gone, or no worktree any more"), "{said}");
+        assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+        assert_eq!(sandbox.git_in(&sandbox.lane("x"), &["symbolic-ref", "HEAD"]), "refs/heads/proq/x");
+        assert_eq!(sandbox.git(&["status", "--short"]), "M  a.txt");
+    }
+    let _ = sandbox.proq(&["merge", "x", "--verify", "test -e x.txt"]).ok();
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn settings_that_a_check_changes_lead_no_reset_out_of_its_worktree() {
+    let sandbox = scene("files");
+    sandbox.sh("echo mine > a.txt; echo mine > untracked.txt");
+    // It is tried once more, in the same worktree.
+    let check = "echo run >> $ROOT/runs; git config core.worktree $ROOT/repo; exit 1";
+    let said = sandbox.proq(&["merge", "x", "--verify", check]).fails(1);
+    assert!(said.contains("its core.worktree counts for every worktree"), "{said}");
+    assert_eq!(std::fs::read_to_string(sandbox.root().join("runs")).unwrap(), "run\nrun\n");
+    assert_eq!((sandbox.read("a.txt"), sandbox.read("untracked.txt")), ("mine\n".into(), "mine\n".into()));
+    assert!(!sandbox.repo.join("x.txt").exists());
+    // Nor does the landing write elsewhere after a check that is green.
+    sandbox.sh("git config --unset core.worktree; git config --unset extensions.worktreeConfig; mkdir ../other; echo other > ../other/a.txt");
+    let before = sandbox.git(&["rev-parse", "main"]);
+    let said = sandbox.proq(&["merge", "x", "--verify", "git config core.worktree $ROOT/other"]).fails(1);
+    assert!(said.contains("core.worktree is [ROOT]/other"), "{said}");
+    sandbox.git(&["config", "--unset", "core.worktree"]);
+    assert_eq!(sandbox.git(&["rev-parse", "main"]), before);
+    assert_eq!(sandbox.sh("ls ../other; cat ../other/a.txt"), "a.txt\nother");
+}

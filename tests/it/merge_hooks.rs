@@ -110,6 +110,21 @@ fn what_the_hook_stages_lands_and_what_it_leaves_lying_about_does_not() {
 }
 
 #[test]
+fn a_hook_whose_git_file_names_another_worktree_moves_no_head_there_and_lands_nothing_of_it() {
+    let sandbox = lanes();
+    sandbox.sh("echo mine > mine.txt; git add mine.txt");
+    let before = (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"]));
+    hook(&sandbox, ".git/hooks", "echo \"gitdir: $ROOT/repo/.git\" > .git");
+    let said = sandbox.proq(&["merge", "one"]).fails(1);
+    assert!(said.contains("pre-merge-commit hook left no worktree where it ran"), "{said}");
+    assert_eq!(sandbox.git(&["symbolic-ref", "HEAD"]), "refs/heads/main");
+    assert_eq!(before, (Image::of(&sandbox, &sandbox.repo), sandbox.git(&["for-each-ref", "refs/heads"])));
+    hook(&sandbox, ".git/hooks", "exit 0");
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.git(&["status", "--short"]), "A  mine.txt");
+}
+
+#[test]
 fn a_lane_cannot_bring_a_hook_of_its_own() {
     let sandbox = Sandbox::new();
     hook(&sandbox, "scripts", "echo of main >> $ROOT/asked");
