@@ -2,18 +2,20 @@
 //! directory, and what git does not show of its files.
 
 use std::collections::HashSet;
-use std::fs::{FileType, Permissions};
+use std::ffi::OsString;
+use std::fs::{DirEntry, FileType, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use gix::bstr::BStr;
 use gix::index::File;
 use gix::index::decode::Options;
 use gix::index::entry::Mode;
 
 use super::merge_rules::attribute_files;
-use super::{Error, Repo, RepoPath, index};
+use super::{Error, Oid, Repo, RepoPath, index};
 
 /// The folder in the worktree's git directory with what is known of it from before any command ran.
 const KEPT: &str = "proq-kept";
@@ -29,8 +31,12 @@ const FORM: &str = "form";
 /// Settings by which git writes files in another form than they have in the repository.
 pub(super) const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
 
-/// What a worktree's index has of submodules and `.gitattributes` files.
+/// The files with rules of a folder. Git reads them from the worktree wherever it goes.
+const RULES: [&str; 2] = [".gitattributes", ".gitignore"];
+
+/// What a worktree's index has.
 pub(super) struct Named {
+    index: File,
     /// Folders of submodules.
     submodules: Vec<RepoPath>,
     /// Each file with attributes, and its content's id.
@@ -107,19 +113,30 @@ impl Repo {
         let path = admin.join(index::INDEX);
         let read = File::at(&path, self.gix.object_hash(), true, Options::default());
         let read = read.map_err(Error::object(format!("{}", path.display())))?;
-        let mut named = Named { submodules: Vec::new(), attributes: Vec::new() };
+        let (mut submodules, mut attributes) = (Vec::new(), Vec::new());
         for entry in read.entries() {
             let entry_path = RepoPath::new(entry.path(&read).to_vec());
             if entry_path.ends_with_name(b".gitattributes") {
-                named.attributes.extend_from_slice(entry.id.as_slice());
-                named.attributes.extend_from_slice(entry_path.as_bytes());
-                named.attributes.push(0);
+                attributes.extend_from_slice(entry.id.as_slice());
+                attributes.extend_from_slice(entry_path.as_bytes());
+                attributes.push(0);
             }
             if entry.mode == Mode::COMMIT {
-                named.submodules.push(entry_path);
+                submodules.push(entry_path);
             }
         }
-        Ok(named)
+        Ok(Named { index: read, submodules, attributes })
+    }
+
+    /// Whether a commit has a folder at `path`. One that cannot be read counts as having none.
+    pub(super) fn has_folder(&self, commit: Oid, path: &RepoPath) -> bool {
+        let mut names = path.as_bytes().split(|b| *b == b'/');
+        let top = self.reader().tree_of(commit).ok();
+        let found = names.try_fold(top, |tree, name| {
+            let item = self.reader().tree(tree?).ok()?.get(name)?;
+            item.is_tree().then_some(Some(item.id))
+        });
+        found.is_some()
     }
 
     /// All that decides in which form git writes the files of a worktree: it writes none anew because that has changed.
@@ -137,14 +154,73 @@ impl Repo {
 }
 
 impl Named {
+    /// Takes away what would make git wait, or see other files than it is to see, in the folders of tracked files and in those that
+    /// are `to_be`: what is neither file nor folder nor link, and files with rules that are not tracked. A pipe of that name is waited
+    /// for, one with `*` in it ignores itself and all beside it, and attributes count for files that are written beside them.
+    /// Returns the other folders in those.
+    pub(super) fn clear_rules(
+        &self,
+        dir: &Path,
+        to_be: &dyn Fn(&RepoPath) -> bool,
+    ) -> Result<Vec<RepoPath>, Error> {
+        let mut others = Vec::new();
+        let mut folders: Vec<(PathBuf, Option<RepoPath>)> = vec![(dir.to_owned(), None)];
+        while let Some((folder, path)) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+                let (name, kind, here) = parts(entry, &folder)?;
+                let below = match &path {
+                    None => RepoPath::new(name.as_bytes()),
+                    Some(path) => path.join(name.as_bytes()),
+                };
+                if name == ".git" {
+                    continue;
+                }
+                if kind.is_dir() {
+                    match self.has_below(&below) || to_be(&below) {
+                        true => folders.push((here, Some(below))),
+                        false => others.push(below),
+                    }
+                } else if is_special(kind) || RULES.iter().any(|rules| name == *rules) && !self.has(&below) {
+                    remove(&here, Some(kind))?;
+                }
+            }
+        }
+        Ok(others)
+    }
+
+    fn has(&self, path: &RepoPath) -> bool {
+        self.index.entry_by_path(BStr::new(path.as_bytes())).is_some()
+    }
+
+    /// Whether there are tracked files below a folder.
+    fn has_below(&self, folder: &RepoPath) -> bool {
+        let start = [folder.as_bytes(), b"/"].concat();
+        self.index.prefixed_entries(BStr::new(&start)).is_some_and(|entries| !entries.is_empty())
+    }
+
+    /// Gives the tracked files the permissions of new ones. Git notices only who may execute them, and not even a change of times
+    /// within the second in which it wrote them.
+    fn give_modes(&self, dir: &Path, modes: &Modes) -> Result<(), Error> {
+        for entry in self.index.entries() {
+            let mode = match entry.mode {
+                Mode::FILE => modes.file,
+                Mode::FILE_EXECUTABLE => modes.program,
+                _ => continue,
+            };
+            let file = RepoPath::new(entry.path(&self.index).to_vec()).under(dir);
+            give_mode(&file, mode)?;
+        }
+        Ok(())
+    }
+
     /// Empties the folders of submodules: a new worktree has nothing in them.
     pub(super) fn empty_submodules(&self, dir: &Path) -> Result<(), Error> {
         for path in &self.submodules {
             let folder = path.under(dir);
             // A folder above it may be a link to somewhere else.
-            let is_here =
-                folder.parent().is_some_and(|above| above.canonicalize().is_ok_and(|real| real == above));
-            if !is_here || !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir()) {
+            if !folder.parent().is_some_and(is_real_folder)
+                || !folder.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+            {
                 continue;
             }
             let mut all = std::fs::read_dir(&folder).map_err(Error::io("read", &folder))?;
@@ -172,30 +248,42 @@ impl Named {
 }
 
 /// Goes through all folders of a worktree but those that git ignores, and takes away what git passes over in them: repositories in
-/// folders of tracked files, and what is neither file nor folder nor link. Gives the folders the permissions of new ones.
-pub(super) fn sweep(dir: &Path, ignored: &HashSet<RepoPath>) -> Result<(), Error> {
-    let mode = mode_of_new(dir)?;
+/// folders of tracked files, and what is neither file nor folder nor link. Gives those folders and the tracked files the permissions
+/// of new ones.
+pub(super) fn sweep(dir: &Path, ignored: &HashSet<RepoPath>, named: &Named) -> Result<(), Error> {
+    let modes = Modes::of_new(dir)?;
     let mut folders: Vec<(PathBuf, Option<RepoPath>)> = vec![(dir.to_owned(), None)];
     while let Some((folder, path)) = folders.pop() {
-        let meta = folder.symlink_metadata().map_err(Error::io("look at", &folder))?;
-        let has = meta.permissions().mode();
-        if has & 0o777 != mode {
-            let set = std::fs::set_permissions(&folder, Permissions::from_mode(has & 0o7000 | mode));
-            set.map_err(Error::io("set the permissions of", &folder))?;
-        }
+        give_mode(&folder, modes.folder)?;
         for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
-            let entry = entry.map_err(Error::io("read", &folder))?;
-            let kind = entry.file_type().map_err(Error::io("look at", &folder))?;
-            let (name, here) = (entry.file_name(), entry.path());
+            let (name, kind, here) = parts(entry, &folder)?;
             let below = match &path {
                 None if name == ".git" => continue,
                 None => RepoPath::new(name.as_bytes()),
                 Some(path) => path.join(name.as_bytes()),
             };
-            if name == ".git" || !(kind.is_dir() || kind.is_file() || kind.is_symlink()) {
+            if name == ".git" || is_special(kind) {
                 remove(&here, Some(kind))?;
             } else if kind.is_dir() && !ignored.contains(&below) {
                 folders.push((here, Some(below)));
+            }
+        }
+    }
+    named.give_modes(dir, &modes)
+}
+
+/// Takes a pipe or the like away that is in place of a `.gitignore` in folders that git goes through, and would wait for.
+pub(super) fn unblock(dir: &Path, folders: &[RepoPath]) -> Result<(), Error> {
+    let mut folders: Vec<PathBuf> = folders.iter().map(|path| path.under(dir)).collect();
+    while let Some(folder) = folders.pop() {
+        // What cannot be read is closed to git, too.
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries {
+            let (name, kind, here) = parts(entry, &folder)?;
+            if is_special(kind) && name == ".gitignore" {
+                remove(&here, Some(kind))?;
+            } else if kind.is_dir() && name != ".git" {
+                folders.push(here);
             }
         }
     }
@@ -207,15 +295,67 @@ pub(super) fn is_kept(admin: &Path) -> bool {
     admin.join(KEPT).symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
-/// The permissions that a new folder beside a worktree gets.
-fn mode_of_new(dir: &Path) -> Result<u32, Error> {
-    let probe = dir.with_extension("mode");
-    // One that was killed here may have left it.
-    drop(std::fs::remove_dir(&probe));
-    std::fs::create_dir(&probe).map_err(Error::io("create", &probe))?;
-    let meta = probe.symlink_metadata().map_err(Error::io("look at", &probe));
-    drop(std::fs::remove_dir(&probe));
-    Ok(meta?.permissions().mode() & 0o777)
+/// Whether there is a folder at `path`, and no link on the way to it.
+pub(super) fn is_real_folder(path: &Path) -> bool {
+    path.canonicalize().is_ok_and(|real| real == path) && path.is_dir()
+}
+
+fn is_special(kind: FileType) -> bool {
+    !(kind.is_dir() || kind.is_file() || kind.is_symlink())
+}
+
+fn parts(entry: std::io::Result<DirEntry>, folder: &Path) -> Result<(OsString, FileType, PathBuf), Error> {
+    let entry = entry.map_err(Error::io("read", folder))?;
+    let kind = entry.file_type().map_err(Error::io("look at", folder))?;
+    Ok((entry.file_name(), kind, entry.path()))
+}
+
+/// The permissions of what is newly made.
+struct Modes {
+    folder: u32,
+    file: u32,
+    program: u32,
+}
+
+impl Modes {
+    /// What they are beside a worktree.
+    fn of_new(dir: &Path) -> Result<Modes, Error> {
+        let probe = dir.with_extension("mode");
+        // One that was killed here may have left it, or a check anything else.
+        if let Ok(meta) = probe.symlink_metadata() {
+            remove(&probe, Some(meta.file_type()))?;
+        }
+        std::fs::create_dir(&probe).map_err(Error::io("create", &probe))?;
+        let mode_of = |path: &Path| path.symlink_metadata().map(|meta| meta.permissions().mode() & 0o7777);
+        let of_file = |name: &str, mode: u32| {
+            let path = probe.join(name);
+            OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+            mode_of(&path)
+        };
+        let modes = || {
+            Ok(Modes {
+                folder: mode_of(&probe)?,
+                file: of_file("file", 0o666)?,
+                program: of_file("program", 0o777)?,
+            })
+        };
+        let found = modes().map_err(Error::io("look at", &probe));
+        drop(std::fs::remove_dir_all(&probe));
+        found
+    }
+}
+
+fn give_mode(path: &Path, mode: u32) -> Result<(), Error> {
+    let meta = match path.symlink_metadata() {
+        // Of two names that are one to the file system there is only one.
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
+        meta => meta.map_err(Error::io("look at", path))?,
+    };
+    if meta.permissions().mode() & 0o7777 == mode || meta.is_symlink() {
+        return Ok(());
+    }
+    let set = std::fs::set_permissions(path, Permissions::from_mode(mode));
+    set.map_err(Error::io("set the permissions of", path))
 }
 
 fn copy_if_there(from: &Path, to: &Path) -> Result<(), Error> {

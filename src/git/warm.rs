@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::pristine::{is_kept, sweep};
+use super::path::nul_separated;
+use super::pristine::{is_kept, is_real_folder, sweep, unblock};
 use super::{Command, Error, Head, Oid, Repo, RepoPath, worktree};
 
 /// Hooks of the repository are for people's checkouts.
@@ -89,8 +90,11 @@ impl Repo {
     pub(crate) fn bring_to(&self, dir: &Path, commit: Oid) -> Result<(), Error> {
         let admin = self.kept_dir_of(dir)?;
         let before = self.forget_state(&admin)?;
+        let mut others = Vec::new();
         if before.is_some() {
-            self.named_in(&admin)?.empty_submodules(dir)?;
+            let named = self.named_in(&admin)?;
+            named.empty_submodules(dir)?;
+            others = named.clear_rules(dir, &|path| self.has_folder(commit, path))?;
         }
         self.detach(dir, commit)?;
         self.reset(dir, &admin)?;
@@ -100,6 +104,7 @@ impl Repo {
             self.write_anew(dir, &admin)?;
         }
         named.empty_submodules(dir)?;
+        unblock(dir, &self.unignored(dir, &admin, others)?)?;
         self.git_bound(dir, &admin).args(WHOLE).args(["clean", "-ffdq"]).changes().run()?;
         named.make_submodules(dir)?;
         let mut shown = self.shown(dir, &admin)?;
@@ -108,7 +113,7 @@ impl Repo {
             self.write_anew(dir, &admin)?;
             shown = self.shown(dir, &admin)?;
         }
-        sweep(dir, &shown.ignored)?;
+        sweep(dir, &shown.ignored, &named)?;
         Repo::keep_state(&admin, &form)
     }
 
@@ -125,6 +130,28 @@ impl Repo {
             Some(Head::Detached(commit)) => Some(commit),
             Some(Head::Branch(_)) | None => None,
         })
+    }
+
+    /// The folders that are still there, and that git does not ignore.
+    fn unignored(
+        &self,
+        dir: &Path,
+        admin: &Path,
+        mut folders: Vec<RepoPath>,
+    ) -> Result<Vec<RepoPath>, Error> {
+        folders.retain(|path| is_real_folder(&path.under(dir)));
+        if folders.is_empty() {
+            return Ok(folders);
+        }
+        let call = self.git_bound(dir, admin).args(WHOLE);
+        // A name that begins with a colon is no pattern then.
+        let from_here = |path: &RepoPath| RepoPath::new([b"./", path.as_bytes()].concat());
+        let asked: Vec<RepoPath> = folders.iter().map(from_here).collect();
+        let call = call.args(["check-ignore", "-z", "--stdin"]).input(nul_separated(&asked));
+        let out = call.accept(&[1]).changes().run()?;
+        let ignored: HashSet<RepoPath> = out.fields().map(RepoPath::new).collect();
+        folders.retain(|path| !ignored.contains(&from_here(path)));
+        Ok(folders)
     }
 
     fn reset(&self, dir: &Path, admin: &Path) -> Result<(), Error> {

@@ -186,6 +186,73 @@ fn files_that_no_check_wrote_to_stay_as_they_are_for_the_next() {
 }
 
 #[test]
+fn a_pipe_in_place_of_a_file_that_git_reads_is_not_waited_for() {
+    assert_nothing_reaches_the_next(
+        &scene("files"),
+        &[
+            ":",
+            "mkfifo src/.gitignore",
+            "mkfifo .gitattributes .gitmodules src/.gitattributes",
+            "rm .gitignore; mkfifo .gitignore",
+            "mkdir -p n/n; mkfifo n/.gitattributes n/.gitignore n/n/.gitignore",
+        ],
+    );
+    // A folder that is not ignored may hold some that are.
+    let sandbox = scene("files");
+    sandbox.lane_of("n", "mkdir n; echo n > n/n");
+    let left =
+        "mkdir -p n/build out/build; mkfifo n/.gitattributes out/.gitignore; echo warm > out/build/out";
+    let _ = sandbox.proq(&["merge", "x", "--verify", left]).ok();
+    let _ = sandbox.proq(&["merge", "n", "--verify", "test ! -e n/.gitattributes -a -e out/build/out"]).ok();
+}
+
+#[test]
+fn rules_that_a_check_leaves_untracked_do_not_count_for_the_next() {
+    let sandbox = scene("files");
+    assert_nothing_reaches_the_next(
+        &sandbox,
+        &[
+            ":",
+            "echo '*' > src/.gitignore; echo left > src/left",
+            "rm a.txt; echo '*.txt eol=crlf' > .gitattributes",
+            "rm src/b; echo '* eol=crlf' > src/.gitattributes; git checkout src/b",
+        ],
+    );
+    // What is ignored keeps its own, and so does a folder of caches that ignores itself.
+    let left = "mkdir -p build/in .cache; echo '*.o' > build/in/.gitignore; echo '*' > .cache/.gitignore";
+    let _ = sandbox.proq(&["merge", "x", "--verify", left]).ok();
+    sandbox.lane_of("y", "echo y > y.txt");
+    let _ =
+        sandbox.proq(&["merge", "y", "--verify", "test -e build/in/.gitignore -a -e .cache/.gitignore"]).ok();
+}
+
+#[test]
+fn permissions_that_a_check_gives_to_files_that_were_just_written_do_not_reach_the_next() {
+    let sandbox = scene("files");
+    let fresh = look(&sandbox, 0);
+    for time in 1..4 {
+        // Git compares times by the second.
+        std::fs::remove_dir_all(slot(&sandbox)).unwrap();
+        let left = format!("chmod 777 a.txt; chmod 400 src/b; chmod g+s,o+t src; : {time}");
+        let _ = sandbox.proq(&["merge", "x", "--verify", &left]).ok();
+        let _ = sandbox.proq(&["undo"]).ok();
+        assert_eq!(look(&sandbox, time), fresh);
+    }
+}
+
+#[test]
+fn what_a_check_leaves_beside_its_worktree_stops_no_later_one() {
+    let sandbox = scene("files");
+    for (name, left) in
+        [("one", "echo x > ../slot-0.mode"), ("two", "mkdir -p ../slot-0.mode/x"), ("three", ":")]
+    {
+        sandbox.lane_of(name, &format!("echo {name} > {name}.txt"));
+        let _ = sandbox.proq(&["merge", name, "--verify", left]).ok();
+    }
+    assert!(!slot(&sandbox).with_extension("mode").exists());
+}
+
+#[test]
 fn a_check_whose_git_file_names_another_worktree_moves_no_head_there() {
     let sandbox = scene("files");
     sandbox.sh("echo mine > a.txt; git add a.txt");
