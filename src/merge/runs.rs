@@ -12,7 +12,7 @@ use super::search::{Colour, is_moot};
 use super::slot::Slot;
 use crate::git::Oid;
 use crate::lane::Project;
-use crate::process::{Ended, Start, Watched};
+use crate::process::{Ended, MARK, Start, Watched};
 use crate::store::records::{Ports, SlotRecord};
 use crate::store::{self, Record};
 
@@ -179,7 +179,7 @@ impl Round<'_> {
     }
 
     fn begin_in(&mut self, task: usize, slot: usize, again: bool) -> Result<Watched, Error> {
-        self.runs.slots[slot].place.bring_to(self.project, self.tasks[task].commit)?;
+        self.runs.slots[slot].bring_to(self.project, self.tasks[task].commit)?;
         self.runs.count += 1;
         let log = self.project.store.layout().slot_log(self.runs.slots[slot].number);
         if again {
@@ -202,6 +202,7 @@ impl Round<'_> {
             .args(["-c", line.as_str()])
             .with_nothing_else()
             .envs(greens::environment())
+            .env(MARK, slot.mark())
             .env("PROQ_VERIFY", "1")
             .env("PROQ_LANES", task.lanes.join(" "))
             .env("PROQ_BASE", &task.onto)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::Error;
 use crate::git::Oid;
 use crate::lane::{self, Project};
-use crate::process::{end_group, is_same};
+use crate::process::{end_group, end_marked, is_same};
 use crate::store::records::{Ports, SlotRecord};
 use crate::store::{self, Guard, LockName, Record, make_private, remove_tree};
 
@@ -49,6 +49,18 @@ impl Slot {
             end_group(last.pid, GRACE);
         }
         Ok(Slot { number, place, ports: lane::ports_beside(project, number) })
+    }
+
+    /// What marks whatever a check starts here.
+    pub(super) fn mark(&self) -> String {
+        format!("check-in-{}", self.place.dir.display())
+    }
+
+    /// Brings the worktree to a commit. What earlier checks left running, in whatever session or group, is ended first: it would
+    /// write to files of the next.
+    pub(super) fn bring_to(&self, project: &Project, commit: Oid) -> Result<(), Error> {
+        end_marked(&self.mark(), GRACE);
+        self.place.bring_to(project, commit)
     }
 }
 

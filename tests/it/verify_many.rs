@@ -158,6 +158,37 @@ fn a_landing_that_was_killed_in_a_check_leaves_nothing() {
 }
 
 #[test]
+fn what_a_killed_landing_left_running_is_ended_though_its_shell_ended() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    let check = "sleep 600 > /dev/null 2>&1 & echo $! > $ROOT/pid; echo $$ > $ROOT/shell
+        echo go > $ROOT/started; sleep 600";
+    let mut child = merge_until_checked(&sandbox, &["merge", "one", "--verify", check]);
+    signal(&sandbox, &child, "KILL");
+    assert!(!child.wait().unwrap().success());
+    let _ = sandbox.sh("kill -KILL $(cat $ROOT/shell)");
+    let left = pid(&sandbox);
+    assert!(sandbox.lives(&left));
+    let _ = sandbox.proq(&["merge", "one", "--verify", "true"]).ok();
+    assert!(!sandbox.lives(&left));
+}
+
+#[test]
+fn what_flees_from_one_check_is_ended_before_the_next() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo one > one.txt");
+    sandbox.lane_of("two", "echo two > two.txt");
+    sandbox.pipe("fled");
+    let check = "setsid sh -c 'echo $$ > $ROOT/pid; echo go > $ROOT/fled; exec sleep 600' > /dev/null 2>&1 &
+        cat $ROOT/fled";
+    let _ = sandbox.proq(&["merge", "one", "--verify", check]).ok();
+    let fled = pid(&sandbox);
+    assert!(sandbox.lives(&fled));
+    let _ = sandbox.proq(&["merge", "two", "--verify", "! kill -0 $(cat $ROOT/pid)"]).ok();
+    assert!(!sandbox.lives(&fled));
+}
+
+#[test]
 fn two_landings_at_once_do_not_meet_in_one_worktree() {
     let sandbox = Sandbox::new();
     for name in ["one", "two", "three", "four"] {
