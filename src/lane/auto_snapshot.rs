@@ -14,7 +14,9 @@ use super::{
 };
 use crate::event::{Event, Name};
 use crate::explain::quoted_path;
-use crate::git::{self, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes};
+use crate::git::{
+    self, Change, Dirt, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes,
+};
 use crate::store::records::{Automatic, LaneRecord, SnapRecord};
 use crate::store::{LockName, Moment, Record, new_id, now};
 
@@ -101,8 +103,8 @@ struct Known {
 struct Marks {
     /// The number of git-proq's last operation that had ended.
     operation: u64,
-    /// The newest stash.
-    stash: Option<Oid>,
+    /// The entries of the stash.
+    stash: Vec<Oid>,
 }
 
 impl Marks {
@@ -114,10 +116,11 @@ impl Marks {
             None => last_ended(project),
         };
         let (worktrees, operation) = set_aside_since(project, last);
-        let stash = project.repo.ref_tip("refs/stash")?;
-        let is_new = before.is_some_and(|marks| marks.stash != stash);
-        let on = stash.filter(|_| is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
-        let marks = Marks { operation, stash };
+        let newest = project.repo.ref_tip("refs/stash")?;
+        // One that was there before is the newest again once those above it are gone.
+        let is_new = |stash: &Oid| before.is_some_and(|marks| !marks.stash.contains(stash));
+        let on = newest.filter(is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
+        let marks = Marks { operation, stash: project.repo.stash_entries() };
         Ok((marks, SetAside { worktrees, stashed_on: on.and_then(Result::ok) }))
     }
 }
@@ -311,32 +314,51 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The files of a snapshot whose content is in the worktree no more: not there, or as HEAD has them, which has something else.
+    /// The files of a snapshot whose content is in the worktree no more: not there, or as HEAD has them, which has something else. What
+    /// was written anew since, or came by a commit, counts as edited.
     fn lost(&self, project: &Project, record: &SnapRecord, is_there: bool) -> Result<Vec<RepoPath>, Error> {
         let (repo, snapshot) = (&project.repo, &record.snapshot);
-        let head = if is_there { repo.head_of(self.dir)? } else { None };
-        let dirty: BTreeSet<RepoPath> = match is_there {
-            true => status(repo, self.dir, true)?.paths().into_iter().collect(),
-            false => BTreeSet::new(),
+        let (head, dirt) = match is_there {
+            true => (repo.head_of(self.dir)?, status(repo, self.dir, true)?),
+            false => (None, Dirt::default()),
         };
-        let is_absent = |path: &RepoPath| path.under(self.dir).symlink_metadata().is_err();
-        let mut lost = BTreeSet::new();
-        let since: BTreeSet<RepoPath> =
-            tree_changes(repo, head.unwrap_or(snapshot.base), snapshot.work_tree)?
-                .into_iter()
-                .filter(|change| change.new.is_some())
-                .map(|change| change.path)
-                .collect();
-        for change in tree_changes(repo, snapshot.base, snapshot.work_tree)? {
-            let is_reverted = !dirty.contains(&change.path) && since.contains(&change.path);
-            if change.new.is_some() && (is_absent(&change.path) || is_reverted) {
+        let head = head.unwrap_or(snapshot.base);
+        let mut edited = self.committed(project, snapshot.base, head)?;
+        let staged: BTreeSet<RepoPath> = dirt.staged().map(|entry| entry.path.clone()).collect();
+        let came = |from: Oid, to: Oid| -> Result<Vec<Change>, Error> {
+            Ok(tree_changes(repo, from, to)?.into_iter().filter(|change| change.new.is_some()).collect())
+        };
+        let paths = |from: Oid, to: Oid| -> Result<BTreeSet<RepoPath>, Error> {
+            Ok(came(from, to)?.into_iter().map(|change| change.path).collect())
+        };
+        let mut lost: BTreeSet<RepoPath> = BTreeSet::new();
+        // Only the index had what was staged of a file that had something else in it.
+        let (beside, since) =
+            (paths(snapshot.work_tree, snapshot.index_tree)?, paths(head, snapshot.index_tree)?);
+        for change in came(snapshot.base, snapshot.index_tree)? {
+            let is_reset = beside.contains(&change.path) && since.contains(&change.path);
+            let is_edited = staged.contains(&change.path) || edited.contains(&change.path);
+            if is_reset && !is_edited && !self.has(project, &change) {
                 lost.insert(change.path);
             }
         }
-        let untracked = snapshot.untracked_tree.map(|tree| git::files_of(repo, tree)).transpose()?;
-        lost.extend(untracked.into_iter().flatten().filter(is_absent));
+        edited.extend(dirt.paths());
+        let since = paths(head, snapshot.work_tree)?;
+        for change in came(snapshot.base, snapshot.work_tree)? {
+            let is_reverted = !edited.contains(&change.path) && since.contains(&change.path);
+            if self.lacks(&change.path) || is_reverted {
+                lost.insert(change.path);
+            }
+        }
+        if let Some(tree) = snapshot.untracked_tree {
+            let is_replaced = |change: &Change| change.old.is_some() && !edited.contains(&change.path);
+            let replaced = came(head, tree)?.into_iter().filter(is_replaced).map(|change| change.path);
+            lost.extend(
+                replaced.chain(git::files_of(repo, tree)?.into_iter().filter(|path| self.lacks(path))),
+            );
+        }
         let ignored = record.automatic.iter().flat_map(|automatic| automatic.ignored.iter());
-        lost.extend(ignored.filter(|path| is_absent(path)).cloned());
+        lost.extend(ignored.filter(|path| self.lacks(path)).cloned());
         Ok(lost.into_iter().collect())
     }
 }
@@ -352,6 +374,36 @@ impl Project {
 fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
     let mut all = Vec::new();
     for id in project.snap_ids()?.into_iter().rev() {
+
+    /// Whether there is no file at a path. A folder with a `.git` is a submodule.
+    fn lacks(&self, path: &RepoPath) -> bool {
+        let file = path.under(self.dir);
+        file.symlink_metadata().is_err() || (is_folder(&file) && !file.join(".git").exists())
+    }
+
+    /// Whether a file has what a change brings.
+    fn has(&self, project: &Project, change: &Change) -> bool {
+        let bytes = std::fs::read(change.path.under(self.dir)).ok();
+        let id = bytes.and_then(|bytes| project.repo.blob_id(&bytes));
+        id.is_some() && id == change.new.as_ref().map(|side| side.oid)
+    }
+
+    /// The files that commits changed which were made in the worktree since it was at `base`.
+    fn committed(&self, project: &Project, base: Oid, head: Oid) -> Result<BTreeSet<RepoPath>, Error> {
+        if head == base {
+            return Ok(BTreeSet::new());
+        }
+        let moves = project.repo.moves(self.dir, "HEAD")?;
+        let since = moves.iter().position(|step| step.to == base).unwrap_or(0);
+        if !moves[..since].iter().any(git::Move::made) {
+            return Ok(BTreeSet::new());
+        }
+        Ok(tree_changes(&project.repo, base, head)?.into_iter().map(|change| change.path).collect())
+    }
+}
+
+fn is_folder(path: &Path) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
         let Ok(Some(record)) = project.find_automatic(&id) else { continue };
         // One that came back to a worktree is kept like any other: an undo may want it.
         let is_own = |automatic: &Automatic| automatic.lane.as_deref() == lane && !automatic.named;

@@ -186,6 +186,8 @@ fn changes_that_are_committed_or_stashed_or_shown_by_a_preview_are_not_lost() {
     let _ = sandbox.proq(&["preview", "--back"]).ok();
     sandbox.sh("echo more >> edited; git add -A; git commit -qm mine; echo 2 >> edited; echo 2 > other");
     wait_for_snapshots(&sandbox, &[("main checkout", 2)]);
+    sandbox.sh("echo more >> edited; echo more >> other; git add -A; git commit -qm more; echo 3 >> edited; echo 3 > next");
+    wait_for_snapshots(&sandbox, &[("main checkout", 2)]);
     sandbox.git(&["stash", "-u"]);
     sandbox.sh("echo 3 > third");
     wait_for_snapshots(&sandbox, &[("main checkout", 1)]);
@@ -269,4 +271,34 @@ fn the_way_back_of_what_an_agent_deleted_elsewhere_is_named_by_everything_that_m
     let _ = sandbox.proq(&["undo"]).ok();
     let _ = sandbox.proq(&words).ok();
     assert_eq!(Image::of(&sandbox, &sandbox.lane("idle")), lane);
+}
+
+/// The paths that events of lost changes name.
+fn lost(sandbox: &Sandbox) -> Vec<String> {
+    let _ = commands(sandbox, 1);
+    let paths = sandbox
+        .events("changes.lost")
+        .iter()
+        .flat_map(|event| event["paths"].as_array().unwrap().clone())
+        .collect::<Vec<_>>();
+    let mut paths: Vec<String> = paths.iter().map(|path| path.as_str().unwrap().to_owned()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn what_only_the_index_had_and_what_something_else_takes_the_place_of_is_named() {
+    let sandbox = with_changes();
+    sandbox.sh("git stash -qu; echo 1 >> edited; git stash -q; echo 2 >> edited; git stash -q
+        git switch -qc other; echo other > taken; git add taken; git commit -qm taken; git switch -q main
+        cp staged both; git add both; git commit -qm both; echo mine >> both; git add both; git checkout -q HEAD -- gone; seq 9 > both
+        echo new > added; git add added; rm added; echo mine >> edited; echo mine > folder; echo mine > taken");
+    start(
+        &sandbox,
+        "cd ../..; git stash drop -q; git reset -q --hard; rm folder; mkdir folder; git checkout -q -f other",
+    );
+    wait_for_snapshots(&sandbox, &[("main checkout", 5)]);
+    go(&sandbox);
+    assert_eq!(lost(&sandbox), ["added", "both", "edited", "folder", "taken"]);
+    end(&sandbox);
 }
