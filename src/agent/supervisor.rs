@@ -263,7 +263,12 @@ impl Supervisor<'_> {
         };
         auto_snapshots::ensure_running(project, exe);
         let wishes = &mut self.wishes;
-        self.runtime.block_on(order.launcher.run(&watch, wishes, started))
+        self.runtime.block_on(async {
+            tokio::select! {
+                ended = order.launcher.run(&watch, wishes, started) => ended,
+                never = auto_snapshots::keep_running(project, exe) => match never {},
+            }
+        })
     }
 
     /// What comes after a run, by what came of it. The verdict says so too.

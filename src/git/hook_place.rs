@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::head_file::{has_head, read_head};
+use super::open_op::AUTOSTASHES;
 use super::{Error, Program, Repo};
 
 /// The setting that says where hooks are.
@@ -58,7 +59,7 @@ impl HookPlace {
 
     /// Whether git is putting back what it had set aside itself for a rebase or a merge, and this is the commit of it.
     pub(crate) fn is_autostash(&self, id: &[u8]) -> bool {
-        ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"]
+        AUTOSTASHES
             .iter()
             .any(|name| std::fs::read(self.git_dir.join(name)).is_ok_and(|text| text.trim_ascii_end() == id))
     }

@@ -11,6 +11,7 @@ mod clear;
 mod command;
 mod commit;
 mod commit_graph;
+mod conflicts;
 mod connected;
 mod cut;
 mod deletions;
@@ -143,7 +144,7 @@ pub(crate) use loose_folders::empty_folders;
 pub(crate) use nested_work::Nested;
 pub(crate) use objects::ThrowAway;
 pub use oid::Oid;
-pub(crate) use open_op::open_operation;
+pub(crate) use open_op::{has_autostash, open_operation};
 pub use path::RepoPath;
 pub(crate) use pick::{Ancestry, Picked, pick};
 pub(crate) use push::NotPushed;
@@ -164,7 +165,9 @@ pub(crate) use restore_plan::{foresee, staged_beside};
 pub(crate) use same_times::same_times;
 pub(crate) use scope::Scope;
 pub(crate) use seen::Seen;
-pub(crate) use snapshot::{Snapshot, keep_index, take as take_snapshot, take_unchanged, tracked_tree};
+pub(crate) use snapshot::{
+    Snapshot, keep_index, take as take_snapshot, take_unchanged, take_unmerged, tracked_tree,
+};
 pub(crate) use special::{LeftOut, unreadable};
 pub(crate) use staged::Staged;
 pub(crate) use status::{Dirt, Entry, Kind, Sight, sights, status, statuses};

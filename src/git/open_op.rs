@@ -28,6 +28,15 @@ const MARKS: &[(&str, &str)] = &[
 /// Files that name a branch which the operation moves later.
 const HEAD_NAMES: &[&str] = &["rebase-merge/head-name", "rebase-apply/head-name", "BISECT_START"];
 
+/// Files that name the commit with the changes that git has set aside for the operation, and puts back after it.
+pub(super) const AUTOSTASHES: [&str; 3] =
+    ["rebase-merge/autostash", "rebase-apply/autostash", "MERGE_AUTOSTASH"];
+
+/// Whether git will put changes back into a worktree once it has done what is under way there.
+pub(crate) fn has_autostash(git_dir: &Path) -> bool {
+    AUTOSTASHES.iter().any(|name| git_dir.join(name).exists())
+}
+
 /// Looks into the git directory of one worktree.
 pub(crate) fn open_operation(git_dir: &Path) -> Option<OpenOperation> {
     let what = MARKS.iter().find(|(mark, _)| git_dir.join(mark).exists()).map(|(_, what)| *what)?;

@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::commit::NewCommit;
+use super::conflicts::Conflicts;
 use super::in_the_way::{ignored_in_place, ignored_in_the_way};
 use super::index::{self, Version};
 use super::index_facts::Facts;
@@ -74,9 +75,34 @@ pub(crate) fn take(
     spare: &[RepoPath],
     seen: &Seen,
 ) -> Result<Option<Snapshot>, Error> {
+    take_with(tree, (base, message), spare, seen, Conflicts::refuse)
+}
+
+/// As [`take`], of a worktree in which a merge may be unresolved, too: what is unmerged is kept as its files are, and as if the index had
+/// our side of it.
+///
+/// # Errors
+/// Whatever git says about files it cannot read.
+pub(crate) fn take_unmerged(
+    tree: &Tree<'_>,
+    base: Oid,
+    message: &str,
+    seen: &Seen,
+) -> Result<Option<Snapshot>, Error> {
+    take_with(tree, (base, message), &[], seen, Conflicts::take)
+}
+
+fn take_with(
+    tree: &Tree<'_>,
+    (base, message): (Oid, &str),
+    spare: &[RepoPath],
+    seen: &Seen,
+    conflicts: impl FnOnce(&Tree<'_>, &Path, &mut Dirt) -> Result<Conflicts, Error>,
+) -> Result<Option<Snapshot>, Error> {
     let (git_index, index_version) = own_index(tree)?;
     let known = seen.at(index_version, base);
-    let dirt = changed(tree, known, spare)?;
+    let mut dirt = changed(tree, known, spare)?;
+    let conflicts = conflicts(tree, &git_index, &mut dirt)?;
     let mut hidden = hidden(tree, known)?;
     let mut files = hidden.len() + dirt.entries.iter().filter(|e| !e.nested).count();
     hidden.extend(staged_without_file(tree, &git_index, &dirt)?);
@@ -90,6 +116,7 @@ pub(crate) fn take(
     let same = Version::of(&git_index)? == index_version && tree.repo.head_of(tree.dir)? == Some(base);
     let keeper = Keeper { tree, raw: &raw, known: known.filter(|_| same) };
     keeper.unsplit()?;
+    conflicts.leave(tree, &raw)?;
     let index_tree = match same && dirt.staged().next().is_none() {
         true => tree.repo.tree_of(base)?,
         false => keeper.index_tree()?,
@@ -135,8 +162,7 @@ fn changed(tree: &Tree<'_>, known: Option<&All>, spare: &[RepoPath]) -> Result<D
         None => ask(tree.repo.program(), tree.dir, true)?,
     };
     dirt.entries.retain(|e| e.kind != Kind::Untracked || !is_spared(&e.path, spare));
-    let paths = dirt.unmerged();
-    if paths.is_empty() { Ok(dirt) } else { Err(Error::Unmerged { dir: tree.dir.to_owned(), paths }) }
+    Ok(dirt)
 }
 
 /// The index of a worktree, and which version of it is there.

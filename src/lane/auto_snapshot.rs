@@ -15,7 +15,7 @@ use super::{
 use crate::event::{Event, Name};
 use crate::explain::quoted_path;
 use crate::git::{
-    self, Change, Dirt, Oid, RepoPath, WorktreeStamp, names, open_operation, status, tree_changes,
+    self, Change, Dirt, Oid, RepoPath, WorktreeStamp, has_autostash, names, status, tree_changes,
 };
 use crate::store::records::{Automatic, LaneRecord, SnapRecord};
 use crate::store::{LockName, Moment, Record, new_id, now};
@@ -26,6 +26,9 @@ const SHARE: u32 = 100;
 
 /// How long passes may take before that limit counts.
 const BURST: Duration = Duration::from_secs(1);
+
+/// How old the lock on an index may be.
+const LOCKED: Duration = Duration::from_secs(5);
 
 /// So many snapshots of a worktree are kept, whatever their age.
 const NEWEST: usize = 5;
@@ -70,13 +73,23 @@ fn pause_after(spent: Duration, elapsed: Duration) -> Duration {
     (spent.saturating_sub(BURST) * SHARE).saturating_sub(elapsed)
 }
 
-fn agents_are_at_work(project: &Project) -> Result<bool, Error> {
+/// Whether an agent is at work in any lane.
+///
+/// # Errors
+/// When the lanes cannot be listed.
+pub(crate) fn agents_are_at_work(project: &Project) -> Result<bool, Error> {
     for lane in project.every_lane()? {
         if effective_state(project, &lane)?.0.is_busy() {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether git is at work on the index of a worktree. A lock that is older is one that a killed git left, or waits for an editor.
+fn is_locked(git_dir: &Path) -> bool {
+    let made = git_dir.join("index.lock").symlink_metadata().and_then(|meta| meta.modified());
+    made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age < LOCKED))
 }
 
 /// What is known of the worktrees since the first pass.
@@ -225,8 +238,8 @@ impl AutoSnapshots {
             return Ok(());
         }
         let git_dir = project.repo.git_dir_of(place.dir)?;
-        // Somebody is in the middle of something, and it is not known yet what comes of it.
-        if open_operation(&git_dir).is_some() || git_dir.join("index.lock").exists() {
+        // Half of what git writes may be there.
+        if is_locked(&git_dir) {
             return Ok(());
         }
         let stamp = WorktreeStamp::read(&project.repo, place.dir, &git_dir)?;
@@ -238,6 +251,7 @@ impl AutoSnapshots {
         }
         let newest = before.and_then(|known| known.snapshot);
         if let Some(id) = &newest
+            && !has_autostash(&git_dir)
             && !place.set_aside.holds(project, place.dir)?
         {
             place.report_loss(project, id, Some(&git_dir))?;
@@ -283,10 +297,7 @@ impl Place<'_> {
                 SnapRecord { id: id.clone(), automatic: Some(automatic), ..SnapRecord::copy(&why, snapshot) };
             snaps::put(project, &record, raw)
         };
-        let taken = match nothing_ignored {
-            true => checkout.describe(head, &why, &[], keep)?,
-            false => Some(checkout.describe_always(head, &why, &[], &checkout.seen(), keep)?),
-        };
+        let taken = checkout.describe_unmerged(head, &why, !nothing_ignored, keep)?;
         Ok((taken.map(|()| id), is_whole))
     }
 
@@ -361,19 +372,6 @@ impl Place<'_> {
         lost.extend(ignored.filter(|path| self.lacks(path)).cloned());
         Ok(lost.into_iter().collect())
     }
-}
-
-impl Project {
-    /// An automatic snapshot by its id; none when it is gone.
-    fn find_automatic(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
-        Ok(SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?)
-    }
-}
-
-/// Deletes automatic snapshots of a worktree that newer ones stand for, and those that are very old.
-fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
-    let mut all = Vec::new();
-    for id in project.snap_ids()?.into_iter().rev() {
 
     /// Whether there is no file at a path. A folder with a `.git` is a submodule.
     fn lacks(&self, path: &RepoPath) -> bool {
@@ -404,6 +402,19 @@ fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
 
 fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
+}
+
+impl Project {
+    /// An automatic snapshot by its id; none when it is gone.
+    fn find_automatic(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
+        Ok(SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?)
+    }
+}
+
+/// Deletes automatic snapshots of a worktree that newer ones stand for, and those that are very old.
+fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
+    let mut all = Vec::new();
+    for id in project.snap_ids()?.into_iter().rev() {
         let Ok(Some(record)) = project.find_automatic(&id) else { continue };
         // One that came back to a worktree is kept like any other: an undo may want it.
         let is_own = |automatic: &Automatic| automatic.lane.as_deref() == lane && !automatic.named;

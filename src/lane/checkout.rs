@@ -122,6 +122,25 @@ impl<'a> Checkout<'a> {
         })
     }
 
+    /// As [`Checkout::describe`], in the middle of a merge, too: a file with conflicts counts as it is. With `always` there is a snapshot
+    /// also where nothing differs from HEAD.
+    pub(super) fn describe_unmerged<T>(
+        &self,
+        base: Oid,
+        why: &str,
+        always: bool,
+        keep: impl FnOnce(Snapshot, &Path) -> Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
+        let (message, seen) = (format!("git-proq: {why}"), self.seen());
+        self.look("snapshot", |tree| {
+            let snapshot = match git::take_unmerged(tree, base, &message, &seen)? {
+                None if always => Some(git::take_unchanged(tree, base, &message, &seen)?),
+                found => found,
+            };
+            snapshot.map(|snapshot| keep(snapshot, &tree.scratch.join("raw-index"))).transpose()
+        })
+    }
+
     /// A snapshot with what was written into its files since they were set aside; none when nothing was.
     pub(super) fn renewed(&self, snapshot: &Snapshot, id: &str) -> Result<Option<Snapshot>, Error> {
         let aside = snaps::aside(self.project, id)?;

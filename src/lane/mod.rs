@@ -84,7 +84,7 @@ pub(crate) use auto_merge::{
     Due, became, due, extend_run, hold_landing, moved_since_run, refuse_landing, refuse_moved,
     waiting_to_land, waits_to_be_told,
 };
-pub(crate) use auto_snapshot::take_automatically;
+pub(crate) use auto_snapshot::{agents_are_at_work, take_automatically};
 pub(crate) use base::{Base, resolve as resolve_base};
 pub use broken::BrokenLane;
 pub(crate) use broken::{missing_in, require_whole};

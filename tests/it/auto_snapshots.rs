@@ -287,6 +287,54 @@ fn lost(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
+fn in_the_middle_of_a_merge_what_an_agent_deletes_comes_back_too() {
+    let sandbox = with_changes();
+    sandbox.sh("git stash -qu; git switch -qc other; echo other > edited; rm staged; git commit -qam other
+        git switch -q main; echo main > edited; echo main >> staged; git commit -qam main; ! git merge -q other");
+    sandbox.sh("echo resolved > edited; echo kept > staged; echo mine > new");
+    start(&sandbox, "cd ../..; git reset -q --hard; git clean -qfd -e .proq-worktrees");
+    wait_for_snapshots(&sandbox, &[("main checkout", 3)]);
+    go(&sandbox);
+    let commands = commands(&sandbox, 1);
+    let _ = sandbox.proq(&commands[0].split(' ').collect::<Vec<_>>()).ok();
+    assert_eq!(
+        ["edited", "staged", "new"].map(|file| sandbox.read(file)),
+        ["resolved\n", "kept\n", "mine\n"]
+    );
+    end(&sandbox);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn conflicts_that_are_resolved_and_committed_are_not_lost() {
+    let sandbox = with_changes();
+    sandbox.sh("git stash -qu; git switch -qc other; echo other > edited; git commit -qam other
+        git switch -q main; echo main > edited; git commit -qam main; ! git merge -q other");
+    start(&sandbox, "true");
+    wait_for_snapshots(&sandbox, &[("main checkout", 1)]);
+    sandbox.sh("echo both > edited; git commit -qam merged; echo next > next; echo next > after");
+    wait_for_snapshots(&sandbox, &[("main checkout", 2)]);
+    go(&sandbox);
+    end(&sandbox);
+    assert_eq!(sandbox.events("changes.lost"), [Value::Null; 0]);
+}
+
+#[test]
+fn an_old_lock_and_a_killed_process_do_not_end_the_copying() {
+    let sandbox = with_changes();
+    start(&sandbox, "cd ../..; git clean -qfd -e .proq-worktrees");
+    wait_for_snapshots(&sandbox, &[("main checkout", 5)]);
+    sandbox.sh("touch -d '1 minute ago' .git/index.lock; for p in /proc/[0-9]*; do
+        if [ \"$(readlink $p/cwd)\" = \"$PWD\" ] && grep -q '_snapshot[s]' $p/cmdline; then kill -9 ${p#/proc/}; fi; done
+        echo more > more");
+    wait_for_snapshots(&sandbox, &[("main checkout", 6)]);
+    go(&sandbox);
+    assert!(lost(&sandbox).contains(&"more".to_owned()));
+    sandbox.sh("rm .git/index.lock");
+    end(&sandbox);
+}
+
+#[test]
 fn what_only_the_index_had_and_what_something_else_takes_the_place_of_is_named() {
     let sandbox = with_changes();
     sandbox.sh("git stash -qu; echo 1 >> edited; git stash -q; echo 2 >> edited; git stash -q
