@@ -161,7 +161,8 @@ impl Repo {
         self.beyond(tips, refs.iter().map(|(_, id)| id))
     }
 
-    /// Of these objects, commits or tags that are there still, those that no ref leads to. Those that are saved for good count here.
+    /// Of these objects, as far as they are there still, those that no ref leads to; all of them where that cannot be known. Refs that are
+    /// saved for good count here. A blob, a tree or a tag's own object counts by the refs that lead right to it.
     pub(crate) fn unkept(&self, objects: &[Oid]) -> Result<HashSet<Oid>, Error> {
         let mut refs = self.refs_below("refs/")?;
         refs.retain(|(name, _)| !is_fleeting(name) || name.starts_with(SAVED));
@@ -171,18 +172,21 @@ impl Repo {
         if left.is_empty() {
             return Ok(HashSet::new());
         }
-        let commits = self.beyond(&left, ends.iter())?;
-        // A tag's own object is in no history.
-        let is_tag = |id: &Oid| self.gix.find_header(id.0).is_ok_and(|found| found.kind() == Kind::Tag);
-        Ok(left.into_iter().filter(|id| commits.contains(id) || is_tag(id)).collect())
+        let Ok(commits) = self.beyond(&left, ends.iter()) else { return Ok(left.into_iter().collect()) };
+        let is_commit = |id: &Oid| self.gix.find_header(id.0).is_ok_and(|found| found.kind() == Kind::Commit);
+        Ok(left.into_iter().filter(|id| commits.contains(id) || !is_commit(id)).collect())
     }
 
-    /// The commits that `tips` lead to and none of `from`.
+    /// The commits that `tips` lead to and none of `from`. What is missing of `from` leads to nothing, and of `tips` to itself.
     fn beyond<'o>(&self, tips: &[Oid], from: impl Iterator<Item = &'o Oid>) -> Result<HashSet<Oid>, Error> {
         let mut lines: Vec<String> = tips.iter().map(ToString::to_string).collect();
         lines.extend(from.map(|id| format!("^{id}")));
-        let out = self.git().args(["rev-list", "--stdin"]).input(format!("{}\n", lines.join("\n"))).run()?;
-        Ok(out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect())
+        // The order counts: what comes first holds for what is read.
+        let call = self.git().args(["rev-list", "--ignore-missing", "--stdin"]);
+        let out = call.input(format!("{}\n", lines.join("\n"))).run()?;
+        let mut all: HashSet<Oid> = out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex).collect();
+        all.extend(tips.iter().filter(|tip| !self.has_object(**tip)));
+        Ok(all)
     }
 
     /// Whether a branch, a branch of a remote or a tag other than `but` leads to a commit.

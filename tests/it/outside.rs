@@ -267,3 +267,15 @@ fn in_a_repository_whose_refs_are_a_table_what_is_gone_is_kept_too() {
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     assert!(kept().contains(&tip));
 }
+
+#[test]
+fn what_is_gone_is_kept_though_another_ref_leads_to_nothing() {
+    let sandbox = sandbox();
+    let gone = sandbox.git(&["rev-parse", "gone"]);
+    sandbox.sh("echo more >> a.txt; git stash -q");
+    let entry = sandbox.git(&["rev-parse", "stash"]);
+    sandbox.sh("mkdir -p .git/refs/remotes/far; echo 1234567890123456789012345678901234567890 > .git/refs/remotes/far/x");
+    sandbox.lane_with("x", "git stash drop -q || true; git branch -C main gone || true");
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    assert!(kept.contains(&gone) && kept.contains(&entry), "{kept}");
+}
