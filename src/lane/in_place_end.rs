@@ -10,7 +10,7 @@ use super::{Error, Project};
 use crate::fault;
 use crate::git::{self, Dirt, Oid, RepoPath};
 use crate::store::records::{AnyLane, BeforeRecord, FileBefore, RunRecord, Step};
-use crate::store::{Header, Record, new_id};
+use crate::store::{Header, Record};
 
 /// What a run in the main checkout came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -153,25 +153,8 @@ impl<'a> End<'a> {
         }
     }
 
-    /// Gives refs to what the branch left behind where git's hook could make none.
-    fn keep_left_behind(&mut self) -> Result<(), Error> {
-        let (repo, layout) = (&self.project.repo, self.project.store.layout());
-        let note = layout.left_behind(&self.lane.name);
-        let text = match crate::regular_file::record_text(&note) {
-            Ok(text) => text,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-            Err(e) => return Err(Error::io("read", &note)(e)),
-        };
-        for left in text.lines().filter_map(|line| Oid::from_hex(line.trim().as_bytes())) {
-            let name = format!("refs/proq/saved/{}-{}", self.lane.name, new_id());
-            repo.create_ref(&name, left, "git-proq: left behind in the main checkout")?;
-        }
-        std::fs::remove_file(&note).map_err(Error::io("remove", &note))
-    }
-
     /// Writes down how the branch went, unless changes of the user's are in that.
     fn note_way(&mut self) -> Result<(), Error> {
-        self.keep_left_behind()?;
         let (repo, branch, from) = (&self.project.repo, &self.lane.base, self.run.tip_before);
         let Some(to) = repo.branch_tip(branch)? else {
             self.out.changed = true;

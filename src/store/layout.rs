@@ -276,11 +276,6 @@ impl Layout {
         self.lane(name).join(format!("runs/{attempt}.before.toml"))
     }
 
-    /// The commits that a run in the main checkout left behind and that no ref could be made for then, a line each.
-    pub(crate) fn left_behind(&self, name: &str) -> PathBuf {
-        self.lane(name).join("left-behind")
-    }
-
     /// The name of the lane whose agent worked in the main checkout last.
     pub(crate) fn in_place(&self) -> PathBuf {
         self.root.join("in-place")
@@ -376,8 +371,8 @@ impl Layout {
         fence.join(format!("told-{tree}"))
     }
 
-    /// A list of the fence's, a line each: `refs`, what there was when the run began; and of its hooks: `made`, the branches and tags that the run has made; `kept`, those that were kept; `to-keep`, objects that could not
-    /// be given a ref, and the refs that they are to have.
+    /// A list of the fence's, a line each: `refs`, what there was when the run began; and of its hooks: `made`, the branches and tags that
+    /// the run has made; `kept`, those that were kept; `to-keep`, objects that could not be given a ref, and the refs that they are to have.
     pub(crate) fn fence_list(fence: &Path, name: &str) -> PathBuf {
         fence.join(name)
     }

@@ -24,6 +24,16 @@ fn refs(sandbox: &Sandbox) -> String {
     ])
 }
 
+/// Runs the commands that the events name, as they are.
+fn run_commands(sandbox: &Sandbox) {
+    let out = sandbox.proq_command(&sandbox.repo, &["events", "--json"]).output().unwrap();
+    let all: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let told = all["events"].as_array().unwrap().iter().filter(|event| event["event"] == "lane.escape");
+    for (_, command) in told.filter_map(|event| event["message"].as_str()?.rsplit_once(": git ")) {
+        sandbox.sh(&format!("git {command}"));
+    }
+}
+
 fn escapes(sandbox: &Sandbox) -> Vec<String> {
     let text = |event: &Value| event["message"].as_str().unwrap().to_owned();
     sandbox.events("lane.escape").iter().map(text).collect()
@@ -67,11 +77,10 @@ fn branches_and_tags_of_the_users_are_kept_when_an_agent_deletes_or_moves_them()
     let told = escapes(&sandbox);
     assert_eq!(told.len(), 4, "{told:?}");
     assert!(told[0].starts_with(
-        "the agent of lane 'x' deletes branch gone; what it was is kept: git branch gone refs/proq/saved/x-"
+        "the agent of lane 'x' deletes branch gone; what it was is kept: git branch gone-kept refs/proq/saved/x-"
     ));
-    // As the events say.
-    sandbox.sh("git proq events --json | grep -o 'git [a-z]* [^\"]*refs/proq/saved/[^\"]*' | sh -e");
-    assert_eq!(names.map(at), was);
+    run_commands(&sandbox);
+    assert_eq!(names.map(|name| at(&format!("{name}-kept"))), was);
     sandbox.assert_healthy();
 }
 
@@ -221,8 +230,7 @@ fn what_is_gone_from_branches_and_tags_is_kept_though_no_hook_was_asked() {
             && of("; what it was is kept: git log refs/proq/saved/x-")
     );
     assert!(!of("branch main"), "{told:?}");
-    // As the events say.
-    sandbox.sh("git proq events --json | grep -o 'git [a-z]* [^\"]*refs/proq/saved/[^\"]*' | sh -e");
+    run_commands(&sandbox);
     assert_eq!((at("gone"), at("again")), (was[0].clone(), was[2].clone()));
     sandbox.assert_healthy();
 }
@@ -259,6 +267,15 @@ fn in_a_repository_whose_refs_are_a_table_what_is_gone_is_kept_too() {
     sandbox.lane_with("x", "git commit -q --allow-empty -m mine; git stash drop -q 'stash@{1}'");
     let kept = || sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
     assert_eq!(kept(), entry);
+    // While the run lasts: nobody may come to its end.
+    sandbox.sh("git branch user $(git commit-tree -p HEAD -m user HEAD^{tree})");
+    let user = sandbox.git(&["rev-parse", "user"]);
+    sandbox.lane_with(
+        "y",
+        "git branch -D user; git for-each-ref --format='%(objectname)' refs/proq/saved > $ROOT/y",
+    );
+    let y = std::fs::read_to_string(sandbox.root().join("y")).unwrap();
+    assert!(y.contains(&user), "{y}");
     let tip = sandbox.git(&["rev-parse", "proq/x"]);
     sandbox.git(&["update-ref", "-d", "refs/heads/proq/x"]);
     let doctor = sandbox.proq(&["doctor"]);
@@ -266,6 +283,66 @@ fn in_a_repository_whose_refs_are_a_table_what_is_gone_is_kept_too() {
     assert!(said.contains(&format!("its last commit {} is still there", &tip[..8])), "{}", doctor.shown());
     let _ = sandbox.proq(&["discard", "--force", "x"]).ok();
     assert!(kept().contains(&tip));
+}
+
+#[test]
+fn the_command_for_a_kept_branch_works_whatever_its_name_and_what_became_of_it() {
+    let sandbox = Sandbox::new();
+    let names = ["feat(ui)", "v;touch${IFS}pwned", "again", "deep", "one/two", "moved", "elsewhere"];
+    let make = |name: &str| {
+        let commit = sandbox.git(&["commit-tree", "-p", "HEAD", "-m", name, "HEAD^{tree}"]);
+        sandbox.git(&["branch", name, &commit]);
+        commit
+    };
+    let was = names.map(make);
+    let aside = sandbox.root().join("aside");
+    sandbox.git(&["worktree", "add", "-q", aside.to_str().unwrap(), "elsewhere"]);
+    sandbox.lane_with(
+        "x",
+        "git branch -D 'feat(ui)' 'v;touch${IFS}pwned' again deep one/two; git branch again; git branch deep/er; git branch one
+        git checkout -q -B moved; git update-ref refs/heads/elsewhere HEAD; git checkout -q proq/x",
+    );
+    run_commands(&sandbox);
+    let kept =
+        names.map(|name| sandbox.git(&["rev-parse", &format!("refs/heads/{}-kept", name.replace('/', "-"))]));
+    assert_eq!(kept, was);
+    assert!(!sandbox.repo.join("pwned").exists());
+}
+
+#[test]
+fn of_updates_that_are_refused_together_nothing_is_kept_or_told() {
+    let sandbox = sandbox();
+    sandbox.lane_with(
+        "x",
+        "if printf 'delete refs/heads/gone\\ndelete refs/heads/main\\n' | git update-ref --stdin; then exit 1; fi",
+    );
+    let _ = sandbox.git(&["rev-parse", "--verify", "refs/heads/gone"]);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/saved"]), "");
+    assert_eq!(escapes(&sandbox), [""; 0]);
+}
+
+#[test]
+fn a_branch_is_kept_each_time_that_it_goes_and_whatever_the_run_called_so_before() {
+    let sandbox = sandbox();
+    let gone = sandbox.git(&["rev-parse", "gone"]);
+    sandbox.lane_with(
+        "x",
+        "user='env -u GIT_CONFIG_PARAMETERS git -C $ROOT/repo'
+        git branch fix; git commit -q --allow-empty -m mine; git branch -f fix; git branch -D fix
+        eval $user branch fix $(eval $user commit-tree -p main -m users main^{tree}); git rev-parse fix > $ROOT/fix; git branch -D fix
+        git branch -D gone; saved=$(git for-each-ref --contains $(cat $ROOT/gone) --format='%(refname)' refs/proq/saved)
+        eval $user branch gone $saved; eval $user update-ref -d $saved; git branch -D gone"
+            .replace("$(cat $ROOT/gone)", &gone)
+            .as_str(),
+    );
+    let fix = std::fs::read_to_string(sandbox.root().join("fix")).unwrap().trim().to_owned();
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    let mut kept: Vec<&str> = kept.lines().collect();
+    let mut wanted = [fix.as_str(), gone.as_str()];
+    kept.sort_unstable();
+    wanted.sort_unstable();
+    assert_eq!(kept, wanted);
+    assert_eq!(escapes(&sandbox).len(), 3);
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! Owns which refs an agent may not write: what is shared with others, and what is others'.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 
 use super::hook::Hook;
@@ -74,10 +72,34 @@ pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<Str
     if doubtful.is_empty() {
         return None;
     }
-    match Project::open(dir, Listener::silent()) {
-        Ok(project) => doubtful.iter().find_map(|update| refusal(&project, hook, update)),
-        Err(e) => Some(vec![format!("git-proq: refused: it cannot be known whose this is: {e}")]),
+    let project = match Project::open(dir, Listener::silent()) {
+        Ok(project) => project,
+        Err(e) => return Some(vec![format!("git-proq: refused: it cannot be known whose this is: {e}")]),
+    };
+    // Of updates that git makes all at once, one that is refused refuses all.
+    let mut allowed = Vec::new();
+    for update in &doubtful {
+        match verdict(&project, hook, update) {
+            Verdict::Nothing => {}
+            Verdict::Refused(words) => return Some(words),
+            Verdict::Kept(now) => allowed.push((update, now)),
+        }
     }
+    keep::before_they_go(&project, hook, &allowed).map(|what| vec![may_not(hook, &what)])
+}
+
+/// What is to be done about an update.
+enum Verdict {
+    /// Nothing.
+    Nothing,
+    /// Refuse it, with these words.
+    Refused(Vec<String>),
+    /// Keep what the ref leads to now.
+    Kept(Option<Oid>),
+}
+
+fn may_not(hook: &Hook<'_>, what: &str) -> String {
+    format!("git-proq: refused: {what}; the agent of lane '{}' may not write it", hook.record.lane)
 }
 
 fn is_doubtful(update: &Update<'_>, hook: &Hook<'_>) -> bool {
@@ -96,10 +118,14 @@ fn only_looks(hook: &Hook<'_>) -> bool {
     hook.record.branch.is_none() || hook.record.read_only
 }
 
-fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Vec<String>> {
+fn verdict(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Verdict {
     let now = match project.repo.ref_object(update.name) {
         Ok(now) => now,
-        Err(e) => return Some(vec![format!("git-proq: refused: it cannot be known whose this is: {e}")]),
+        Err(e) => {
+            return Verdict::Refused(vec![format!(
+                "git-proq: refused: it cannot be known whose this is: {e}"
+            )]);
+        }
     };
     // Refs that are packed are written with the values that they have.
     let unchanged = match now {
@@ -107,43 +133,52 @@ fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Option<Ve
         None => update.removes(),
     };
     if unchanged {
-        return None;
+        return Verdict::Nothing;
     }
+    match refusal(project, hook, update, now) {
+        Some(words) => Verdict::Refused(words),
+        None if is_users(project, hook, update) => Verdict::Kept(now),
+        None => Verdict::Nothing,
+    }
+}
+
+/// Whether a ref that may be written is a tag, or a branch that is not the run's own.
+fn is_users(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> bool {
+    let behind = update.name.strip_prefix(HEADS).map(|branch| project.repo.branch_behind(branch));
+    update.name != STASH && (behind.is_none() || behind != hook.record.branch)
+}
+
+/// What to say of an update that is refused. `now` is what the ref leads to.
+fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>, now: Option<Oid>) -> Option<Vec<String>> {
     if update.name == STASH {
         return stash(project, hook, update);
     }
-    let lane = &hook.record.lane;
-    let may_not =
-        |what: String| format!("git-proq: refused: {what}; the agent of lane '{lane}' may not write it");
     // A symbolic ref is the branch that it leads to.
     let branch = update.name.strip_prefix(HEADS).map(|branch| project.repo.branch_behind(branch));
     let branch = branch.as_deref();
     let Some(own) = hook.record.branch.as_ref().filter(|_| !only_looks(hook)) else {
         let what = branch.unwrap_or(update.name);
         return Some(vec![
-            may_not(format!("{what} is not for a run that only looks")),
+            may_not(hook, &format!("{what} is not for a run that only looks")),
             "git-proq: say what should be done instead; that is what is kept".to_owned(),
         ]);
     };
     if let (Some(branch), true) = (branch, update.is_symbolic()) {
-        return Some(vec![may_not(format!("branch {branch} would be a symbolic ref"))]);
+        return Some(vec![may_not(hook, &format!("branch {branch} would be a symbolic ref"))]);
     }
     if branch == Some(own.as_str()) {
-        return own_branch(project, hook, update, now).map(|what| vec![may_not(what)]);
+        return own_branch(project, hook, update, now).map(|what| vec![may_not(hook, &what)]);
     }
-    let whose = match branch {
+    let what = match branch {
         None if update.name.starts_with(TAGS) => None,
         None => Some(format!("{} is git-proq's own", update.name)),
         Some(branch) => whose(project, &hook.place, branch),
-    };
-    let Some(what) = whose else {
-        return keep::before_it_goes(project, hook, update, now).map(|what| vec![may_not(what)]);
-    };
+    }?;
     let instead = match hook.record.in_place {
         false => format!("git-proq: commit to {own} in the lane instead; what is on it is landed from there"),
         true => format!("git-proq: commit to {own} instead"),
     };
-    Some(vec![may_not(what), instead])
+    Some(vec![may_not(hook, &what), instead])
 }
 
 /// Why the branch of the main checkout may not be written so, as the beginning of a sentence. It may go anywhere, and what it
@@ -163,12 +198,7 @@ fn own_branch(project: &Project, hook: &Hook<'_>, update: &Update<'_>, now: Opti
     if project.repo.create_ref(&name, now, "git-proq: left behind in the main checkout").is_ok() {
         return None;
     }
-    // Where all refs have one lock, git holds it just now. What is noted gets its ref when the run ends.
-    let note = project.store.layout().left_behind(&hook.record.lane);
-    let noted = File::options().create(true).append(true).open(note).and_then(|mut file| {
-        writeln!(file, "{now}")?;
-        file.sync_all()
-    });
+    let noted = keep::keep_later(hook, now, &name);
     noted.err().map(|e| format!("what branch {branch} would leave behind could not be kept: {e}"))
 }
 

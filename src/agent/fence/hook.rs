@@ -4,9 +4,11 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{after_commit, by_hand, escape, guard};
+use super::{after_commit, by_hand, escape, guard, keep};
 use crate::agent::Error;
 use crate::git::{self, HookPlace};
+use crate::lane::Project;
+use crate::note::Listener;
 use crate::process::PassOn;
 use crate::store::records::FenceRecord;
 use crate::store::{Layout, Record};
@@ -111,6 +113,13 @@ fn references(dir: &Path, hook: &Hook<'_>) -> Result<Answer, Error> {
     let own = hook.had(REFERENCES);
     let step = hook.args.first().and_then(|arg| arg.to_str()).unwrap_or_default();
     let elsewhere = hook.is_elsewhere();
+    // Git has let go of its locks by now.
+    if matches!(step, "committed" | "aborted")
+        && keep::has_noted(&hook.fence)
+        && let Ok(project) = Project::open(dir, Listener::silent())
+    {
+        keep::keep_noted(&project, &hook.fence);
+    }
     if !own && step != "prepared" && !(step == "committed" && elsewhere) {
         return Ok(Answer::default());
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use super::keep::{KEPT, called};
+use super::keep::called;
 use super::sight::Beside;
 use crate::event::{Certainty, Event, Name};
 use crate::explain::word;
@@ -73,7 +73,7 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
             continue;
         }
         let now = now.get(name).copied();
-        let is_lost = alone.contains(&was) && !known.is_kept(name, was) && !known.leaves(was);
+        let is_lost = alone.contains(&was) && !known.leaves(was);
         let is_strange = known.watched.contains(name) && !known.brings(now);
         if !is_lost && !is_strange {
             continue;
@@ -104,8 +104,6 @@ struct Known<'a> {
     moved: BTreeSet<String>,
     /// Bases, and the branches of the other lanes.
     watched: BTreeSet<String>,
-    /// The refs that the run's hooks have kept, a line each: the name and what it led to.
-    kept: String,
     /// Where HEAD of the worktrees of the user's was when the run began.
     heads: String,
 }
@@ -126,21 +124,14 @@ impl Known<'_> {
                 false => watched.insert(branch),
             };
         }
-        let list = |name| std::fs::read_to_string(Layout::fence_list(fence, name)).unwrap_or_default();
         Ok(Some(Known {
             project,
             own: lane.branch().filter(|_| !lane.works_in_place()).map(|_| lane.path.as_path()),
             worktrees: WorktreeList::read(&project.repo)?,
             moved,
             watched,
-            kept: list(KEPT),
-            heads: list(HEADS_AT),
+            heads: std::fs::read_to_string(Layout::fence_list(fence, HEADS_AT)).unwrap_or_default(),
         }))
-    }
-
-    fn is_kept(&self, name: &str, was: Oid) -> bool {
-        let line = format!("{name} {was}");
-        self.kept.lines().any(|kept| kept == line)
     }
 
     /// Whether a branch that a worktree of the user's is on left this commit there since, as by an amend, a reset or a rebase: the log of

@@ -110,6 +110,7 @@ fn remove_old(project: &Project, lane: &str) -> Result<(), Error> {
         let Some((of, _)) = name.rsplit_once('-') else { continue };
         if of == lane || !layout.has_lane_record(of) {
             let fence = layout.folder_of("fences", &name);
+            keep::keep_noted(project, &fence);
             own::hold_back(project, of, &fence)?;
             remove_tree(&fence)?;
         }
