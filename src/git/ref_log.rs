@@ -52,6 +52,13 @@ impl Move {
         self.note.starts_with("checkout:")
     }
 
+    /// Whether a rebase of the branch with this full name ended with it.
+    pub(crate) fn rebases(&self, branch: &str) -> bool {
+        let done =
+            self.note.strip_prefix("rebase").and_then(|note| note.split_once("(finish): returning to "));
+        done.is_some_and(|(_, to)| to == branch)
+    }
+
     /// Whether it is HEAD's move to this branch.
     pub(crate) fn enters(&self, branch: &str) -> bool {
         self.note.starts_with("checkout: ") && self.note.ends_with(&format!(" to {branch}"))
@@ -155,6 +162,18 @@ mod tests {
             assert!(!read(gone).made(), "{gone}");
         }
         assert_eq!(read("commit: x").at, 1_700_000_000);
+    }
+
+    #[test]
+    fn the_end_of_a_rebase_names_its_branch() {
+        for (note, rebases) in [
+            ("rebase (finish): returning to refs/heads/x", true),
+            ("rebase -i (finish): returning to refs/heads/x", true),
+            ("rebase (finish): returning to refs/heads/x2", false),
+            ("rebase (pick): returning to refs/heads/x", false),
+        ] {
+            assert_eq!(read(note).rebases("refs/heads/x"), rebases, "{note}");
+        }
     }
 
     #[test]

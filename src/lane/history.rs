@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::{Error, Project, UndoError};
-use crate::git::{Head, RefMove};
-use crate::store::Entry;
+use crate::git::{Head, Oid, RefMove};
 use crate::store::records::Step;
+use crate::store::{Entry, Status};
 
 /// An operation of the log.
 #[derive(Debug, Clone)]
@@ -231,7 +231,7 @@ fn switched(from: &Head, to: &Head, prefix: &str) -> String {
 }
 
 /// The branch that a step moves, as a plain ref or with a worktree, and where from and to.
-pub(super) fn moved_branch(step: &Step) -> Option<(&str, Option<crate::git::Oid>, Option<crate::git::Oid>)> {
+pub(super) fn moved_branch(step: &Step) -> Option<(&str, Option<Oid>, Option<Oid>)> {
     match step {
         Step::Ref { name, old, new } => Some((name.strip_prefix("refs/heads/")?, *old, *new)),
         Step::Tree { from, to, mv: RefMove::Branch(branch), .. } | Step::Worked { branch, from, to, .. } => {
@@ -249,13 +249,34 @@ pub(crate) fn last_ended(project: &Project) -> u64 {
     if is_open { last.saturating_sub(1) } else { last }
 }
 
+/// How operations moved a branch.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct BranchMoves {
+    /// What they moved it away from.
+    pub(crate) from: BTreeSet<Oid>,
+    /// Where the last of them left it; none where that removed it.
+    pub(crate) to: Option<Oid>,
+    /// Whether one of them is under way.
+    pub(crate) is_open: bool,
+}
+
 /// The branches that operations after number `last` made, moved or removed.
-pub(crate) fn moved_since(project: &Project, last: u64) -> BTreeSet<String> {
+pub(crate) fn moved_since(project: &Project, last: u64) -> BTreeMap<String, BranchMoves> {
     let layout = project.store.layout();
     let since = layout.operation_numbers().into_iter().filter(|number| *number > last);
     let entries = since.filter_map(|number| Entry::read(&layout.operation(number)).ok().flatten());
-    let steps = entries.flat_map(|entry| entry.steps);
-    steps.filter_map(|planned| moved_branch(&planned.step).map(|(branch, ..)| branch.to_owned())).collect()
+    let mut all: BTreeMap<String, BranchMoves> = BTreeMap::new();
+    for planned in entries.flat_map(|entry| entry.steps) {
+        let Some((branch, old, new)) = moved_branch(&planned.step) else { continue };
+        if planned.status == Status::Back {
+            continue;
+        }
+        let moves = all.entry(branch.to_owned()).or_default();
+        moves.from.extend(old);
+        moves.to = new;
+        moves.is_open |= planned.status == Status::Open;
+    }
+    all
 }
 
 /// The worktrees in which operations after number `last` set changes aside or brought changes back, or which they moved away, and the

@@ -101,7 +101,8 @@ pub(crate) use head::{
     branch_again, follow_head, keep_last_commit, last_commit, not_own_place, off_branch, renamed_to,
 };
 pub(crate) use history::{
-    Logged, OpLog, last_ended, moved_since, require as require_operation, set_aside_since, summary,
+    BranchMoves, Logged, OpLog, last_ended, moved_since, require as require_operation, set_aside_since,
+    summary,
 };
 pub(crate) use in_place::{
     at_work_in_place, begin_in_place, go_on_in_place, refuse_beside_in_place, refuse_in_place,

@@ -356,3 +356,74 @@ fn what_is_gone_is_kept_though_another_ref_leads_to_nothing() {
     let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
     assert!(kept.contains(&gone) && kept.contains(&entry), "{kept}");
 }
+
+#[test]
+fn what_is_copied_over_a_branch_that_something_landed_on_is_kept() {
+    let sandbox = Sandbox::new();
+    sandbox.git(&["branch", "feature"]);
+    let _ = sandbox.proq(&["spawn", "--empty", "--base", "feature", "-n", "b"]).ok();
+    sandbox.commit_in_lane("b", "echo b > b");
+    sandbox.git(&["checkout", "-q", "feature"]);
+    sandbox.commit_all("the user's");
+    sandbox.git(&["checkout", "-q", "main"]);
+    sandbox.pipe("up");
+    sandbox.pipe("go");
+    let script = "echo > \"$ROOT/up\"; read -r _ < \"$ROOT/go\"; git branch -C proq/x feature";
+    let _ = sandbox.proq(&["spawn", "-q", "-n", "x", "--", "sh", "-ec", script]).ok();
+    let _ = sandbox.hear("up");
+    let _ = sandbox.proq(&["merge", "b"]).ok();
+    let landed = sandbox.git(&["rev-parse", "feature"]);
+    sandbox.tell("go");
+    let _ = sandbox.proq(&["wait", "x"]);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", &format!("{landed}^1")]), "the user's");
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    assert!(kept.contains(&landed), "{kept}");
+    let told = escapes(&sandbox);
+    assert!(told.len() == 1 && told[0].contains("moved branch feature to "), "{told:?}");
+}
+
+#[test]
+fn commits_on_no_branch_are_kept_when_their_worktree_is_removed() {
+    let sandbox = Sandbox::new();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "idle"]).ok();
+    let aside = sandbox.root().join("by hand");
+    sandbox.git(&["worktree", "add", "-q", "--detach", aside.to_str().unwrap()]);
+    sandbox.git_in(&sandbox.lane("idle"), &["checkout", "-q", "--detach"]);
+    let tips = [sandbox.lane("idle"), aside].map(|dir| {
+        sandbox.commit_all_in(&dir, "on no branch");
+        sandbox.git_in(&dir, &["commit", "-q", "--amend", "--allow-empty", "-m", dir.to_str().unwrap()]);
+        sandbox.git_in(&dir, &["rev-parse", "HEAD"])
+    });
+    sandbox.lane_with(
+        "x",
+        "git commit -q --allow-empty -m mine; git worktree remove --force ../idle; git worktree remove --force \"$ROOT/by hand\"",
+    );
+    run_commands(&sandbox);
+    let at = |name: &str| sandbox.git(&["rev-parse", name]);
+    assert_eq!(at("idle-kept"), tips[0]);
+    let kept = sandbox.git(&["for-each-ref", "--format=%(objectname)", "refs/proq/saved"]);
+    assert!(tips.iter().all(|tip| kept.contains(tip)), "{kept}");
+}
+
+#[test]
+fn notes_and_tags_of_files_are_kept_and_what_the_user_rebases_is_not() {
+    let sandbox = sandbox();
+    sandbox.sh("git notes add -m note; git tag file HEAD:a.txt; git tag tree HEAD^{tree}
+        git commit -q --allow-empty -m base");
+    let names = ["refs/notes/commits", "refs/tags/file", "refs/tags/tree"];
+    let at = |name: &str| sandbox.git(&["rev-parse", name]);
+    let was = names.map(at);
+    sandbox.lane_with(
+        "x",
+        "git commit -q --allow-empty -m mine; git='git -c core.hooksPath=/dev/null'
+        $git update-ref -d refs/notes/commits; $git tag -d file tree
+        env -u GIT_CONFIG_PARAMETERS git -C $ROOT/repo rebase -q --keep-empty main moved",
+    );
+    let told = escapes(&sandbox);
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told.iter().any(|text| {
+        text.contains(" deleted notes commits; what it was is there: git update-ref refs/notes/commits ")
+    }));
+    run_commands(&sandbox);
+    assert_eq!(names.map(at), was);
+}

@@ -110,17 +110,34 @@ fn tell(project: &Project, hook: &Hook<'_>, update: &Update<'_>, saved: &str) {
     project.tell_event(event);
 }
 
-/// What a branch or tag is called, and the short name.
+/// What a branch, a tag or notes are called, and the short name.
 pub(super) fn called(name: &str) -> (&'static str, &str) {
     match name.strip_prefix("refs/heads/") {
         Some(branch) => ("branch", branch),
-        None => ("tag", name.trim_start_matches("refs/tags/")),
+        None => match name.strip_prefix("refs/notes/") {
+            Some(notes) => ("notes", notes),
+            None => ("tag", name.trim_start_matches("refs/tags/")),
+        },
     }
 }
 
-/// The command that gives what a branch or tag led to another, free name: its own may be taken again, be in a folder's place, or be
+/// The command that brings a ref back which is gone, by its own name where that is free.
+pub(super) fn own_name(project: &Project, name: &str, at: &str) -> String {
+    let is_free = |name: &str| project.repo.refs_below(name).is_ok_and(|refs| refs.is_empty());
+    let above = name.match_indices('/').map(|(end, _)| &name[..end]).skip(2);
+    let exists = |name: &str| project.repo.ref_object(name).is_ok_and(|found| found.is_some());
+    match called(name) {
+        ("notes", _) => format!("git update-ref {} {at}", word(name)),
+        (kind, short) if is_free(name) && !above.clone().any(exists) => {
+            format!("git {kind} {} {at}", word(short))
+        }
+        _ => another_name(project, name, at),
+    }
+}
+
+/// The command that gives what a branch, a tag, notes or a worktree led to another, free name: its own may be taken again, be in a folder's place, or be
 /// checked out.
-fn another_name(project: &Project, name: &str, at: &str) -> String {
+pub(super) fn another_name(project: &Project, name: &str, at: &str) -> String {
     let (kind, short) = match called(name) {
         ("tag", short) => ("tag", short),
         (_, short) => ("branch", short),

@@ -1,80 +1,83 @@
 //! Owns what becomes of branches, tags and the stash while a run lasts, whoever did it. Git asks no hook where it copies a branch or takes an
 //! entry off the stash, and not this run's where a push or another program writes, so it is noticed afterwards.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
-use super::keep::called;
+use super::keep::{another_name, called, own_name};
 use super::sight::Beside;
 use crate::event::{Certainty, Event, Name};
 use crate::explain::word;
 use crate::git::{Move, Oid, WorktreeList};
-use crate::lane::{self, Error, Project};
+use crate::lane::{self, BranchMoves, Error, Project};
 use crate::store::records::{AnyLane, SightRecord};
 use crate::store::{Layout, Record, new_id};
 
 /// The list of what was there when the run began, each with what it led to.
 const NOTED: &str = "refs";
-/// The list of where HEAD of the user's worktrees was then.
+/// The list of where HEAD of the worktrees was then.
 const HEADS_AT: &str = "heads";
 const HEADS: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
+const NOTES: &str = "refs/notes/";
 const STASH: &str = "refs/stash";
+/// What begins the line of a worktree whose HEAD is on no branch, before its path.
+const WORKTREE: &str = "worktree ";
 
-/// How many branches and tags are noted. Where there are more, none of them is compared.
+/// How many branches, tags and notes are noted. Where there are more, none of them is compared.
 const MOST: usize = 50_000;
 
-/// Notes where branches and tags are, and what the stash has. What cannot be read is not compared later.
+/// Notes where branches, tags, notes and worktrees without a branch are, and what the stash has. What cannot be read is not compared later.
 pub(super) fn note(project: &Project, fence: &Path) {
-    let mut refs = branches_and_tags(project).unwrap_or_default();
+    let mut refs = users_refs(project).unwrap_or_default();
     refs.truncate(if refs.len() > MOST { 0 } else { MOST });
     refs.extend(project.repo.stash_entries().into_iter().map(|entry| (STASH.to_owned(), entry)));
+    let worktrees = WorktreeList::read(&project.repo).ok();
+    let detached = worktrees.iter().flat_map(WorktreeList::iter).filter(|worktree| worktree.branch.is_none());
+    refs.extend(detached.filter_map(|worktree| {
+        let head = worktree.head(&project.repo).ok().flatten()?;
+        Some((format!("{WORKTREE}{}", worktree.path.display()), head))
+    }));
     let lines: Vec<String> = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
     let lines = lines.concat();
     // Without it nothing is compared, and without the other one nothing explained.
     drop(std::fs::write(Layout::fence_list(fence, NOTED), lines));
-    let Ok(worktrees) = WorktreeList::read(&project.repo) else { return };
-    let last = |dir: &&Path| Some(at(dir, project.repo.last_move(dir).ok()?.as_ref()?) + "\n");
-    let heads: String = users(project, &worktrees).iter().filter_map(last).collect();
+    let last = |dir: &Path| Some(at(dir, project.repo.last_move(dir).ok()?.as_ref()?) + "\n");
+    let worktrees = worktrees.iter().flat_map(WorktreeList::iter);
+    let heads: String = worktrees.filter_map(|worktree| last(&worktree.path)).collect();
     drop(std::fs::write(Layout::fence_list(fence, HEADS_AT), heads));
 }
 
-fn branches_and_tags(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
+/// Branches, tags and notes. Those that git keeps of a remote come back with a fetch.
+fn users_refs(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
     let mut refs = project.repo.refs_below(HEADS)?;
     refs.extend(project.repo.refs_below(TAGS)?);
+    refs.extend(project.repo.refs_below(NOTES)?);
     Ok(refs)
 }
 
-/// Keeps what was on a branch, a tag or the stash when a run began and is below no ref any more, and tells of it; tells, too, where a
-/// base or an idle lane's branch was moved by none of the ways that are known.
+/// Keeps what was on a branch, a tag, notes, the stash or in a worktree without a branch when a run began, or where an operation of
+/// git-proq left a branch since, and is below no ref any more, and tells of it; tells, too, where a base or an idle lane's branch was moved
+/// by none of the ways that are known.
 pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(Layout::fence_list(fence, NOTED)).unwrap_or_default();
     let noted = text.lines().filter_map(|line| line.split_once(' '));
     let noted: Vec<(&str, Oid)> =
         noted.filter_map(|(id, name)| Some((name, Oid::from_hex(id.as_bytes())?))).collect();
-    let now: HashMap<String, Oid> = branches_and_tags(project)?.into_iter().collect();
-    let stash: HashSet<Oid> = project.repo.stash_entries().into_iter().collect();
-    let own = lane.commits_to().map(|branch| format!("{HEADS}{branch}"));
-    let differs = |(name, was): &(&str, Oid)| match *name {
-        STASH => !stash.contains(was),
-        name => now.get(name) != Some(was) && own.as_deref() != Some(name),
-    };
-    let changed: Vec<(&str, Oid)> = noted.into_iter().filter(differs).collect();
+    let now: HashMap<String, Oid> = users_refs(project)?.into_iter().collect();
+    let Some(known) = Known::of(project, lane, fence)? else { return Ok(()) };
+    let changed = known.changed(&noted, &now, lane);
     if changed.is_empty() {
         return Ok(());
     }
-    let Some(known) = Known::of(project, lane, fence)? else { return Ok(()) };
     let ids: Vec<Oid> = changed.iter().map(|(_, was)| *was).collect();
     let alone = project.repo.unkept(&ids)?;
     let mut saved: HashMap<Oid, String> = HashMap::new();
     let mut failed = None;
     for (name, was) in changed {
-        if known.moved.contains(name) {
-            continue;
-        }
         let now = now.get(name).copied();
-        let is_lost = alone.contains(&was) && !known.leaves(was);
-        let is_strange = known.watched.contains(name) && !known.brings(now);
+        let is_lost = alone.contains(&was) && !known.leaves(name, was);
+        let is_strange = known.watched.contains(name) && !known.is_moved(name) && !known.brings(now);
         if !is_lost && !is_strange {
             continue;
         }
@@ -88,8 +91,7 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
             }
             saved.insert(was, kept);
         }
-        let to = if name == STASH { None } else { now };
-        tell(project, lane, name, (was, to), saved.get(&was).map(String::as_str));
+        tell(project, lane, name, (was, now), saved.get(&was).map(String::as_str));
     }
     failed.map_or(Ok(()), |e| Err(e.into()))
 }
@@ -100,11 +102,15 @@ struct Known<'a> {
     /// The worktree of the run, where it has one of its own.
     own: Option<&'a Path>,
     worktrees: WorktreeList,
-    /// The branches that operations of git-proq moved since, and those of lanes that agents were at work in.
-    moved: BTreeSet<String>,
+    /// How operations of git-proq moved branches since, by their full names.
+    moved: BTreeMap<String, BranchMoves>,
+    /// The branches of lanes that agents were at work in.
+    busy: BTreeSet<String>,
     /// Bases, and the branches of the other lanes.
     watched: BTreeSet<String>,
-    /// Where HEAD of the worktrees of the user's was when the run began.
+    /// The worktrees whose HEAD says what was done there on purpose: those of the user's, and of lanes that agents were at work in.
+    logs: Vec<PathBuf>,
+    /// Where HEAD of the worktrees was when the run began.
     heads: String,
 }
 
@@ -112,36 +118,79 @@ impl Known<'_> {
     fn of<'a>(project: &'a Project, lane: &'a AnyLane, fence: &Path) -> Result<Option<Known<'a>>, Error> {
         let Ok(Some(record)) = SightRecord::find(&Layout::fence_sight(fence)) else { return Ok(None) };
         let full = |branch: &str| format!("{HEADS}{branch}");
-        let mut moved: BTreeSet<String> =
-            lane::moved_since(project, record.operation).iter().map(|branch| full(branch)).collect();
+        let moved = lane::moved_since(project, record.operation);
         let beside = Beside::of(project, lane, &record);
-        let mut watched = BTreeSet::from([full(&lane.base)]);
+        let (mut busy, mut watched) = (BTreeSet::new(), BTreeSet::from([full(&lane.base)]));
+        let worktrees = WorktreeList::read(&project.repo)?;
+        let mut logs = users(project, &worktrees);
         for other in project.lanes()?.into_iter().filter(|other| other.name != lane.name) {
             watched.insert(full(&other.base));
             let branch = full(&other.place.branch);
-            match beside.lanes.contains(&other.name) {
-                true => moved.insert(branch),
-                false => watched.insert(branch),
-            };
+            if beside.lanes.contains(&other.name) {
+                busy.insert(branch);
+                logs.push(other.path);
+            } else {
+                watched.insert(branch);
+            }
         }
+        let heads = std::fs::read_to_string(Layout::fence_list(fence, HEADS_AT)).unwrap_or_default();
         Ok(Some(Known {
             project,
             own: lane.branch().filter(|_| !lane.works_in_place()).map(|_| lane.path.as_path()),
-            worktrees: WorktreeList::read(&project.repo)?,
-            moved,
+            worktrees,
+            moved: moved.into_iter().map(|(branch, moves)| (full(&branch), moves)).collect(),
+            busy,
             watched,
-            heads: std::fs::read_to_string(Layout::fence_list(fence, HEADS_AT)).unwrap_or_default(),
+            logs,
+            heads,
         }))
     }
 
-    /// Whether a branch that a worktree of the user's is on left this commit there since, as by an amend, a reset or a rebase: the log of
-    /// its HEAD has the commit.
-    fn leaves(&self, was: Oid) -> bool {
-        users(self.project, &self.worktrees).into_iter().any(|dir| {
+    /// What was `noted` and is not so `now`, and what operations left otherwise since.
+    fn changed<'n>(
+        &'n self,
+        noted: &[(&'n str, Oid)],
+        now: &HashMap<String, Oid>,
+        lane: &AnyLane,
+    ) -> Vec<(&'n str, Oid)> {
+        let stash: HashSet<Oid> = self.project.repo.stash_entries().into_iter().collect();
+        let own = lane.commits_to().map(|branch| format!("{HEADS}{branch}"));
+        let differs = |(name, was): &(&str, Oid)| match *name {
+            STASH => !stash.contains(was),
+            name if name.starts_with(WORKTREE) => self
+                .worktrees
+                .iter()
+                .all(|worktree| name[WORKTREE.len()..] != *worktree.path.to_string_lossy()),
+            name => now.get(name) != Some(was) && own.as_deref() != Some(name),
+        };
+        // What an operation moved a branch away from is the operation's. What a lane's own agent did before it landed is that agent's.
+        let is_explained = |(name, was): &(&str, Oid)| {
+            let moves = self.moved.get(*name);
+            moves.is_some_and(|moves| moves.from.contains(was) || moves.is_open || self.busy.contains(*name))
+        };
+        let left = self.moved.iter().filter(|(_, moves)| !moves.is_open);
+        let left = left.filter_map(|(name, moves)| Some((name.as_str(), moves.to?)));
+        let mut all: Vec<(&str, Oid)> = noted.iter().copied().filter(|one| !is_explained(one)).collect();
+        all.extend(left);
+        all.retain(differs);
+        all.dedup();
+        all
+    }
+
+    fn is_moved(&self, name: &str) -> bool {
+        self.moved.contains_key(name) || self.busy.contains(name)
+    }
+
+    /// Whether a branch that such a worktree is on left this commit there since, as by an amend, a reset or a rebase: the log of its HEAD
+    /// has the commit, or the rebase of that branch.
+    fn leaves(&self, name: &str, was: Oid) -> bool {
+        self.logs.iter().any(|dir| {
             let mut moves = self.project.repo.moves(dir, "HEAD").unwrap_or_default();
             let before = moves.iter().position(|step| self.heads.lines().any(|line| line == at(dir, step)));
-            moves.truncate(before.map_or(moves.len(), |before| before + 1));
-            moves.windows(2).any(|two| two[1].to == was && !two[0].switches())
+            let since = before.unwrap_or(moves.len());
+            moves.truncate(since + 1);
+            moves.iter().take(since).any(|step| step.rebases(name))
+                || moves.windows(2).any(|two| two[1].to == was && !two[0].switches())
         })
     }
 
@@ -155,10 +204,10 @@ impl Known<'_> {
 }
 
 /// The worktrees that are no lanes' own.
-fn users<'w>(project: &Project, worktrees: &'w WorktreeList) -> Vec<&'w Path> {
+fn users(project: &Project, worktrees: &WorktreeList) -> Vec<PathBuf> {
     let lanes = project.lanes().unwrap_or_default();
-    let all = worktrees.iter().map(|worktree| worktree.path.as_path());
-    all.filter(|path| lanes.iter().all(|lane| lane.path != **path)).collect()
+    let all = worktrees.iter().map(|worktree| worktree.path.clone());
+    all.filter(|path| lanes.iter().all(|lane| lane.path != *path)).collect()
 }
 
 /// A move of HEAD in a worktree, as a line.
@@ -174,10 +223,18 @@ fn tell(project: &Project, lane: &AnyLane, name: &str, (was, now): (Oid, Option<
             let kept = if saved.is_some() { "what it was is kept" } else { "that was no landing" };
             format!("moved branch {branch} to {}; {kept}: git log {at}...{}", now.short(), word(branch))
         }
+        _ if name.starts_with(WORKTREE) => {
+            let (_, folder) = name.rsplit_once('/').unwrap_or_default();
+            let back = another_name(project, &format!("{HEADS}{folder}"), &at);
+            format!("removed the {name}, which was on no branch; what it was on is kept: {back}")
+        }
         (_, now) => {
-            let (does, force) = if now.is_some() { ("moved", " -f") } else { ("deleted", "") };
+            let (does, back) = match now {
+                Some(_) => ("moved", another_name(project, name, &at)),
+                None => ("deleted", own_name(project, name, &at)),
+            };
             let (kind, short) = called(name);
-            format!("{does} {kind} {short}; what it was is there: git {kind}{force} {} {at}", word(short))
+            format!("{does} {kind} {short}; what it was is there: {back}")
         }
     };
     let message = format!("while the agent of lane '{}' ran, it or somebody else {what}", lane.name);
