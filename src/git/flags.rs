@@ -301,10 +301,23 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
         .collect())
 }
 
+/// What git says of an index that is cut short or has other bytes in it.
+const BROKEN: [&str; 5] = [
+    "index file smaller than expected",
+    "bad signature",
+    "bad index version",
+    "index file corrupt",
+    "unordered stage entries in index",
+];
+
 impl Repo {
-    /// Whether git can read an index file of the worktree at `dir`.
-    pub(crate) fn can_read_index(&self, dir: &Path, file: &Path) -> bool {
-        flagged_in(self, dir, file).is_ok()
+    /// Whether an index file of the worktree at `dir` is cut short or has other bytes in it, by what git says of it: a git that was ended
+    /// or had no memory, and a file that could not be opened for once, say nothing about that.
+    pub(crate) fn is_broken_index(&self, dir: &Path, file: &Path) -> bool {
+        match flagged_in(self, dir, file) {
+            Err(Error::Command { stderr, .. }) => BROKEN.iter().any(|words| stderr.contains(words)),
+            _ => false,
+        }
     }
 }
 

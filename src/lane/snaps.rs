@@ -79,11 +79,11 @@ impl Project {
         Ok(found.filter(|snap| snap.restored.is_none()))
     }
 
-    /// Where the index lies that was kept with a snapshot of the worktree at `dir`. One that git cannot read, as a power cut may leave
-    /// it, gets another name there, so that the snapshot comes back as it does where its index is gone.
+    /// Where the index lies that was kept with a snapshot of the worktree at `dir`. One that is broken, as a power cut may leave it,
+    /// gets another name there, so that the snapshot comes back as it does where its index is gone.
     pub(crate) fn kept_index(&self, dir: &Path, id: &str) -> PathBuf {
         let kept = self.store.layout().snapshot(id).join("index");
-        if kept.symlink_metadata().is_ok() && !self.repo.can_read_index(dir, &kept) {
+        if self.repo.is_broken_index(dir, &kept) {
             // What cannot be renamed is as broken as before.
             drop(std::fs::rename(&kept, kept.with_extension("broken")));
         }

@@ -3,7 +3,7 @@
 use super::support::{Output, Sandbox};
 
 /// A git in front of the real one that fails one command the way git does, as if the disk were full.
-fn full_disk_at(command: &str) -> Sandbox {
+pub fn full_disk_at(command: &str) -> Sandbox {
     let sandbox = Sandbox::new();
     let mut which = sandbox.command("sh", &sandbox.root());
     which.args(["-c", "command -v git"]);

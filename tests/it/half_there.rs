@@ -3,6 +3,7 @@
 use std::fs::{remove_file, write};
 use std::path::PathBuf;
 
+use super::bad_git::full_disk_at;
 use super::recovery::kit::dies;
 use super::snap::ids;
 use super::support::{Sandbox, names, scenes};
@@ -102,6 +103,23 @@ fn changes_come_back_also_where_the_index_kept_with_them_is_broken() {
         assert_eq!(sandbox.read("untracked"), "new\n", "{bytes:?}");
         let _ = sandbox.proq(&["merge", "two"]).ok();
     }
+}
+
+#[test]
+fn a_kept_index_is_not_broken_because_git_could_not_say_what_is_in_it() {
+    let sandbox = full_disk_at("ls-files -v");
+    sandbox.lane_of("one", "echo one >one.txt");
+    sandbox.sh("echo mine >>a.txt");
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let index = sandbox.repo.join(".git/proq/snaps").join(&ids(&sandbox)[0]).join("index");
+    // The library leaves such a one to git.
+    write(&index, "garbage").unwrap();
+    let mut back = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
+    back.env("FULL", "before");
+    let _ = sandbox.output(back).fails(1);
+    assert_eq!(std::fs::read(&index).unwrap(), b"garbage");
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    assert!(sandbox.read("a.txt").ends_with("mine\n"));
 }
 
 #[test]
