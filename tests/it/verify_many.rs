@@ -158,11 +158,12 @@ fn a_landing_that_was_killed_in_a_check_leaves_nothing() {
 }
 
 #[test]
-fn what_a_killed_landing_left_running_is_ended_though_its_shell_ended() {
+fn what_fled_from_a_check_of_a_killed_landing_is_ended_before_the_next() {
     let sandbox = Sandbox::new();
     sandbox.lane_of("one", "echo one > one.txt");
-    let check = "sleep 600 > /dev/null 2>&1 & echo $! > $ROOT/pid; echo $$ > $ROOT/shell
-        echo go > $ROOT/started; sleep 600";
+    let check =
+        "setsid sh -c 'echo $$ > $ROOT/pid; echo go > $ROOT/started; exec sleep 600' > /dev/null 2>&1 &
+        echo $$ > $ROOT/shell; sleep 600";
     let mut child = merge_until_checked(&sandbox, &["merge", "one", "--verify", check]);
     signal(&sandbox, &child, "KILL");
     assert!(!child.wait().unwrap().success());
