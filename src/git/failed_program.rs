@@ -117,7 +117,8 @@ impl FailedProgram {
     }
 }
 
-/// What says most of a filter that failed: its own first words, or those of git where it had none.
+/// The line that says why a filter failed, out of what git and the filter wrote to standard error: the filter's first that speaks of an
+/// error, else its first, else git's.
 pub(super) fn filter_line(stderr: &str) -> String {
     let is_gits = |line: &&str| line.starts_with("fatal:") || line.starts_with("error:");
     let tells = |line: &&str| ["rror", "not found", "ailed", "enied"].iter().any(|word| line.contains(word));

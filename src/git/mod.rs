@@ -152,6 +152,7 @@ pub(crate) use quarantine::{give_back, is_pruned, prune_folders};
 pub(crate) use ref_log::Move;
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
+pub(crate) use refs::removal as ref_removal;
 pub(crate) use refusal::{require_free, require_free_once_clean};
 pub use remedy::Remedy;
 pub(crate) use repair::{

@@ -14,7 +14,6 @@ use gix::index::File;
 use gix::index::decode::Options;
 use gix::index::entry::Mode;
 
-use super::merge_rules::attribute_files;
 use super::{Error, Oid, Repo, RepoPath, index};
 
 /// The folder in the worktree's git directory with what is known of it from before any command ran.
@@ -28,13 +27,10 @@ const OWN_OF_REFTABLE: [&str; 2] = ["refs", "reftable"];
 const SETTINGS: &str = "config.worktree";
 /// The name of what [`Repo::form`] found.
 const FORM: &str = "form";
-/// Settings by which git writes files in another form than they have in the repository.
-pub(super) const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
-
 /// The files with rules of a folder. Git reads them from the worktree wherever it goes.
 const RULES: [&str; 2] = [".gitattributes", ".gitignore"];
 
-/// What a worktree's index has.
+/// The index of a worktree, with what git does not write as plain files listed apart.
 pub(super) struct Named {
     index: File,
     /// Folders of submodules.
@@ -141,14 +137,9 @@ impl Repo {
 
     /// All that decides in which form git writes the files of a worktree: it writes none anew because that has changed.
     pub(super) fn form(&self, dir: &Path, named: &Named) -> Result<Vec<u8>, Error> {
-        let call = self.git_in(dir).args(["config", "-z", "--get-regexp", OF_FORM]);
-        let mut form = call.accept(&[1]).run()?.stdout;
+        let mut form = self.form_outside_of_commits(dir)?;
+        form.push(0);
         form.extend_from_slice(&named.attributes);
-        for file in attribute_files(self) {
-            form.push(0);
-            // Git does without one that cannot be read, too.
-            form.extend(std::fs::read(&file).unwrap_or_default());
-        }
         Ok(form)
     }
 }
@@ -318,7 +309,7 @@ struct Modes {
 }
 
 impl Modes {
-    /// What they are beside a worktree.
+    /// The permission bits that a new folder, file and program get beside the worktree at `dir`.
     fn of_new(dir: &Path) -> Result<Modes, Error> {
         let probe = dir.with_extension("mode");
         // One that was killed here may have left it, or a check anything else.

@@ -220,7 +220,8 @@ fn goal_by_rules(rules: &[String], branch: &str) -> Option<Goal> {
     (!without.iter().any(is_left_out)).then_some(goal)
 }
 
-/// What stands in a name where a pattern has its star; none where the pattern is none, or not about the name.
+/// The part of a ref's name that the `*` of a pattern such as `refs/heads/*` stands for; none where the pattern has no `*` or does not
+/// match the name.
 fn in_place_of_star<'n>(pattern: &str, name: &'n str) -> Option<&'n str> {
     let (start, end) = pattern.split_once('*')?;
     name.strip_prefix(start)?.strip_suffix(end)

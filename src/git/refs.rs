@@ -42,10 +42,15 @@ pub(super) fn after_not_moved(name: &str, why: &str) -> Cow<'static, str> {
         return format!("rename the branch in its way: git branch -m {} NEW-NAME", word(branch)).into();
     }
     if why.ends_with("reference broken") || why.ends_with("Too many levels of symbolic links") {
-        let file = format!("rm \"$(git rev-parse --git-path {})\"", word(name));
-        return format!("its file holds no commit; remove it, then run the command again: {file}").into();
+        let remove = removal(name);
+        return format!("its file holds no commit; remove it, then run the command again: {remove}").into();
     }
     "run the command again".into()
+}
+
+/// The command that removes the file of a fully named ref, which git does not do where that holds no commit.
+pub(crate) fn removal(name: &str) -> String {
+    format!("rm \"$(git rev-parse --git-path {})\"", word(name))
 }
 
 /// Whether a file in a ref's place has no id; one that cannot be read may have one.
@@ -83,7 +88,7 @@ impl Repo {
                 .run()?;
             return Ok(Oid::from_hex(out.line().as_bytes()));
         }
-        let is_passed_over = || name.starts_with(HEADS) && self.is_broken(name);
+        let is_passed_over = || name.strip_prefix(HEADS).is_some_and(|branch| self.is_broken(branch));
         let found = match self.gix.try_find_reference(name) {
             Err(_) if is_passed_over() => None,
             found => found.map_err(Error::object(format!("ref {name}")))?,
@@ -99,13 +104,13 @@ impl Repo {
         }
     }
 
-    /// Whether a ref's file, or that of one which it leads to, holds neither an id nor a name, as a power cut leaves it, or they lead
-    /// around in a circle. Git passes such a ref over where it lists refs, and neither moves nor makes it until the file is gone.
-    pub(crate) fn is_broken(&self, name: &str) -> bool {
+    /// Whether a branch's file, or that of a ref which it leads to, holds neither an id nor a name, as a power cut leaves it, or they lead
+    /// around in a circle. Git passes such a branch over where it lists refs, and neither moves nor makes it until the file is gone.
+    pub(crate) fn is_broken(&self, branch: &str) -> bool {
         if self.is_reftable() {
             return false;
         }
-        let mut name = name.to_owned();
+        let mut name = format!("{HEADS}{branch}");
         for _ in 0..=FOLLOWED {
             let file = self.common_dir().join(&name);
             match named_by(&file) {

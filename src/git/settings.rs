@@ -5,8 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 
 use super::merge_rules::attribute_files;
-use super::pristine::OF_FORM;
 use super::{Error, Repo, injected};
+
+/// Settings by which git writes files in another form than they have in the repository.
+const OF_FORM: &str = "^(attr|filter)\\.|^core\\.(attributesfile|autocrlf|eol|filemode|symlinks)$";
 
 /// The library's own section. Git reads nothing there; the library does, also from files and from variables of git's that git is
 /// started without: `GIT_NAMESPACE`, `GIT_SHALLOW_FILE`, `GIT_INDEX_FILE`.
@@ -88,12 +90,12 @@ impl Repo {
         self.gix.config_snapshot().boolean(key)
     }
 
-    /// All that decides in which form git writes the files of a commit and that is in no commit.
+    /// All that decides in which form git writes the files of a commit in the worktree at `dir`, and that is in no commit.
     ///
     /// # Errors
     /// When git cannot read its settings.
-    pub(crate) fn form_outside_of_commits(&self) -> Result<Vec<u8>, Error> {
-        let call = self.git().args(["config", "-z", "--get-regexp", OF_FORM]);
+    pub(crate) fn form_outside_of_commits(&self, dir: &Path) -> Result<Vec<u8>, Error> {
+        let call = self.git_in(dir).args(["config", "-z", "--get-regexp", OF_FORM]);
         let mut form = call.accept(&[1]).run()?.stdout;
         for file in attribute_files(self) {
             form.push(0);

@@ -12,7 +12,7 @@ use super::{
 use crate::event;
 use crate::explain::word;
 use crate::fault;
-use crate::git::{Head, NewCommit, Oid, merge_trees, run_hook};
+use crate::git::{Head, NewCommit, Oid, merge_trees, ref_removal, run_hook};
 use crate::store::records::{InBatch, LaneRecord, Step, Tree};
 use crate::store::{Guard, LockName, make_private, remove_tree, write_first};
 
@@ -152,7 +152,7 @@ fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
         return Err(Error::Taken { name: name.to_string() });
     }
     let branch = project.branch_of(name);
-    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken(&branch_ref(&branch)) {
+    if project.repo.branch_tip(&branch)?.is_some() || project.repo.is_broken(&branch) {
         return Err(taken(project, branch));
     }
     let path = project.location()?.place_of(name);
@@ -164,19 +164,15 @@ fn require_free(project: &Project, name: &Name) -> Result<(), Error> {
 
 /// The error of a branch that is there already, with the command that frees its name.
 fn taken(project: &Project, branch: String) -> Error {
-    let name = branch_ref(&branch);
+    let name = format!("refs/heads/{branch}");
     let free = if project.repo.alias_of(&branch).is_ok_and(|alias| alias.is_some()) {
         format!("remove the symbolic ref: git symbolic-ref -d {}", word(&name))
-    } else if project.repo.is_broken(&name) {
-        format!("remove its file, which holds no commit: rm \"$(git rev-parse --git-path {})\"", word(&name))
+    } else if project.repo.is_broken(&branch) {
+        format!("remove its file, which holds no commit: {}", ref_removal(&name))
     } else {
         format!("rename the branch: git branch -m {} NEW-NAME", word(&branch))
     };
     Error::BranchTaken { branch, free }
-}
-
-fn branch_ref(branch: &str) -> String {
-    format!("refs/heads/{branch}")
 }
 
 fn free_name(project: &Project, wish: &Name) -> Result<Name, Error> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Error, Project, alias};
 use crate::explain::quoted_path;
-use crate::git::{Oid, Worktree, WorktreeList, status, tree_changes};
+use crate::git::{Oid, Worktree, WorktreeList, ref_removal, status, tree_changes};
 use crate::store::new_id;
 use crate::store::records::LaneRecord;
 
@@ -77,8 +77,7 @@ pub(crate) fn branch_again(project: &Project, lane: &LaneRecord) -> Option<Strin
         let outside = name.strip_prefix(&prefix).unwrap_or(name);
         format!("git branch -m {} {}", quoted(name), quoted(outside))
     };
-    let full = format!("refs/heads/{branch}");
-    let file = project.repo.is_broken(&full).then(|| format!("rm \"$(git rev-parse --git-path {full})\""));
+    let file = project.repo.is_broken(branch).then(|| ref_removal(&format!("refs/heads/{branch}")));
     Some(in_the_way.map(free).chain(file).chain([again]).collect::<Vec<_>>().join(" && "))
 }
 

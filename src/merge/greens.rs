@@ -103,7 +103,7 @@ impl CheckInput {
 }
 
 fn on(project: &Project, onto: &str, base: Oid) -> Result<Vec<u8>, Error> {
-    let form = project.repo.form_outside_of_commits()?;
+    let form = project.repo.form_outside_of_commits(project.repo.home())?;
     let mut context = format!("{onto}\0{base}\0{}\0", form.len()).into_bytes();
     context.extend(form);
     Ok(context)

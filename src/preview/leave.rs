@@ -167,17 +167,13 @@ fn come_home(
         edits: None,
     };
     // A snapshot that is gone was brought back by somebody who was cut off before closing the preview.
-    let snap = match &open.snapshot {
+    let mut snap = match &open.snapshot {
         Some(id) => op.project.find_snap(id)?,
         None => None,
     };
     warn_without_record(op, open)?;
-    let (snap, lost) = match snap {
-        Some(snap) if op.project.is_lost(&snap) => (None, Some(snap)),
-        snap => (snap, None),
-    };
-    if let Some(lost) = lost {
-        warn_lost(op, lost);
+    if let Some(lost) = snap.take_if(|snap| op.project.is_lost(snap)) {
+        warn_lost(op, &lost);
     }
     if let Some(snap) = snap {
         let rest = vec![desk::close_step(op)?];
@@ -225,12 +221,12 @@ fn warn_without_record(op: &Operation<'_>, open: &PreviewRecord) -> Result<(), E
 }
 
 /// Says, once the checkout is home, that git has lost the user's changes, and what may be left of them.
-fn warn_lost(op: &Operation<'_>, lost: SnapRecord) {
-    let folder = op.project.store.layout().snapshot(&lost.id);
+fn warn_lost(op: &Operation<'_>, lost: &SnapRecord) {
+    let (commit, folder) = (lost.snapshot.commit, op.project.store.layout().snapshot(&lost.id));
     op.after(move |project| {
         project.listener.warn(format!(
             "git has lost your changes from before the preview (commit {}, which no ref kept); see which files are left: ls -R {}",
-            lost.snapshot.commit.short(),
+            commit.short(),
             quoted_path(&folder)
         ));
     });

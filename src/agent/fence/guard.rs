@@ -88,13 +88,13 @@ pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<Str
     keep::before_they_go(&project, hook, &allowed).map(|what| vec![may_not(hook, &what)])
 }
 
-/// What is to be done about an update.
+/// What becomes of an update of a ref that an agent asks for.
 enum Verdict {
-    /// Nothing.
+    /// Git makes it.
     Nothing,
     /// Refuse it, with these words.
     Refused(Vec<String>),
-    /// Keep what the ref leads to now.
+    /// Git makes it once what the ref leads to now is kept.
     Kept(Option<Oid>),
 }
 
@@ -135,27 +135,27 @@ fn verdict(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> Verdict {
     if unchanged {
         return Verdict::Nothing;
     }
-    match refusal(project, hook, update, now) {
-        Some(words) => Verdict::Refused(words),
-        None if is_users(project, hook, update) => Verdict::Kept(now),
-        None => Verdict::Nothing,
-    }
-}
-
-/// Whether a ref that may be written is a tag, or a branch that is not the run's own.
-fn is_users(project: &Project, hook: &Hook<'_>, update: &Update<'_>) -> bool {
-    let behind = update.name.strip_prefix(HEADS).map(|branch| project.repo.branch_behind(branch));
-    update.name != STASH && (behind.is_none() || behind != hook.record.branch)
-}
-
-/// What to say of an update that is refused. `now` is what the ref leads to.
-fn refusal(project: &Project, hook: &Hook<'_>, update: &Update<'_>, now: Option<Oid>) -> Option<Vec<String>> {
     if update.name == STASH {
-        return stash(project, hook, update);
+        return stash(project, hook, update).map_or(Verdict::Nothing, Verdict::Refused);
     }
     // A symbolic ref is the branch that it leads to.
     let branch = update.name.strip_prefix(HEADS).map(|branch| project.repo.branch_behind(branch));
-    let branch = branch.as_deref();
+    match refusal(project, hook, update, now, branch.as_deref()) {
+        Some(words) => Verdict::Refused(words),
+        None if branch.is_some() && branch == hook.record.branch => Verdict::Nothing,
+        None => Verdict::Kept(now),
+    }
+}
+
+/// The words, a line each, with which an update of a branch, a tag or a ref of git-proq's is refused; none where it is allowed. `now` is
+/// the object that the ref leads to, `branch` the branch that moves, without `refs/heads/`, where it is one.
+fn refusal(
+    project: &Project,
+    hook: &Hook<'_>,
+    update: &Update<'_>,
+    now: Option<Oid>,
+    branch: Option<&str>,
+) -> Option<Vec<String>> {
     let Some(own) = hook.record.branch.as_ref().filter(|_| !only_looks(hook)) else {
         let what = branch.unwrap_or(update.name);
         return Some(vec![

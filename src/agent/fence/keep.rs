@@ -110,7 +110,7 @@ fn tell(project: &Project, hook: &Hook<'_>, update: &Update<'_>, saved: &str) {
     project.tell_event(event);
 }
 
-/// What a branch, a tag or notes are called, and the short name.
+/// The kind of a fully named ref in git's word (`branch`, `notes` or `tag`), and its name without what begins those.
 pub(super) fn called(name: &str) -> (&'static str, &str) {
     match name.strip_prefix("refs/heads/") {
         Some(branch) => ("branch", branch),
@@ -135,8 +135,8 @@ pub(super) fn own_name(project: &Project, name: &str, at: &str) -> String {
     }
 }
 
-/// The command that gives what a branch, a tag, notes or a worktree led to another, free name: its own may be taken again, be in a folder's place, or be
-/// checked out.
+/// The command that gives what a branch, a tag, notes or a worktree led to another, free name: its own may be taken again, be in a
+/// folder's place, or be checked out.
 pub(super) fn another_name(project: &Project, name: &str, at: &str) -> String {
     let (kind, short) = match called(name) {
         ("tag", short) => ("tag", short),

@@ -21,7 +21,7 @@ const HEADS: &str = "refs/heads/";
 const TAGS: &str = "refs/tags/";
 const NOTES: &str = "refs/notes/";
 const STASH: &str = "refs/stash";
-/// What begins the line of a worktree whose HEAD is on no branch, before its path.
+/// The start of the line in the list [`NOTED`] for a worktree whose HEAD is on no branch; its path follows.
 const WORKTREE: &str = "worktree ";
 
 /// How many branches, tags and notes are noted. Where there are more, none of them is compared.
@@ -96,7 +96,8 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
     failed.map_or(Ok(()), |e| Err(e.into()))
 }
 
-/// What was done on purpose while a run lasted, which explains that a ref has moved or is gone.
+/// What operations of git-proq, other agents and the user did on purpose while a run lasted: it explains that a ref has moved or is
+/// gone, which is no loss then.
 struct Known<'a> {
     project: &'a Project,
     /// The worktree of the run, where it has one of its own.
@@ -146,7 +147,8 @@ impl Known<'_> {
         }))
     }
 
-    /// What was `noted` and is not so `now`, and what operations left otherwise since.
+    /// The refs and worktrees, with what each led to, that do not lead there `now`: of those that were `noted` when the run began, and of
+    /// branches that operations of git-proq left somewhere since. By name, each once.
     fn changed<'n>(
         &'n self,
         noted: &[(&'n str, Oid)],
@@ -173,6 +175,7 @@ impl Known<'_> {
         let mut all: Vec<(&str, Oid)> = noted.iter().copied().filter(|one| !is_explained(one)).collect();
         all.extend(left);
         all.retain(differs);
+        all.sort_unstable();
         all.dedup();
         all
     }
