@@ -3,6 +3,7 @@
 use super::acp::with_speaker;
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
+use super::support::patience::wait_until;
 
 /// An agent in lane `x` that has named its session and waits for a word in the pipe `a-go`.
 fn at_work(settings: &str, task: &str) -> Sandbox {
@@ -12,9 +13,7 @@ fn at_work(settings: &str, task: &str) -> Sandbox {
     }
     let _ = sandbox.proq(&["spawn", "-n", "x", "mine", task]).ok();
     sandbox.hear("a-up");
-    while sandbox.last_run("x")["account"]["session"].is_null() {
-        std::thread::yield_now();
-    }
+    wait_until("its session", || !sandbox.last_run("x")["account"]["session"].is_null());
     sandbox
 }
 
@@ -82,9 +81,7 @@ fn a_message_that_an_agent_has_is_not_told_again_when_its_client_is_killed() {
     let _ = sandbox.proq(&["send", "x", "say I hear\nhold b"]).ok();
     sandbox.tell("a-go");
     sandbox.hear("b-up");
-    while !waiting(&sandbox).is_empty() {
-        std::thread::yield_now();
-    }
+    wait_until("it has the message", || waiting(&sandbox).is_empty());
     kill_client(&sandbox);
     let _ = sandbox.proq(&["wait", "x"]).fails(4);
     let run = sandbox.last_run("x");
@@ -189,9 +186,7 @@ fn without_its_supervisor_an_agent_ends_its_turn_and_takes_nothing_more() {
     assert!(sandbox.proq(&["send", "x", "more"]).fails(1).contains("lives on without its supervisor"));
     let pid = sandbox.last_run("x")["pid"].to_string();
     sandbox.tell("a-go");
-    while sandbox.lives(&pid) {
-        std::thread::yield_now();
-    }
+    wait_until("its end", || !sandbox.lives(&pid));
     assert_eq!(waiting(&sandbox), "write two");
     assert_eq!(sandbox.row("x")["state"], "failed");
     let _ = sandbox.proq(&["send", "x", "--wait"]).ok();

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::runs::with_claude;
+use super::support::patience::wait_until;
 use super::support::{Output, Sandbox};
 
 /// What an agent does to take all room from its supervisor, which its own writes do not notice, once its start is on record.
@@ -31,16 +32,6 @@ fn make_room(sandbox: &Sandbox, supervisor: &str) {
     let _ = sandbox.output(command).ok();
 }
 
-/// Waits until something is so.
-#[track_caller]
-fn until(what: &str, is_so: impl Fn() -> bool) {
-    let begin = std::time::Instant::now();
-    while !is_so() {
-        assert!(begin.elapsed().as_secs() < 60, "{what}");
-        std::thread::yield_now();
-    }
-}
-
 /// Whether a process has read a file to its end.
 fn has_read(pid: &str, file: &Path) -> bool {
     let size = std::fs::metadata(file).unwrap().len();
@@ -65,11 +56,11 @@ fn a_note_that_cannot_be_written_ends_no_run_and_is_written_later() {
     let agent = sandbox.hear("up");
     let supervisor = supervisor(&sandbox);
     let log = sandbox.repo.join(".git/proq/lanes/x/runs/1.log");
-    until("its supervisor reads", || has_read(&supervisor, &log) || !sandbox.lives(&supervisor));
+    wait_until("its supervisor reads", || has_read(&supervisor, &log) || !sandbox.lives(&supervisor));
     assert_eq!(sandbox.row("x")["state"], "running");
     assert_ne!(sandbox.last_run("x")["account"]["session"], "s-1");
     make_room(&sandbox, &supervisor);
-    until("the session is on record", || sandbox.last_run("x")["account"]["session"] == "s-1");
+    wait_until("the session is on record", || sandbox.last_run("x")["account"]["session"] == "s-1");
     assert!(sandbox.lives(agent.trim()) && sandbox.lives(&supervisor));
     sandbox.tell("go");
     assert!(sandbox.proq(&["wait", "x"]).ok().starts_with("x: done"));
@@ -81,7 +72,7 @@ fn what_came_of_a_run_is_written_once_there_is_room() {
     let sandbox = with_claude(&format!("{FULL} begin; echo new > n; git add n; git commit -qm n; well"));
     let _ = spawn(&sandbox).ok();
     let supervisor = supervisor(&sandbox);
-    until("its agent has ended", || {
+    wait_until("its agent has ended", || {
         let row = sandbox.row("x");
         assert_eq!(row["state"], "running", "{row}");
         row["detail"] == "its agent has ended; what came of it is being written"
@@ -97,7 +88,7 @@ fn what_came_of_a_run_is_written_once_there_is_room() {
 fn a_supervisor_that_waits_for_room_can_be_stopped_and_nothing_is_lost() {
     let sandbox = with_claude(&format!("{FULL} begin; echo new > n; git add n; git commit -qm n; well"));
     let _ = spawn(&sandbox).ok();
-    until("its agent has ended", || sandbox.row("x")["detail"].to_string().contains("has ended"));
+    wait_until("its agent has ended", || sandbox.row("x")["detail"].to_string().contains("has ended"));
     insta::assert_snapshot!(sandbox.proq(&["stop", "x"]).shown(), @r"
     --- stderr
     x: failed (its supervisor ended without a word)

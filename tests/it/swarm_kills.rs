@@ -172,14 +172,17 @@ impl Trial {
             !self.is_held() || self.lines().len() >= begin + most
         });
         drop(resume);
-        while self.is_held() {
-            let pid = self.scheduler();
-            let mut kill = self.sandbox.command("kill", &self.sandbox.root());
-            kill.args(["-9", pid.trim_start_matches("pid = ")]);
-            // It may just have ended.
-            let _ = self.sandbox.output(kill);
-            std::thread::yield_now();
-        }
+        wait_until("its death", || {
+            let held = self.is_held();
+            if held {
+                let pid = self.scheduler();
+                let mut kill = self.sandbox.command("kill", &self.sandbox.root());
+                kill.args(["-9", pid.trim_start_matches("pid = ")]);
+                // It may just have ended.
+                let _ = self.sandbox.output(kill);
+            }
+            !held
+        });
         if !self.is_over() {
             self.kills += 1;
         }
@@ -228,7 +231,8 @@ fn a_scheduler_that_is_killed_again_and_again_loses_nothing_and_runs_nothing_twi
         let begin = Instant::now();
         while trial.is_held() {
             assert!(begin.elapsed() < PATIENCE * 2, "{}", trial.sandbox.proq(&["status"]).stdout);
-            std::thread::yield_now();
+            // It takes many seconds, and everything that it starts needs the processor.
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
     assert!(trial.kills > KILLS / 2, "it was over after {} kills", trial.kills);

@@ -1,6 +1,7 @@
 //! Owns the tests of agents in windows whose turn has ended: when their lane is done, how it lands, and that nothing lands under one that
 //! works.
 
+use super::support::patience::wait_until;
 use super::tmux::Screen;
 
 /// What a hook of the agent's says.
@@ -96,11 +97,8 @@ fn a_session_that_is_ended_at_rest_leaves_a_lane_that_is_done() {
             _ => drop(screen.tmux(&["kill-window", "-t", "=proq-repo:x"]).ok()),
         }
         // It may be seen at rest still, a moment after its window was closed.
-        let begin = std::time::Instant::now();
         let ended = "x: done (its session was ended while it was idle)\n";
-        while screen.proq(&["wait", "x"]).ok() != ended {
-            assert!(begin.elapsed().as_secs() < 60, "{}", screen.proq(&["wait", "x"]).shown());
-        }
+        wait_until(ended, || screen.proq(&["wait", "x"]).ok() == ended);
         assert!(!screen.0.lives(&agent));
         let _ = screen.proq(&["merge", "x"]).ok();
         assert_eq!(screen.0.git(&["show", "main:one.txt"]), "one");
@@ -126,15 +124,8 @@ fn on_a_terminal_it_is_asked_about_and_left_alone_when_it_works_again() {
         let repo = screen.0.repo.to_str().unwrap();
         let command = "TERM=screen git-proq merge x > \"$ROOT/said\"; echo $? > \"$ROOT/over\"";
         let _ = screen.tmux(&["new-window", "-d", "-n", "me", "-c", repo, "-t", "=proq-repo:", command]).ok();
-        let begin = std::time::Instant::now();
-        while !screen
-            .tmux(&["capture-pane", "-p", "-J", "-t", "=proq-repo:me"])
-            .stdout
-            .contains("land it? [y/N]")
-        {
-            let said = std::fs::read_to_string(screen.0.root().join("said")).unwrap_or_default();
-            assert!(begin.elapsed().as_secs() < 30, "{said}");
-        }
+        let shown = || screen.tmux(&["capture-pane", "-p", "-J", "-t", "=proq-repo:me"]).stdout;
+        wait_until("it asks", || shown().contains("land it? [y/N]"));
         if works {
             screen.types(&says("prompt"));
         }

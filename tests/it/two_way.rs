@@ -3,6 +3,7 @@
 use super::profiles::configure;
 use super::stop::kill_supervisor;
 use super::support::Sandbox;
+use super::support::patience::wait_until;
 
 /// An agent that takes what it is told line by line, does what the words in it say, and tells what its session has used so far.
 const AGENT: &str = r#"echo "started $*" >> "$ROOT/notes"; n=0
@@ -113,9 +114,7 @@ fn a_message_that_an_agent_has_is_not_told_again_when_it_is_killed() {
     let _ = sandbox.proq(&["send", "x", "says hold-b"]).ok();
     sandbox.tell("a-go");
     sandbox.hear("b-up");
-    while waiting(&sandbox) > 0 {
-        std::thread::yield_now();
-    }
+    wait_until("it has the message", || waiting(&sandbox) == 0);
     kill_agent(&sandbox);
     let _ = sandbox.proq(&["wait", "x"]).fails(4);
     assert_eq!(sandbox.last_run("x")["class"], "crashed");
@@ -150,9 +149,7 @@ fn an_agent_that_ends_without_having_read_on_has_ended_well_and_is_told_in_its_n
     let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
     sandbox.tell("a-go");
     // It is on its way to it by now.
-    while !sandbox.proq(&["logs", "x"]).ok().contains("< told more: write-two") {
-        std::thread::yield_now();
-    }
+    wait_until("it is told", || sandbox.proq(&["logs", "x"]).ok().contains("< told more: write-two"));
     sandbox.tell("b-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
     let runs = |n: usize| sandbox.proq(&["show", "x", "--json"]).json()["runs"][n].clone();
@@ -176,9 +173,7 @@ fn without_its_supervisor_an_agent_ends_its_turn_and_is_told_nothing_more() {
     kill_supervisor(&sandbox, "x");
     let pid = sandbox.last_run("x")["pid"].to_string();
     sandbox.tell("a-go");
-    while sandbox.lives(&pid) {
-        std::thread::yield_now();
-    }
+    wait_until("its end", || !sandbox.lives(&pid));
     assert_eq!(notes(&sandbox)[1], "ended");
     assert_eq!(waiting(&sandbox), 1);
     let _ = sandbox.proq(&["send", "x", "--wait"]).ok();

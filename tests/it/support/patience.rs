@@ -15,12 +15,19 @@ pub const PATIENCE: Duration = Duration::from_mins(1);
 pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
+        let look_began = Instant::now();
         if let Some(found) = look() {
             return found;
         }
         assert!(begin.elapsed() < PATIENCE, "it never came: {what}");
-        std::thread::yield_now();
+        rest_after(look_began.elapsed());
     }
+}
+
+/// Leaves the processor to what is waited for: looking without a break keeps a whole one busy, and there are other tests. Longer
+/// after a look that starts a program. Nothing depends on how long it is.
+fn rest_after(look: Duration) {
+    std::thread::sleep((look * 2).clamp(Duration::from_millis(1), Duration::from_millis(50)));
 }
 
 /// Waits until something is so.
