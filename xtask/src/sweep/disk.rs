@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use super::{Outcome, fail};
 
@@ -19,9 +20,20 @@ const BLOCK: usize = 4096;
 const FORMAT: &[&str] =
     &["-q", "-F", "-b", "4096", "-N", "4096", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
 
-/// What reached the disk by some moment: the blocks that differ from an earlier one.
+/// What reached the disk by some moment: the blocks that differ from an earlier one, by place. Shots share what is the same in them:
+/// a run has hundreds, and every start of a program copies the table of this process's memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Shot(Vec<(usize, Vec<u8>)>);
+pub(super) struct Shot(Vec<(usize, Rc<[u8]>)>);
+
+impl Shot {
+    /// These blocks, one of which that is as in the shot `before` is that one.
+    fn of<'a>(blocks: impl Iterator<Item = (usize, &'a [u8])>, before: &Shot) -> Shot {
+        let old =
+            |at: usize| before.0.binary_search_by_key(&at, |(old, _)| *old).ok().map(|n| &before.0[n].1);
+        let same = |at: usize, block: &[u8]| old(at).filter(|old| ***old == *block).cloned();
+        Shot(blocks.map(|(at, block)| (at, same(at, block).unwrap_or_else(|| block.into()))).collect())
+    }
+}
 
 /// A mounted file system.
 #[derive(Debug)]
@@ -102,12 +114,12 @@ impl Disk {
         Ok(fs::read(&self.image)?)
     }
 
-    /// What is on the disk now and was not in `base`.
-    pub(super) fn shot(&self, base: &[u8]) -> Outcome<Shot> {
+    /// What is on the disk now and was not in `base`. `before` is the last shot.
+    pub(super) fn shot(&self, base: &[u8], before: &Shot) -> Outcome<Shot> {
         let mut buffer = self.buffer.borrow_mut();
         buffer.resize(base.len(), 0);
         File::open(&self.image)?.read_exact_at(&mut buffer, 0)?;
-        Ok(Shot(differing(&buffer, base)))
+        Ok(Shot::of(differing(&buffer, base), before))
     }
 
     /// Cuts the power, and has what was on the disk at the moment of a shot. `base` is what that was made with.
@@ -119,7 +131,7 @@ impl Disk {
         }
         let image = OpenOptions::new().write(true).open(&self.image)?;
         for (at, block) in differing(&wanted, &self.read()?) {
-            image.write_all_at(&block, at as u64)?;
+            image.write_all_at(block, at as u64)?;
         }
         self.mount(options)
     }
@@ -140,9 +152,9 @@ pub(super) fn is_possible() -> bool {
 }
 
 /// The blocks of `now` that are not as in `then`, with their places.
-fn differing(now: &[u8], then: &[u8]) -> Vec<(usize, Vec<u8>)> {
+fn differing<'a>(now: &'a [u8], then: &'a [u8]) -> impl Iterator<Item = (usize, &'a [u8])> {
     let pairs = now.chunks(BLOCK).zip(then.chunks(BLOCK)).enumerate();
-    pairs.filter(|(_, (now, then))| now != then).map(|(n, (now, _))| (n * BLOCK, now.to_vec())).collect()
+    pairs.filter(|(_, (now, then))| now != then).map(|(n, (now, _))| (n * BLOCK, now))
 }
 
 /// Runs a program and insists on success; returns what it says.

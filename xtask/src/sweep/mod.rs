@@ -151,7 +151,13 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
         let work = &work;
         let worker = |n: usize| {
             let folder = folder.join(format!("w{n}"));
-            scope.spawn(move || work.work(&folder, proq, parts).err().map(|e| e.to_string()))
+            scope.spawn(move || {
+                work.work(&folder, proq, parts).err().map(|e| {
+                    // Nothing that is counted after it would be believed.
+                    work.todo.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    e.to_string()
+                })
+            })
         };
         let workers: Vec<_> = (0..jobs).map(worker).collect();
         workers.into_iter().filter_map(|w| w.join().unwrap_or(Some("a worker panicked".to_owned()))).collect()

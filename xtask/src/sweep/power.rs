@@ -71,7 +71,7 @@ impl Cuts<'_> {
             if way.commits {
                 disk.commit()?;
             }
-            note(&mut moments, call, disk.shot(&base)?);
+            note(&mut moments, call, disk, &base)?;
             Ok(())
         };
         let (run, complaints) = stage.place.watched(stage.scene.tested(), Plan::Watch, Some(&mut watcher))?;
@@ -82,7 +82,7 @@ impl Cuts<'_> {
         if way.commits {
             disk.commit()?;
         }
-        note(&mut moments, last, disk.shot(&base)?);
+        note(&mut moments, last, disk, &base)?;
         for moment in &mut moments {
             let call = run.calls.get(moment.call - 1);
             let call = call.map(|call| format!("{}: {} {}", call.who, call.name, call.subject));
@@ -151,10 +151,12 @@ impl Cuts<'_> {
     }
 }
 
-/// Keeps a state of the disk, unless the one before is the same.
-fn note(moments: &mut Vec<Moment>, call: usize, shot: Shot) {
-    let is_same = |last: &Moment| last.shot == shot;
-    if !moments.last().is_some_and(is_same) {
+/// Keeps the state of the disk, unless the one before is the same.
+fn note(moments: &mut Vec<Moment>, call: usize, disk: &Disk, base: &[u8]) -> Outcome<()> {
+    let last = moments.last().map(|last| &last.shot);
+    let shot = disk.shot(base, last.unwrap_or(&Shot::default()))?;
+    if last != Some(&shot) {
         moments.push(Moment { call, at: String::new(), shot });
     }
+    Ok(())
 }
