@@ -121,7 +121,7 @@ impl Oracle<'_> {
                 }
             }
         };
-        then.model.refs.insert(full, top);
+        then.model.refs.insert(full, top.clone());
         for (name, verdict) in &verdicts {
             let tip = then.model.refs[&branch(name)].clone();
             let Some(lane) = then.model.lanes.get_mut(*name) else { continue };
@@ -133,7 +133,8 @@ impl Oracle<'_> {
                 }
                 Verdict::Conflict => {
                     "conflict".clone_into(&mut lane.state);
-                    lane.conflict = Some((tip, base.clone()));
+                    // It is one with the base as it is now, with all that has landed beside it.
+                    lane.conflict = Some((tip, top.clone()));
                 }
                 _ => {}
             }
