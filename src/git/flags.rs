@@ -301,7 +301,7 @@ pub(super) fn flagged_in(repo: &Repo, dir: &Path, file: &Path) -> Result<Vec<Fla
         .collect())
 }
 
-/// What git says of an index that is cut short or has other bytes in it.
+/// Parts of the messages by which git refuses an index file as broken: cut short, or with other bytes in it than git writes.
 const BROKEN: [&str; 5] = [
     "index file smaller than expected",
     "bad signature",

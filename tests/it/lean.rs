@@ -2,6 +2,7 @@
 
 use super::runs::with_claude;
 use super::support::Sandbox;
+use super::support::patience::wait_within;
 
 /// How many agents run at once.
 const AGENTS: usize = 20;
@@ -44,20 +45,19 @@ fn none_wakes(pids: &[String]) {
 fn all_get_small(sandbox: &Sandbox, when: &str) {
     for lane in 1..=AGENTS {
         let pid = supervisor(sandbox, &format!("x{lane}"));
-        let begin = std::time::Instant::now();
-        loop {
+        let now = || {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
             let kb = |what: &str| -> u64 {
                 let line = status.lines().find_map(|line| line.strip_prefix(what)).unwrap();
                 line.trim().trim_end_matches(" kB").parse().unwrap()
             };
-            let now = (kb("VmRSS:"), kb("RssAnon:"));
-            if now.0 <= MOST.0 && now.1 <= MOST.1 {
-                break;
-            }
-            assert!(begin.elapsed().as_secs() < 20, "{when}, x{lane}: {now:?} kB, of {MOST:?}");
-            std::thread::sleep(std::time::Duration::from_millis(10));
-        }
+            (kb("VmRSS:"), kb("RssAnon:"))
+        };
+        let what = || format!("{when}, x{lane}: {:?} kB, of {MOST:?}", now());
+        wait_within(std::time::Duration::from_secs(20), what, || {
+            let (resident, anonymous) = now();
+            (resident <= MOST.0 && anonymous <= MOST.1).then_some(())
+        });
     }
 }
 
@@ -109,7 +109,7 @@ fn a_supervisor_of_an_agent_that_talks_keeps_nothing_of_it() {
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
             let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
             most = most.max(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap());
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::yield_now();
         }
         most
     });

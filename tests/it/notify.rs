@@ -2,12 +2,16 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 #[cfg(target_os = "linux")]
 use super::support::ON_TERMINAL;
 use super::support::Sandbox;
-use super::support::patience::{wait_for, wait_until};
+use super::support::patience::{wait_until, wait_within};
 use super::user_hooks::{all_told, log, told};
+
+/// How long it may take until somebody asks.
+const MOST: Duration = Duration::from_secs(30);
 
 /// An address on this machine.
 struct Server {
@@ -25,11 +29,15 @@ impl Server {
     /// The next one who asks for something, waiting for it.
     fn accept(&self) -> TcpStream {
         self.listener.set_nonblocking(true).unwrap();
-        let stream = wait_for("somebody who asks for something", || match self.listener.accept() {
-            Ok((stream, _)) => Some(stream),
-            Err(e) if e.kind() == ErrorKind::WouldBlock => None,
-            Err(e) => panic!("{e}"),
-        });
+        let stream = wait_within(
+            MOST,
+            || "somebody who asks".to_owned(),
+            || match self.listener.accept() {
+                Ok((stream, _)) => Some(stream),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => None,
+                Err(e) => panic!("{e}"),
+            },
+        );
         stream.set_nonblocking(false).unwrap();
         stream
     }

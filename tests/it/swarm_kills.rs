@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::support::patience::{Beside, PATIENCE, wait_until};
+use super::support::patience::{Beside, PATIENCE, wait_until, wait_within};
 use super::support::{Sandbox, seed};
 use super::swarm::{ran, worker};
 
@@ -172,16 +172,19 @@ impl Trial {
             !self.is_held() || self.lines().len() >= begin + most
         });
         drop(resume);
+        let kill = || {
+            let pid = self.scheduler();
+            let mut kill = self.sandbox.command("kill", &self.sandbox.root());
+            kill.args(["-9", pid.trim_start_matches("pid = ")]);
+            // It may just have ended.
+            let _ = self.sandbox.output(kill);
+        };
         wait_until("its death", || {
-            let held = self.is_held();
-            if held {
-                let pid = self.scheduler();
-                let mut kill = self.sandbox.command("kill", &self.sandbox.root());
-                kill.args(["-9", pid.trim_start_matches("pid = ")]);
-                // It may just have ended.
-                let _ = self.sandbox.output(kill);
+            let is_dead = !self.is_held();
+            if !is_dead {
+                kill();
             }
-            !held
+            is_dead
         });
         if !self.is_over() {
             self.kills += 1;
@@ -228,12 +231,8 @@ fn a_scheduler_that_is_killed_again_and_again_loses_nothing_and_runs_nothing_twi
     println!("killed {} times in {:?}", trial.kills, begin.elapsed());
     if !trial.is_over() {
         let _ = trial.sandbox.proq(&["resume", "--detach"]).ok();
-        let begin = Instant::now();
-        while trial.is_held() {
-            assert!(begin.elapsed() < PATIENCE * 2, "{}", trial.sandbox.proq(&["status"]).stdout);
-            // It takes many seconds, and everything that it starts needs the processor.
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        let status = || trial.sandbox.proq(&["status"]).stdout;
+        wait_within(PATIENCE * 2, status, || (!trial.is_held()).then_some(()));
     }
     assert!(trial.kills > KILLS / 2, "it was over after {} kills", trial.kills);
     Model::of(&trial).check();

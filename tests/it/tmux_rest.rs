@@ -1,7 +1,9 @@
 //! Owns the tests of agents in windows whose turn has ended: when their lane is done, how it lands, and that nothing lands under one that
 //! works.
 
-use super::support::patience::wait_until;
+use std::time::Duration;
+
+use super::support::patience::{PATIENCE, wait_within};
 use super::tmux::Screen;
 
 /// What a hook of the agent's says.
@@ -98,7 +100,8 @@ fn a_session_that_is_ended_at_rest_leaves_a_lane_that_is_done() {
         }
         // It may be seen at rest still, a moment after its window was closed.
         let ended = "x: done (its session was ended while it was idle)\n";
-        wait_until(ended, || screen.proq(&["wait", "x"]).ok() == ended);
+        let said = || screen.proq(&["wait", "x"]);
+        wait_within(PATIENCE, || said().shown(), || (said().ok() == ended).then_some(()));
         assert!(!screen.0.lives(&agent));
         let _ = screen.proq(&["merge", "x"]).ok();
         assert_eq!(screen.0.git(&["show", "main:one.txt"]), "one");
@@ -125,7 +128,8 @@ fn on_a_terminal_it_is_asked_about_and_left_alone_when_it_works_again() {
         let command = "TERM=screen git-proq merge x > \"$ROOT/said\"; echo $? > \"$ROOT/over\"";
         let _ = screen.tmux(&["new-window", "-d", "-n", "me", "-c", repo, "-t", "=proq-repo:", command]).ok();
         let shown = || screen.tmux(&["capture-pane", "-p", "-J", "-t", "=proq-repo:me"]).stdout;
-        wait_until("it asks", || shown().contains("land it? [y/N]"));
+        let said = || std::fs::read_to_string(screen.0.root().join("said")).unwrap_or_default();
+        wait_within(Duration::from_secs(30), said, || shown().contains("land it? [y/N]").then_some(()));
         if works {
             screen.types(&says("prompt"));
         }

@@ -149,7 +149,9 @@ fn an_agent_that_ends_without_having_read_on_has_ended_well_and_is_told_in_its_n
     let _ = sandbox.proq(&["send", "x", "write-two"]).ok();
     sandbox.tell("a-go");
     // It is on its way to it by now.
-    wait_until("it is told", || sandbox.proq(&["logs", "x"]).ok().contains("< told more: write-two"));
+    wait_until("its log has the message", || {
+        sandbox.proq(&["logs", "x"]).ok().contains("< told more: write-two")
+    });
     sandbox.tell("b-go");
     let _ = sandbox.proq(&["wait", "x"]).ok();
     let runs = |n: usize| sandbox.proq(&["show", "x", "--json"]).json()["runs"][n].clone();

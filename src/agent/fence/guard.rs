@@ -88,7 +88,7 @@ pub(super) fn judge(dir: &Path, hook: &Hook<'_>, input: &[u8]) -> Option<Vec<Str
     keep::before_they_go(&project, hook, &allowed).map(|what| vec![may_not(hook, &what)])
 }
 
-/// What becomes of an update of a ref that an agent asks for.
+/// How the fence answers an update of a ref that an agent's git is about to make.
 enum Verdict {
     /// Git makes it.
     Nothing,

@@ -96,8 +96,8 @@ pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<()
     failed.map_or(Ok(()), |e| Err(e.into()))
 }
 
-/// What operations of git-proq, other agents and the user did on purpose while a run lasted: it explains that a ref has moved or is
-/// gone, which is no loss then.
+/// Reasons why a ref that moved or went while a run lasted is no loss: operations of git-proq, other agents and the user did it on
+/// purpose.
 struct Known<'a> {
     project: &'a Project,
     /// The worktree of the run, where it has one of its own.

@@ -10,24 +10,27 @@ use std::time::{Duration, Instant};
 /// More than anything takes on the slowest machine.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Looks until something is there.
+/// Looks until something is there, for at most so long: then `what` says what never came, and how it is instead.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_within<T>(most: Duration, what: impl Fn() -> String, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
         let look_began = Instant::now();
         if let Some(found) = look() {
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "it never came: {what}");
-        rest_after(look_began.elapsed());
+        assert!(begin.elapsed() < most, "it never came: {}", what());
+        // What is waited for needs the processor, and so do other tests: looking without a break keeps a whole one busy, the more so
+        // where a look starts a program. Nothing depends on how long the break is.
+        let pause = look_began.elapsed() * 2;
+        std::thread::sleep(pause.clamp(Duration::from_millis(1), Duration::from_millis(50)));
     }
 }
 
-/// Leaves the processor to what is waited for: looking without a break keeps a whole one busy, and there are other tests. Longer
-/// after a look that starts a program. Nothing depends on how long it is.
-fn rest_after(look: Duration) {
-    std::thread::sleep((look * 2).clamp(Duration::from_millis(1), Duration::from_millis(50)));
+/// Looks until something is there.
+#[track_caller]
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_within(PATIENCE, || what.to_owned(), look)
 }
 
 /// Waits until something is so.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Output;
-use super::patience::wait_for;
+use super::patience::{PATIENCE, wait_within};
 
 /// What the clock of a sandbox shows.
 const NOW: &str = "2026-01-02T03:04:05Z";
@@ -350,8 +350,7 @@ impl Sandbox {
     pub fn commit_all_in(&self, dir: &Path, message: &str) {
         self.git_in(dir, &["add", "-A", "--sparse"]);
         // Nothing is to be packed in so small a repository: one start of git less, thousands of times.
-        let quick = ["-c", "maintenance.auto=false"];
-        self.git_in(dir, &[&quick[..], &["commit", "-q", "--allow-empty", "-m", message]].concat());
+        self.git_in(dir, &["-c", "maintenance.auto=false", "commit", "-q", "--allow-empty", "-m", message]);
     }
 
     /// A lock file of a lane, or the note beside it: `run.lock`, `run.holder`, `alive.lock`.
@@ -384,7 +383,8 @@ impl Sandbox {
     /// The row of a lane whose agent is known to be at work, once its supervisor has noted that it has started.
     #[track_caller]
     pub fn started_row(&self, name: &str) -> serde_json::Value {
-        wait_for("the start of its agent", || Some(self.row(name)).filter(|row| row["state"] != "starting"))
+        let started = || Some(self.row(name)).filter(|row| row["state"] != "starting");
+        wait_within(PATIENCE, || format!("the start of its agent: {}", self.row(name)), started)
     }
 
     /// Everything a lane could leave behind: worktrees, branches and records that are not the main checkout's.

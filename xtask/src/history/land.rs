@@ -133,7 +133,7 @@ impl Oracle<'_> {
                 }
                 Verdict::Conflict => {
                     "conflict".clone_into(&mut lane.state);
-                    // It is one with the base as it is now, with all that has landed beside it.
+                    // With the base as it is once all that fits has landed: only when that moves is the lane tried again.
                     lane.conflict = Some((tip, top.clone()));
                 }
                 _ => {}

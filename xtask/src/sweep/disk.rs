@@ -20,13 +20,13 @@ const BLOCK: usize = 4096;
 const FORMAT: &[&str] =
     &["-q", "-F", "-b", "4096", "-N", "4096", "-J", "size=4", "-E", "lazy_itable_init=0,lazy_journal_init=0"];
 
-/// What reached the disk by some moment: the blocks that differ from an earlier one, by place. Shots share what is the same in them:
-/// a run has hundreds, and every start of a program copies the table of this process's memory.
+/// The blocks of a disk, by place in bytes, that differ at some moment from what it held when a run began. One shot shares with the
+/// one before what is the same in both: a run has hundreds of them, and a large process is slow to start programs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Shot(Vec<(usize, Rc<[u8]>)>);
 
 impl Shot {
-    /// These blocks, one of which that is as in the shot `before` is that one.
+    /// A shot of these blocks, which come in the order of their places; it shares with the shot `before`.
     fn of<'a>(blocks: impl Iterator<Item = (usize, &'a [u8])>, before: &Shot) -> Shot {
         let old =
             |at: usize| before.0.binary_search_by_key(&at, |(old, _)| *old).ok().map(|n| &before.0[n].1);
@@ -114,7 +114,8 @@ impl Disk {
         Ok(fs::read(&self.image)?)
     }
 
-    /// What is on the disk now and was not in `base`. `before` is the last shot.
+    /// The blocks that are on the disk now and not in `base`, the whole disk at an earlier moment. The shot shares with the one
+    /// `before` it.
     pub(super) fn shot(&self, base: &[u8], before: &Shot) -> Outcome<Shot> {
         let mut buffer = self.buffer.borrow_mut();
         buffer.resize(base.len(), 0);

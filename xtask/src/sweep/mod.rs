@@ -152,11 +152,10 @@ fn all(args: &Args, scenes: &[Scene], proq: &Path, folder: &Path, seed: u64) -> 
         let worker = |n: usize| {
             let folder = folder.join(format!("w{n}"));
             scope.spawn(move || {
-                work.work(&folder, proq, parts).err().map(|e| {
-                    // Nothing that is counted after it would be believed.
-                    work.todo.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                    e.to_string()
-                })
+                let failed = work.work(&folder, proq, parts).err()?;
+                // Nothing that is counted after it would be believed.
+                work.todo.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                Some(failed.to_string())
             })
         };
         let workers: Vec<_> = (0..jobs).map(worker).collect();
