@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use super::clear::Held;
+use super::path::nul_separated;
 use super::quarantine::Quarantine;
 use super::{Change, RepoPath, path};
 
@@ -19,7 +20,7 @@ pub(super) fn note(dir: &Path, aside: &Quarantine, held: &Held, changes: &[Chang
     let paths = tracked.chain(held.loose().map(|(path, _)| path));
     let mut all: Vec<RepoPath> = paths.flat_map(|path| [path.clone(), like(dir, path)]).collect();
     all.push(RepoPath::new(all.len().to_string()));
-    drop(path::note(&aside.dir().join(BROUGHT), &all));
+    drop(std::fs::write(aside.dir().join(BROUGHT), nul_separated(&all)));
 }
 
 /// Whether nobody has touched the files in the worktree at `dir` that came back with the snapshot whose files were set aside in

@@ -106,6 +106,7 @@ mod touched;
 mod transition;
 mod tree_merge;
 mod trees;
+mod truncated;
 mod uncommitted;
 mod untracked;
 mod unusable;
@@ -179,6 +180,7 @@ pub(crate) use transition::{Tree, transition};
 pub(crate) use tree_merge::{
     Merged, Stage, merge_commits, merge_exactly, merge_trees, merge_with_base, would_conflict,
 };
+pub(crate) use truncated::{Wrote, complete};
 pub(crate) use uncommitted::{Uncommitted, trees_of};
 pub use unusable::Unusable;
 pub(crate) use worktree::{Worktree, WorktreeList};

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 use std::fmt;
+use std::fs::File;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -68,9 +70,17 @@ pub(super) fn nul_separated<'p>(paths: impl IntoIterator<Item = &'p RepoPath>) -
     out
 }
 
-/// Notes paths in a file, for whoever comes after a crash.
+/// Notes paths in a file, for whoever comes after a crash or a power cut: it is on disk before anything happens to them. Where there
+/// are none, no file is needed.
 pub(super) fn note(list: &Path, paths: &[RepoPath]) -> Result<(), super::Error> {
-    std::fs::write(list, nul_separated(paths)).map_err(super::Error::io("write", list))
+    if paths.is_empty() && !list.exists() {
+        return Ok(());
+    }
+    let written = File::create(list).and_then(|mut file| {
+        file.write_all(&nul_separated(paths))?;
+        file.sync_all()
+    });
+    written.map_err(super::Error::io("write", list))
 }
 
 /// The paths that were noted in a file; none when there is no such file.

@@ -16,7 +16,7 @@ use super::left_out::{LeftOut, unfold};
 use super::make_way::{Stranger, save, stranger};
 use super::modes::{PathMode, give_modes};
 use super::open_op::refuse_open;
-use super::path::{self, nul_separated};
+use super::path;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
 use super::ref_move::{self, RefMove};
 use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
@@ -210,10 +210,7 @@ pub(super) fn bring_files<'a>(
     }
     let is_absent = |c: &&Change| is_replaced(c) && shown.contains(&c.path) && !stands(tree.dir, &c.path);
     let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
-    let list = tree.scratch.join(ABSENT);
-    if !absent.is_empty() || list.exists() {
-        path::note(&list, &absent)?;
-    }
+    path::note(&tree.scratch.join(ABSENT), &absent)?;
     fault::point("transition.linked");
     let next = tree.scratch.join(INDEX);
     let mut moved = Moved { dir: tree.dir, changes, held, next, made: None, to };
@@ -258,9 +255,10 @@ pub(super) fn note_new_folders<'p>(
     // A file in its place goes before.
     missing.retain(|folder| !folder.under(tree.dir).symlink_metadata().is_ok_and(|meta| meta.is_dir()));
     let list = tree.scratch.join(NEW_FOLDERS);
-    let mut all = std::fs::read(&list).unwrap_or_default();
-    all.extend(nul_separated(&missing));
-    std::fs::write(&list, all).map_err(Error::io("write", &list))
+    // An earlier try of the same step may have made some.
+    let mut all = path::noted(&list)?;
+    all.extend(missing);
+    path::note(&list, &all)
 }
 
 /// The folders that have to be made.

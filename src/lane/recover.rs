@@ -1,11 +1,11 @@
 //! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
 
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::operation::{Operation, no_way_back};
 use super::{Error, Project, apart, checks_dir, history, steps};
-use crate::git;
+use crate::git::{self, Wrote};
 use crate::store::records::{Before, Step};
 use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
@@ -104,6 +104,7 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
         }
         let _ = op.note(if happened { Line::Done(n) } else { Line::Back(n) });
     }
+    complete_files(op)?;
     mark_taken_back(op)?;
     finish_forward(op);
     match op.take_back(0) {
@@ -116,6 +117,35 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
         }
         other => other,
     }
+}
+
+/// Makes files whole that steps had written and of which a power cut left only the beginning: whoever takes the steps back would
+/// take those for changes of somebody's.
+fn complete_files(op: &Operation<'_>) -> Result<(), Error> {
+    let Some(entry) = op.entry() else { return Ok(()) };
+    let mut worktrees: Vec<(&Path, usize, Vec<Option<Wrote>>)> = Vec::new();
+    for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| p.status == Status::Done) {
+        let (dir, wrote) = match &planned.step {
+            Step::Tree { dir, from, to, .. } => (dir, Some(Wrote::Commit { from: *from, to: *to })),
+            Step::Clear { dir, snap } => (dir, op.snapshot_of(snap).ok().map(Wrote::Cleared)),
+            Step::Restore { dir, snap, head, .. } => {
+                let restored = |snapshot| Wrote::Restored { snapshot, onto: *head };
+                (dir, op.snapshot_of(snap).ok().map(restored))
+            }
+            _ => continue,
+        };
+        match worktrees.iter_mut().find(|(known, ..)| known == dir) {
+            Some((_, _, all)) => all.push(wrote),
+            None => worktrees.push((dir, n, vec![wrote])),
+        }
+    }
+    for (dir, n, wrote) in worktrees.into_iter().filter(|(dir, ..)| dir.exists()) {
+        let Some((_, scratch)) = op.at(n) else { continue };
+        // Of a snapshot that is gone, as it is at the end of a way back, nobody knows which files are somebody's own.
+        let wrote: Vec<Wrote> = wrote.into_iter().map_while(|wrote| wrote).collect();
+        op.checkout(dir)?.with_tree(&scratch, |tree| Ok(git::complete(tree, &wrote)?))?;
+    }
+    Ok(())
 }
 
 /// A step whose inverse has happened is taken back, also when that was not noted any more.

@@ -75,3 +75,16 @@ fn a_new_worktree_is_on_disk_before_its_record_is_planned() {
         }
     }
 }
+
+#[test]
+#[ignore = "needs strace"]
+fn what_is_about_to_move_is_listed_on_disk_before_it_moves() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("x", "echo x > x.txt");
+    sandbox.sh("echo mine > mine.txt");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let calls = calls(&sandbox, &["preview", "--back"]);
+    let listed = find(&calls, 0, &["fsync", "/given>"]);
+    let moved = find(&calls, 0, &["rename", "/files/mine.txt\"", "/mine.txt\""]);
+    assert!(listed < moved, "a file moved before it was synced which ones do: {calls:#?}");
+}

@@ -9,3 +9,4 @@ mod odd;
 mod points;
 mod pool;
 mod resolving;
+mod truncated;

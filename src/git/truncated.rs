@@ -1,0 +1,143 @@
+//! Owns files of which a power cut left only the beginning: neither git nor a step syncs what it writes to a worktree, so that a file
+//! can be empty whose step is known to have happened. No beginning of what was being written is somebody's work.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use super::clear::Held;
+use super::entries::{EXECUTABLE, Entries, Entry, FILE};
+use super::index::INDEX;
+use super::quarantine::{Quarantine, is_blob, stands_no_folder};
+use super::transition::Tree;
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, merge_trees, tree_changes};
+
+/// What a step that has happened did to the files of a worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wrote {
+    /// Brought them from one commit to another.
+    Commit { from: Oid, to: Oid },
+    /// Put HEAD's files in the places of what a snapshot holds.
+    Cleared(Snapshot),
+    /// Put a snapshot's files back onto a commit. They are somebody's own, and where they are whole nothing is missing from them.
+    Restored { snapshot: Snapshot, onto: Oid },
+}
+
+/// Changes, and the commit or tree that has what they bring; none where no object has it.
+type Brought = (Vec<Change>, Option<Oid>);
+
+/// A file as git writes it.
+struct Written {
+    path: RepoPath,
+    side: Side,
+    /// The commit or tree that has it.
+    of: Oid,
+}
+
+/// Makes the files whole that `steps`, newest first, have written to a worktree and of which only a beginning is there. A file that
+/// anybody has written something else to stays as it is, and so does one that git cannot write: that one counts as changed.
+///
+/// # Errors
+/// When the objects that say what the steps did cannot be read, or a file cannot be replaced.
+pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
+    let mut wanted = newest(tree, steps)?;
+    // What a file is like depends on them.
+    wanted.sort_by_key(|file| !file.path.ends_with_name(b".gitattributes"));
+    let index = Entries::read(&tree.git_dir.join(INDEX), tree.repo.gix.object_hash());
+    let whole = Quarantine::at(&tree.scratch.join("whole"))?;
+    for file in &wanted {
+        let Some(there) = short(tree, index.as_ref(), file) else { continue };
+        let Some(content) = content(tree, file) else { continue };
+        if there.len() >= content.len() || !content.starts_with(&there) {
+            continue;
+        }
+        put(tree, &whole, &file.path, &content)?;
+    }
+    Ok(())
+}
+
+/// What the steps left, each file as the last one did that had to do with its path.
+fn newest(tree: &Tree<'_>, steps: &[Wrote]) -> Result<Vec<Written>, Error> {
+    let mut known = HashSet::new();
+    let mut wanted = Vec::new();
+    for step in steps {
+        let all = match step {
+            Wrote::Commit { from, to } => vec![(tree_changes(tree.repo, *from, *to)?, Some(*to))],
+            Wrote::Cleared(snapshot) => {
+                let inverted = |c: Change| Change { old: c.new, new: c.old, path: c.path };
+                let held = Held::to_clear(tree, snapshot)?.all();
+                vec![(held.into_iter().map(inverted).collect(), Some(snapshot.base))]
+            }
+            Wrote::Restored { snapshot, onto } => restored(tree, snapshot, *onto)?,
+        };
+        for (changes, of) in all {
+            for Change { path, new, .. } in changes {
+                if known.insert(path.clone())
+                    && let Some((side, of)) = new.zip(of)
+                {
+                    wanted.push(Written { path, side, of });
+                }
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// What a snapshot brought onto a commit, and where that is to be had.
+fn restored(tree: &Tree<'_>, snapshot: &Snapshot, onto: Oid) -> Result<Vec<Brought>, Error> {
+    let repo = tree.repo;
+    let held = Held::of(tree, snapshot)?;
+    let fresh = |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
+    let (before, now) = (repo.tree_of(snapshot.base)?, repo.tree_of(onto)?);
+    let merged = if before == now {
+        Some(snapshot.work_tree)
+    } else {
+        let merged = merge_trees(repo, (before, now, snapshot.work_tree), tree.scratch, None)?;
+        merged.clean.then_some(merged.tree)
+    };
+    let tracked = match merged {
+        Some(merged) => tree_changes(repo, onto, merged)?,
+        None => held.tracked.clone(),
+    };
+    let untracked: Vec<Change> = held.untracked.iter().map(fresh).collect();
+    // No object has these.
+    let ignored: Vec<Change> = held.ignored.iter().map(fresh).collect();
+    Ok(vec![(tracked, merged), (untracked, snapshot.untracked_tree), (ignored, None)])
+}
+
+/// What a regular file has that is neither as it lies in the objects nor as long as git noted it to be, after it had written it.
+fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written) -> Option<Vec<u8>> {
+    let at = file.path.under(tree.dir);
+    let meta = at.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if !matches!(file.side.mode, FILE | EXECUTABLE) || !stands_no_folder(tree.dir, &file.path) {
+        return None;
+    }
+    let entry = index.and_then(|index| index.find(file.path.as_bytes()));
+    let noted = entry.filter(|entry| entry.id() == file.side.oid.0.as_slice()).map(Entry::size);
+    // Git notes no length of a file that may have been written to in the same moment.
+    let is_as_long = noted.is_some_and(|size| size > 0 && u64::from(size) == meta.len());
+    if is_as_long || is_blob(tree.repo, &at, file.side) { None } else { std::fs::read(&at).ok() }
+}
+
+/// A file as git would write it now.
+fn content(tree: &Tree<'_>, file: &Written) -> Option<Vec<u8>> {
+    let mut spec = format!("{}:", file.of).into_bytes();
+    spec.extend_from_slice(file.path.as_bytes());
+    let call = tree.repo.git_in(tree.dir).args(["cat-file", "--filters"]).arg(OsString::from_vec(spec));
+    call.run().ok().map(|out| out.stdout)
+}
+
+/// Puts a whole file in the place of its beginning, with the same permission bits.
+fn put(tree: &Tree<'_>, whole: &Quarantine, path: &RepoPath, content: &[u8]) -> Result<(), Error> {
+    let (draft, file) = (whole.place(path), path.under(tree.dir));
+    whole.remove_drafts(tree.dir, std::iter::once(path));
+    let folder = draft.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+    let rights = file.symlink_metadata().map(|meta| meta.permissions()).map_err(Error::io("read", &file))?;
+    std::fs::write(&draft, content)
+        .and_then(|()| std::fs::set_permissions(&draft, rights))
+        .and_then(|()| std::fs::File::open(&draft)?.sync_all())
+        .map_err(Error::io("write", &draft))?;
+    whole.give_over(tree.dir, path)
+}

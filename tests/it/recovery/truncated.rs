@@ -1,0 +1,96 @@
+//! Owns the tests of what the next command makes of files of which a power cut left only the beginning. Nobody syncs what is in a
+//! working tree, so a command is killed and the files that it had written are cut short by hand.
+
+use super::kit::{dies, recovers};
+use crate::snap::ids;
+use crate::support::{Sandbox, State, scenes};
+
+/// A scene, a command that dies in it, the point where, and shell commands that cut short what it had written by then.
+type Cut = (fn() -> Sandbox, &'static [&'static str], &'static str, &'static str);
+
+const CUT: &[Cut] = &[
+    (scenes::dirty, &["preview", "one"], "clear.installed", ": >a.txt; printf b >b.txt; : >dir/gone.txt"),
+    (scenes::dirty, &["preview", "one"], "transition.installed", ": >shared.txt; : >one.txt; : >a.txt"),
+    (
+        scenes::dirty,
+        &["preview", "one"],
+        "transition.moved",
+        "printf ch >shared.txt; : >dir/gone.txt; : >deep/one",
+    ),
+    (
+        scenes::edited,
+        &["preview", "two"],
+        "transition.installed",
+        "printf 'one line' >shared.txt; : >two.txt",
+    ),
+    (
+        scenes::edited,
+        &["preview", "--back"],
+        "restore.installed",
+        ": >shared.txt; printf '#!' >run.sh; : >dir/c.txt",
+    ),
+];
+
+#[test]
+fn a_beginning_of_what_a_command_wrote_is_nobodys_change() {
+    for (scene, args, at, cut) in CUT {
+        let sandbox = scene();
+        let (before, snapshots) = (State::of(&sandbox), ids(&sandbox));
+        dies(&sandbox, at, args);
+        sandbox.sh(cut);
+        recovers(&sandbox);
+        State::of(&sandbox).is(&before, at);
+        assert_eq!(ids(&sandbox), snapshots, "{args:?} {at}");
+    }
+}
+
+#[test]
+fn a_beginning_of_what_a_filter_makes_is_made_whole_though_its_attributes_were_cut_short_too() {
+    let sandbox = scenes::edited();
+    sandbox.commit_in_lane("two", "echo '*.txt text eol=crlf' >.gitattributes; printf 'a\\nb\\n' >two.txt");
+    let before = State::of(&sandbox);
+    dies(&sandbox, "transition.installed", &["preview", "two"]);
+    assert_eq!(sandbox.read("two.txt"), "a\r\nb\r\n");
+    sandbox.sh(": >.gitattributes; printf 'a\\r' >two.txt");
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "taken back");
+}
+
+#[test]
+fn what_was_written_over_what_a_command_wrote_is_kept() {
+    for mine in ["mine\n", "changed\nand more\n"] {
+        let sandbox = scenes::dirty();
+        dies(&sandbox, "transition.installed", &["preview", "one"]);
+        sandbox.write("shared.txt", mine);
+        let _ = sandbox.proq(&["list"]).ok();
+        let kept = ids(&sandbox).iter().any(|id| {
+            let shown = sandbox.git(&["show", &format!("refs/proq/snap/{id}:shared.txt")]);
+            shown == mine.trim_end()
+        });
+        assert!(kept || sandbox.read("shared.txt") == mine, "{mine:?} is nowhere");
+    }
+}
+
+#[test]
+fn a_beginning_of_what_a_snapshot_brought_is_nobodys_change_either() {
+    for onto in ["", "echo moved >long.txt; git commit -qam moved"] {
+        // How many snapshots there are without a cut: of what was merged, one is kept.
+        let snapshots =
+            ["", ": >a.txt; printf la >b.txt; : >notes.txt; : >'new dir/with space.txt'"].map(|cut| {
+                let sandbox = scenes::dirty();
+                let _ = sandbox.proq(&["preview", "one"]).ok();
+                let _ = sandbox.proq(&["preview", "--back"]).ok();
+                let id = ids(&sandbox)[0].clone();
+                sandbox.sh("git reset -q --hard; git clean -qfd");
+                sandbox.sh(onto);
+                let before = State::of(&sandbox);
+                dies(&sandbox, "restore.installed", &["snap", "restore", &id]);
+                assert_eq!(sandbox.read("notes.txt"), "notes\n");
+                sandbox.sh(cut);
+                recovers(&sandbox);
+                State::of(&sandbox).is(&before, &format!("{onto}, {cut}"));
+                ids(&sandbox).len()
+            });
+        assert_eq!(snapshots[0], snapshots[1], "{onto}");
+    }
+}
