@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::head_file::read_head;
+use super::index::INDEX;
 use super::threads::in_threads;
 use super::{Command, Error, Head, Oid, Repo, RepoPath};
 
@@ -229,6 +230,17 @@ impl Repo {
         };
         // A disk does several at once in the time of one.
         in_threads(&all, sync).into_iter().collect()
+    }
+
+    /// Makes the indexes of worktrees durable: without its index, git takes a worktree for broken.
+    pub(crate) fn sync_indexes(&self, dirs: &[&Path]) -> Result<(), Error> {
+        let indexes: Result<Vec<PathBuf>, Error> =
+            dirs.iter().map(|dir| Ok(self.git_dir_of(dir)?.join(INDEX))).collect();
+        let sync = |index: &PathBuf| match File::open(index).and_then(|file| file.sync_all()) {
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("write", index)(e)),
+            _ => Ok(()),
+        };
+        in_threads(&indexes?, sync).into_iter().collect()
     }
 
     /// Writes the files of a commit to an empty folder that is no worktree, all of them, with an index for that alone.

@@ -24,6 +24,7 @@ pub(super) fn fill(project: &Project, dirs: &[&Path], commit: Oid) -> Result<Fil
     if let Some(bytes) = sizes.changed() {
         drop(write_cache(&file, bytes));
     }
+    repo.sync_indexes(dirs)?;
     Ok(filled)
 }
 

@@ -97,7 +97,11 @@ fn exclude(file: &Path, line: &[u8]) -> Result<(), Error> {
         .append(true)
         .create(true)
         .open(file)
-        .and_then(|mut f| f.write_all(&[gap.as_bytes(), line, b"\n"].concat()))
+        .and_then(|mut f| {
+            f.write_all(&[gap.as_bytes(), line, b"\n"].concat())?;
+            // The lanes outlive a power cut, so this does too.
+            f.sync_all()
+        })
         .map_err(Error::io("write", file))
 }
 

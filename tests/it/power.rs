@@ -1,6 +1,7 @@
 //! Owns the tests of what is on disk before something relies on it: a power cut keeps what was synced, and perhaps a rename or an
 //! empty file of what was not.
 
+use super::pool::{landed, spawn, with_cache};
 use super::support::Sandbox;
 
 /// The calls of a command that matter here, in their order.
@@ -8,7 +9,9 @@ use super::support::Sandbox;
 fn calls(sandbox: &Sandbox, args: &[&str]) -> Vec<String> {
     let log = sandbox.root().join("calls");
     let mut command = sandbox.command("strace", &sandbox.repo);
-    command.args(["-f", "-y", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", "-o"]).arg(&log);
+    command
+        .args(["-f", "-y", "-e", "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2", "-o"])
+        .arg(&log);
     command.arg("git-proq").args(args);
     let traced = command.output().is_ok_and(|out| out.status.success());
     assert!(traced, "this test needs strace, and a system that lets a process be traced");
@@ -58,7 +61,13 @@ fn a_new_worktree_is_on_disk_before_its_record_is_planned() {
         let noted = find(&calls, 0, &["fsync", "/made>"]);
         let named = find(&calls, 0, &["rename", "/folder\"", "/.proq-worktrees/x\""]);
         assert!(noted < named, "the folder got its name before it was synced which one it is: {calls:#?}");
+        for excludes in ["/.git/info/exclude>", "/.proq-worktrees/.gitignore>"] {
+            let at = find(&calls, 0, &["fsync", excludes]);
+            assert!(at < named, "git could have seen the folder after a power cut: {calls:#?}");
+        }
         let record = find(&calls, 0, &["rename", "/lanes/x/lane.toml\""]);
+        let index = find(&calls, 0, &["fsync", "/.git/worktrees/x/index>"]);
+        assert!(index < record, "the lane was on record before its index was synced: {calls:#?}");
         let planned = calls[..record].iter().rposition(|call| call.contains("/journal>")).unwrap();
         let admin = "/.git/worktrees/x";
         for file in [
@@ -87,4 +96,17 @@ fn what_is_about_to_move_is_listed_on_disk_before_it_moves() {
     let listed = find(&calls, 0, &["fsync", "/given>"]);
     let moved = find(&calls, 0, &["rename", "/files/mine.txt\"", "/mine.txt\""]);
     assert!(listed < moved, "a file moved before it was synced which ones do: {calls:#?}");
+}
+
+#[test]
+#[ignore = "needs strace"]
+fn a_folder_that_is_made_anew_is_on_disk_before_it_has_its_name() {
+    let sandbox = with_cache();
+    landed(&sandbox, "a", "mkdir target; echo o > target/o");
+    assert_eq!(spawn(&sandbox, "b").as_deref(), Some("a"));
+    let _ = sandbox.proq(&["discard", "b"]).ok();
+    let calls = calls(&sandbox, &["op", "restore", "1", "--force"]);
+    let synced = find(&calls, 0, &["syncfs"]);
+    let named = find(&calls, 0, &["rename", "/folder\"", "/worktree\""]);
+    assert!(synced < named, "the folder passes for whole before it was synced: {calls:#?}");
 }
