@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use super::{Outcome, fail};
 
@@ -15,6 +16,9 @@ const SIZE: u64 = 24 << 20;
 
 /// Bytes of a block of the file system.
 const BLOCK: usize = 4096;
+
+/// How long programs may still be in it after a command has ended.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Small tables and a small journal, all made at once: the kernel is not to write any of it later.
 const FORMAT: &[&str] =
@@ -76,8 +80,21 @@ impl Disk {
 
     /// Mounts it anew, with options of ext4.
     pub(super) fn remount(&self, options: &str) -> Outcome<()> {
-        done(Command::new("umount").arg(&self.mount))?;
+        self.unmount()?;
         self.mount(options)
+    }
+
+    /// Unmounts it once no program is in it any more: what a command leaves behind to clean up ends by itself.
+    fn unmount(&self) -> Outcome<()> {
+        let begun = Instant::now();
+        loop {
+            match done(Command::new("umount").arg(&self.mount)) {
+                Err(e) if e.to_string().contains("busy") && begun.elapsed() < PATIENCE => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                other => return other.map(drop),
+            }
+        }
     }
 
     /// Mounts the file, always by the same device: what has noted a file system's number finds it again.
@@ -125,7 +142,7 @@ impl Disk {
 
     /// Cuts the power, and has what was on the disk at the moment of a shot. `base` is what that was made with.
     pub(super) fn cut(&self, base: &[u8], shot: &Shot, options: &str) -> Outcome<()> {
-        done(Command::new("umount").arg(&self.mount))?;
+        self.unmount()?;
         let mut wanted = base.to_vec();
         for (at, block) in &shot.0 {
             wanted[*at..*at + block.len()].copy_from_slice(block);
@@ -140,7 +157,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        drop(done(Command::new("umount").arg(&self.mount)));
+        drop(self.unmount());
     }
 }
 

@@ -102,7 +102,7 @@ impl Cuts<'_> {
             moments.retain(|moment| moment.call == point);
         } else if self.args.short {
             // The end is where the command has promised something.
-            let (sample, count) = (dice.sample(moments.len(), SHORT), moments.len());
+            let (sample, count) = (dice.sample(moments.len(), SHORT / WAYS.len()), moments.len());
             let mut number = 0;
             moments.retain(|_| {
                 number += 1;
