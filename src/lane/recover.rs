@@ -104,7 +104,7 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
         }
         let _ = op.note(if happened { Line::Done(n) } else { Line::Back(n) });
     }
-    complete_files(op)?;
+    complete_files(op);
     mark_taken_back(op)?;
     finish_forward(op);
     match op.take_back(0) {
@@ -120,9 +120,9 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
 }
 
 /// Makes files whole that steps had written and of which a power cut left only the beginning: whoever takes the steps back would
-/// take those for changes of somebody's.
-fn complete_files(op: &Operation<'_>) -> Result<(), Error> {
-    let Some(entry) = op.entry() else { return Ok(()) };
+/// take those for changes of somebody's. A worktree where that cannot be done is left to whoever takes its steps back.
+fn complete_files(op: &Operation<'_>) {
+    let Some(entry) = op.entry() else { return };
     let mut worktrees: Vec<(&Path, usize, Vec<Option<Wrote>>)> = Vec::new();
     for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| p.status == Status::Done) {
         let (dir, wrote) = match &planned.step {
@@ -140,12 +140,11 @@ fn complete_files(op: &Operation<'_>) -> Result<(), Error> {
         }
     }
     for (dir, n, wrote) in worktrees.into_iter().filter(|(dir, ..)| dir.exists()) {
-        let Some((_, scratch)) = op.at(n) else { continue };
+        let (Some((_, scratch)), Ok(checkout)) = (op.at(n), op.checkout(dir)) else { continue };
         // Of a snapshot that is gone, as it is at the end of a way back, nobody knows which files are somebody's own.
         let wrote: Vec<Wrote> = wrote.into_iter().map_while(|wrote| wrote).collect();
-        op.checkout(dir)?.with_tree(&scratch, |tree| Ok(git::complete(tree, &wrote)?))?;
+        drop(checkout.with_tree(&scratch, |tree| Ok(git::complete(tree, &wrote)?)));
     }
-    Ok(())
 }
 
 /// A step whose inverse has happened is taken back, also when that was not noted any more.
