@@ -1,6 +1,8 @@
 //! Owns putting right what a killed process left half-done in a worktree: each step ends as if it had happened, or as if
 //! it had not. Every function here can itself be cut short anywhere and run again.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::clear::Held;
@@ -214,7 +216,6 @@ pub(super) fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Re
 
 /// Whether a file can be what git was about to write for `side`, or the beginning of it.
 pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: Oid) -> Result<bool, Error> {
-    use std::os::unix::ffi::OsStrExt;
     let file = path.under(tree.dir);
     let Ok(meta) = file.symlink_metadata() else { return Ok(true) };
     if is_blob(tree.repo, &file, side) {
@@ -223,16 +224,16 @@ pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: 
     if !meta.is_file() {
         return Ok(false);
     }
-    let mut spec = format!("{commit}:").into_bytes();
-    spec.extend_from_slice(path.as_bytes());
-    let wanted = tree
-        .repo
-        .git_in(tree.dir)
-        .args(["cat-file", "--filters"])
-        .arg(std::ffi::OsStr::from_bytes(&spec))
-        .run()?
-        .stdout;
+    let wanted = as_written(tree, path, commit)?;
     Ok(std::fs::read(&file).is_ok_and(|there| wanted.starts_with(&there)))
+}
+
+/// The bytes that git writes to a worktree for the file at `path` of the commit or tree `of`, by the attributes that are there.
+pub(super) fn as_written(tree: &Tree<'_>, path: &RepoPath, of: Oid) -> Result<Vec<u8>, Error> {
+    let mut spec = format!("{of}:").into_bytes();
+    spec.extend_from_slice(path.as_bytes());
+    let call = tree.repo.git_in(tree.dir).args(["cat-file", "--filters"]);
+    Ok(call.arg(OsString::from_vec(spec)).run()?.stdout)
 }
 
 #[cfg(test)]

@@ -2,18 +2,17 @@
 //! can be empty whose step is known to have happened. No beginning of what was being written is somebody's work.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::clear::Held;
 use super::entries::{EXECUTABLE, Entries, Entry, FILE};
 use super::index::INDEX;
 use super::quarantine::{Quarantine, is_blob, stands_no_folder};
+use super::repair::as_written;
 use super::transition::Tree;
 use super::{Change, Error, Oid, RepoPath, Side, Snapshot, merge_trees, tree_changes};
 
-/// What a step that has happened did to the files of a worktree.
+/// A step that has changed the files of a worktree, by what it did to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wrote {
     /// Brought them from one commit to another.
@@ -24,8 +23,8 @@ pub(crate) enum Wrote {
     Restored { snapshot: Snapshot, onto: Oid },
 }
 
-/// Changes, and the commit or tree that has what they bring; none where no object has it.
-type Brought = (Vec<Change>, Option<Oid>);
+/// Changed files, and the commit or tree that has their new content; none where no object has it.
+type Changed = (Vec<Change>, Option<Oid>);
 
 /// A file as git writes it.
 struct Written {
@@ -35,8 +34,8 @@ struct Written {
     of: Oid,
 }
 
-/// Bytes of the smallest block of any file system. A file is cut short by power at the end of one, or is empty; who takes lines off
-/// its end hardly ever comes to that.
+/// Bytes of the smallest block of any file system. A power cut leaves a file that is empty or ends with a block; a person who removes
+/// lines from its end almost never leaves such a length.
 const BLOCK: usize = 512;
 
 /// Makes the files whole that `steps`, newest first, have written to a worktree and of which a power cut left only a beginning. A
@@ -52,7 +51,7 @@ pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
     let whole = Quarantine::at(&tree.scratch.join("whole"))?;
     for file in &wanted {
         let Some(there) = short(tree, index.as_ref(), file) else { continue };
-        let Some(content) = content(tree, file) else { continue };
+        let Ok(content) = as_written(tree, &file.path, file.of) else { continue };
         let is_cut = there.len().is_multiple_of(BLOCK) && there.len() < content.len();
         if is_cut && content.starts_with(&there) {
             put(tree, &whole, &file.path, &content)?;
@@ -61,7 +60,7 @@ pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the steps left, each file as the last one did that had to do with its path.
+/// Lists the files that steps, newest first, have left in a worktree: each path as the newest step that changed it has written it.
 fn newest(tree: &Tree<'_>, steps: &[Wrote]) -> Result<Vec<Written>, Error> {
     let mut known = HashSet::new();
     let mut wanted = Vec::new();
@@ -88,8 +87,8 @@ fn newest(tree: &Tree<'_>, steps: &[Wrote]) -> Result<Vec<Written>, Error> {
     Ok(wanted)
 }
 
-/// What a snapshot brought onto a commit, and where that is to be had.
-fn restored(tree: &Tree<'_>, snapshot: &Snapshot, onto: Oid) -> Result<Vec<Brought>, Error> {
+/// Lists the files that restoring a snapshot onto a commit has changed, with the trees that have their content.
+fn restored(tree: &Tree<'_>, snapshot: &Snapshot, onto: Oid) -> Result<Vec<Changed>, Error> {
     let repo = tree.repo;
     let held = Held::of(tree, snapshot)?;
     let fresh = |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
@@ -110,7 +109,7 @@ fn restored(tree: &Tree<'_>, snapshot: &Snapshot, onto: Oid) -> Result<Vec<Broug
     Ok(vec![(tracked, merged), (untracked, snapshot.untracked_tree), (ignored, None)])
 }
 
-/// What a regular file has that is neither as it lies in the objects nor as long as git noted it to be, after it had written it.
+/// Reads a regular file that may be cut short. None where it has the content of its blob, or the length that the index notes of it.
 fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written) -> Option<Vec<u8>> {
     let at = file.path.under(tree.dir);
     let meta = at.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
@@ -122,14 +121,6 @@ fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written) -> Option<Vec
     // Git notes no length of a file that may have been written to in the same moment.
     let is_as_long = noted.is_some_and(|size| size > 0 && u64::from(size) == meta.len());
     if is_as_long || is_blob(tree.repo, &at, file.side) { None } else { std::fs::read(&at).ok() }
-}
-
-/// A file as git would write it now.
-fn content(tree: &Tree<'_>, file: &Written) -> Option<Vec<u8>> {
-    let mut spec = format!("{}:", file.of).into_bytes();
-    spec.extend_from_slice(file.path.as_bytes());
-    let call = tree.repo.git_in(tree.dir).args(["cat-file", "--filters"]).arg(OsString::from_vec(spec));
-    call.run().ok().map(|out| out.stdout)
 }
 
 /// Puts a whole file in the place of its beginning, with the same permission bits.

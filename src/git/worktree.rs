@@ -205,6 +205,17 @@ fn parse(bytes: &[u8]) -> Vec<Worktree> {
     all
 }
 
+/// Makes files and folders durable, as far as they are there and may be read.
+fn sync_all(paths: &[PathBuf]) -> Result<(), Error> {
+    let sync = |path: &PathBuf| match File::open(path).and_then(|file| file.sync_all()) {
+        // A folder above a worktree may be closed to reading, and a git of another kind may do without one of the files.
+        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
+        done => done.map_err(Error::io("write", path)),
+    };
+    // A disk does several at once in the time of one.
+    in_threads(paths, sync).into_iter().collect()
+}
+
 impl Repo {
     /// Makes a worktree without files in a folder that is empty or not there: of an existing branch, or on none.
     pub(crate) fn add_worktree(&self, path: &Path, head: &Head) -> Result<(), Error> {
@@ -223,24 +234,13 @@ impl Repo {
         all.extend(["gitdir", "commondir", "HEAD"].map(|name| admin.join(name)));
         let folders = [Some(path), path.parent(), Some(admin.as_path()), admin.parent()];
         all.extend(folders.into_iter().flatten().map(Path::to_owned));
-        let sync = |path: &PathBuf| match File::open(path).and_then(|file| file.sync_all()) {
-            // A folder above it may be closed to reading, and a git of another kind may do without one of the files.
-            Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
-            done => done.map_err(Error::io("write", path)),
-        };
-        // A disk does several at once in the time of one.
-        in_threads(&all, sync).into_iter().collect()
+        sync_all(&all)
     }
 
     /// Makes the indexes of worktrees durable: without its index, git takes a worktree for broken.
     pub(crate) fn sync_indexes(&self, dirs: &[&Path]) -> Result<(), Error> {
-        let indexes: Result<Vec<PathBuf>, Error> =
-            dirs.iter().map(|dir| Ok(self.git_dir_of(dir)?.join(INDEX))).collect();
-        let sync = |index: &PathBuf| match File::open(index).and_then(|file| file.sync_all()) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::io("write", index)(e)),
-            _ => Ok(()),
-        };
-        in_threads(&indexes?, sync).into_iter().collect()
+        let index = |dir: &&Path| Ok(self.git_dir_of(dir)?.join(INDEX));
+        sync_all(&dirs.iter().map(index).collect::<Result<Vec<PathBuf>, Error>>()?)
     }
 
     /// Writes the files of a commit to an empty folder that is no worktree, all of them, with an index for that alone.

@@ -219,7 +219,7 @@ fn a_check_that_wants_to_land_does_not_wait_for_its_own_landing() {
 fn a_landing_that_a_hook_leaves_behind_waits_for_its_turn() {
     let sandbox = lanes();
     sandbox.pipe("landed");
-    // Once: that landing comes to the same hook.
+    // Only once: that landing runs the same hook.
     let script = "mkdir $ROOT/once 2>/dev/null || exit 0\n\
         (git proq merge two > /dev/null 2>&1; echo $? > $ROOT/landed) < /dev/null > /dev/null 2>&1 &";
     hook(&sandbox, ".git/hooks", script);
