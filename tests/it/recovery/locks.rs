@@ -14,7 +14,16 @@ fn killed_landing() -> (Sandbox, State, String) {
     let sandbox = scenes::dirty();
     let before = State::of(&sandbox);
     dies(&sandbox, "transition.staged", &["merge", "one"]);
+    git_lets_go(&sandbox);
     (sandbox, before, to)
+}
+
+/// Waits for the dead program's git, which takes its own locks away as soon as nobody talks to it any more, by their names:
+/// a lock that a test makes there earlier would go with them.
+fn git_lets_go(sandbox: &Sandbox) {
+    let locks = ["HEAD.lock", "refs/heads/main.lock", "packed-refs.lock"]
+        .map(|name| sandbox.repo.join(".git").join(name));
+    wait_until("git to let go of the refs", || !locks.iter().any(|lock| lock.exists()));
 }
 
 #[test]
