@@ -2,7 +2,10 @@
 //! can be empty whose step is known to have happened. No beginning of what was being written is somebody's work.
 
 use std::collections::HashSet;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::clear::Held;
 use super::entries::{EXECUTABLE, Entries, Entry, FILE};
@@ -40,17 +43,18 @@ const BLOCK: usize = 512;
 
 /// Makes the files whole that `steps`, newest first, have written to a worktree and of which a power cut left only a beginning. A
 /// file that anybody has written something else to stays as it is, and so does one that git cannot write: that one counts as changed.
+/// So does one that was written or emptied since the machine was `booted`: that was no power cut.
 ///
 /// # Errors
 /// When the objects that say what the steps did cannot be read, or a file cannot be replaced.
-pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
+pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote], booted: SystemTime) -> Result<(), Error> {
     let mut wanted = newest(tree, steps)?;
     // What a file is like depends on them.
     wanted.sort_by_key(|file| !file.path.ends_with_name(b".gitattributes"));
     let index = Entries::read(&tree.git_dir.join(INDEX), tree.repo.gix.object_hash());
     let whole = Quarantine::at(&tree.scratch.join("whole"))?;
     for file in &wanted {
-        let Some(there) = short(tree, index.as_ref(), file) else { continue };
+        let Some(there) = short(tree, index.as_ref(), file, booted) else { continue };
         let Ok(content) = as_written(tree, &file.path, file.of) else { continue };
         let is_cut = there.len().is_multiple_of(BLOCK) && there.len() < content.len();
         if is_cut && content.starts_with(&there) {
@@ -109,10 +113,14 @@ fn restored(tree: &Tree<'_>, snapshot: &Snapshot, onto: Oid) -> Result<Vec<Chang
     Ok(vec![(tracked, merged), (untracked, snapshot.untracked_tree), (ignored, None)])
 }
 
-/// Reads a regular file that may be cut short. None where it has the content of its blob, or the length that the index notes of it.
-fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written) -> Option<Vec<u8>> {
+/// Reads a regular file that may be cut short. None where it has the content of its blob, or the length that the index notes of it,
+/// and where it was changed since the machine was `booted`.
+fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written, booted: SystemTime) -> Option<Vec<u8>> {
     let at = file.path.under(tree.dir);
-    let meta = at.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let meta = at
+        .symlink_metadata()
+        .ok()
+        .filter(|meta| meta.is_file() && changed(meta).is_some_and(|at| at < booted))?;
     if !matches!(file.side.mode, FILE | EXECUTABLE) || !stands_no_folder(tree.dir, &file.path) {
         return None;
     }
@@ -121,6 +129,12 @@ fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written) -> Option<Vec
     // Git notes no length of a file that may have been written to in the same moment.
     let is_as_long = noted.is_some_and(|size| size > 0 && u64::from(size) == meta.len());
     if is_as_long || is_blob(tree.repo, &at, file.side) { None } else { std::fs::read(&at).ok() }
+}
+
+/// When a file was last changed, which nobody can set back. A time before 1970 counts as 1970.
+fn changed(meta: &Metadata) -> Option<SystemTime> {
+    let seconds = Duration::from_secs(u64::try_from(meta.ctime()).unwrap_or(0));
+    UNIX_EPOCH.checked_add(seconds)
 }
 
 /// Puts a whole file in the place of its beginning, with the same permission bits.

@@ -122,7 +122,7 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
 /// Makes files whole that steps had written and of which a power cut left only the beginning: whoever takes the steps back would
 /// take those for changes of somebody's. A worktree where that cannot be done is left to whoever takes its steps back.
 fn complete_files(op: &Operation<'_>) {
-    let Some(entry) = op.entry() else { return };
+    let (Some(entry), Some(booted)) = (op.entry(), store::booted()) else { return };
     let mut worktrees: Vec<(&Path, usize, Vec<Option<Wrote>>)> = Vec::new();
     for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| p.status == Status::Done) {
         let (dir, wrote) = match &planned.step {
@@ -143,7 +143,7 @@ fn complete_files(op: &Operation<'_>) {
         let (Some((_, scratch)), Ok(checkout)) = (op.at(n), op.checkout(dir)) else { continue };
         // Of a snapshot that is gone, as it is at the end of a way back, nobody knows which files are somebody's own.
         let wrote: Vec<Wrote> = wrote.into_iter().map_while(|wrote| wrote).collect();
-        drop(checkout.with_tree(&scratch, |tree| Ok(git::complete(tree, &wrote)?)));
+        drop(checkout.with_tree(&scratch, |tree| Ok(git::complete(tree, &wrote, booted)?)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Owns the tests of what the next command makes of files of which a power cut left only the beginning. Nobody syncs what is in a
 //! working tree, so a command is killed and the files that it had written are cut short by hand.
 
-use super::kit::{dies, recovers};
+use super::kit::{dies, is_tidy};
 use crate::snap::ids;
 use crate::support::{Sandbox, State, scenes};
 
@@ -16,6 +16,16 @@ const CUT: &[Cut] = &[
     (scenes::edited, &["preview", "--back"], "restore.installed", ": >shared.txt; : >run.sh; : >dir/c.txt"),
 ];
 
+/// Runs the first command after the machine was started again, which puts things right.
+#[track_caller]
+fn recovers_after_a_start(sandbox: &Sandbox) {
+    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    command.env("PROQ_TEST_BOOT", "9999-01-01T00:00:00Z");
+    let out = sandbox.output(command);
+    assert_eq!(out.code, 0, "{}", out.shown());
+    is_tidy(sandbox);
+}
+
 #[test]
 fn a_beginning_of_what_a_command_wrote_is_nobodys_change() {
     for (scene, args, at, cut) in CUT {
@@ -23,7 +33,7 @@ fn a_beginning_of_what_a_command_wrote_is_nobodys_change() {
         let (before, snapshots) = (State::of(&sandbox), ids(&sandbox));
         dies(&sandbox, at, args);
         sandbox.sh(cut);
-        recovers(&sandbox);
+        recovers_after_a_start(&sandbox);
         State::of(&sandbox).is(&before, at);
         assert_eq!(ids(&sandbox), snapshots, "{args:?} {at}");
     }
@@ -40,7 +50,7 @@ fn a_beginning_of_what_a_filter_makes_is_made_whole_though_its_attributes_were_c
     let file = std::fs::File::options().write(true).open(sandbox.repo.join("two.txt")).unwrap();
     // A disk writes whole blocks.
     file.set_len(512).unwrap();
-    recovers(&sandbox);
+    recovers_after_a_start(&sandbox);
     State::of(&sandbox).is(&before, "taken back");
 }
 
@@ -51,13 +61,27 @@ fn what_was_written_over_what_a_command_wrote_is_kept() {
         let sandbox = scenes::dirty();
         dies(&sandbox, "transition.installed", &["preview", "one"]);
         sandbox.write("shared.txt", mine);
-        let _ = sandbox.proq(&["list"]).ok();
+        recovers_after_a_start(&sandbox);
         let kept = ids(&sandbox).iter().any(|id| {
             let shown = sandbox.git(&["show", &format!("refs/proq/snap/{id}:shared.txt")]);
             shown == mine.trim_end()
         });
         assert!(kept || sandbox.read("shared.txt") == mine, "{mine:?} is nowhere");
     }
+}
+
+/// Nothing but a power cut leaves a beginning, so a file that was emptied while the machine ran was emptied by somebody.
+#[test]
+fn a_file_that_was_emptied_after_a_kill_is_kept_empty() {
+    let sandbox = scenes::dirty();
+    dies(&sandbox, "transition.installed", &["preview", "one"]);
+    sandbox.write("shared.txt", "");
+    let _ = sandbox.proq(&["list"]).ok();
+    let is_kept = ids(&sandbox).iter().any(|id| {
+        let there = format!("refs/proq/snap/{id}:shared.txt");
+        sandbox.git(&["cat-file", "-s", &there]) == "0"
+    });
+    assert!(is_kept || sandbox.read("shared.txt").is_empty(), "the empty file is nowhere");
 }
 
 #[test]
@@ -75,7 +99,7 @@ fn a_beginning_of_what_a_snapshot_brought_is_nobodys_change_either() {
             dies(&sandbox, "restore.installed", &["snap", "restore", &id]);
             assert_eq!(sandbox.read("notes.txt"), "notes\n");
             sandbox.sh(cut);
-            recovers(&sandbox);
+            recovers_after_a_start(&sandbox);
             State::of(&sandbox).is(&before, &format!("{onto}, {cut}"));
             ids(&sandbox).len()
         });

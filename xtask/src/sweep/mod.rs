@@ -193,7 +193,10 @@ impl Work<'_> {
             let scene = &self.scenes[n];
             let disk = if self.args.mode() == Mode::Power { Some(Disk::new(folder)?) } else { None };
             let folder = disk.as_ref().map_or(folder.to_owned(), |disk| disk.files().join("w"));
-            let place = Place::new(&folder, proq)?;
+            let mut place = Place::new(&folder, proq)?;
+            if disk.is_some() {
+                place = place.on_a_machine_that_restarts();
+            }
             let stage = Stage::new(&place, scene).map_err(|e| format!("{}: {e}", scene.title()))?;
             let mut tally = match &disk {
                 Some(disk) => power::sweep(&stage, disk, self.args, self.seed)?,

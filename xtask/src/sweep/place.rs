@@ -85,13 +85,25 @@ pub(crate) struct Place {
     folder: PathBuf,
     proq: PathBuf,
     tokens: RefCell<Vec<String>>,
+    /// Whether the machine counts as started after everything that was done here.
+    restarts: bool,
 }
 
 impl Place {
     /// A place in `folder`, which is made, for the program `proq`.
     pub(crate) fn new(folder: &Path, proq: &Path) -> Outcome<Place> {
         std::fs::create_dir_all(folder)?;
-        Ok(Place { folder: folder.canonicalize()?, proq: proq.to_owned(), tokens: RefCell::default() })
+        Ok(Place {
+            folder: folder.canonicalize()?,
+            proq: proq.to_owned(),
+            tokens: RefCell::default(),
+            restarts: false,
+        })
+    }
+
+    /// The same place on a machine that has always just been started.
+    pub(super) fn on_a_machine_that_restarts(self) -> Place {
+        Place { restarts: true, ..self }
     }
 
     /// What holds home and repository.
@@ -213,6 +225,9 @@ impl Place {
         command.current_dir(dir).env_clear().envs(FIXED.iter().copied()).env("PATH", path);
         command.env("HOME", self.top().join("home")).env("TMPDIR", self.top().join("tmp"));
         command.env("GIT_CONFIG_GLOBAL", self.top().join("home/.gitconfig")).stdin(Stdio::null());
+        if self.restarts {
+            command.env("PROQ_TEST_BOOT", "9999-01-01T00:00:00Z");
+        }
         command
     }
 
