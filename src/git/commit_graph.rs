@@ -28,14 +28,8 @@ impl Repo {
     }
 }
 
-#[cfg(not(debug_assertions))]
+/// How many objects are many. A test says it with `PROQ_TEST_MANY_OBJECTS`.
 fn many() -> u64 {
-    MANY
-}
-
-/// A test says with `PROQ_TEST_MANY_OBJECTS` how many are many.
-#[cfg(debug_assertions)]
-fn many() -> u64 {
-    let said = std::env::var("PROQ_TEST_MANY_OBJECTS").ok().and_then(|said| said.parse().ok());
-    said.unwrap_or(MANY)
+    let said = || std::env::var("PROQ_TEST_MANY_OBJECTS").ok().and_then(|said| said.parse().ok());
+    cfg!(debug_assertions).then(said).flatten().unwrap_or(MANY)
 }

@@ -246,6 +246,12 @@ fn only_git_names_the_library_or_starts_git() {
     assert_eq!(places(git, &["Program {"]), [""; 0]);
 }
 
+/// What tests have compiled and run is all that there is to compile in a release: `cfg!` takes a branch, and leaves nothing out.
+#[test]
+fn a_release_has_no_code_of_its_own() {
+    assert_eq!(places(|_| false, &["cfg(debug_assertions", "cfg(not(debug_assertions"]), [""; 0]);
+}
+
 #[test]
 fn only_process_and_git_start_programs() {
     let both = |path: &str| path.starts_with("src/git/") || path.starts_with("src/process/");
