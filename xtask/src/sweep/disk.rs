@@ -44,6 +44,8 @@ impl Shot {
 pub(super) struct Disk {
     image: PathBuf,
     device: PathBuf,
+    /// Keeps the device, which goes with it: what has noted a file system's number finds it again.
+    _open: File,
     mount: PathBuf,
     /// Where the file is read to: it is read very often.
     buffer: RefCell<Vec<u8>>,
@@ -63,8 +65,11 @@ impl Disk {
         super::sys::mounts_alone()?;
         done(Command::new("mount").args(["--make-rprivate", "/"]))?;
         let device = done(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
-        let disk = Disk { image, device: device.trim().into(), mount, buffer: RefCell::default() };
-        disk.mount_device("")?;
+        let device = PathBuf::from(device.trim());
+        let open = File::open(&device)?;
+        done(Command::new("losetup").arg("--detach").arg(&device))?;
+        let disk = Disk { image, device, _open: open, mount, buffer: RefCell::default() };
+        disk.mount("")?;
         Ok(disk)
     }
 
@@ -97,19 +102,12 @@ impl Disk {
         }
     }
 
-    /// Mounts the file, always by the same device: what has noted a file system's number finds it again.
+    /// Mounts it as the file has it now. Nothing is written by the clock for as long as a run takes.
     fn mount(&self, options: &str) -> Outcome<()> {
-        done(Command::new("losetup").arg(&self.device).arg(&self.image))?;
-        self.mount_device(options)
-    }
-
-    /// Nothing is written by the clock for as long as a run takes.
-    fn mount_device(&self, options: &str) -> Outcome<()> {
         let options = format!("commit=900{options}");
+        done(Command::new("blockdev").arg("--flushbufs").arg(&self.device))?;
         let mut mount = Command::new("mount");
-        done(mount.args(["-t", "ext4", "-o", &options]).arg(&self.device).arg(&self.mount))?;
-        // It goes with the mount.
-        done(Command::new("losetup").arg("--detach").arg(&self.device)).map(drop)
+        done(mount.args(["-t", "ext4", "-o", &options]).arg(&self.device).arg(&self.mount)).map(drop)
     }
 
     /// Writes everything to the disk.
