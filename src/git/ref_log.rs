@@ -68,17 +68,21 @@ impl Move {
 impl Repo {
     /// The last move of HEAD of the worktree at `dir`; none where git keeps no log of it.
     pub(crate) fn last_move(&self, dir: &Path) -> Result<Option<Move>, Error> {
-        Ok(self.moves_up_to(dir, "HEAD", &["--max-count=1"])?.pop())
+        let log = self.git_dir_of(dir)?.join("logs/HEAD");
+        // Whenever an agent is started, this is asked of every worktree: git itself would be started as often. It goes by the branch's
+        // log where HEAD has none, and reads those that are in no file.
+        match std::fs::read(&log) {
+            Ok(text) if !self.is_reftable() => {
+                Ok(text.split(|b| *b == b'\n').rfind(|line| !line.is_empty()).and_then(parse_line))
+            }
+            _ => Ok(self.moves(dir, "HEAD")?.into_iter().next()),
+        }
     }
 
     /// The moves of a ref, the newest first, as the worktree at `dir` has them; none where git keeps no log of it.
     pub(crate) fn moves(&self, dir: &Path, name: &str) -> Result<Vec<Move>, Error> {
-        self.moves_up_to(dir, name, &[])
-    }
-
-    fn moves_up_to(&self, dir: &Path, name: &str, limit: &[&str]) -> Result<Vec<Move>, Error> {
         let call = self.git_in(dir).args(["reflog", "show", "--date=unix", "--no-show-signature", "-z"]);
-        let out = call.args(limit).args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
+        let out = call.args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
         Ok(out.stdout.split(|b| *b == 0).filter_map(parse).collect())
     }
 
@@ -131,12 +135,42 @@ fn parse(line: &[u8]) -> Option<Move> {
     Some(Move { to: Oid::from_hex(to.as_bytes())?, at: at.parse().ok()?, note: note.to_owned() })
 }
 
+/// Reads a line of a log's file: the commits before and after, who it was, the time and its zone, a tab, the note.
+fn parse_line(line: &[u8]) -> Option<Move> {
+    let text = String::from_utf8_lossy(line);
+    let (step, note) = text.split_once('\t').unwrap_or((&text, ""));
+    let (to, at) = (step.split(' ').nth(1)?, step.trim_end().rsplit(' ').nth(1)?);
+    Some(Move { to: Oid::from_hex(to.as_bytes())?, at: at.parse().ok()?, note: note.to_owned() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::place::Place;
 
     fn read(note: &str) -> Move {
         parse(format!("{} HEAD@{{1700000000}} {note}", "a".repeat(40)).as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn the_last_move_is_the_one_that_git_names() {
+        let place = Place::new();
+        let (main, other) = (place.top.join("repo"), place.top.join("other"));
+        for script in [
+            "git config user.name 'A > B C'; git config user.email a@b; git commit -q --allow-empty -m 'first of  all'",
+            "git switch -q -c new",
+            "git update-ref HEAD $(git commit-tree -p HEAD -m y HEAD:)",
+            "git worktree add -q ../other; cd ../other; git commit -q --allow-empty -m '}@{ 1'",
+            "rm .git/logs/HEAD",
+        ] {
+            place.sh("repo", script);
+            let repo = Repo::discover(&main).unwrap();
+            for dir in [&main, &other].into_iter().filter(|dir| dir.exists()) {
+                let by_git = repo.moves(dir, "HEAD").unwrap().into_iter().next();
+                assert_eq!(repo.last_move(dir).unwrap(), by_git, "{script}");
+                assert!(by_git.is_some(), "{script}");
+            }
+        }
     }
 
     #[test]

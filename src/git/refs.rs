@@ -161,11 +161,16 @@ impl Repo {
 
     /// All refs below `prefix` (which ends in `/`) with their tips, by name.
     pub(crate) fn refs_below(&self, prefix: &str) -> Result<Vec<(String, Oid)>, Error> {
+        self.refs_below_any(&[prefix])
+    }
+
+    /// All refs below any of these prefixes (which end in `/`) with their tips, by name.
+    pub(crate) fn refs_below_any(&self, prefixes: &[&str]) -> Result<Vec<(String, Oid)>, Error> {
         let out = self
             .git()
             .args(["for-each-ref", "--format=%(objectname) %(refname)"])
             .arg("--")
-            .arg(prefix)
+            .args(prefixes)
             .run()?;
         let text = String::from_utf8_lossy(&out.stdout);
         Ok(text

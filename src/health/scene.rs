@@ -60,9 +60,7 @@ impl<'a> Scene<'a> {
             scene.unreadable.push(found.left("which lanes there are is not known"));
             scene.is_closed = true;
         }
-        for prefix in ["refs/heads/", "refs/proq/"] {
-            scene.refs.extend(project.repo.refs_below(prefix)?);
-        }
+        scene.refs.extend(project.repo.refs_below_any(&["refs/heads/", "refs/proq/"])?);
         for name in scene.lane_names.clone() {
             let record = layout.lane_record(&name);
             let found = scene.read::<AnyLane>("lane-record", format!("lane '{name}'"), &record);

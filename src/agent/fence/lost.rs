@@ -50,10 +50,7 @@ pub(super) fn note(project: &Project, fence: &Path) {
 
 /// Branches, tags and notes. Those that git keeps of a remote come back with a fetch.
 fn users_refs(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
-    let mut refs = project.repo.refs_below(HEADS)?;
-    refs.extend(project.repo.refs_below(TAGS)?);
-    refs.extend(project.repo.refs_below(NOTES)?);
-    Ok(refs)
+    Ok(project.repo.refs_below_any(&[HEADS, TAGS, NOTES])?)
 }
 
 /// Keeps what was on a branch, a tag, notes, the stash or in a worktree without a branch when a run began, or where an operation of
