@@ -10,6 +10,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::Error;
+use super::durable::sync_all;
 use crate::fault;
 
 /// Copies a file or link with its mode and time, whole or not at all: what lies under the name is never a part. Where the file
@@ -20,7 +21,9 @@ pub(super) fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
         true => Ok(()),
         false => copy_by_draft(from, to),
     });
-    copied.map_err(Error::io("copy to", to))
+    copied.map_err(Error::io("copy to", to))?;
+    // Whoever takes the other one away relies on the name, too.
+    sync_all(&[to.parent().unwrap_or(Path::new(".")).to_owned()])
 }
 
 /// How the name of a copy that is being made goes on after that of its file; the number of the process follows.

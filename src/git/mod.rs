@@ -16,6 +16,7 @@ mod connected;
 mod cut;
 mod deletions;
 mod diff;
+mod durable;
 mod entries;
 mod error;
 mod exact;
@@ -126,6 +127,7 @@ pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use deletions::{LEAST_FILES, mass_deletion};
 pub(crate) use diff::{Change, FileLines, Side, There, files_of, tree_changes, tree_files};
+pub(crate) use durable::sync_file_system;
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
 pub(crate) use flags::{

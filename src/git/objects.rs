@@ -107,7 +107,7 @@ impl Repo {
         self.loose_file(id).is_file()
     }
 
-    fn loose_file(&self, id: Oid) -> PathBuf {
+    pub(super) fn loose_file(&self, id: Oid) -> PathBuf {
         let hex = id.to_string();
         let (folder, file) = hex.split_at(2);
         self.common_dir().join("objects").join(folder).join(file)

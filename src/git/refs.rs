@@ -214,6 +214,9 @@ impl Repo {
         if old.is_null() && self.make_branch(name, new, why).is_some() {
             return Ok(());
         }
+        if !old.is_null() && !new.is_null() {
+            self.sync_new_objects(new, old)?;
+        }
         let call = self.git().args(["update-ref", "--no-deref", "-m", why]);
         let call = if new.is_null() {
             call.args(["-d", name, &old.to_string()])
@@ -221,7 +224,10 @@ impl Repo {
             call.args([name, &new.to_string(), &old.to_string()])
         };
         match call.changes().durable().run() {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.sync_tables(self.common_dir());
+                Ok(())
+            }
             Err(Error::Command { stderr, status, .. }) => Err(not_moved(name.to_owned(), &stderr, &status)),
             Err(e) => Err(e),
         }

@@ -58,6 +58,7 @@ pub(crate) fn transition(
 ) -> Result<(), Error> {
     refuse_done(tree, from, to, mv)?;
     tree.repo.require_index(tree.dir)?;
+    tree.repo.sync_new_objects(to, from)?;
     let lock = IndexLock::of(tree)?;
     let untouched = |e| note_untouched(tree).err().unwrap_or(e);
     let asked = ref_move::ask(tree, mv, (from, to), why).map_err(untouched)?;
@@ -96,6 +97,7 @@ pub(crate) fn transition(
         moved.undo(tree)?;
         return Err(e);
     }
+    tree.repo.sync_tables(&tree.git_dir);
     fault::point("transition.moved");
     let installed = staged.install_whatever().map_err(|source| moved.stuck(tree, source))?;
     fault::point("transition.installed");

@@ -1,14 +1,12 @@
 //! Owns git's list of worktrees, and adding one.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::durable::sync_all;
 use super::head_file::read_head;
 use super::index::INDEX;
-use super::threads::in_threads;
 use super::{Command, Error, Head, Oid, Repo, RepoPath};
 
 /// One line of `git worktree list`.
@@ -203,17 +201,6 @@ fn parse(bytes: &[u8]) -> Vec<Worktree> {
         }
     }
     all
-}
-
-/// Makes files and folders durable, as far as they are there and may be read.
-fn sync_all(paths: &[PathBuf]) -> Result<(), Error> {
-    let sync = |path: &PathBuf| match File::open(path).and_then(|file| file.sync_all()) {
-        // A folder above a worktree may be closed to reading, and a git of another kind may do without one of the files.
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
-        done => done.map_err(Error::io("write", path)),
-    };
-    // A disk does several at once in the time of one.
-    in_threads(paths, sync).into_iter().collect()
 }
 
 impl Repo {

@@ -13,7 +13,7 @@ use super::files::Folder;
 use super::fill::telling;
 use super::{Error, Operation, Project, trash};
 use crate::fault;
-use crate::git::{Included, Kept, Left, Oid, Patterns, RepoPath, inside};
+use crate::git::{self, Included, Kept, Left, Oid, Patterns, RepoPath, inside};
 use crate::store::records::{GivenRecord, Step, TrashRecord};
 use crate::store::{LockName, Record, made_at, now, remove_drafts, rename_new, sync_dir};
 
@@ -404,25 +404,12 @@ pub(super) fn regrow(project: &Project, entry: &Path, tip: Oid, scratch: &Path) 
     project.repo.lay_out(&new, tip, &scratch.join("index"))?;
     let (link, old) = (new.join(".git"), entry.join(LINK));
     copy_link(&old, &link)?;
-    sync_below(&new)?;
+    git::sync_file_system(&new)?;
     fault::point("regrow.built");
     let folder = entry.join(FOLDER);
     rename_new(&new, &folder).map_err(Error::io("move", &new))?;
     fault::point("regrow.moved");
     settle_regrow(entry).map(drop)
-}
-
-/// Makes all files below a folder durable, and whatever else its file system has not written yet: for many files that is faster than
-/// one after the other.
-fn sync_below(dir: &Path) -> Result<(), Error> {
-    #[cfg(target_os = "linux")]
-    let synced = std::fs::File::open(dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
-    #[cfg(not(target_os = "linux"))]
-    let synced = {
-        rustix::fs::sync();
-        Ok(())
-    };
-    synced.map_err(Error::io("write", dir))
 }
 
 /// Judges a folder that was being made anew, and ends it where it has its name.

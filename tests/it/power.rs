@@ -10,7 +10,13 @@ fn calls(sandbox: &Sandbox, args: &[&str]) -> Vec<String> {
     let log = sandbox.root().join("calls");
     let mut command = sandbox.command("strace", &sandbox.repo);
     command
-        .args(["-f", "-y", "-e", "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2", "-o"])
+        .args([
+            "-f",
+            "-y",
+            "-e",
+            "trace=fsync,fdatasync,syncfs,rename,renameat,renameat2,linkat,unlink,unlinkat",
+            "-o",
+        ])
         .arg(&log);
     command.arg("git-proq").args(args);
     let traced = command.output().is_ok_and(|out| out.status.success());
@@ -109,4 +115,67 @@ fn a_folder_that_is_made_anew_is_on_disk_before_it_has_its_name() {
     let synced = find(&calls, 0, &["syncfs"]);
     let named = find(&calls, 0, &["rename", "/folder\"", "/worktree\""]);
     assert!(synced < named, "the folder passes for whole before it was synced: {calls:#?}");
+}
+
+/// Git syncs nothing of a commit that it makes.
+#[test]
+#[ignore = "needs strace"]
+fn what_a_branch_moves_to_is_on_disk_before_it_moves() {
+    for (args, moved) in [
+        (&["merge", "--no-cleanup", "x"][..], "/refs/heads/main\""),
+        (&["preview", "x"], "/.git/HEAD\""),
+        (&["merge", "--no-cleanup", "--onto", "other", "x"], "/refs/heads/other\""),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.git(&["branch", "other"]);
+        sandbox.lane_of("x", "mkdir d; echo x > d/x.txt");
+        let calls = calls(&sandbox, args);
+        let moved = find(&calls, 0, &["rename", moved]);
+        for object in ["proq/x", "proq/x:", "proq/x:d", "proq/x:d/x.txt"] {
+            let id = sandbox.git(&["rev-parse", object]);
+            let at = find(&calls, 0, &["fsync", &format!("/objects/{}/{}>", &id[..2], &id[2..])]);
+            assert!(at < moved, "{args:?}: {object} was synced too late: {calls:#?}");
+        }
+    }
+}
+
+/// Git syncs a table of refs before it writes the last bytes of it.
+#[test]
+#[ignore = "needs strace and git 2.46"]
+fn tables_of_refs_are_on_disk_before_the_journal_goes_on() {
+    let sandbox = Sandbox::new();
+    assert!(sandbox.git_version() >= (2, 46), "this test needs git 2.46");
+    sandbox.sh("rm -rf .git; git init -q -b main --ref-format=reftable");
+    sandbox.commit_all("first");
+    sandbox.lane_of("x", "echo x > x.txt");
+    for args in [&["preview", "x"][..], &["preview", "--back"], &["merge", "--no-cleanup", "x"]] {
+        let calls = calls(&sandbox, args);
+        let named = calls
+            .iter()
+            .rposition(|call| call.contains("rename") && call.contains("/reftable/tables.list\""));
+        let named = named.unwrap_or_else(|| panic!("no table is new: {calls:#?}"));
+        let journal = find(&calls, named, &["fdatasync", "/journal>"]);
+        find(&calls[..journal], named, &["fsync", "/reftable/", ".ref>"]);
+    }
+}
+
+/// A copy on another disk has its name there before what was copied goes.
+#[test]
+#[ignore = "needs strace and a second file system"]
+fn what_comes_back_from_another_disk_is_there_before_it_goes_here() {
+    let sandbox = Sandbox::new();
+    let disk = sandbox.other_disk();
+    let git = disk.path().join("git");
+    sandbox.sh(&format!("mv .git '{0}'; echo 'gitdir: {0}' > .git; git worktree repair", git.display()));
+    sandbox.lane_of("x", "echo x > x.txt");
+    sandbox.write("x.txt", "mine\n");
+    let _ = sandbox.proq(&["preview", "x"]).ok();
+    let calls = calls(&sandbox, &["preview", "--back"]);
+    let gone = find(&calls, 0, &["unlink", "/files/x.txt\""]);
+    let named = calls[..gone].iter().rposition(|call| {
+        (call.starts_with("linkat") || call.starts_with("rename")) && call.contains("/repo/x.txt\"")
+    });
+    let named = named.unwrap_or_else(|| panic!("x.txt has no name: {calls:#?}"));
+    let synced = find(&calls, named, &["fsync", "/repo>"]);
+    assert!(synced < gone, "the copy went before the file had its name on the disk: {calls:#?}");
 }
