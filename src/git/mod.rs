@@ -182,7 +182,7 @@ pub(crate) use transition::{Tree, transition};
 pub(crate) use tree_merge::{
     Merged, Stage, merge_commits, merge_exactly, merge_trees, merge_with_base, would_conflict,
 };
-pub(crate) use truncated::{Wrote, complete};
+pub(crate) use truncated::{Wrote, complete, sync_written};
 pub(crate) use uncommitted::{Uncommitted, trees_of};
 pub use unusable::Unusable;
 pub(crate) use worktree::{Worktree, WorktreeList};

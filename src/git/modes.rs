@@ -32,6 +32,11 @@ impl Repo {
     pub(super) fn trusts_file_modes(&self) -> bool {
         self.gix.config_snapshot().boolean("core.fileMode") != Some(false)
     }
+
+    /// Whether git makes links in worktrees; otherwise files with what a link leads to.
+    pub(super) fn makes_links(&self) -> bool {
+        self.gix.config_snapshot().boolean("core.symlinks") != Some(false)
+    }
 }
 
 /// The permission bits of `paths` below `root`, and of the folders above them, as far as they are there and are not what a new

@@ -83,10 +83,14 @@ pub(super) fn note(list: &Path, paths: &[RepoPath]) -> Result<(), super::Error> 
     written.map_err(super::Error::io("write", list))
 }
 
-/// The paths that were noted in a file; none when there is no such file.
+/// The paths that were noted in a file; none when there is no such file. What has no end may be the beginning of a name, as a full disk
+/// leaves it: nothing has happened to that path.
 pub(super) fn noted(list: &Path) -> Result<Vec<RepoPath>, super::Error> {
     match std::fs::read(list) {
-        Ok(text) => Ok(text.split(|b| *b == 0).filter(|f| !f.is_empty()).map(RepoPath::new).collect()),
+        Ok(text) => {
+            let whole = text.split_inclusive(|b| *b == 0).filter_map(|path| path.strip_suffix(&[0]));
+            Ok(whole.filter(|path| !path.is_empty()).map(RepoPath::new).collect())
+        }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(e) => Err(super::Error::io("read", list)(e)),
     }
@@ -176,6 +180,19 @@ mod tests {
         ] {
             let path = RepoPath::new(bytes);
             assert_eq!(unescape(&path.to_string()).as_deref(), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn a_name_without_its_end_was_not_noted() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("list");
+        for (text, paths) in
+            [(&b"a\0b/c\0a.js"[..], &["a", "b/c"][..]), (b"a.js", &[]), (b"a\0", &["a"]), (b"", &[])]
+        {
+            std::fs::write(&list, text).unwrap();
+            let noted: Vec<String> = noted(&list).unwrap().iter().map(ToString::to_string).collect();
+            assert_eq!(noted, paths);
         }
     }
 

@@ -12,6 +12,7 @@ use super::ref_move::{self, Head, RefMove};
 use super::restore::Work;
 use super::stale::Stale;
 use super::transition::{Moved, REPLACED, Tree};
+use super::truncated::is_beginning;
 use super::{Error, Oid, Repo, RepoPath, Side, Snapshot, tree_changes};
 
 /// What became of a step.
@@ -214,7 +215,7 @@ pub(super) fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Re
     }
 }
 
-/// Whether a file can be what git was about to write for `side`, or the beginning of it.
+/// Whether a file can be what git was about to write for `side`, or the beginning of it, as a kill or a power cut leaves one.
 pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: Oid) -> Result<bool, Error> {
     let file = path.under(tree.dir);
     let Ok(meta) = file.symlink_metadata() else { return Ok(true) };
@@ -225,7 +226,7 @@ pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: 
         return Ok(false);
     }
     let wanted = as_written(tree, path, commit)?;
-    Ok(std::fs::read(&file).is_ok_and(|there| wanted.starts_with(&there)))
+    Ok(std::fs::read(&file).is_ok_and(|there| there == wanted || is_beginning(&there, &wanted)))
 }
 
 /// The bytes that git writes to a worktree for the file at `path` of the commit or tree `of`, by the attributes that are there.

@@ -18,12 +18,13 @@ use super::rebuilt::Rebuilt;
 use super::refusal::{Local, refuse_overlap};
 use super::renumber::{Renumbered, forget_lengths, resized};
 use super::restage::restage;
-use super::restore_plan::{conflict_in_place, refuse_staged};
+use super::restore_plan::{conflict_in_place, merged_onto, refuse_staged};
 use super::status::is_surely_at;
 use super::transition::{
     Moved, Tree, attributes_for, bring_files, new_folders, note_new_folders, remove_new_folders,
 };
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, brought, flags, merge_trees, tree_changes};
+use super::truncated::is_cut_short;
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, brought, flags, tree_changes};
 use crate::fault;
 
 /// How a snapshot came back.
@@ -120,7 +121,7 @@ impl<'a> Work<'a> {
             let in_place = self.undo(&leaving, &current, given, keep)?;
             return Ok(written.into_iter().chain(in_place).collect());
         }
-        let moved = match self.merge(now, self.snapshot.work_tree)? {
+        let moved = match merged_onto(self.tree, self.snapshot, now, self.snapshot.work_tree)? {
             Ok(work) => Some(Moved::found(self.tree, tree_changes(self.tree.repo, now, work)?, work)?),
             Err(_) => None,
         };
@@ -150,7 +151,8 @@ impl<'a> Work<'a> {
             let is_other = |(path, side): &&(RepoPath, Side)| !is_blob(repo, &path.under(dir), *side);
             expected.iter().filter(is_other).map(|(path, _)| path.clone()).collect()
         });
-        all.into_iter().map(|path| Stranger { path, is_replaced: true }).collect()
+        let written = all.into_iter().filter(|path| !is_cut_short(self.tree, self.snapshot, path, &expected));
+        written.map(|path| Stranger { path, is_replaced: true }).collect()
     }
 
     /// The files that HEAD does not have as they were taken away: somebody wrote into them since. Where git cannot be asked, all
@@ -442,8 +444,8 @@ impl<'a> Work<'a> {
     }
 
     fn merged(&self, now: Oid, raw_index: &Path) -> Result<Restored, Error> {
-        let work = self.merge(now, self.snapshot.work_tree)?;
-        let staged = self.merge(now, self.snapshot.index_tree)?;
+        let work = merged_onto(self.tree, self.snapshot, now, self.snapshot.work_tree)?;
+        let staged = merged_onto(self.tree, self.snapshot, now, self.snapshot.index_tree)?;
         let (work, staged) = match (work, staged) {
             (Ok(work), Ok(staged)) => (work, staged),
             (Err(paths), _) | (_, Err(paths)) => return Ok(Restored::Conflict(paths)),
@@ -488,13 +490,5 @@ impl<'a> Work<'a> {
         moved.keep();
         brought::note(self.tree.dir, &self.aside, &self.held, &changes);
         Ok(Restored::Merged)
-    }
-
-    /// What `theirs` changed relative to the snapshot's base, on top of `now`; or the paths that conflict.
-    fn merge(&self, now: Oid, theirs: Oid) -> Result<Result<Oid, Vec<RepoPath>>, Error> {
-        let repo = self.tree.repo;
-        let before = repo.tree_of(self.snapshot.base)?;
-        let merged = merge_trees(repo, (before, repo.tree_of(now)?, theirs), self.tree.scratch, None)?;
-        Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
     }
 }

@@ -47,18 +47,26 @@ pub(crate) fn foresee(
         refuse_overlap(tree, &[tracked, loose].concat(), Local::FromHead)?;
         return Ok(Restored::Exactly);
     }
-    let before = tree.repo.tree_of(snapshot.base)?;
-    let ours = tree.repo.tree_of(now)?;
-    let merge = |theirs| merge_trees(tree.repo, (before, ours, theirs), tree.scratch, None);
-    let (work, staged) = (merge(snapshot.work_tree)?, merge(snapshot.index_tree)?);
-    for merged in [&work, &staged] {
-        if !merged.clean {
-            return Ok(Restored::Conflict(merged.paths()));
-        }
-    }
+    let merged = |theirs| merged_onto(tree, snapshot, now, theirs);
+    let work = match (merged(snapshot.work_tree)?, merged(snapshot.index_tree)?) {
+        (Ok(work), Ok(_)) => work,
+        (Err(paths), _) | (_, Err(paths)) => return Ok(Restored::Conflict(paths)),
+    };
     refuse_staged(tree, now, snapshot)?;
-    let conflict = conflict_in_place(tree, &held, &tree_changes(tree.repo, now, work.tree)?)?;
+    let conflict = conflict_in_place(tree, &held, &tree_changes(tree.repo, now, work)?)?;
     Ok(conflict.unwrap_or(Restored::Merged))
+}
+
+/// What `theirs` changed relative to a snapshot's base, on top of `now`; or the paths that conflict.
+pub(super) fn merged_onto(
+    tree: &Tree<'_>,
+    snapshot: &Snapshot,
+    now: Oid,
+    theirs: Oid,
+) -> Result<Result<Oid, Vec<RepoPath>>, Error> {
+    let (before, ours) = (tree.repo.tree_of(snapshot.base)?, tree.repo.tree_of(now)?);
+    let merged = merge_trees(tree.repo, (before, ours, theirs), tree.scratch, None)?;
+    Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
 }
 
 /// What stands where `changes` and the files go that git does not track, as a conflict; none when nothing does.

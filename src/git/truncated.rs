@@ -4,16 +4,18 @@
 use std::collections::HashSet;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::clear::Held;
-use super::entries::{EXECUTABLE, Entries, Entry, FILE};
+use super::durable::sync_all;
+use super::entries::{EXECUTABLE, Entries, Entry, FILE, LINK};
 use super::index::INDEX;
 use super::quarantine::{Quarantine, is_blob, stands_no_folder};
 use super::repair::as_written;
+use super::restore_plan::merged_onto;
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, Side, Snapshot, merge_trees, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Side, Snapshot, tree_changes};
 
 /// A step that has changed the files of a worktree, by what it did to them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,31 +39,90 @@ struct Written {
     of: Oid,
 }
 
-/// Bytes of the smallest block of any file system. A power cut leaves a file that is empty or ends with a block; a person who removes
-/// lines from its end almost never leaves such a length.
+/// Bytes of the smallest block of any file system. A power cut leaves a file that is empty or ends with a block, and so does a kill; a
+/// person who removes lines from its end almost never leaves such a length.
 const BLOCK: usize = 512;
+
+/// Whether bytes can be what is there of a file that was being written.
+pub(super) fn is_beginning(there: &[u8], whole: &[u8]) -> bool {
+    there.len().is_multiple_of(BLOCK) && there.len() < whole.len() && whole.starts_with(there)
+}
+
+/// Names the variable that says under test that the machine was only just started.
+const BOOT: &str = "PROQ_TEST_BOOT";
+
+/// When this machine was started, by its clock; within some milliseconds. None where the system does not say.
+fn booted() -> Option<SystemTime> {
+    if std::env::var_os(BOOT).is_some() {
+        return Some(SystemTime::now());
+    }
+    // Each goes on while the machine sleeps.
+    #[cfg(target_os = "linux")]
+    let clock = rustix::time::ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = rustix::time::ClockId::Monotonic;
+    SystemTime::now().checked_sub(rustix::time::clock_gettime(clock).try_into().ok()?)
+}
 
 /// Makes the files whole that `steps`, newest first, have written to a worktree and of which a power cut left only a beginning. A
 /// file that anybody has written something else to stays as it is, and so does one that git cannot write: that one counts as changed.
-/// So does one that was written or emptied since the machine was `booted`: that was no power cut.
+/// So does one that was written or emptied since the machine was started: that was no power cut.
 ///
 /// # Errors
-/// When the objects that say what the steps did cannot be read, or a file cannot be replaced.
-pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote], booted: SystemTime) -> Result<(), Error> {
+/// When the objects that say what the steps did cannot be read, or a file cannot be replaced; the others were.
+pub(crate) fn complete(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
+    let Some(booted) = booted() else { return Ok(()) };
     let mut wanted = newest(tree, steps)?;
     // What a file is like depends on them.
     wanted.sort_by_key(|file| !file.path.ends_with_name(b".gitattributes"));
     let index = Entries::read(&tree.git_dir.join(INDEX), tree.repo.gix.object_hash());
     let whole = Quarantine::at(&tree.scratch.join("whole"))?;
+    let mut done = Ok(());
     for file in &wanted {
-        let Some(there) = short(tree, index.as_ref(), file, booted) else { continue };
-        let Ok(content) = as_written(tree, &file.path, file.of) else { continue };
-        let is_cut = there.len().is_multiple_of(BLOCK) && there.len() < content.len();
-        if is_cut && content.starts_with(&there) {
-            put(tree, &whole, &file.path, &content)?;
+        if let Some(content) = cut_short(tree, index.as_ref(), file, booted)
+            && let Err(e) = put(tree, &whole, &file.path, &content)
+        {
+            done = Err(e);
         }
     }
-    Ok(())
+    done
+}
+
+/// Whether a power cut left only a beginning of a file of a snapshot that was being brought back. `expected` has what its files are
+/// like.
+pub(super) fn is_cut_short(
+    tree: &Tree<'_>,
+    snapshot: &Snapshot,
+    path: &RepoPath,
+    expected: &[(RepoPath, Side)],
+) -> bool {
+    let Some(booted) = booted() else { return false };
+    let Some((_, side)) = expected.iter().find(|(expected, _)| expected == path) else { return false };
+    let trees = [Some(snapshot.work_tree), snapshot.untracked_tree];
+    trees.into_iter().flatten().any(|of| {
+        let file = Written { path: path.clone(), side: *side, of };
+        cut_short(tree, None, &file, booted).is_some()
+    })
+}
+
+/// The whole content of a file of which a power cut left only a beginning.
+fn cut_short(
+    tree: &Tree<'_>,
+    index: Option<&Entries>,
+    file: &Written,
+    booted: SystemTime,
+) -> Option<Vec<u8>> {
+    let there = short(tree, index, file, booted)?;
+    as_written(tree, &file.path, file.of).ok().filter(|content| is_beginning(&there, content))
+}
+
+/// Makes durable what `steps`, newest first, have written to a worktree.
+///
+/// # Errors
+/// When the objects that say what the steps did cannot be read, or the disk cannot be written to.
+pub(crate) fn sync_written(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
+    let files: Vec<PathBuf> = newest(tree, steps)?.iter().map(|file| file.path.under(tree.dir)).collect();
+    sync_all(&files)
 }
 
 /// Lists the files that steps, newest first, have left in a worktree: each path as the newest step that changed it has written it.
@@ -93,18 +154,11 @@ fn newest(tree: &Tree<'_>, steps: &[Wrote]) -> Result<Vec<Written>, Error> {
 
 /// Lists the files that restoring a snapshot onto a commit has changed, with the trees that have their content.
 fn restored(tree: &Tree<'_>, snapshot: &Snapshot, onto: Oid) -> Result<Vec<Changed>, Error> {
-    let repo = tree.repo;
     let held = Held::of(tree, snapshot)?;
     let fresh = |(path, side): &(RepoPath, Side)| Change { path: path.clone(), old: None, new: Some(*side) };
-    let (before, now) = (repo.tree_of(snapshot.base)?, repo.tree_of(onto)?);
-    let merged = if before == now {
-        Some(snapshot.work_tree)
-    } else {
-        let merged = merge_trees(repo, (before, now, snapshot.work_tree), tree.scratch, None)?;
-        merged.clean.then_some(merged.tree)
-    };
+    let merged = merged_onto(tree, snapshot, onto, snapshot.work_tree)?.ok();
     let tracked = match merged {
-        Some(merged) => tree_changes(repo, onto, merged)?,
+        Some(merged) => tree_changes(tree.repo, onto, merged)?,
         None => held.tracked.clone(),
     };
     let untracked: Vec<Change> = held.untracked.iter().map(fresh).collect();
@@ -121,7 +175,9 @@ fn short(tree: &Tree<'_>, index: Option<&Entries>, file: &Written, booted: Syste
         .symlink_metadata()
         .ok()
         .filter(|meta| meta.is_file() && changed(meta).is_some_and(|at| at < booted))?;
-    if !matches!(file.side.mode, FILE | EXECUTABLE) || !stands_no_folder(tree.dir, &file.path) {
+    let is_written =
+        matches!(file.side.mode, FILE | EXECUTABLE) || (file.side.mode == LINK && !tree.repo.makes_links());
+    if !is_written || !stands_no_folder(tree.dir, &file.path) {
         return None;
     }
     let entry = index.and_then(|index| index.find(file.path.as_bytes()));

@@ -1,11 +1,12 @@
 //! Owns putting right what a dead process left: its operation ends as if it had been done, or as if it had not been begun.
 
 use std::borrow::Cow;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::operation::{Operation, no_way_back};
 use super::{Error, Project, apart, checks_dir, history, steps};
-use crate::git::{self, Wrote};
+use crate::git::{self, Tree, Wrote};
 use crate::store::records::{Before, Step};
 use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
 
@@ -104,10 +105,11 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
         }
         let _ = op.note(if happened { Line::Done(n) } else { Line::Back(n) });
     }
-    complete_files(op);
+    // Whoever takes steps back would take beginnings of what they had written for changes of somebody's.
+    mend_files(op, git::complete)?;
     mark_taken_back(op)?;
     finish_forward(op);
-    match op.take_back(0) {
+    match take_back(op) {
         Err(e) if e.is_refusal() => {
             op.project.listener.warn(format!(
                 "`{}` was cut short and cannot be taken back as a whole: {e}; what is left of it stands",
@@ -119,10 +121,27 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
     }
 }
 
-/// Makes files whole that steps had written and of which a power cut left only the beginning: whoever takes the steps back would
-/// take those for changes of somebody's. A worktree where that cannot be done is left to whoever takes its steps back.
-fn complete_files(op: &Operation<'_>) {
-    let (Some(entry), Some(booted)) = (op.entry(), store::booted()) else { return };
+/// Takes everything back. What the way back wrote is on disk before the snapshots go that would tell of another power cut what is
+/// somebody's own.
+fn take_back(op: &Operation<'_>) -> Result<(), Error> {
+    let is_snapshot = |step: &Step| matches!(step, Step::Snap { .. });
+    let first =
+        op.entry().and_then(|entry| entry.steps.iter().position(|planned| !is_snapshot(&planned.step)));
+    op.take_back(first.unwrap_or(0))?;
+    mend_files(op, git::sync_written)?;
+    op.take_back(0)
+}
+
+/// What to do to a worktree about what steps, newest first, have written to it.
+type Mend = fn(&Tree<'_>, &[Wrote]) -> Result<(), git::Error>;
+
+/// Does something about what the steps that have happened wrote to each worktree. One where that fails is left to whoever takes its
+/// steps back.
+///
+/// # Errors
+/// Where the disk is full: once there is room, the next command does it.
+fn mend_files(op: &Operation<'_>, mend: Mend) -> Result<(), Error> {
+    let Some(entry) = op.entry() else { return Ok(()) };
     let mut worktrees: Vec<(&Path, usize, Vec<Option<Wrote>>)> = Vec::new();
     for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| p.status == Status::Done) {
         let (dir, wrote) = match &planned.step {
@@ -143,8 +162,18 @@ fn complete_files(op: &Operation<'_>) {
         let (Some((_, scratch)), Ok(checkout)) = (op.at(n), op.checkout(dir)) else { continue };
         // Of a snapshot that is gone, as it is at the end of a way back, nobody knows which files are somebody's own.
         let wrote: Vec<Wrote> = wrote.into_iter().map_while(|wrote| wrote).collect();
-        drop(checkout.with_tree(&scratch, |tree| Ok(git::complete(tree, &wrote, booted)?)));
+        match checkout.with_tree(&scratch, |tree| Ok(mend(tree, &wrote)?)) {
+            Err(e) if is_full(&e) => return Err(e),
+            _ => {}
+        }
     }
+    Ok(())
+}
+
+/// Whether the disk had no room.
+fn is_full(e: &Error) -> bool {
+    let Error::Git(git::Error::Io { source, .. }) = e else { return false };
+    matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// A step whose inverse has happened is taken back, also when that was not noted any more.

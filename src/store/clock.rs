@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::{OnceLock, RwLock};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -12,8 +12,6 @@ use super::Record;
 
 /// Names the variable that stands in for the clock under test.
 const CLOCK: &str = "PROQ_TEST_NOW";
-/// Names the variable that says under test when the machine was started.
-const BOOT: &str = "PROQ_TEST_BOOT";
 
 /// A point in time: kept exactly, shown to the second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,19 +29,6 @@ pub(crate) fn now() -> Moment {
 fn shown() -> Moment {
     let set = std::env::var(CLOCK).ok().and_then(|text| text.parse().ok());
     Moment(set.unwrap_or_else(Timestamp::now))
-}
-
-/// When this machine was started, by its clock; within some milliseconds. None where the system does not say.
-pub(crate) fn booted() -> Option<SystemTime> {
-    if let Some(said) = std::env::var(BOOT).ok().and_then(|text| text.parse::<Timestamp>().ok()) {
-        return Some(said.into());
-    }
-    // Each goes on while the machine sleeps.
-    #[cfg(target_os = "linux")]
-    let clock = rustix::time::ClockId::Boottime;
-    #[cfg(not(target_os = "linux"))]
-    let clock = rustix::time::ClockId::Monotonic;
-    SystemTime::now().checked_sub(rustix::time::clock_gettime(clock).try_into().ok()?)
 }
 
 /// Time in which no command ran counts as this much at most: nobody can tell it from a clock that was wrong before, or is now.

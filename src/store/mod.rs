@@ -26,7 +26,7 @@ pub(crate) use atomic::{
     remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_first, write_there,
 };
 pub(crate) use changes::Changes;
-pub(crate) use clock::{Moment, booted, now};
+pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;
 pub(crate) use journal::{Entry, Header, Journal, Line, Status};

@@ -179,3 +179,18 @@ fn what_comes_back_from_another_disk_is_there_before_it_goes_here() {
     let synced = find(&calls, named, &["fsync", "/repo>"]);
     assert!(synced < gone, "the copy went before the file had its name on the disk: {calls:#?}");
 }
+
+#[test]
+#[ignore = "needs strace"]
+fn what_a_recovery_wrote_is_on_disk_before_its_snapshot_goes() {
+    let sandbox = super::support::scenes::dirty();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "one"]);
+    command.env("PROQ_TEST_DIE_AT", "transition.installed");
+    assert_eq!(sandbox.output(command).code, 137);
+    let calls = calls(&sandbox, &["list"]);
+    let freed = find(&calls, 0, &["unlink", "/refs/proq/snap/"]);
+    for file in ["/repo/shared.txt>", "/repo/dir/c.txt>"] {
+        let at = find(&calls, 0, &["fsync", file]);
+        assert!(at < freed, "{file} was synced too late: {calls:#?}");
+    }
+}

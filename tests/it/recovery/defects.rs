@@ -282,7 +282,7 @@ fn a_recovery_that_is_killed_while_it_moves_to_the_trash_loses_nothing() {
 fn a_recovery_that_is_killed_while_git_compares_files_leaves_no_lock_in_its_own_way() {
     let sandbox = scenes::two_lanes();
     let before = State::of(&sandbox);
-    dies_in_git(&sandbox, "read-tree -m -u", "printf o > one.txt", &["preview", "one"]);
+    dies_in_git(&sandbox, "read-tree -m -u", ": > one.txt", &["preview", "one"]);
     let act = ": > \"$GIT_INDEX_FILE.lock\"";
     dies_in_git(&sandbox, "update-index -z --index-info", act, &["list"]);
     recovers(&sandbox);
@@ -327,8 +327,9 @@ fn a_users_file_is_not_taken_for_one_that_was_filled_in() {
 /// Two folders, one of which has become a link; git has to make files, since what becomes of line ends is a matter of attributes.
 fn a_folder_that_became(what: &str) -> Sandbox {
     let sandbox = scenes::two_lanes();
-    sandbox
-        .sh("mkdir d in; echo f >d/f; echo g >d/g; echo i >in/i; echo '*.txt text eol=crlf' >.gitattributes");
+    sandbox.sh(
+        "mkdir d in; seq 300 >d/f; echo g >d/g; echo i >in/i; echo '*.txt text eol=crlf' >.gitattributes",
+    );
     sandbox.commit_all("folders");
     sandbox.sh(&format!("rm -r d; {what}; echo more >>b.txt"));
     sandbox
@@ -337,7 +338,7 @@ fn a_folder_that_became(what: &str) -> Sandbox {
 #[test]
 fn a_half_filled_folder_makes_way_for_what_was_in_its_place() {
     for what in ["ln -s in d", "echo file >d", "ln -s nowhere d"] {
-        for half in ["mkdir d", "mkdir d; printf f >d/f", "mkdir d; echo f >d/f; : >d/g"] {
+        for half in ["mkdir d", "mkdir d; seq 300 | head -c 512 >d/f", "mkdir d; seq 300 >d/f; : >d/g"] {
             let sandbox = a_folder_that_became(what);
             let before = State::of(&sandbox);
             dies_in_git(&sandbox, "checkout-index --index", half, &["preview", "one"]);

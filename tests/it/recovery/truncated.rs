@@ -84,6 +84,54 @@ fn a_file_that_was_emptied_after_a_kill_is_kept_empty() {
     assert!(is_kept || sandbox.read("shared.txt").is_empty(), "the empty file is nowhere");
 }
 
+/// Also in the step that was under way, where what git was writing has to be told from what somebody wrote.
+#[test]
+fn a_file_that_was_shortened_after_a_kill_is_kept_so() {
+    for at in ["transition.brought", "transition.staged"] {
+        let sandbox = scenes::two_lanes();
+        sandbox.commit_in_lane("two", "seq 300 >long.txt; git commit -qam long");
+        sandbox.write("mine.txt", "mine\n");
+        dies(&sandbox, at, &["preview", "two"]);
+        let long = sandbox.read("long.txt");
+        let short: String = long.split_inclusive('\n').take(100).collect();
+        sandbox.write("long.txt", &short);
+        let _ = sandbox.proq(&["list"]).ok();
+        std::fs::write(sandbox.root().join("short"), &short).unwrap();
+        let kept = sandbox
+            .sh("for ref in $(git for-each-ref --format='%(refname)' refs/proq/saved refs/proq/snap); do
+                 git show $ref:long.txt 2>/dev/null | cmp -s - ../short && echo kept; done; true");
+        assert!(kept.contains("kept") || sandbox.read("long.txt") == short, "{at}: it is nowhere");
+    }
+}
+
+#[test]
+fn a_beginning_of_what_a_restore_was_bringing_is_nobodys_file() {
+    let sandbox = scenes::dirty();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let id = ids(&sandbox)[0].clone();
+    sandbox.sh("git reset -q --hard; git clean -qfd");
+    let before = State::of(&sandbox);
+    dies(&sandbox, "restore.given", &["snap", "restore", &id]);
+    sandbox.sh(": >a.txt; : >notes.txt");
+    recovers_after_a_start(&sandbox);
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/saved/"]), "");
+    State::of(&sandbox).is(&before, "taken back");
+}
+
+#[test]
+fn a_file_that_stands_for_a_link_is_made_whole_too() {
+    let sandbox = scenes::clean();
+    sandbox.lane_of("one", "echo one >one.txt");
+    sandbox.sh("git config core.symlinks false; rm link; git checkout -q -- link; printf b.txt >link");
+    let before = State::of(&sandbox);
+    dies(&sandbox, "transition.installed", &["preview", "one"]);
+    assert_eq!(sandbox.read("link"), "a.txt");
+    sandbox.sh(": >link");
+    recovers_after_a_start(&sandbox);
+    State::of(&sandbox).is(&before, "taken back");
+}
+
 #[test]
 fn a_beginning_of_what_a_snapshot_brought_is_nobodys_change_either() {
     for onto in ["", "echo moved >long.txt; git commit -qam moved"] {
