@@ -75,7 +75,7 @@ fn a_newcomers_commands_are_there_and_are_what_ci_runs() {
     assert!(code(README).contains(&"cargo test --locked"));
     let ci = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".ci/run"));
     let ci = ci.expect("the tests run in the repository: a package from a registry comes without .ci");
-    for line in ["step cargo test --locked", "    TMPDIR=$tmp cargo run --locked -- demo"] {
+    for line in ["step cargo test --locked", "    TMPDIR=$tmp target/debug/git-proq demo"] {
         assert!(ci.contains(&format!("\n{line}\n")), "{line}");
     }
 }
