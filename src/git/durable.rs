@@ -53,9 +53,7 @@ impl Repo {
             return Ok(());
         }
         let call = self.git().args(["rev-list", "--objects", "--no-object-names", "--missing=allow-any"]);
-        let call = call.arg(to.to_string());
-        let call = if from.is_null() { call } else { call.arg(format!("^{from}")) };
-        let files = call.run().ok().map(|out| {
+        let files = call.arg(to.to_string()).arg(format!("^{from}")).run().ok().map(|out| {
             let ids = out.stdout.split(|b| *b == b'\n').filter_map(Oid::from_hex);
             ids.filter(|id| self.is_unsettled(*id)).map(|id| self.loose_file(id)).collect::<Vec<PathBuf>>()
         });

@@ -68,21 +68,24 @@ impl Move {
 impl Repo {
     /// The last move of HEAD of the worktree at `dir`; none where git keeps no log of it.
     pub(crate) fn last_move(&self, dir: &Path) -> Result<Option<Move>, Error> {
-        let log = self.git_dir_of(dir)?.join("logs/HEAD");
         // Whenever an agent is started, this is asked of every worktree: git itself would be started as often. It goes by the branch's
         // log where HEAD has none, and reads those that are in no file.
-        match std::fs::read(&log) {
-            Ok(text) if !self.is_reftable() => {
-                Ok(text.split(|b| *b == b'\n').rfind(|line| !line.is_empty()).and_then(parse_line))
-            }
-            _ => Ok(self.moves(dir, "HEAD")?.into_iter().next()),
+        if !self.is_reftable()
+            && let Ok(text) = std::fs::read(self.git_dir_of(dir)?.join("logs/HEAD"))
+        {
+            return Ok(text.split(|b| *b == b'\n').rfind(|line| !line.is_empty()).and_then(parse_line));
         }
+        Ok(self.moves_up_to(dir, "HEAD", &["--max-count=1"])?.pop())
     }
 
     /// The moves of a ref, the newest first, as the worktree at `dir` has them; none where git keeps no log of it.
     pub(crate) fn moves(&self, dir: &Path, name: &str) -> Result<Vec<Move>, Error> {
+        self.moves_up_to(dir, name, &[])
+    }
+
+    fn moves_up_to(&self, dir: &Path, name: &str, limit: &[&str]) -> Result<Vec<Move>, Error> {
         let call = self.git_in(dir).args(["reflog", "show", "--date=unix", "--no-show-signature", "-z"]);
-        let out = call.args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
+        let out = call.args(limit).args(["--format=%H %gd %gs", name, "--"]).accept(&[128]).run()?;
         Ok(out.stdout.split(|b| *b == 0).filter_map(parse).collect())
     }
 

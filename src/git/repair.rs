@@ -167,7 +167,7 @@ pub(crate) fn settle_own_ref(repo: &Repo, name: &str, scratch: &Path) -> Result<
     Stale::since(repo, scratch)?.and_own_ref(name).clear()
 }
 
-/// Whether a file is what `side` says, or the beginning of it: git was writing it.
+/// Whether a file is what `side` says, or the beginning of it as a kill or a power cut leaves one: git was writing it.
 pub(crate) fn is_beginning_of(repo: &Repo, file: &Path, side: Side) -> Result<bool, Error> {
     if is_blob(repo, file, side) {
         return Ok(true);
@@ -176,7 +176,7 @@ pub(crate) fn is_beginning_of(repo: &Repo, file: &Path, side: Side) -> Result<bo
         return Ok(false);
     }
     let whole = repo.git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?.stdout;
-    Ok(std::fs::read(file).is_ok_and(|there| whole.starts_with(&there)))
+    Ok(std::fs::read(file).is_ok_and(|there| there == whole || is_beginning(&there, &whole)))
 }
 
 /// Takes away the locks on refs that a dead git of a transition has left.

@@ -57,7 +57,11 @@ pub(crate) fn foresee(
     Ok(conflict.unwrap_or(Restored::Merged))
 }
 
-/// What `theirs` changed relative to a snapshot's base, on top of `now`; or the paths that conflict.
+/// Merges what the tree `theirs`, one of a snapshot's, changed of the snapshot's base onto the commit `now`: the tree with both, or the
+/// paths where they conflict. No ref and no file of a worktree changes.
+///
+/// # Errors
+/// When git cannot read or merge the trees.
 pub(super) fn merged_onto(
     tree: &Tree<'_>,
     snapshot: &Snapshot,

@@ -39,8 +39,9 @@ struct Written {
     of: Oid,
 }
 
-/// Bytes of the smallest block of any file system. A power cut leaves a file that is empty or ends with a block, and so does a kill; a
-/// person who removes lines from its end almost never leaves such a length.
+/// Bytes of the smallest block of any file system. A power cut leaves a file that is empty or ends with a block, and so does a kill: git
+/// writes 16 kB at a time, with filters or without, and the kernel pages. A person who removes lines from the end of a file almost never
+/// leaves such a length.
 const BLOCK: usize = 512;
 
 /// Whether bytes can be what is there of a file that was being written.
@@ -48,7 +49,7 @@ pub(super) fn is_beginning(there: &[u8], whole: &[u8]) -> bool {
     there.len().is_multiple_of(BLOCK) && there.len() < whole.len() && whole.starts_with(there)
 }
 
-/// Names the variable that says under test that the machine was only just started.
+/// Names the variable that says under test that the machine was only just started, whatever its value.
 const BOOT: &str = "PROQ_TEST_BOOT";
 
 /// When this machine was started, by its clock; within some milliseconds. None where the system does not say.

@@ -132,7 +132,7 @@ fn take_back(op: &Operation<'_>) -> Result<(), Error> {
     op.take_back(0)
 }
 
-/// What to do to a worktree about what steps, newest first, have written to it.
+/// A function that mends one worktree, given what the steps of an operation have written to it, newest first.
 type Mend = fn(&Tree<'_>, &[Wrote]) -> Result<(), git::Error>;
 
 /// Does something about what the steps that have happened wrote to each worktree. One where that fails is left to whoever takes its

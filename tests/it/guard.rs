@@ -246,7 +246,8 @@ fn only_git_names_the_library_or_starts_git() {
     assert_eq!(places(git, &["Program {"]), [""; 0]);
 }
 
-/// What tests have compiled and run is all that there is to compile in a release: `cfg!` takes a branch, and leaves nothing out.
+/// No code of the product is compiled only with debug assertions, or only without: a release, which tests do not build, compiles nothing
+/// that they have not compiled. Where both differ, `cfg!` chooses a branch.
 #[test]
 fn a_release_has_no_code_of_its_own() {
     assert_eq!(places(|_| false, &["cfg(debug_assertions", "cfg(not(debug_assertions"]), [""; 0]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Sandbox, names};
+use crate::support::{Output, Sandbox, names};
 
 /// Runs a command that dies at a point.
 #[track_caller]
@@ -18,7 +18,19 @@ pub fn dies(sandbox: &Sandbox, at: &str, args: &[&str]) {
 /// nothing to do.
 #[track_caller]
 pub fn recovers(sandbox: &Sandbox) -> String {
-    let next = sandbox.proq(&["list"]);
+    is_recovered(sandbox, &sandbox.proq(&["list"]))
+}
+
+/// The same, where the machine was started again meanwhile.
+#[track_caller]
+pub fn recovers_after_a_start(sandbox: &Sandbox) {
+    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
+    command.env("PROQ_TEST_BOOT", "now");
+    is_recovered(sandbox, &sandbox.output(command));
+}
+
+#[track_caller]
+fn is_recovered(sandbox: &Sandbox, next: &Output) -> String {
     assert_eq!(next.code, 0, "{}", next.shown());
     let again = sandbox.proq(&["list"]);
     assert!(!again.stderr.contains("cut short"), "{}", again.shown());

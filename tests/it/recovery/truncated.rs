@@ -1,7 +1,7 @@
 //! Owns the tests of what the next command makes of files of which a power cut left only the beginning. Nobody syncs what is in a
 //! working tree, so a command is killed and the files that it had written are cut short by hand.
 
-use super::kit::{dies, is_tidy};
+use super::kit::{dies, recovers_after_a_start};
 use crate::snap::ids;
 use crate::support::{Sandbox, State, scenes};
 
@@ -15,16 +15,6 @@ const CUT: &[Cut] = &[
     (scenes::edited, &["preview", "two"], "transition.installed", ": >shared.txt; : >two.txt"),
     (scenes::edited, &["preview", "--back"], "restore.installed", ": >shared.txt; : >run.sh; : >dir/c.txt"),
 ];
-
-/// Runs the first command after the machine was started again, which puts things right.
-#[track_caller]
-fn recovers_after_a_start(sandbox: &Sandbox) {
-    let mut command = sandbox.proq_command(&sandbox.repo, &["list"]);
-    command.env("PROQ_TEST_BOOT", "9999-01-01T00:00:00Z");
-    let out = sandbox.output(command);
-    assert_eq!(out.code, 0, "{}", out.shown());
-    is_tidy(sandbox);
-}
 
 #[test]
 fn a_beginning_of_what_a_command_wrote_is_nobodys_change() {
@@ -94,6 +84,7 @@ fn a_file_that_was_shortened_after_a_kill_is_kept_so() {
         dies(&sandbox, at, &["preview", "two"]);
         let long = sandbox.read("long.txt");
         let short: String = long.split_inclusive('\n').take(100).collect();
+        assert_ne!(short, long, "{at}: nothing was brought yet");
         sandbox.write("long.txt", &short);
         let _ = sandbox.proq(&["list"]).ok();
         std::fs::write(sandbox.root().join("short"), &short).unwrap();
@@ -102,6 +93,17 @@ fn a_file_that_was_shortened_after_a_kill_is_kept_so() {
                  git show $ref:long.txt 2>/dev/null | cmp -s - ../short && echo kept; done; true");
         assert!(kept.contains("kept") || sandbox.read("long.txt") == short, "{at}: it is nowhere");
     }
+}
+
+#[test]
+fn a_file_that_was_shortened_in_a_lane_that_was_being_made_is_kept() {
+    let sandbox = scenes::clean();
+    sandbox.sh("seq 300 >long.txt; git commit -qam long");
+    dies(&sandbox, "worktree.added", &["spawn", "--empty", "-n", "new"]);
+    sandbox.sh("head -100 long.txt >.proq-worktrees/new/long.txt");
+    let _ = sandbox.proq(&["list"]).ok();
+    let kept = sandbox.sh("head -100 long.txt | cmp - .git/proq/trash/*/worktree/long.txt && echo kept");
+    assert_eq!(kept.trim(), "kept");
 }
 
 #[test]
