@@ -297,9 +297,15 @@ fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let dir = op.project.store.layout().snapshot(id);
     // What is copied has never left its place, or is back there by now. A record that cannot be read says nothing of that.
     let is_copy = || SnapRecord::find(&dir.join("snap.toml")).is_ok_and(|s| s.is_some_and(|snap| snap.copy));
-    if dir.join("files").exists() && !is_copy() {
-        // Something is still in its keeping.
-        return op.retire(id);
+    let files = dir.join("files");
+    if files.exists() {
+        if !is_copy() {
+            // Something is still in its keeping.
+            return op.retire(id);
+        }
+        // Before the record, which tells whoever goes on after a kill that they are copies.
+        std::fs::remove_dir_all(&files).map_err(Error::io("remove", &files))?;
+        fault::point("snap.emptied");
     }
     if dir.exists() {
         std::fs::remove_dir_all(&dir).map_err(Error::io("remove", &dir))?;

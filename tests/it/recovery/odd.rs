@@ -81,6 +81,18 @@ fn a_copy_of_what_a_restore_meets_goes_when_that_is_cut_short() {
 }
 
 #[test]
+fn a_copy_that_a_recovery_had_begun_to_remove_goes_in_the_next() {
+    let (sandbox, id) = thrown_away("echo 'chosen.txt text' >.git/info/attributes");
+    sandbox.sh("printf 'as edited\\r\\n' >chosen.txt");
+    let before = State::of(&sandbox);
+    dies(&sandbox, "step.before:3", &["snap", "restore", &id]);
+    dies(&sandbox, "snap.emptied", &["list"]);
+    recovers(&sandbox);
+    State::of(&sandbox).is(&before, "taken back");
+    assert_eq!(names(&sandbox.repo.join(".git/proq/snaps")), [&*id]);
+}
+
+#[test]
 fn empty_folders_of_a_restore_that_is_taken_back_go_though_that_is_cut_short() {
     let (sandbox, id) = thrown_away("mkdir -p hollow/er");
     assert!(!sandbox.repo.join("hollow").exists());
