@@ -489,7 +489,7 @@ fn changed(what: &str) -> String {
 
 /// The index of a checkout, with keys that say so.
 pub(super) fn index_of(place: &Place) -> Outcome<Image> {
-    let answer = place.answer(place.command("git", &place.repo()).args(checkout::LIST_INDEX))?;
+    let answer = place.list_index(&place.repo())?;
     if answer.code != 0 {
         return fail(format!("the index cannot be read: {}", answer.stderr.trim()));
     }

@@ -90,7 +90,7 @@ fn files(dir: &Path, prefix: &str, image: &mut Image) -> Outcome<()> {
 
 /// The index's entries with tag, mode, id, stage and the lasting flags.
 fn index(place: &Place, dir: &Path, tree: &str, image: &mut Image) -> Outcome<()> {
-    let answer = place.answer(place.command("git", dir).args(checkout::LIST_INDEX))?;
+    let answer = place.list_index(dir)?;
     if answer.code != 0 {
         image.insert(format!("{tree}: index"), answer.complaint());
     }

@@ -8,6 +8,7 @@ mod disk;
 mod fresh;
 mod image;
 mod judge;
+mod listed;
 mod odd;
 pub(crate) mod place;
 mod points;

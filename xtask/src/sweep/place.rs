@@ -6,6 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::listed::Listed;
 use super::still::adapt;
 use super::trace::{Plan, Run, Watcher, run};
 use super::{Outcome, fail};
@@ -85,6 +86,7 @@ pub(crate) struct Place {
     folder: PathBuf,
     proq: PathBuf,
     tokens: RefCell<Vec<String>>,
+    listed: Listed,
     /// Whether the machine counts as started after everything that was done here.
     restarts: bool,
 }
@@ -97,6 +99,7 @@ impl Place {
             folder: folder.canonicalize()?,
             proq: proq.to_owned(),
             tokens: RefCell::default(),
+            listed: Listed::default(),
             restarts: false,
         })
     }
@@ -104,6 +107,11 @@ impl Place {
     /// Has every program of this place believe that the machine was started only now, as it is after a power cut.
     pub(super) fn on_a_machine_that_restarts(self) -> Place {
         Place { restarts: true, ..self }
+    }
+
+    /// What git has said of its indexes.
+    pub(super) fn listed(&self) -> &Listed {
+        &self.listed
     }
 
     /// What holds home and repository.
@@ -141,8 +149,11 @@ impl Place {
         Ok(std::fs::create_dir(hooks)?)
     }
 
-    /// Makes what is there now the template of all runs to come.
+    /// Makes what is there now the template of all runs to come. Its indexes have the stat data of the files that git finds unchanged.
     pub(super) fn freeze(&self) -> Outcome<()> {
+        for tree in self.worktrees()? {
+            let _ = self.answer(self.command("git", &tree).args(["update-index", "-q", "--refresh"]))?;
+        }
         let template = self.folder.join("template");
         remove(&template)?;
         copy(&self.top(), &template)?;
@@ -155,11 +166,7 @@ impl Place {
         let template = self.folder.join("template");
         remove(&self.top())?;
         copy(&template, &self.top())?;
-        adapt(self, &template, &self.top(), Vec::new())?;
-        for tree in self.worktrees()? {
-            let _ = self.answer(self.command("git", &tree).args(["update-index", "-q", "--refresh"]))?;
-        }
-        Ok(())
+        adapt(self, &template, &self.top(), Vec::new())
     }
 
     /// Keeps a copy of how it is now, beside it, for somebody to look at.

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use super::place::Place;
 use super::state::State;
 use super::{Outcome, fail};
+use crate::checkout;
 
 /// The contents that are nowhere: not in a file of a worktree, not below `.git/proq`, not in a blob that an index entry,
 /// a ref or a reflog holds.
@@ -90,10 +91,8 @@ fn search_objects(place: &Place, missing: &mut BTreeSet<&str>) -> Outcome<()> {
     ids_of_files(&place.repo().join(".git"), &mut roots)?;
     for tree in place.worktrees()? {
         // Only what can be read can be found.
-        let staged = place.answer(place.command("git", &tree).args(["ls-files", "--stage", "-z"]))?.stdout;
-        for entry in staged.split(|b| *b == 0) {
-            let fields = entry.split(|b| *b == b' ').nth(1).unwrap_or_default();
-            roots.extend_from_slice(fields);
+        for entry in checkout::index(&place.list_index(&tree)?.stdout).into_values() {
+            roots.extend_from_slice(entry.split(' ').nth(2).unwrap_or_default().as_bytes());
             roots.push(b'\n');
         }
     }

@@ -263,7 +263,7 @@ fn look(place: &Place) -> Outcome<Image> {
     for (path, value) in checkout::files(&repo)? {
         image.insert(format!("file {path}"), value);
     }
-    let index = place.answer(place.command("git", &repo).args(checkout::LIST_INDEX))?;
+    let index = place.list_index(&repo)?;
     for (entry, value) in checkout::index(&index.stdout) {
         image.insert(format!("index {entry}"), value);
     }

@@ -59,6 +59,31 @@ impl Index {
         out
     }
 
+    /// What the index says, without its stat data. Nothing where git's answer depends on more than that: on the files of a sparse
+    /// checkout, on another index, or on a checksum that does not fit.
+    pub(super) fn said(&self) -> Option<Vec<u8>> {
+        let content = self.bytes.len() - CHECKSUM;
+        let extensions = &self.bytes[self.end..content];
+        let is_alone = !self.entries.iter().any(|entry| self.may_be_absent(entry))
+            && ![b"link", b"sdir"].iter().any(|name| extensions.windows(4).any(|part| part == *name));
+        if !is_alone || checksum(&self.bytes[..content]).ok()?.as_slice() != &self.bytes[content..] {
+            return None;
+        }
+        let mut out = self.bytes[..HEADER].to_vec();
+        for (at, path) in &self.entries {
+            out.extend_from_slice(&self.bytes[at + 24..at + 28]);
+            out.extend_from_slice(&self.bytes[at + SIZE.end..path.end]);
+            out.push(0);
+        }
+        out.extend_from_slice(extensions);
+        Some(out)
+    }
+
+    /// Whether an entry has the flag of those that a sparse checkout leaves out.
+    fn may_be_absent(&self, (at, path): &Entry) -> bool {
+        path.start == at + ENTRY + 2 && self.bytes[at + ENTRY] & 0x40 != 0
+    }
+
     /// The same index for copies of its trees: where an entry agrees with a file, it then agrees with that file's copy.
     /// `trees` are pairs of a tree and its copy.
     ///
@@ -79,9 +104,7 @@ impl Index {
             }
         }
         let content = self.bytes.len() - CHECKSUM;
-        let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
-        hasher.update(&self.bytes[..content]);
-        let Ok(sum) = hasher.try_finalize() else { return fail("an index's checksum cannot be made") };
+        let sum = checksum(&self.bytes[..content])?;
         // One without a checksum, as `index.skipHash` leaves it, stays one.
         if self.bytes[content..].iter().any(|b| *b != 0) {
             self.bytes[content..].copy_from_slice(sum.as_slice());
@@ -107,6 +130,13 @@ fn entries(bytes: &[u8]) -> Option<(Vec<Entry>, usize)> {
         at += (name - at + length + 8) & !7;
     }
     (at + CHECKSUM <= bytes.len()).then_some((all, at))
+}
+
+/// The checksum of an index's bytes.
+fn checksum(bytes: &[u8]) -> Outcome<gix_hash::ObjectId> {
+    let mut hasher = gix_hash::hasher(gix_hash::Kind::Sha1);
+    hasher.update(bytes);
+    hasher.try_finalize().or_else(|_| fail("an index's checksum cannot be made"))
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {
