@@ -55,24 +55,39 @@ pub(crate) fn laid_out(tree: &Tree<'_>) -> Result<Laid, Error> {
 }
 
 impl Repo {
-    /// Merges `other`, the tip of `branch`, into what a worktree is at, and leaves the result there uncommitted. Returns
+    /// Merges `other`, the tip of `branch`, into what a clean worktree is at, and leaves the result there uncommitted. Returns
     /// what git says of each conflict.
     pub(crate) fn begin_merge(&self, dir: &Path, branch: &str, other: Oid) -> Result<Vec<String>, Error> {
         // By its name, since that is what markers are labelled with; a tag may have the same.
         let named = self.require_commit(branch).is_ok_and(|id| id == other) && !branch.starts_with('-');
-        let call = self
+        if named {
+            let said = self.merge_uncommitted(dir, branch)?;
+            if self.merge_head(dir)? == Some(other) {
+                return Ok(said);
+            }
+            // Somebody moved the branch between the two looks at it.
+            self.git_in(dir).args(["reset", "-q", "--merge"]).changes().run()?;
+        }
+        let said = self.merge_uncommitted(dir, &other.to_string())?;
+        match self.merge_head(dir)? == Some(other) {
+            true => Ok(said),
+            false => Err(Error::Answer {
+                args: format!("merge {other}"),
+                what: "it merged something else, or nothing".into(),
+            }),
+        }
+    }
+
+    /// Has git merge a commit, by whatever names it, and returns what it says of each conflict.
+    fn merge_uncommitted(&self, dir: &Path, commit: &str) -> Result<Vec<String>, Error> {
+        let out = self
             .git_in(dir)
             .args(["merge", "--no-ff", "--no-commit", "--no-edit", "--no-stat", "--no-verify-signatures"])
-            .args(["--no-autostash", "--no-squash", "--"])
-            .arg(if named { branch.to_owned() } else { other.to_string() })
+            .args(["--no-autostash", "--no-squash", "--", commit])
             .accept(&[1])
             .changes()
-            .durable();
-        let shown = call.shown();
-        let out = call.run()?;
-        if self.merge_head(dir)? != Some(other) {
-            return Err(Error::Answer { args: shown, what: "it merged something else, or nothing".into() });
-        }
+            .durable()
+            .run()?;
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         Ok(text.lines().filter(|l| l.starts_with("CONFLICT")).map(ToOwned::to_owned).collect())
     }

@@ -1,6 +1,7 @@
 //! Owns the tests of the ways to resolve: by hand, in a tool, from a landing, by what git knows, and of other kinds of
 //! conflict.
 
+use super::recovery::kit::with_git;
 use super::resolve::{GOOD, RESOLVED, conflicting, desk};
 use super::support::Sandbox;
 
@@ -281,4 +282,26 @@ fn a_conflict_that_is_not_laid_out_is_laid_out_by_the_command_of_the_hint() {
     shell.env("SHELL", sandbox.root().join("bin/sh-here"));
     let _ = sandbox.output(shell);
     assert!(sandbox.root().join("where").exists());
+}
+
+#[test]
+fn a_base_that_moves_while_the_conflict_is_laid_out_is_not_merged_in_place_of_the_one_of_the_conflict() {
+    // Once with what conflicts too, and once with nothing that the lane lacks: git says that it is up to date.
+    for to in ["main", "proq/clash"] {
+        let sandbox = conflicting();
+        let old = sandbox.git(&["rev-parse", "main"]);
+        let new = sandbox.git(&["commit-tree", &format!("{to}^{{tree}}"), "-p", to, "-m", "moved"]);
+        let to = if to == "main" { new } else { sandbox.git(&["rev-parse", to]) };
+        let act = format!("\"$REAL\" update-ref refs/heads/main {to}");
+        let out = sandbox.output(with_git(
+            &sandbox,
+            "--no-squash -- main",
+            &act,
+            &["resolve", "clash", "--agent", "good"],
+        ));
+        assert_eq!(out.code, 0, "{}", out.shown());
+        assert_eq!(sandbox.git(&["rev-parse", "main"]), to);
+        assert_eq!(sandbox.git(&["rev-parse", "proq/clash^2"]), old);
+        assert_eq!(std::fs::read_to_string(sandbox.lane("clash").join("long.txt")).unwrap(), RESOLVED);
+    }
 }

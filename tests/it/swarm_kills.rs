@@ -326,7 +326,7 @@ impl<'a> Model<'a> {
         let landed: BTreeSet<usize> =
             self.events("landed").flat_map(|line| line["tasks"].as_array().unwrap()).map(number).collect();
         let wanted: BTreeSet<usize> = (0..self.there.len()).filter(|task| self.there[*task]).collect();
-        assert_eq!(landed, wanted);
+        assert_eq!(landed, wanted, "{:#?}", self.lines.iter().map(Value::to_string).collect::<Vec<_>>());
         let status = self.trial.sandbox.proq(&["status", "--json"]).json();
         for (at, task) in status["tasks"].as_array().unwrap().iter().enumerate() {
             let it = &self.trial.tasks[at];
