@@ -87,7 +87,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, FromArgMatches};
+use clap::{Args as _, CommandFactory, FromArgMatches};
 
 pub(crate) use args::{Cli, Command, Common};
 pub(crate) use mistake::Mistake;
@@ -126,17 +126,27 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Reads the command line. Help in shape takes a twelfth of the time in which the program starts, and only those see it who ask
-/// for it or are mistaken.
+/// Reads the command line. Most of the time in which the program starts goes into its grammar: what is right is read by that of its
+/// own command, and only those see the help in shape who ask for it or are mistaken.
 fn parse() -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
     let read = |grammar: clap::Command| {
         grammar.try_get_matches_from(&args).and_then(|matches| Cli::from_arg_matches(&matches))
     };
-    read(Cli::command()).or_else(|e| match e.kind() {
+    let whole = Cli::command();
+    if let Some(Ok(cli)) = grammar_of_one(&whole, args.get(1)).map(read) {
+        return Ok(cli);
+    }
+    read(whole).or_else(|e| match e.kind() {
         clap::error::ErrorKind::DisplayVersion => Err(e),
         _ => read(groups::command()),
     })
+}
+
+/// The grammar without any command but the one that the first argument names.
+fn grammar_of_one(whole: &clap::Command, first: Option<&OsString>) -> Option<clap::Command> {
+    let one = whole.find_subcommand(first?)?.clone();
+    Some(Common::augment_args(clap::Command::default().name("git-proq").subcommand(one)))
 }
 
 fn run(cli: Cli, ui: Ui) -> Done {
