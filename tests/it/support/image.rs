@@ -20,7 +20,7 @@ pub struct Image {
     pub index: Vec<String>,
     /// What git says has changed.
     pub status: Vec<String>,
-    /// What HEAD names.
+    /// The commit that HEAD leads to, and what it names.
     pub head: String,
 }
 
@@ -29,27 +29,29 @@ impl Image {
     pub fn of(sandbox: &Sandbox, dir: &Path) -> Image {
         let mut files = BTreeMap::new();
         collect(dir, dir, &mut files);
-        let head = sandbox.git_in(dir, &["rev-parse", "--symbolic-full-name", "HEAD"]);
-        let commit = sandbox.git_in(dir, &["rev-parse", "HEAD"]);
+        let head = sandbox.git_in(dir, &["rev-parse", "HEAD", "--symbolic-full-name", "HEAD"]);
         let status = ["status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching"];
         let status = fields(&sandbox.raw(dir, &status))
             .into_iter()
             .filter(|l| !l.contains(".proq-worktrees"))
             .collect();
-        Image { files, index: index(sandbox, dir), status, head: format!("{head} {commit}") }
+        Image { files, index: index(sandbox, dir), status, head }
     }
 }
 
 /// The stage list with tags, and the lasting flags of each entry.
 fn index(sandbox: &Sandbox, dir: &Path) -> Vec<String> {
-    let mut out = fields(&sandbox.raw(dir, &["ls-files", "--stage", "-v", "-z"]));
-    let debug = sandbox.raw(dir, &["ls-files", "--debug"]);
-    for line in String::from_utf8_lossy(&debug).lines() {
-        let Some((_, flags)) = line.split_once("\tflags: ") else { continue };
-        let flags = u32::from_str_radix(flags.trim(), 16).unwrap();
-        out.push(format!("flags {:x}", flags & LASTING));
+    let answer = sandbox.raw(dir, &["ls-files", "--stage", "-v", "-z", "--debug"]);
+    let (mut entries, mut rest) = (Vec::new(), &*answer);
+    while let Some(end) = rest.iter().position(|b| *b == 0) {
+        // Behind each entry are five lines about it.
+        let mut lines = rest[end + 1..].splitn(6, |b| *b == b'\n');
+        let last = String::from_utf8_lossy(lines.by_ref().nth(4).unwrap()).into_owned();
+        let flags = u32::from_str_radix(last.split_once("\tflags: ").unwrap().1, 16).unwrap();
+        entries.push(format!("{} flags {:x}", rest[..end].escape_ascii(), flags & LASTING));
+        rest = lines.next().unwrap();
     }
-    out
+    entries
 }
 
 fn fields(bytes: &[u8]) -> Vec<String> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -37,13 +37,20 @@ const FIXED: &[(&str, &str)] = &[
 /// Where programs are looked for. `PROQ_TEST_PATH` goes before `PATH`, so that the whole suite runs against another
 /// git: `PROQ_TEST_PATH=/opt/git-2.39/bin cargo test`.
 fn search_path() -> OsString {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    match std::env::var_os("PROQ_TEST_PATH") {
-        Some(first) => {
-            std::env::join_paths(std::env::split_paths(&first).chain(std::env::split_paths(&path))).unwrap()
-        }
-        None => path,
-    }
+    static PATH: LazyLock<OsString> = LazyLock::new(|| {
+        let of = |name| std::env::var_os(name).unwrap_or_default();
+        let first = of("PROQ_TEST_PATH");
+        let own = of("PATH");
+        let own: Vec<PathBuf> = std::env::split_paths(&own).collect();
+        // What is there may be a script that chooses among several, and takes ten times as long to start.
+        let python = Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let python = python.ok().and_then(|out| String::from_utf8(out.stdout).ok());
+        let python = python.and_then(|path| Path::new(path.trim()).parent().map(Path::to_owned));
+        let python = python.filter(|dir| dir.join("python3").is_file() && !own.contains(dir));
+        let first = std::env::split_paths(&first).filter(|dir| !dir.as_os_str().is_empty());
+        std::env::join_paths(first.chain(python).chain(own.iter().cloned())).unwrap()
+    });
+    PATH.clone()
 }
 
 /// Has a script read the first prompt, without the JSON around it, and then the end of its input.
