@@ -56,7 +56,11 @@ impl Scene {
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
         let filled = repo.fill_worktrees(&dirs, commit, &mut self.2.borrow_mut(), &|| true, &|_| ()).unwrap();
         if filled.unchanged.is_some() {
-            assert_eq!(self.sh("git status --porcelain -uno"), "");
+            // Where attributes ask for other line ends than HEAD has, git calls a file changed that has HEAD's bytes.
+            let changed = "git status --porcelain -uno | while read -r how file; do
+                [ \"$how $(git hash-object --no-filters \"$file\")\" = \"M $(git rev-parse HEAD:\"$file\")\" ] || echo $how $file
+            done";
+            assert_eq!(self.sh(changed), "");
         }
         filled
     }
