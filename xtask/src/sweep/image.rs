@@ -195,7 +195,7 @@ fn locks(git: &Path, dir: &Path, image: &mut Image) -> Outcome<()> {
     Ok(())
 }
 
-/// Everything below the repository, byte for byte, but for what looking at it changes: lock files' notes.
+/// Everything below the repository, byte for byte, but for what looking at it changes: lock files' notes and caches.
 pub(super) fn listing(place: &Place) -> Outcome<Image> {
     let mut out = Image::new();
     everything(&place.repo(), &place.repo(), &mut out)?;
@@ -206,7 +206,7 @@ fn everything(root: &Path, dir: &Path, out: &mut Image) -> Outcome<()> {
     for entry in fs::read_dir(dir)? {
         let path = entry?.path();
         let name = path.strip_prefix(root)?;
-        if name == Path::new(".git/proq/locks") {
+        if [".git/proq/locks", ".git/proq/cache"].iter().any(|own| name == Path::new(own)) {
             continue;
         }
         let meta = path.symlink_metadata()?;

@@ -110,8 +110,12 @@ impl Stage<'_> {
     /// again often enough where recovery was not killed.
     pub(super) fn state(&self, spared: Spared<'_>) -> Outcome<(Faults, bool)> {
         let mut faults = self.lost("after recovery");
+        let recovered = listing(self.place)?;
+        // The first that it does is one more recovery.
         let image = self.scene.look(self.place)?;
-        faults.extend(self.second_recovery()?);
+        if let Some(what) = difference(&listing(self.place)?, &recovered) {
+            faults.push(format!("a second recovery changed something: {what}"));
+        }
         faults.extend((self.scene.holds)(self.place)?);
         if spared.is_after(&image, &self.after) {
             return Ok((faults, false));
@@ -141,16 +145,6 @@ impl Stage<'_> {
             return Ok((faults, false));
         }
         Ok((faults, true))
-    }
-
-    /// A second recovery has nothing to do.
-    fn second_recovery(&self) -> Outcome<Faults> {
-        let first = listing(self.place)?;
-        let (_, mut faults) = self.recover()?;
-        if let Some(what) = difference(&listing(self.place)?, &first) {
-            faults.push(format!("a second recovery changed something: {what}"));
-        }
-        Ok(faults)
     }
 
     /// Undoes a command that claimed to be done though a call of it had failed: everything is as before it, or the refusal says why
