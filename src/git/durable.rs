@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::threads::in_threads;
 use super::{Error, Oid, Repo};
+use crate::regular_file;
 
 /// A file that was not written to for so long is on disk: systems write everything within a minute, at rest within ten.
 const SETTLED: Duration = Duration::from_hours(1);
@@ -22,6 +23,16 @@ pub(super) fn sync_all(paths: &[PathBuf]) -> Result<(), Error> {
         done => done.map_err(Error::io("write", path)),
     };
     // A disk does several at once in the time of one.
+    in_threads(paths, sync).into_iter().collect()
+}
+
+/// Makes regular files durable, as far as they are there and may be read. What stands in the place of one, a pipe or a link, is
+/// somebody's: it is neither waited for nor followed.
+pub(super) fn sync_files(paths: &[PathBuf]) -> Result<(), Error> {
+    let sync = |path: &PathBuf| match regular_file::open_record(path) {
+        Ok(file) => file.sync_all().map_err(Error::io("write", path)),
+        Err(_) => Ok(()),
+    };
     in_threads(paths, sync).into_iter().collect()
 }
 

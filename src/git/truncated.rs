@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::clear::Held;
-use super::durable::sync_all;
+use super::durable::sync_files;
 use super::entries::{EXECUTABLE, Entries, Entry, FILE, LINK};
 use super::index::INDEX;
 use super::quarantine::{Quarantine, is_blob, stands_no_folder};
@@ -123,7 +123,7 @@ fn cut_short(
 /// When the objects that say what the steps did cannot be read, or the disk cannot be written to.
 pub(crate) fn sync_written(tree: &Tree<'_>, steps: &[Wrote]) -> Result<(), Error> {
     let files: Vec<PathBuf> = newest(tree, steps)?.iter().map(|file| file.path.under(tree.dir)).collect();
-    sync_all(&files)
+    sync_files(&files)
 }
 
 /// Lists the files that steps, newest first, have left in a worktree: each path as the newest step that changed it has written it.

@@ -88,6 +88,22 @@ fn a_pipe_where_a_killed_way_back_has_a_file_holds_no_other_lane_up() {
 }
 
 #[test]
+fn a_pipe_that_stands_where_a_killed_command_wrote_is_not_waited_for() {
+    let way = |prepare: &str, args: &[&str], at: &str, meanwhile: &str| {
+        let sandbox = scenes::two_lanes();
+        sandbox.sh(prepare);
+        dies(&sandbox, at, args);
+        sandbox.sh(meanwhile);
+        let mut list = sandbox.command("timeout", &sandbox.repo);
+        list.args(["20", "git-proq", "list"]);
+        assert_eq!(sandbox.output(list).code, 0, "{args:?}");
+    };
+    let link = "mkfifo ../pipe; ln -s ../pipe new-link; echo edit >>a.txt";
+    way(link, &["preview", "one"], "transition.installed", "true");
+    way("true", &["merge", "one"], "transition.moved", "rm one.txt; mkfifo one.txt");
+}
+
+#[test]
 fn changes_come_back_also_where_the_index_kept_with_them_is_broken() {
     for bytes in [None, Some(&b""[..]), Some(b"garbage"), Some(b"DIRC\0\0\0\x02")] {
         let sandbox = scenes::two_lanes();
