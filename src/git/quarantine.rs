@@ -57,9 +57,16 @@ impl Quarantine {
             .for_each(|path| remove_drafts(&self.place(path), &path.under(worktree)));
     }
 
-    /// Whether a file of `path` lies here. A folder is there for files below `path`.
+    /// Whether a file of `path` lies here. A folder is there for files below `path`. One that cannot be looked at counts as there:
+    /// whoever is to bring it back meets the error, and nothing is taken for done that is not.
     pub(super) fn holds(&self, path: &RepoPath) -> bool {
-        self.place(path).symlink_metadata().is_ok_and(|meta| !meta.is_dir())
+        match self.place(path).symlink_metadata() {
+            Ok(meta) => !meta.is_dir(),
+            Err(e) => !matches!(
+                e.kind(),
+                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
+            ),
+        }
     }
 
     /// Removes the file of `path`, of which there is another copy.

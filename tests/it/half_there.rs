@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::bad_git::full_disk_at;
 use super::recovery::kit::dies;
 use super::snap::ids;
-use super::support::{Sandbox, names, scenes};
+use super::support::{Sandbox, State, names, scenes};
 
 /// What stands in the file of a branch, as a power cut leaves it, or somebody who writes there by hand.
 const BROKEN: [&[u8]; 2] = [b"", b"nothing that names a commit\n"];
@@ -101,6 +101,20 @@ fn a_pipe_that_stands_where_a_killed_command_wrote_is_not_waited_for() {
     let link = "mkfifo ../pipe; ln -s ../pipe new-link; echo edit >>a.txt";
     way(link, &["preview", "one"], "transition.installed", "true");
     way("true", &["merge", "one"], "transition.moved", "rm one.txt; mkfifo one.txt");
+}
+
+#[test]
+#[ignore = "needs an account other than root"]
+fn what_is_set_aside_and_cannot_be_looked_at_is_not_taken_for_back() {
+    let sandbox = scenes::dirty();
+    let before = State::of(&sandbox);
+    dies(&sandbox, "clear.filled", &["preview", "one"]);
+    sandbox.sh("chmod 0 .git/proq/snaps/*/files");
+    let out = sandbox.proq(&["list"]);
+    assert!(out.stderr.contains("could not be put right yet"), "{}", out.shown());
+    sandbox.sh("chmod 700 .git/proq/snaps/*/files");
+    let _ = sandbox.proq(&["list"]).ok();
+    State::of(&sandbox).is(&before, "taken back");
 }
 
 #[test]
