@@ -407,19 +407,19 @@ impl<'p> Operation<'p> {
     pub(crate) fn attempt<T, E: From<Error>>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let before = self.len();
         work().inspect_err(|_| {
-            if let Err(e) = self.take_back(before) {
+            if let Err(e) = self.take_back(before, |_| true) {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));
             }
         })
     }
 
-    /// Takes back what has happened since the step of number `since`, newest first, up to where there is no way back.
-    pub(super) fn take_back(&self, since: usize) -> Result<(), Error> {
+    /// Takes back the steps from number `since` on that `is_one` names, newest first, up to where there is no way back.
+    pub(super) fn take_back(&self, since: usize, is_one: impl Fn(&Step) -> bool) -> Result<(), Error> {
         let Some(entry) = self.entry() else { return Ok(()) };
         let from = since.max(no_way_back(&entry));
         for n in (from..entry.steps.len()).rev() {
             let planned = &entry.steps[n];
-            if planned.status == Status::Done && planned.of.is_none() {
+            if planned.status == Status::Done && planned.of.is_none() && is_one(&planned.step) {
                 self.of.set(Some(n));
                 let inverted = steps::invert(self, &planned.step);
                 self.of.set(None);
@@ -466,7 +466,7 @@ impl<'p> Operation<'p> {
                 .warn("what was begun could not all be taken back; the next command tries again");
             return self.leave();
         }
-        let ended = match self.take_back(0) {
+        let ended = match self.take_back(0, |_| true) {
             // Somebody's own changes are in the way of going back: what is left stands, and is in the log.
             Err(e) if e.is_refusal() => {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));

@@ -124,12 +124,9 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
 /// Takes everything back. What the way back wrote is on disk before the snapshots go that would tell of another power cut what is
 /// somebody's own.
 fn take_back(op: &Operation<'_>) -> Result<(), Error> {
-    let is_snapshot = |step: &Step| matches!(step, Step::Snap { .. });
-    let first =
-        op.entry().and_then(|entry| entry.steps.iter().position(|planned| !is_snapshot(&planned.step)));
-    op.take_back(first.unwrap_or(0))?;
+    op.take_back(0, |step| !matches!(step, Step::Snap { .. }))?;
     mend_files(op, git::sync_written)?;
-    op.take_back(0)
+    op.take_back(0, |_| true)
 }
 
 /// A function that mends one worktree, given what the steps of an operation have written to it, newest first.

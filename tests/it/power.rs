@@ -194,3 +194,23 @@ fn what_a_recovery_wrote_is_on_disk_before_its_snapshot_goes() {
         assert!(at < freed, "{file} was synced too late: {calls:#?}");
     }
 }
+
+/// A preview in which something was committed comes back in other steps: its snapshot is not the first of them.
+#[test]
+#[ignore = "needs strace"]
+fn what_a_recovery_of_a_way_back_wrote_is_on_disk_before_its_snapshot_goes() {
+    let sandbox = super::support::scenes::dirty();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    sandbox.sh(
+        "echo fix >fix.txt; git add fix.txt; git commit -qm fix; echo edited >>a.txt; echo idea >idea.txt",
+    );
+    let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
+    command.env("PROQ_TEST_DIE_AT", "restore.installed");
+    assert_eq!(sandbox.output(command).code, 137);
+    let calls = calls(&sandbox, &["list"]);
+    let freed = find(&calls, 0, &["unlink", "/refs/proq/snap/"]);
+    for file in ["/repo/a.txt>", "/repo/idea.txt>"] {
+        let at = find(&calls, 0, &["fsync", file]);
+        assert!(at < freed, "{file} was synced too late: {calls:#?}");
+    }
+}
