@@ -126,8 +126,8 @@ pub(crate) fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Reads the command line. Most of the time in which the program starts goes into its grammar: what is right is read by that of its
-/// own command, and only those see the help in shape who ask for it or are mistaken.
+/// Reads the command line. The grammar of all commands took more than a third of what `list` does in a small repository: what is
+/// right is read by that of its own command, and only those see the help in shape who ask for it or are mistaken.
 fn parse() -> Result<Cli, clap::Error> {
     let args: Vec<OsString> = std::env::args_os().collect();
     let read = |grammar: clap::Command| {

@@ -17,22 +17,34 @@ const MOST: usize = 256;
 
 /// Makes files and folders durable, as far as they are there and may be read.
 pub(super) fn sync_all(paths: &[PathBuf]) -> Result<(), Error> {
-    let sync = |path: &PathBuf| match File::open(path).and_then(|file| file.sync_all()) {
-        // A folder above a worktree may be closed to reading, and a git of another kind may do without one of the files.
-        Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => Ok(()),
-        done => done.map_err(Error::io("write", path)),
-    };
-    // A disk does several at once in the time of one.
-    in_threads(paths, sync).into_iter().collect()
+    // A folder above a worktree may be closed to reading, and a git of another kind may do without one of the files.
+    sync_opened(paths, |path| File::open(path), &[ErrorKind::NotFound, ErrorKind::PermissionDenied])
 }
 
 /// Makes regular files durable, as far as they are there and may be read. What stands in the place of one, a pipe or a link, is
 /// somebody's: it is neither waited for nor followed.
 pub(super) fn sync_files(paths: &[PathBuf]) -> Result<(), Error> {
-    let sync = |path: &PathBuf| match regular_file::open_record(path) {
-        Ok(file) => file.sync_all().map_err(Error::io("write", path)),
-        Err(_) => Ok(()),
+    let absent = [
+        ErrorKind::NotFound,
+        ErrorKind::PermissionDenied,
+        ErrorKind::NotADirectory,
+        // Something else than a file.
+        ErrorKind::InvalidInput,
+    ];
+    sync_opened(paths, |path| regular_file::open_record(path), &absent)
+}
+
+/// Makes durable what `open` opens, and leaves out what it cannot open for a reason that is in `absent`.
+fn sync_opened(
+    paths: &[PathBuf],
+    open: impl Fn(&Path) -> std::io::Result<File> + Sync,
+    absent: &[ErrorKind],
+) -> Result<(), Error> {
+    let sync = |path: &PathBuf| match open(path) {
+        Err(e) if absent.contains(&e.kind()) => Ok(()),
+        opened => opened.and_then(|file| file.sync_all()).map_err(Error::io("write", path)),
     };
+    // A disk does several at once in the time of one.
     in_threads(paths, sync).into_iter().collect()
 }
 

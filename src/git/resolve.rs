@@ -61,16 +61,16 @@ impl Repo {
         // By its name, since that is what markers are labelled with; a tag may have the same.
         let named = self.require_commit(branch).is_ok_and(|id| id == other) && !branch.starts_with('-');
         if named {
-            let said = self.merge_uncommitted(dir, branch)?;
+            let conflicts = self.merge_uncommitted(dir, branch)?;
             if self.merge_head(dir)? == Some(other) {
-                return Ok(said);
+                return Ok(conflicts);
             }
             // Somebody moved the branch between the two looks at it.
             self.git_in(dir).args(["reset", "-q", "--merge"]).changes().run()?;
         }
-        let said = self.merge_uncommitted(dir, &other.to_string())?;
+        let conflicts = self.merge_uncommitted(dir, &other.to_string())?;
         match self.merge_head(dir)? == Some(other) {
-            true => Ok(said),
+            true => Ok(conflicts),
             false => Err(Error::Answer {
                 args: format!("merge {other}"),
                 what: "it merged something else, or nothing".into(),

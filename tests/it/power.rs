@@ -2,7 +2,8 @@
 //! empty file of what was not.
 
 use super::pool::{landed, spawn, with_cache};
-use super::support::Sandbox;
+use super::recovery::kit::dies;
+use super::support::{Sandbox, scenes};
 
 /// The calls of a command that matter here, in their order.
 #[track_caller]
@@ -180,37 +181,35 @@ fn what_comes_back_from_another_disk_is_there_before_it_goes_here() {
     assert!(synced < gone, "the copy went before the file had its name on the disk: {calls:#?}");
 }
 
-#[test]
-#[ignore = "needs strace"]
-fn what_a_recovery_wrote_is_on_disk_before_its_snapshot_goes() {
-    let sandbox = super::support::scenes::dirty();
-    let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "one"]);
-    command.env("PROQ_TEST_DIE_AT", "transition.installed");
-    assert_eq!(sandbox.output(command).code, 137);
-    let calls = calls(&sandbox, &["list"]);
+/// Has a command die while it gives files their content, and insists that these files are on disk before the next command removes a
+/// snapshot.
+#[track_caller]
+fn synced_before_a_snapshot_goes(sandbox: &Sandbox, at: &str, args: &[&str], files: [&str; 2]) {
+    dies(sandbox, at, args);
+    let calls = calls(sandbox, &["list"]);
     let freed = find(&calls, 0, &["unlink", "/refs/proq/snap/"]);
-    for file in ["/repo/shared.txt>", "/repo/dir/c.txt>"] {
+    for file in files {
         let at = find(&calls, 0, &["fsync", file]);
         assert!(at < freed, "{file} was synced too late: {calls:#?}");
     }
+}
+
+#[test]
+#[ignore = "needs strace"]
+fn what_a_recovery_wrote_is_on_disk_before_its_snapshot_goes() {
+    let files = ["/repo/shared.txt>", "/repo/dir/c.txt>"];
+    synced_before_a_snapshot_goes(&scenes::dirty(), "transition.installed", &["preview", "one"], files);
 }
 
 /// A preview in which something was committed comes back in other steps: its snapshot is not the first of them.
 #[test]
 #[ignore = "needs strace"]
 fn what_a_recovery_of_a_way_back_wrote_is_on_disk_before_its_snapshot_goes() {
-    let sandbox = super::support::scenes::dirty();
+    let sandbox = scenes::dirty();
     let _ = sandbox.proq(&["preview", "one"]).ok();
     sandbox.sh(
         "echo fix >fix.txt; git add fix.txt; git commit -qm fix; echo edited >>a.txt; echo idea >idea.txt",
     );
-    let mut command = sandbox.proq_command(&sandbox.repo, &["preview", "--back"]);
-    command.env("PROQ_TEST_DIE_AT", "restore.installed");
-    assert_eq!(sandbox.output(command).code, 137);
-    let calls = calls(&sandbox, &["list"]);
-    let freed = find(&calls, 0, &["unlink", "/refs/proq/snap/"]);
-    for file in ["/repo/a.txt>", "/repo/idea.txt>"] {
-        let at = find(&calls, 0, &["fsync", file]);
-        assert!(at < freed, "{file} was synced too late: {calls:#?}");
-    }
+    let files = ["/repo/a.txt>", "/repo/idea.txt>"];
+    synced_before_a_snapshot_goes(&sandbox, "restore.installed", &["preview", "--back"], files);
 }

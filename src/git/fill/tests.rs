@@ -59,7 +59,7 @@ impl Scene {
             // Where attributes ask for other line ends than HEAD has, git calls a file changed that has HEAD's bytes.
             let changed = "git status --porcelain -uno | while read -r how file; do
                 [ \"$how $(git hash-object --no-filters \"$file\")\" = \"M $(git rev-parse HEAD:\"$file\")\" ] || echo $how $file
-            done";
+            done; git diff --summary HEAD";
             assert_eq!(self.sh(changed), "");
         }
         filled

@@ -11,30 +11,30 @@ use super::place::{Answer, Place};
 use super::stat::Index;
 use crate::checkout::LIST_INDEX;
 
-/// What git has answered so far, by all that the answer depends on.
+/// The answers of git to [`LIST_INDEX`], by all that each depends on. Those that failed are not kept.
 #[derive(Debug, Default)]
 pub(super) struct Listed(RefCell<HashMap<Key, Vec<u8>>>);
 
 /// A worktree, and the contents of its index and of what git reads before it.
 type Key = (PathBuf, Vec<Vec<u8>>);
 
-/// What git reads of a worktree's own folder and of the repository's before it reads an index.
+/// The files that decide what git takes for the index of a worktree: in its own git directory, and in the repository's.
 const OWN: &[&str] = &["HEAD", "commondir", "gitdir", "config.worktree"];
 const COMMON: &[&str] = &["HEAD", "config"];
 
 impl Place {
-    /// What git answers to [`LIST_INDEX`] in a worktree.
+    /// Lists the entries of a worktree's index: git's answer to [`LIST_INDEX`] there, or what it answered to the same index before.
     ///
     /// # Errors
     /// When git cannot be started.
     pub(crate) fn list_index(&self, tree: &Path) -> Outcome<Answer> {
         let key = key(self, tree);
-        if let Some(stdout) = key.as_ref().and_then(|key| self.listed().0.borrow().get(key).cloned()) {
+        if let Some(stdout) = key.as_ref().and_then(|key| self.listed.0.borrow().get(key).cloned()) {
             return Ok(Answer { code: 0, stdout, stderr: String::new(), pid: 0 });
         }
         let answer = self.answer(self.command("git", tree).args(LIST_INDEX))?;
         if let Some(key) = key.filter(|_| answer.code == 0 && answer.stderr.is_empty()) {
-            self.listed().0.borrow_mut().insert(key, answer.stdout.clone());
+            self.listed.0.borrow_mut().insert(key, answer.stdout.clone());
         }
         Ok(answer)
     }
@@ -53,6 +53,6 @@ fn key(place: &Place, tree: &Path) -> Option<Key> {
     let read = own.chain(COMMON.iter().map(|name| common.join(name)));
     // One that is there has a byte more than one that is not.
     let contents = read.map(|path| fs::read(path).map_or(Vec::new(), |content| [b"\n", &*content].concat()));
-    let contents = [index.said()?].into_iter().chain(contents).collect();
+    let contents = [index.without_stat_data()?].into_iter().chain(contents).collect();
     Some((tree.to_owned(), contents))
 }

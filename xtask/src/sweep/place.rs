@@ -86,7 +86,8 @@ pub(crate) struct Place {
     folder: PathBuf,
     proq: PathBuf,
     tokens: RefCell<Vec<String>>,
-    listed: Listed,
+    /// Its indexes, as git listed them.
+    pub(super) listed: Listed,
     /// Whether the machine counts as started after everything that was done here.
     restarts: bool,
 }
@@ -107,11 +108,6 @@ impl Place {
     /// Has every program of this place believe that the machine was started only now, as it is after a power cut.
     pub(super) fn on_a_machine_that_restarts(self) -> Place {
         Place { restarts: true, ..self }
-    }
-
-    /// What git has said of its indexes.
-    pub(super) fn listed(&self) -> &Listed {
-        &self.listed
     }
 
     /// What holds home and repository.

@@ -51,17 +51,15 @@ impl Index {
             let written = [index.mtime(), index.mtime_nsec()].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
             out.push(u8::from([number(entry, 8), number(entry, 12)] >= written));
             out.push(u8::from(number(entry, SIZE.start) == 0));
-            out.extend_from_slice(&entry[24..28]);
-            out.extend_from_slice(&entry[SIZE.end..]);
-            out.push(0);
+            push_lasting(&mut out, entry);
         }
         out.extend_from_slice(&self.bytes[self.end..self.bytes.len() - CHECKSUM]);
         out
     }
 
-    /// What the index says, without its stat data. Nothing where git's answer depends on more than that: on the files of a sparse
-    /// checkout, on another index, or on a checksum that does not fit.
-    pub(super) fn said(&self) -> Option<Vec<u8>> {
+    /// The index's bytes without the stat data of its entries and without the checksum. None where what git lists of the index depends
+    /// on more than these: on which files of a sparse checkout are there, on another index, or on a checksum that does not fit.
+    pub(super) fn without_stat_data(&self) -> Option<Vec<u8>> {
         let content = self.bytes.len() - CHECKSUM;
         let extensions = &self.bytes[self.end..content];
         let is_alone = !self.entries.iter().any(|entry| self.may_be_absent(entry))
@@ -71,9 +69,7 @@ impl Index {
         }
         let mut out = self.bytes[..HEADER].to_vec();
         for (at, path) in &self.entries {
-            out.extend_from_slice(&self.bytes[at + 24..at + 28]);
-            out.extend_from_slice(&self.bytes[at + SIZE.end..path.end]);
-            out.push(0);
+            push_lasting(&mut out, &self.bytes[*at..path.end]);
         }
         out.extend_from_slice(extensions);
         Some(out)
@@ -130,6 +126,13 @@ fn entries(bytes: &[u8]) -> Option<(Vec<Entry>, usize)> {
         at += (name - at + length + 8) & !7;
     }
     (at + CHECKSUM <= bytes.len()).then_some((all, at))
+}
+
+/// Adds what an entry has beside stat data: mode, id, flags and path.
+fn push_lasting(out: &mut Vec<u8>, entry: &[u8]) {
+    out.extend_from_slice(&entry[24..28]);
+    out.extend_from_slice(&entry[SIZE.end..]);
+    out.push(0);
 }
 
 /// The checksum of an index's bytes.
