@@ -65,7 +65,12 @@ impl Asked {
     /// Waits until the locks are held and the refs' old values were checked.
     pub(super) fn prepared(self) -> Result<Prepared, Error> {
         match self.0 {
-            Prepared::Git(mut talk) => talk.hear(&["start: ok", "prepare: ok"]).map(|()| Prepared::Git(talk)),
+            Prepared::Git(mut talk) => {
+                if talk.keeper.is_some() {
+                    talk.hear(&DONE)?;
+                }
+                talk.hear(&DONE[..2]).map(|()| Prepared::Git(talk))
+            }
             held => Ok(held),
         }
     }
@@ -96,8 +101,21 @@ pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &s
             format!("option no-deref\0symref-update HEAD\0refs/heads/{name}\0{old}\0")
         }
     };
-    let head_of = matches!(mv, RefMove::Switch { .. }).then(|| tree.git_dir.clone());
-    Conversation::open(repo, dir, &line, why, head_of).map(Prepared::Git).map(Asked)
+    let (head_of, keeper) = match mv {
+        RefMove::Switch { .. } => (Some(tree.git_dir.clone()), None),
+        // What a switch goes to has a branch.
+        _ => (None, Some((keeper(tree.scratch), to))),
+    };
+    Conversation::open(repo, dir, &line, why, head_of, keeper).map(Prepared::Git).map(Asked)
+}
+
+/// The ref that keeps the commit to which a step with this folder moves a branch: until then nothing else may lead to it, and whoever
+/// puts right what a kill left half-done needs its files.
+pub(super) fn keeper(scratch: &Path) -> String {
+    let name = |path: Option<&Path>| {
+        path.and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned()
+    };
+    format!("refs/proq/op/step-{}-{}", name(scratch.parent()), name(Some(scratch)))
 }
 
 /// HEAD becomes a plain commit id. `update-ref` compares the commit, not what HEAD names, so that is checked too.
@@ -107,7 +125,7 @@ fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<
         return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why).map(Asked);
     }
     let line = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
-    Conversation::open(repo, dir, &line, why, None).map(Prepared::Git).map(Asked)
+    Conversation::open(repo, dir, &line, why, None, None).map(Prepared::Git).map(Asked)
 }
 
 impl RefMove {
@@ -146,8 +164,13 @@ pub(super) struct Conversation {
     name: String,
     /// The git directory whose HEAD it replaces by a file of its own, which git does not make durable.
     head_of: Option<PathBuf>,
+    /// The ref that keeps the new commit until the move is made.
+    keeper: Option<String>,
     done: bool,
 }
+
+/// Git's answers to a whole transaction.
+const DONE: [&str; 3] = ["start: ok", "prepare: ok", "commit: ok"];
 
 impl Conversation {
     fn open(
@@ -156,6 +179,7 @@ impl Conversation {
         line: &str,
         why: &str,
         head_of: Option<PathBuf>,
+        keeper: Option<(String, Oid)>,
     ) -> Result<Conversation, Error> {
         let name = line
             .split(['\0', ' '])
@@ -170,8 +194,12 @@ impl Conversation {
             .durable()
             .converse()?;
         let head_of = head_of.filter(|_| !repo.is_reftable());
-        let mut talk = Conversation { child, name, head_of, done: false };
-        talk.tell(&format!("start\0{line}prepare\0"))?;
+        let keep = keeper.as_ref().map_or_else(String::new, |(keeper, commit)| {
+            format!("start\0update {keeper}\0{commit}\0\0prepare\0commit\0")
+        });
+        let mut talk =
+            Conversation { child, name, head_of, keeper: keeper.map(|(keeper, _)| keeper), done: false };
+        talk.tell(&format!("{keep}start\0{line}prepare\0"))?;
         Ok(talk)
     }
 
@@ -186,6 +214,12 @@ impl Conversation {
         self.done = true;
         if let Some(git_dir) = &self.head_of {
             sync_moved(git_dir);
+        }
+        // Where that cannot be, it goes with the refs of operations that left the log.
+        if let Some(keeper) = self.keeper.take()
+            && self.tell(&format!("start\0delete {keeper}\0\0prepare\0commit\0")).is_ok()
+        {
+            drop(self.hear(&DONE));
         }
         drop(self.child.stdin.take());
         drop(self.child.wait());

@@ -46,6 +46,11 @@ pub(super) fn note_untouched(tree: &Tree<'_>) -> Result<(), Error> {
     written.and_then(|()| std::fs::File::open(tree.scratch)?.sync_all()).map_err(Error::io("write", &mark))
 }
 
+/// Whether a transition ended that way.
+fn is_untouched(scratch: &Path) -> bool {
+    scratch.join(UNTOUCHED).exists()
+}
+
 /// Forgets that mark, which an earlier try of the same step may have left.
 pub(super) fn forget_untouched(tree: &Tree<'_>) -> Result<(), Error> {
     let mark = tree.scratch.join(UNTOUCHED);
@@ -58,7 +63,22 @@ pub(super) fn forget_untouched(tree: &Tree<'_>) -> Result<(), Error> {
 /// Settles a transition: where the ref has moved, its index goes into place; where it has not, its files go back.
 pub(crate) fn settle_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<Settled, Error> {
     clear_locks(tree, to, mv)?;
-    if tree.scratch.join(UNTOUCHED).exists() {
+    let settled = judge_transition(tree, from, to, mv)?;
+    let_go(tree.repo, tree.scratch);
+    Ok(settled)
+}
+
+/// Deletes the ref that kept the commit to which a step was to move a branch. Where that cannot be, it goes with the refs of operations
+/// that left the log.
+pub(super) fn let_go(repo: &Repo, scratch: &Path) {
+    let keeper = ref_move::keeper(scratch);
+    if let Ok(Some(tip)) = repo.ref_tip(&keeper) {
+        drop(repo.delete_ref(&keeper, tip, "git-proq: its step has ended"));
+    }
+}
+
+fn judge_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<Settled, Error> {
+    if is_untouched(tree.scratch) {
         index::settle_lock(&tree.git_dir, tree.scratch)?;
         return Ok(Settled::taken_back(None));
     }
@@ -190,6 +210,7 @@ pub(super) fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), 
             let names = by.iter().chain([name]).map(|name| format!("refs/heads/{name}"));
             names
                 .fold(stale, |stale, name| stale.and_ref(&name, Some(to)))
+                .and_own_ref(&ref_move::keeper(tree.scratch))
                 .and_head(&tree.git_dir, format!("{to}\n"))
         }
         RefMove::Switch { to: Head::Branch(name), .. } => {
@@ -204,15 +225,17 @@ pub(super) fn clear_locks(tree: &Tree<'_>, to: Oid, mv: &RefMove) -> Result<(), 
 pub(super) fn has_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<bool, Error> {
     match mv {
         RefMove::Nothing => Ok(false),
-        RefMove::Branch(name) => match tree.repo.branch_tip(name)? {
-            // Going back, `from` has `to` among its ancestors.
-            Some(tip) => Ok(tip != from && (tip == to || tree.repo.is_ancestor(to, tip)?)),
-            None => Ok(false),
-        },
+        RefMove::Branch(name) => has_branch_moved(tree.repo, from, to, name),
         RefMove::Switch { to: head, .. } => {
             Ok(tree.repo.head_in(tree.dir, &tree.git_dir)?.as_ref() == Some(head))
         }
     }
+}
+
+fn has_branch_moved(repo: &Repo, from: Oid, to: Oid, name: &str) -> Result<bool, Error> {
+    let Some(tip) = repo.branch_tip(name)?.filter(|tip| *tip != from) else { return Ok(false) };
+    // Going back, `from` has `to` among its ancestors. What is not there any more leads nowhere.
+    Ok(tip == to || (repo.has_object(to) && repo.is_ancestor(to, tip)?))
 }
 
 /// Whether a file can be what git was about to write for `side`, or the beginning of it, as a kill or a power cut leaves one.

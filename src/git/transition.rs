@@ -20,7 +20,7 @@ use super::path;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
 use super::ref_move::{self, RefMove};
 use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
-use super::repair::{clear_locks, has_moved, is_from_git, note_untouched};
+use super::repair::{clear_locks, has_moved, is_from_git, let_go, note_untouched};
 use super::status::is_surely_at;
 use super::submodule::tell_left_behind;
 use super::{Change, Error, LocalState, Oid, Repo, RepoPath, Side, diff, flags, tree_changes};
@@ -179,6 +179,7 @@ fn has_moved_in_spite(tree: &Tree<'_>, (from, to): (Oid, Oid), mv: &RefMove, e: 
     if let Err(e) = clear_locks(tree, to, mv) {
         (tree.warn)(e.to_string());
     }
+    let_go(tree.repo, tree.scratch);
     true
 }
 

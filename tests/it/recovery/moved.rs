@@ -1,5 +1,5 @@
-//! Owns the tests of repositories that are moved or copied with a command that was cut short, or with operations that are undone then:
-//! what the operations name is where the repository is now.
+//! Owns the tests of what happens between a command that was cut short and the next one: the repository is moved or copied, with
+//! operations that are undone then, git throws away what no ref leads to.
 
 use super::kit::{dies, recovers};
 use crate::support::Sandbox;
@@ -71,4 +71,21 @@ fn what_was_done_before_a_repository_was_moved_can_be_undone() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
     assert_eq!(sandbox.git(&["status", "--short", "--branch"]), format!("## main\n{OWN}"));
     assert_eq!(sandbox.read("mine"), "mine\n");
+}
+
+#[test]
+fn a_landing_that_was_cut_short_is_taken_back_without_the_commit_that_it_had_made() {
+    for how in ["merge", "squash"] {
+        for at in ["transition.locked", "transition.linked", "transition.brought", "transition.staged"] {
+            let sandbox = sandbox();
+            sandbox.sh("echo b >b.txt; git add b.txt; git commit -qm meanwhile -- b.txt");
+            dies(&sandbox, at, &["merge", "--no-cleanup", "--strategy", how, "one"]);
+            sandbox.sh("git gc -q --prune=now");
+            let _ = recovers(&sandbox);
+            assert_eq!(sandbox.git(&["status", "--short"]), OWN, "{how}, {at}");
+            let _ = sandbox.proq(&["merge", "--strategy", how, "one"]).ok();
+            assert_eq!(sandbox.read("a.txt"), "lane\n", "{how}, {at}");
+            assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/op"]), "", "{how}, {at}");
+        }
+    }
 }
