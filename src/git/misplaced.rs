@@ -9,16 +9,35 @@ const ABOVE: usize = 4;
 const DEPTH: usize = 4;
 
 impl Repo {
+    /// Whether the folder at `path` is gone, or is no linked worktree of this repository any more. One whose repository was moved since,
+    /// so that its `.git` leads nowhere, is one still.
+    pub(crate) fn is_no_worktree(&self, path: &Path) -> bool {
+        let is_ours = |admin: &Path| admin.parent() == Some(&self.common_dir().join("worktrees"));
+        self.git_dir_of(path).map_or(true, |admin| admin.exists() != is_ours(&admin))
+    }
+
     /// The folder that git has on record for the worktree `id` of a branch, where `path` is no worktree of this repository any more:
     /// `git worktree move` and `git worktree repair` write to git's record only.
     pub(crate) fn moved_worktree(&self, path: &Path, id: &str, branch: &str) -> Option<PathBuf> {
-        let admin = self.common_dir().join("worktrees").join(id);
-        if id.contains('/') || self.is_linked(path) {
+        if self.is_linked(path) {
             return None;
         }
+        let admin = self.admin_dir(id)?;
+        self.place_of(id).filter(|top| top != path && self.was_on(top, &admin, branch))
+    }
+
+    /// What git calls the linked worktree at `path`; none where that is no worktree of this repository, or its main one.
+    pub(crate) fn worktree_id(&self, path: &Path) -> Option<String> {
+        let admin = self.git_dir_of(path).ok()?;
+        let is_linked = admin.parent() == Some(&self.common_dir().join("worktrees"));
+        admin.file_name().filter(|_| is_linked)?.to_str().map(ToOwned::to_owned)
+    }
+
+    /// The folder that git has on record for the worktree `id`, where that says so too.
+    pub(crate) fn place_of(&self, id: &str) -> Option<PathBuf> {
+        let admin = self.admin_dir(id)?;
         let top = recorded_link(&admin)?.parent()?.canonicalize().ok()?;
-        let is_moved = top != path && self.names(&top, &admin) && self.was_on(&top, &admin, branch);
-        is_moved.then_some(top)
+        self.names(&top, &admin).then_some(top)
     }
 
     /// Whether HEAD of a worktree is on a branch, or has left it there: somebody may have made another worktree of the same name.

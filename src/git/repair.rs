@@ -103,6 +103,31 @@ fn judge_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result
     Ok(Settled::taken_back(saved))
 }
 
+/// Gives back what a killed step of a worktree that is gone had locked in its git directory, as far as git has that still.
+pub(crate) fn release_locks(git_dir: Option<&Path>, scratch: &Path) -> Result<(), Error> {
+    let Some(git_dir) = git_dir else { return Ok(()) };
+    ref_move::release_head(git_dir, scratch)?;
+    index::settle_lock(git_dir, scratch).map(drop)
+}
+
+/// Settles the move of a transition in a worktree that is gone. Returns whether its branch has moved; HEAD of such a worktree has
+/// not.
+pub(crate) fn settle_move(
+    repo: &Repo,
+    git_dir: Option<&Path>,
+    (from, to): (Oid, Oid),
+    mv: &RefMove,
+    scratch: &Path,
+) -> Result<bool, Error> {
+    let RefMove::Branch(name) = mv else { return Ok(false) };
+    let stale = Stale::since(repo, scratch)?.and_ref(&format!("refs/heads/{name}"), Some(to));
+    let stale = stale.and_own_ref(&ref_move::keeper(scratch));
+    git_dir.into_iter().fold(stale, |stale, git_dir| stale.and_head(git_dir, format!("{to}\n"))).clear()?;
+    let moved = !is_untouched(scratch) && has_branch_moved(repo, from, to, name)?;
+    let_go(repo, scratch);
+    Ok(moved)
+}
+
 /// The ref has moved, so the index belongs there: the one that waits in its lock, or, where somebody took the lock away,
 /// the one that was made for it.
 fn finish_index(tree: &Tree<'_>, fate: LockFate) -> Result<(), Error> {

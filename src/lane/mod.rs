@@ -1,5 +1,6 @@
 //! Owns lanes: their names and states, making and removing them, and what is known of them.
 
+mod absent;
 mod activity;
 mod alias;
 mod apart;

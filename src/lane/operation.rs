@@ -7,12 +7,11 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::steps::{self, Applied};
-use super::{Checkout, Error, Project, in_place};
-use crate::event;
-use crate::fault;
+use super::{Checkout, Error, Project, absent, in_place};
 use crate::git::{Oid, RefMove, Restored, Snapshot};
 use crate::store::records::{AnyLane, LaneRecord, Step};
 use crate::store::{Entry, Guard, Header, Journal, Line, LockName, Record, Status, now};
+use crate::{event, fault};
 
 /// Something to do once an operation has ended.
 type Afterwards<'p> = Box<dyn FnOnce(&Project) + 'p>;
@@ -297,7 +296,7 @@ impl<'p> Operation<'p> {
         crate::interrupt::check()?;
         for step in steps {
             in_place::refuse_step_beside_in_place(self, step)?;
-            steps::refuse_absent(step)?;
+            absent::refuse_absent(self.project, step)?;
         }
         // Whoever puts that right takes back what came after it too.
         if self.is_half_way() { Err(Error::Halfway) } else { Ok(()) }
@@ -335,7 +334,8 @@ impl<'p> Operation<'p> {
     }
 
     fn plan(&self, steps: Vec<Step>, forward: bool) -> Result<usize, Error> {
-        let line = Line::Plan { steps, forward, of: self.of.get() };
+        let worktrees = absent::worktrees(&self.project.repo, &steps);
+        let line = Line::Plan { steps, worktrees, forward, of: self.of.get() };
         let mut journal = self.journal.borrow_mut();
         if let Some(journal) = journal.as_mut() {
             return Ok(journal.plan(line)?);

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::operation::{Operation, no_way_back};
-use super::{Error, Project, apart, checks_dir, history, steps};
+use super::{Error, Project, absent, apart, checks_dir, history, steps};
 use crate::git::{self, Tree, Wrote};
 use crate::store::records::{Before, Step};
 use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
@@ -64,7 +64,8 @@ pub(crate) fn stuck(project: &Project) -> Result<Vec<Stuck>, Error> {
 /// Ends the operations of dead processes.
 pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Error> {
     for scratch in dead {
-        if let Some(journal) = Journal::adopt(scratch)? {
+        if let Some(mut journal) = Journal::adopt(scratch)? {
+            absent::follow_moved(project, &mut journal);
             end(project, journal)?;
         }
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::absent::{self, refuse_absent};
 use super::alias::refuse_alias;
 use super::operation::Operation;
 use super::{Checkout, Error, Project, half_made, pool, resolve_tree, snaps};
@@ -70,17 +71,6 @@ impl Operation<'_> {
             drops.empty_dirs.extend_from_slice(leaves);
         }
         self.perform(step).map(drop)
-    }
-}
-
-/// Refuses a step that changes a worktree whose folder is gone, on a disk that is not there, say: such a step could neither be
-/// done nor be taken back.
-pub(super) fn refuse_absent(step: &Step) -> Result<(), Error> {
-    match step {
-        Step::Tree { dir, .. } | Step::Clear { dir, .. } | Step::Restore { dir, .. } if !dir.exists() => {
-            Err(Error::Expired { path: dir.clone() })
-        }
-        _ => Ok(()),
     }
 }
 
@@ -187,7 +177,7 @@ fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
 
 /// Takes a step back that has happened, by steps of its own.
 pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    refuse_absent(step)?;
+    refuse_absent(op.project, step)?;
     match step {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
@@ -260,6 +250,9 @@ fn bring_before(op: &Operation<'_>, dir: &Path, before: &Before, taken: Option<S
 pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     put_back_empty_folders(op, step)?;
     let Step::Restore { dir, snap, before: Some(before), .. } = step else { return Ok(()) };
+    if absent::is_gone(op.project, step) {
+        return Ok(());
+    }
     op.remove_restored_folders(dir, snap, before)?;
     op.checkout(dir)?.make_folders(&before.empty_dirs);
     Ok(())
@@ -323,6 +316,9 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         // Its folder is made before anything else.
         return Ok(false);
     }
+    if absent::is_gone(project, step) {
+        return absent::settle(op, step, scratch);
+    }
     let settled = match step {
         Step::Worked { .. } => return Ok(true),
         Step::Ref { name, old, new } => {
@@ -354,20 +350,19 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             arrange_folders(&checkout, step, settled.happened);
             settled
         }
-        Step::Clear { dir, snap } => {
+        Step::Clear { dir, snap } | Step::Restore { dir, snap, .. } => {
             let snapshot = op.snapshot_of(snap)?;
             let aside = snaps::aside(project, snap)?;
-            let checkout = op.checkout(dir)?;
-            checkout.with_tree(scratch, |tree| Ok(git::settle_clear(tree, &snapshot, &aside)?))?
-        }
-        Step::Restore { dir, snap, head, .. } => {
-            let snapshot = op.snapshot_of(snap)?;
             let raw = project.kept_index(dir, snap);
-            let aside = snaps::aside(project, snap)?;
-            let checkout = op.checkout(dir)?;
-            let settled = checkout
-                .with_tree(scratch, |tree| Ok(git::settle_restore(tree, &snapshot, *head, &aside, &raw)?))?;
-            snaps::prune(project, snap);
+            let settled = op.checkout(dir)?.with_tree(scratch, |tree| match step {
+                Step::Restore { head, .. } => {
+                    Ok(git::settle_restore(tree, &snapshot, *head, &aside, &raw)?)
+                }
+                _ => Ok(git::settle_clear(tree, &snapshot, &aside)?),
+            })?;
+            if matches!(step, Step::Restore { .. }) {
+                snaps::prune(project, snap);
+            }
             settled
         }
     };

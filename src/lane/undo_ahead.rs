@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::absent::refuse_absent;
 use super::alias::branch_behind;
 use super::history::moved_branch;
 use super::undo::{TakeBack, before_making};
-use super::{Error, UndoError, gather_evidence, refuse, steps};
+use super::{Error, UndoError, gather_evidence, refuse};
 use crate::git::{self, Oid, RefMove, WorktreeList};
 use crate::store::records::Step;
 
@@ -65,7 +66,7 @@ impl TakeBack<'_, '_> {
                 Ok(())
             }
             (Step::Restore { dir, .. } | Step::Clear { dir, .. }, _) if newest && !ahead.was_moved(dir) => {
-                steps::refuse_absent(step)?;
+                refuse_absent(self.op.project, step)?;
                 ahead.set_aside.extend(matches!(step, Step::Restore { .. }).then(|| dir.clone()));
                 Ok(())
             }

@@ -91,6 +91,9 @@ pub(crate) enum Line {
     Plan {
         /// The steps, in order.
         steps: Vec<Step>,
+        /// What git calls the linked worktree that each of them changes, empty for none; left out where none of them does.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        worktrees: Vec<String>,
         /// Once the first of them has happened, the others follow whatever comes; otherwise all are taken back.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forward: bool,
@@ -133,6 +136,8 @@ pub(crate) struct Planned {
     pub(crate) forward: Option<usize>,
     /// The number of the step that it takes back.
     pub(crate) of: Option<usize>,
+    /// What git calls the linked worktree that it changes.
+    pub(crate) worktree: Option<String>,
 }
 
 /// What a journal says.
@@ -188,14 +193,14 @@ impl Entry {
     pub(crate) fn take(&mut self, line: Line) {
         match line {
             Line::Open(_) => {}
-            Line::Plan { steps, forward, of } => {
+            Line::Plan { steps, worktrees, forward, of } => {
                 let forward = forward.then_some(self.steps.len());
-                self.steps.extend(steps.into_iter().map(|step| Planned {
-                    step,
-                    status: Status::Open,
-                    forward,
-                    of,
-                }));
+                let names = worktrees.into_iter().map(|name| Some(name).filter(|name| !name.is_empty()));
+                self.steps.extend(
+                    steps.into_iter().zip(names.chain(std::iter::repeat(None))).map(|(step, worktree)| {
+                        Planned { step, status: Status::Open, forward, of, worktree }
+                    }),
+                );
             }
             Line::Done(n) => self.mark(n, Status::Done),
             Line::Back(n) => self.mark(n, Status::Back),
@@ -301,6 +306,19 @@ impl Journal {
         };
         let length = file.metadata().map_err(Error::io("look at", &path))?.len();
         Ok(Some(Journal { file, path, scratch, entry, unwritten: Vec::new(), length, ended: Vec::new() }))
+    }
+
+    /// Has each step in a linked worktree name the folder that `place` finds for it, given what git calls the worktree and the folder
+    /// where it was. The file goes on to say that one.
+    pub(crate) fn relocate(&mut self, place: impl Fn(&str, &Path) -> Option<PathBuf>) {
+        for Planned { step, worktree, .. } in &mut self.entry.steps {
+            let Some((worktree, dir)) = worktree.as_ref().zip(step.worktree().map(Path::to_owned)) else {
+                continue;
+            };
+            if let Some(now) = place(worktree, &dir) {
+                step.relocate(&dir, &now);
+            }
+        }
     }
 
     /// What it says so far.

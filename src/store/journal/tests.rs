@@ -8,7 +8,7 @@ fn file_step(n: usize) -> Step {
 }
 
 fn plan(n: usize) -> Line {
-    Line::Plan { steps: vec![file_step(n)], forward: false, of: None }
+    Line::Plan { steps: vec![file_step(n)], worktrees: Vec::new(), forward: false, of: None }
 }
 
 /// The journal that nobody holds. A program that a test beside this one is starting has all locks of this process, too, until it

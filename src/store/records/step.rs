@@ -189,6 +189,14 @@ impl Step {
         }
     }
 
+    /// The worktree whose files it changes.
+    pub(crate) fn worktree(&self) -> Option<&Path> {
+        match self {
+            Step::Tree { dir, .. } | Step::Clear { dir, .. } | Step::Restore { dir, .. } => Some(dir),
+            _ => None,
+        }
+    }
+
     /// The name of such a ref.
     pub(crate) fn pending_ref(id: &str) -> String {
         format!("{PENDING}{id}")

@@ -1,5 +1,5 @@
 //! Owns the tests of what happens between a command that was cut short and the next one: the repository is moved or copied, with
-//! operations that are undone then, git throws away what no ref leads to.
+//! operations that are undone then, a worktree is moved or removed, git throws away what no ref leads to.
 
 use super::kit::{dies, recovers};
 use crate::support::Sandbox;
@@ -71,6 +71,138 @@ fn what_was_done_before_a_repository_was_moved_can_be_undone() {
     assert_eq!(sandbox.git(&["rev-parse", "main"]), tip);
     assert_eq!(sandbox.git(&["status", "--short", "--branch"]), format!("## main\n{OWN}"));
     assert_eq!(sandbox.read("mine"), "mine\n");
+}
+
+/// A base that is checked out in a linked worktree with changes of the user's own, and a lane with work.
+fn on_linked_base() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git switch -q -c other; git worktree add -q ../base main");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one", "--base", "main"]).ok();
+    sandbox.sh_in(&sandbox.lane("one"), "echo lane >one; echo lane >a.txt; git add .; git commit -qm work");
+    sandbox.sh("echo mine >../base/mine; echo staged >../base/staged; git -C ../base add staged");
+    sandbox
+}
+
+const MOMENTS: [(&str, bool); 4] = [
+    ("transition.linked", false),
+    ("transition.brought", false),
+    ("transition.moved", true),
+    ("transition.installed", true),
+];
+
+#[test]
+fn a_landing_that_was_cut_short_is_ended_where_its_worktree_was_moved() {
+    let by_git = "git worktree move ../base ../there";
+    let by_hand = "mv ../base ../there; git worktree repair ../there";
+    let and_replaced = "git worktree move ../base ../there; mkdir ../base; echo other >../base/a.txt";
+    for (at, has_landed) in MOMENTS {
+        for how in [by_git, by_hand, and_replaced] {
+            let sandbox = on_linked_base();
+            dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
+            sandbox.sh(how);
+            let _ = recovers(&sandbox);
+            let there = sandbox.root().join("there");
+            assert_eq!(sandbox.git_in(&there, &["status", "--short"]), OWN, "{at}, {how}");
+            assert_eq!(sandbox.git_in(&there, &["ls-files", "one"]) == "one", has_landed, "{at}, {how}");
+            assert_eq!(sandbox.sh_in(&there, "cat mine staged"), "mine\nstaged", "{at}, {how}");
+            if how == and_replaced {
+                assert_eq!(sandbox.sh("cat ../base/a.txt"), "other");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_landing_that_was_cut_short_is_ended_without_its_worktree() {
+    for (at, has_landed) in MOMENTS {
+        for how in
+            ["git worktree remove --force ../base", "rm -r ../base", "rm -r ../base; git worktree prune"]
+        {
+            let sandbox = on_linked_base();
+            dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
+            sandbox.sh(how);
+            let said = recovers(&sandbox);
+            assert!(
+                said.contains(if has_landed { "done: main " } else { "taken back: " }),
+                "{at}, {how}: {said}"
+            );
+            let landed = sandbox.git(&["ls-tree", "--name-only", "main", "one"]) == "one";
+            assert_eq!(landed, has_landed, "{at}, {how}");
+            let _ = sandbox.proq(&["merge", "one"]).ok();
+            assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane", "{at}, {how}");
+        }
+    }
+}
+
+#[test]
+fn a_landing_goes_on_where_the_name_of_its_worktree_is_no_text() {
+    let sandbox = Sandbox::new();
+    sandbox.sh("git switch -q -c other; git worktree add -q \"$(printf '../b\\377')\" main");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "one", "--base", "main"]).ok();
+    sandbox.commit_in_lane("one", "echo lane >a.txt");
+    dies(&sandbox, "transition.brought", &["merge", "--no-cleanup", "one"]);
+    let _ = recovers(&sandbox);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.sh("cd ../b*; git status --short; cat a.txt"), "lane");
+}
+
+#[test]
+fn a_landing_that_was_cut_short_is_ended_where_git_has_forgotten_its_worktree() {
+    for (at, has_landed) in MOMENTS {
+        let sandbox = on_linked_base();
+        dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
+        sandbox.sh("rm -r .git/worktrees/base");
+        let _ = recovers(&sandbox);
+        let landed = sandbox.git(&["ls-tree", "--name-only", "main", "one"]) == "one";
+        assert_eq!(landed, has_landed, "{at}");
+        assert_eq!(sandbox.sh("cat ../base/mine ../base/staged"), "mine\nstaged", "{at}");
+    }
+}
+
+#[test]
+fn a_landing_that_was_cut_short_waits_for_a_worktree_that_git_keeps_for_an_absent_disk() {
+    let sandbox = on_linked_base();
+    dies(&sandbox, "transition.brought", &["merge", "--no-cleanup", "one"]);
+    sandbox.sh("git worktree lock ../base; mv ../base ../unplugged");
+    let refused = sandbox.proq(&["spawn", "--empty", "-n", "two"]);
+    assert!(
+        refused.code == 1 && refused.stderr.contains("base is not there any more"),
+        "{}",
+        refused.shown()
+    );
+    sandbox.sh("mv ../unplugged ../base; git worktree unlock ../base");
+    let _ = recovers(&sandbox);
+    assert_eq!(sandbox.git_in(&sandbox.root().join("base"), &["status", "--short"]), OWN);
+}
+
+#[test]
+fn what_snapshots_hold_stays_when_their_worktree_is_removed_before_it_is_put_right() {
+    let back: &[&str] = &["-C", ".proq-worktrees/one", "snap", "restore", "2026"];
+    let undo: &[&str] = &["undo"];
+    for (at, args) in [
+        ("restore.given", back),
+        ("restore.installed", back),
+        ("clear.moved", undo),
+        ("clear.filled", undo),
+        ("clear.installed", undo),
+        ("restore.given", undo),
+    ] {
+        let sandbox = Sandbox::new();
+        for (lane, work) in [("one", "newer"), ("two", "old")] {
+            sandbox.lane_of(lane, &format!("echo lane >{lane}"));
+            sandbox.sh_in(&sandbox.lane(lane), &format!("echo {work} >{work}"));
+        }
+        let _ = sandbox.proq(&["discard", "--force", "two"]).ok();
+        if args == undo {
+            let _ = sandbox.proq(back).ok();
+        }
+        dies(&sandbox, at, args);
+        sandbox.git(&["worktree", "remove", "--force", ".proq-worktrees/one"]);
+        let _ = recovers(&sandbox);
+        let list = "for s in $(git for-each-ref --format='%(refname)' refs/proq/snap); do git ls-tree -r --name-only $s^3; done";
+        let kept = sandbox.sh(list);
+        assert!(kept.contains("old"), "{at} of {args:?}: {kept}");
+    }
 }
 
 #[test]
