@@ -232,6 +232,16 @@ fn what_git_does_in_another_worktree_is_told_once() {
 }
 
 #[test]
+fn a_worktree_on_no_branch_that_stays_is_not_called_removed_whatever_its_name() {
+    let sandbox = Sandbox::new();
+    let tree = sandbox.root().join("two\nlines");
+    sandbox.git(&["worktree", "add", "-q", "--detach", tree.to_str().unwrap()]);
+    sandbox.git_in(&tree, &["commit", "-q", "--allow-empty", "-m", "lone"]);
+    sandbox.lane_with("x", "true");
+    assert_eq!(sandbox.events("lane.escape"), [serde_json::Value::Null; 0]);
+}
+
+#[test]
 fn what_git_does_in_the_main_checkout_is_told_too() {
     let sandbox = Sandbox::new();
     let _ = agent(

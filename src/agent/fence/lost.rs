@@ -23,6 +23,8 @@ const NOTES: &str = "refs/notes/";
 const STASH: &str = "refs/stash";
 /// The start of the line in the list [`NOTED`] for a worktree whose HEAD is on no branch; its path follows.
 const WORKTREE: &str = "worktree ";
+/// What ends a line of these lists: a path may have line breaks.
+const END: &str = "\0";
 
 /// How many branches, tags and notes are noted. Where there are more, none of them is compared.
 const MOST: usize = 50_000;
@@ -38,11 +40,11 @@ pub(super) fn note(project: &Project, fence: &Path) {
         let head = worktree.head(&project.repo).ok().flatten()?;
         Some((format!("{WORKTREE}{}", worktree.path.display()), head))
     }));
-    let lines: Vec<String> = refs.iter().map(|(name, id)| format!("{id} {name}\n")).collect();
+    let lines: Vec<String> = refs.iter().map(|(name, id)| format!("{id} {name}{END}")).collect();
     let lines = lines.concat();
     // Without it nothing is compared, and without the other one nothing explained.
     drop(std::fs::write(Layout::fence_list(fence, NOTED), lines));
-    let last = |dir: &Path| Some(at(dir, project.repo.last_move(dir).ok()?.as_ref()?) + "\n");
+    let last = |dir: &Path| Some(at(dir, project.repo.last_move(dir).ok()?.as_ref()?) + END);
     let worktrees = worktrees.iter().flat_map(WorktreeList::iter);
     let heads: String = worktrees.filter_map(|worktree| last(&worktree.path)).collect();
     drop(std::fs::write(Layout::fence_list(fence, HEADS_AT), heads));
@@ -58,7 +60,7 @@ fn users_refs(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
 /// by none of the ways that are known.
 pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(Layout::fence_list(fence, NOTED)).unwrap_or_default();
-    let noted = text.lines().filter_map(|line| line.split_once(' '));
+    let noted = text.split(END).filter_map(|line| line.split_once(' '));
     let noted: Vec<(&str, Oid)> =
         noted.filter_map(|(id, name)| Some((name, Oid::from_hex(id.as_bytes())?))).collect();
     let now: HashMap<String, Oid> = users_refs(project)?.into_iter().collect();
@@ -186,7 +188,8 @@ impl Known<'_> {
     fn leaves(&self, name: &str, was: Oid) -> bool {
         self.logs.iter().any(|dir| {
             let mut moves = self.project.repo.moves(dir, "HEAD").unwrap_or_default();
-            let before = moves.iter().position(|step| self.heads.lines().any(|line| line == at(dir, step)));
+            let before =
+                moves.iter().position(|step| self.heads.split(END).any(|line| line == at(dir, step)));
             let since = before.unwrap_or(moves.len());
             moves.truncate(since + 1);
             moves.iter().take(since).any(|step| step.rebases(name))
