@@ -159,8 +159,8 @@ pub(crate) use refs::removal as ref_removal;
 pub(crate) use refusal::{require_free, require_free_once_clean};
 pub use remedy::Remedy;
 pub(crate) use repair::{
-    is_beginning_of, note_deletions, release_locks, settle_clear, settle_deletions, settle_move,
-    settle_own_ref, settle_ref, settle_restore, settle_transition,
+    is_beginning_of, is_beginning_of_file, note_deletions, release_locks, settle_clear, settle_deletions,
+    settle_move, settle_own_ref, settle_ref, settle_restore, settle_transition,
 };
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};

@@ -221,7 +221,19 @@ pub(crate) fn is_beginning_of(repo: &Repo, file: &Path, side: Side) -> Result<bo
         return Ok(false);
     }
     let whole = repo.git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?.stdout;
-    Ok(std::fs::read(file).is_ok_and(|there| there == whole || is_beginning(&there, &whole)))
+    Ok(std::fs::read(file).is_ok_and(|there| is_whole_or_beginning(&there, &whole)))
+}
+
+/// Whether a regular file is what another one has, or the beginning of it, as a kill or a power cut leaves one.
+pub(crate) fn is_beginning_of_file(file: &Path, whole: &Path) -> bool {
+    let read = |path: &Path| {
+        path.symlink_metadata().is_ok_and(|meta| meta.is_file()).then(|| std::fs::read(path).ok()).flatten()
+    };
+    read(file).zip(read(whole)).is_some_and(|(there, whole)| is_whole_or_beginning(&there, &whole))
+}
+
+fn is_whole_or_beginning(there: &[u8], whole: &[u8]) -> bool {
+    there == whole || is_beginning(there, whole)
 }
 
 /// Takes away the locks on refs that a dead git of a transition has left.
@@ -274,7 +286,7 @@ pub(super) fn is_from_git(tree: &Tree<'_>, path: &RepoPath, side: Side, commit: 
         return Ok(false);
     }
     let wanted = as_written(tree, path, commit)?;
-    Ok(std::fs::read(&file).is_ok_and(|there| there == wanted || is_beginning(&there, &wanted)))
+    Ok(std::fs::read(&file).is_ok_and(|there| is_whole_or_beginning(&there, &wanted)))
 }
 
 /// The bytes that git writes to a worktree for the file at `path` of the commit or tree `of`, by the attributes that are there.

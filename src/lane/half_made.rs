@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::set_up::end_left;
 use super::{Error, Project, trash};
 use crate::fault;
-use crate::git::{Oid, RepoPath, Side, is_beginning_of, tree_files};
+use crate::git::{Oid, RepoPath, Side, is_beginning_of, is_beginning_of_file, tree_files};
 use crate::store::{LockName, new_id, rename_new};
 
 /// The name in a step's folder of the note which folder it made.
@@ -135,10 +135,12 @@ fn nameless_admin(project: &Project, dir: &Path) -> Option<PathBuf> {
     (admin.is_dir() && text.is_empty()).then_some(admin)
 }
 
-/// Whether every file in a folder is one that git was writing there, or the beginning of one.
+/// Whether every file in a folder is one that git was writing there, or the beginning of one: as its object has it, or as git writes it
+/// by attributes and filters.
 fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error> {
     let files: HashMap<RepoPath, Side> =
         tree_files(&project.repo, start, &BTreeSet::new())?.into_iter().collect();
+    let mut filtered = Vec::new();
     let mut folders: Vec<Option<RepoPath>> = vec![None];
     while let Some(folder) = folders.pop() {
         let place = folder.as_ref().map_or_else(|| dir.to_owned(), |f| f.under(dir));
@@ -155,7 +157,12 @@ fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error
                     folders.push(Some(path));
                     true
                 }
-                Some(side) => is_beginning_of(&project.repo, &entry.path(), *side)?,
+                Some(side) => {
+                    if !is_beginning_of(&project.repo, &entry.path(), *side)? {
+                        filtered.push(path);
+                    }
+                    true
+                }
                 None => folder.is_none() && name == ".git",
             };
             if !known {
@@ -163,5 +170,14 @@ fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error
             }
         }
     }
-    Ok(true)
+    Ok(filtered.is_empty() || are_as_written(project, dir, start, &filtered).unwrap_or(false))
+}
+
+/// Whether files of a half-made worktree are what git writes for them, or a beginning of it.
+fn are_as_written(project: &Project, dir: &Path, start: Oid, paths: &[RepoPath]) -> Result<bool, Error> {
+    let scratch = project.store.layout().scratch()?;
+    let whole = scratch.path().join("whole");
+    std::fs::create_dir(&whole).map_err(Error::io("create", &whole))?;
+    project.repo.lay_out(&whole, start, &scratch.path().join("index"))?;
+    Ok(paths.iter().all(|path| is_beginning_of_file(&path.under(dir), &path.under(&whole))))
 }

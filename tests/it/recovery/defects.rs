@@ -37,6 +37,24 @@ fn a_killed_spawn_leaves_nothing() {
 }
 
 #[test]
+fn a_killed_spawn_leaves_nothing_where_git_writes_files_in_another_form() {
+    for attributes in ["*.txt text eol=crlf", "*.txt filter=upper", "*.txt ident"] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("git config filter.upper.smudge 'tr a-z A-Z'; git config filter.upper.clean 'tr A-Z a-z'");
+        sandbox.sh(&format!("echo '{attributes}' >.gitattributes; echo '$Id$ a' >b.txt; seq 99 >c.txt"));
+        sandbox.commit_all("base");
+        sandbox.sh("git rm -qr --cached .; git reset -q --hard");
+        for act in ["", ": >c.txt", "echo mine >>c.txt"] {
+            dies(&sandbox, "worktree.filled", &["spawn", "--empty", "-n", "new"]);
+            sandbox.sh_in(&sandbox.lane("new"), act);
+            let _ = recovers(&sandbox);
+            let kept = usize::from(act.contains("mine"));
+            assert_eq!(proq(&sandbox, "trash").len(), kept, "{attributes}: {act}");
+        }
+    }
+}
+
+#[test]
 fn a_file_put_into_a_killed_spawn_is_in_the_trash() {
     let sandbox = Sandbox::new();
     dies(&sandbox, "step.after:2", &["spawn", "--empty", "-n", "new"]);
