@@ -58,9 +58,13 @@ pub(super) fn remove_drafts(from: &Path, to: &Path) {
 
 /// Whether a file on another file system is the same as this one in kind, mode and contents.
 pub(super) fn is_copy(one: &Path, other: &Path) -> std::io::Result<bool> {
+    Ok(one.symlink_metadata()?.dev() != other.symlink_metadata()?.dev() && is_alike(one, other)?)
+}
+
+/// Whether two files are the same in kind, mode and contents.
+pub(super) fn is_alike(one: &Path, other: &Path) -> std::io::Result<bool> {
     let (a, b) = (one.symlink_metadata()?, other.symlink_metadata()?);
-    let is_like = (a.mode(), a.len()) == (b.mode(), b.len());
-    Ok(a.dev() != b.dev() && is_like && is_beginning(one, other)?)
+    Ok((a.mode(), a.len()) == (b.mode(), b.len()) && is_beginning(one, other)?)
 }
 
 /// Whether a regular file has nothing but what another one begins with, or is the same link.

@@ -13,7 +13,7 @@ use gix::index::entry::stat::Options;
 use gix::index::fs::Metadata;
 use rustix::fs::{Access, CWD, RenameFlags, access, renameat_with};
 
-use super::file_copy::{copy_file, is_copy, remove_drafts};
+use super::file_copy::{copy_file, is_alike, is_copy, remove_drafts};
 use super::index;
 use super::path::nul_separated;
 use super::transition::Tree;
@@ -146,7 +146,10 @@ impl Quarantine {
         make_parents_like(&self.files, worktree, path)?;
         match std::fs::rename(&from, &to) {
             Ok(()) => Ok(()),
-            Err(e) if e.kind() == ErrorKind::CrossesDevices => copy_file(&from, &to),
+            Err(e) if e.kind() == ErrorKind::CrossesDevices => {
+                copy_file(&from, &to)?;
+                self.forget(path)
+            }
             Err(e) => Err(Error::io("put back", &to)(e)),
         }
     }
@@ -212,6 +215,13 @@ impl Quarantine {
         let here = self.place(path).symlink_metadata();
         let there = path.under(worktree).symlink_metadata();
         matches!((here, there), (Ok(a), Ok(b)) if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+    }
+
+    /// Whether what stands at `path` in the worktree is the file that is held here, or like it in kind, mode and contents: somebody may
+    /// have had git write it once more, and across file systems there is only a copy.
+    pub(super) fn is_like(&self, worktree: &Path, path: &RepoPath) -> bool {
+        self.is_same_file(worktree, path)
+            || is_alike(&path.under(worktree), &self.place(path)).unwrap_or(false)
     }
 
     /// Removes the folder with everything in it.

@@ -342,8 +342,7 @@ impl<'a> Moved<'a> {
     fn strangers(&self, tree: &Tree<'_>) -> Vec<Stranger> {
         let is_known = |found: &Stranger, change: &Change| {
             let is_from = |side| is_from_git(tree, &found.path, side, self.to).unwrap_or(false);
-            found.is_replaced
-                && (self.held.is_same_file(self.dir, &found.path) || change.new.is_some_and(is_from))
+            found.is_replaced && (self.held.is_like(self.dir, &found.path) || change.new.is_some_and(is_from))
         };
         let coming = self.changes.iter().filter(|c| self.held.holds(&c.path));
         let found = coming.filter_map(|change| Some((stranger(self.dir, &change.path)?, change)));

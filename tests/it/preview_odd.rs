@@ -339,7 +339,7 @@ fn over_file_systems() -> (Sandbox, tempfile::TempDir) {
 }
 
 /// Kills a command at each file that it moves to another file system, and the recovery after it, and insists that the checkout is then
-/// as it was before: no file is missing, there twice, or cut short.
+/// as it was before: no file is missing, there twice, or cut short, and nothing is kept beside it.
 #[track_caller]
 fn is_there_once(args: &[&str]) {
     let mut killed = 0;
@@ -356,7 +356,8 @@ fn is_there_once(args: &[&str]) {
                 sandbox.sh("git reset -q --hard; git clean -qfd");
                 args.extend(id.as_deref());
             }
-            let before = Image::of(&sandbox, &sandbox.repo);
+            let kept = || sandbox.git(&["for-each-ref", "refs/proq/snap", "refs/proq/saved"]);
+            let (before, kept_before) = (Image::of(&sandbox, &sandbox.repo), kept());
             let mut command = sandbox.proq_command(&sandbox.repo, &args);
             command.env("PROQ_TEST_DIE_AT", format!("{point}:{n}"));
             if sandbox.output(command).code == 0 {
@@ -368,6 +369,7 @@ fn is_there_once(args: &[&str]) {
             drop(sandbox.output(again));
             let _ = sandbox.proq(&["list"]).ok();
             same(&before, &Image::of(&sandbox, &sandbox.repo));
+            assert_eq!(kept_before, kept(), "{point}:{n}");
             killed += 1;
         }
     }

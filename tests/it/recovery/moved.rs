@@ -206,6 +206,20 @@ fn what_snapshots_hold_stays_when_their_worktree_is_removed_before_it_is_put_rig
 }
 
 #[test]
+fn files_that_git_writes_once_more_before_they_are_put_right_are_nobodys() {
+    for at in ["transition.linked", "transition.brought", "transition.staged"] {
+        let sandbox = sandbox();
+        sandbox.sh("seq 200 >b.txt; git add b.txt; git commit -qm base -- b.txt; git -C .proq-worktrees/one merge -q main");
+        sandbox.commit_in_lane("one", "echo lane >>b.txt");
+        dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
+        sandbox.sh("find .git -name '*.lock' -not -path '*/proq/*' -delete; git checkout -q -- a.txt b.txt");
+        let said = recovers(&sandbox);
+        assert!(!said.contains("are kept"), "{at}: {said}");
+        assert_eq!(sandbox.git(&["status", "--short"]), OWN, "{at}");
+    }
+}
+
+#[test]
 fn a_landing_that_was_cut_short_is_taken_back_without_the_commit_that_it_had_made() {
     for how in ["merge", "squash"] {
         for at in ["transition.locked", "transition.linked", "transition.brought", "transition.staged"] {
