@@ -2,8 +2,9 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Child;
+use std::process::{Child, ExitStatus};
 
 use serde::{Deserialize, Serialize};
 
@@ -59,15 +60,26 @@ pub(super) enum Prepared {
 
 /// A move whose locks were asked for. Git takes a while to start, in which something else can be done.
 #[must_use]
-pub(super) struct Asked(Prepared);
+pub(super) struct Asked<'a> {
+    prepared: Prepared,
+    /// Asks once more, without a ref that keeps the new commit.
+    again: Option<Box<dyn FnOnce() -> Result<Conversation, Error> + 'a>>,
+}
 
-impl Asked {
+impl Asked<'_> {
+    fn of(prepared: Prepared) -> Self {
+        Asked { prepared, again: None }
+    }
+
     /// Waits until the locks are held and the refs' old values were checked.
     pub(super) fn prepared(self) -> Result<Prepared, Error> {
-        match self.0 {
+        match self.prepared {
             Prepared::Git(mut talk) => {
-                if talk.keeper.is_some() {
-                    talk.hear(&DONE)?;
+                // A hook may refuse refs of this kind. Without one only a prune after a kill does harm.
+                if let Some(again) = self.again.filter(|_| talk.hear(&DONE).is_err()) {
+                    let was_killed = talk.was_killed;
+                    talk = again()?;
+                    talk.was_killed = was_killed;
                 }
                 talk.hear(&DONE[..2]).map(|()| Prepared::Git(talk))
             }
@@ -77,10 +89,15 @@ impl Asked {
 }
 
 /// Asks for the locks of the refs of a move and for a look at their old values. Nothing is changed.
-pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &str) -> Result<Asked, Error> {
+pub(super) fn ask<'a>(
+    tree: &Tree<'a>,
+    mv: &RefMove,
+    (from, to): (Oid, Oid),
+    why: &'a str,
+) -> Result<Asked<'a>, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
     let line = match mv {
-        RefMove::Nothing => return Ok(Asked(Prepared::Nothing)),
+        RefMove::Nothing => return Ok(Asked::of(Prepared::Nothing)),
         RefMove::Branch(name) => {
             // git locks HEAD for the name that HEAD has, not for what a symbolic ref of that name leads to.
             let name = repo.name_in_head(dir, &tree.git_dir, name)?.unwrap_or_else(|| name.clone());
@@ -92,7 +109,7 @@ pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &s
         RefMove::Switch { from: was, to: Head::Branch(name) } => {
             if !repo.version()?.has_symref_verbs() {
                 let text = format!("ref: refs/heads/{name}\n");
-                return HeadFile::lock(tree, was, &text, (from, to), why).map(Asked);
+                return HeadFile::lock(tree, was, &text, (from, to), why).map(Asked::of);
             }
             let old = match was {
                 Head::Branch(old) => format!("ref\0refs/heads/{old}"),
@@ -101,12 +118,14 @@ pub(super) fn ask(tree: &Tree<'_>, mv: &RefMove, (from, to): (Oid, Oid), why: &s
             format!("option no-deref\0symref-update HEAD\0refs/heads/{name}\0{old}\0")
         }
     };
-    let (head_of, keeper) = match mv {
-        RefMove::Switch { .. } => (Some(tree.git_dir.clone()), None),
+    if matches!(mv, RefMove::Switch { .. }) {
         // What a switch goes to has a branch.
-        _ => (None, Some((keeper(tree.scratch), to))),
-    };
-    Conversation::open(repo, dir, &line, why, head_of, keeper).map(Prepared::Git).map(Asked)
+        let talk = Conversation::open(repo, dir, &line, why, Some(tree.git_dir.clone()), None)?;
+        return Ok(Asked::of(Prepared::Git(talk)));
+    }
+    let talk = Conversation::open(repo, dir, &line, why, None, Some((keeper(tree.scratch), to)))?;
+    let again = move || Conversation::open(repo, dir, &line, why, None, None);
+    Ok(Asked { prepared: Prepared::Git(talk), again: Some(Box::new(again)) })
 }
 
 /// The ref that keeps the commit to which a step with this folder moves a branch: until then nothing else may lead to it, and whoever
@@ -119,13 +138,13 @@ pub(super) fn keeper(scratch: &Path) -> String {
 }
 
 /// HEAD becomes a plain commit id. `update-ref` compares the commit, not what HEAD names, so that is checked too.
-fn detach(tree: &Tree<'_>, was: &Head, id: Oid, from: Oid, why: &str) -> Result<Asked, Error> {
+fn detach<'a>(tree: &Tree<'a>, was: &Head, id: Oid, from: Oid, why: &'a str) -> Result<Asked<'a>, Error> {
     let (repo, dir) = (tree.repo, tree.dir);
     if !repo.is_reftable() {
-        return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why).map(Asked);
+        return HeadFile::lock(tree, was, &format!("{id}\n"), (from, id), why).map(Asked::of);
     }
     let line = format!("option no-deref\0update HEAD\0{id}\0{from}\0");
-    Conversation::open(repo, dir, &line, why, None, None).map(Prepared::Git).map(Asked)
+    Conversation::open(repo, dir, &line, why, None, None).map(Prepared::Git).map(Asked::of)
 }
 
 impl RefMove {
@@ -147,12 +166,12 @@ impl RefMove {
 }
 
 impl Prepared {
-    /// Makes the move. When it fails nothing has moved.
-    pub(super) fn commit(self) -> Result<(), Error> {
+    /// Makes the move. When it fails nothing has moved. Returns whether a git that was killed after it has left locks.
+    pub(super) fn commit(self) -> Result<bool, Error> {
         match self {
-            Prepared::Nothing => Ok(()),
+            Prepared::Nothing => Ok(false),
             Prepared::Git(talk) => talk.commit(),
-            Prepared::HeadFile(head) => head.commit(),
+            Prepared::HeadFile(head) => head.commit().map(|()| false),
         }
     }
 }
@@ -166,9 +185,13 @@ pub(super) struct Conversation {
     head_of: Option<PathBuf>,
     /// The ref that keeps the new commit until the move is made.
     keeper: Option<String>,
+    /// Whether a git of this move was killed, which leaves its locks.
+    was_killed: bool,
     done: bool,
 }
 
+/// The highest number that git itself ends with, for a wrong call.
+const USAGE: i32 = 129;
 /// Git's answers to a whole transaction.
 const DONE: [&str; 3] = ["start: ok", "prepare: ok", "commit: ok"];
 
@@ -197,13 +220,19 @@ impl Conversation {
         let keep = keeper.as_ref().map_or_else(String::new, |(keeper, commit)| {
             format!("start\0update {keeper}\0{commit}\0\0prepare\0commit\0")
         });
-        let mut talk =
-            Conversation { child, name, head_of, keeper: keeper.map(|(keeper, _)| keeper), done: false };
+        let mut talk = Conversation {
+            child,
+            name,
+            head_of,
+            keeper: keeper.map(|(keeper, _)| keeper),
+            was_killed: false,
+            done: false,
+        };
         talk.tell(&format!("{keep}start\0{line}prepare\0"))?;
         Ok(talk)
     }
 
-    fn commit(mut self) -> Result<(), Error> {
+    fn commit(mut self) -> Result<bool, Error> {
         if let Some(git_dir) = &self.head_of {
             // `core.fsync=reference` does not cover it: git renames what may be on no disk yet.
             let lock = git_dir.join("HEAD.lock");
@@ -215,15 +244,15 @@ impl Conversation {
         if let Some(git_dir) = &self.head_of {
             sync_moved(git_dir);
         }
-        // Where that cannot be, it goes with the refs of operations that left the log.
+        // Where somebody else's lock or a hook keeps that ref, it goes with those of operations that left the log.
         if let Some(keeper) = self.keeper.take()
             && self.tell(&format!("start\0delete {keeper}\0\0prepare\0commit\0")).is_ok()
         {
             drop(self.hear(&DONE));
         }
         drop(self.child.stdin.take());
-        drop(self.child.wait());
-        Ok(())
+        self.note_end();
+        Ok(self.was_killed)
     }
 
     fn tell(&mut self, text: &str) -> Result<(), Error> {
@@ -254,13 +283,19 @@ impl Conversation {
         Ok(())
     }
 
+    fn note_end(&mut self) {
+        // A shell that runs git for somebody says it by a number.
+        let killed = |end: ExitStatus| end.signal().is_some() || end.code().is_some_and(|code| code > USAGE);
+        self.was_killed |= self.child.wait().is_ok_and(killed);
+    }
+
     fn refused(&mut self) -> Error {
         drop(self.child.stdin.take());
         let mut why = String::new();
         if let Some(mut stderr) = self.child.stderr.take() {
             drop(stderr.read_to_string(&mut why));
         }
-        drop(self.child.wait());
+        self.note_end();
         self.done = true;
         not_moved(self.name.clone(), &why, "git ended early")
     }

@@ -18,7 +18,7 @@ use super::modes::{PathMode, give_modes};
 use super::open_op::refuse_open;
 use super::path;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
-use super::ref_move::{self, RefMove};
+use super::ref_move::{self, Prepared, RefMove};
 use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
 use super::repair::{clear_locks, has_moved, is_from_git, let_go, note_untouched};
 use super::status::is_surely_at;
@@ -73,8 +73,7 @@ pub(crate) fn transition(
     let changes = changes?;
     let (marks, modes) = (Marks::of(tree, mv, lock.index(), brings, &changes)?, brings.modes_of(&changes));
     if changes.is_empty() && marks.change_nothing {
-        prepared.commit()?;
-        return Ok(());
+        return make_move(tree, prepared, (from, to), mv);
     }
     // What is done in process sets neither.
     let is_plain = clean && marks.change_nothing && modes.is_empty();
@@ -91,9 +90,7 @@ pub(crate) fn transition(
         }
     };
     fault::point("transition.staged");
-    if let Err(e) = prepared.commit()
-        && !has_moved_in_spite(tree, (from, to), mv, &e)
-    {
+    if let Err(e) = make_move(tree, prepared, (from, to), mv) {
         moved.undo(tree)?;
         return Err(e);
     }
@@ -169,18 +166,20 @@ fn warn_of_kept_index(tree: &Tree<'_>, kept: &Path) {
     ));
 }
 
-/// Whether a ref has moved though `e` says that it could not be: git may fail over its log after that, and then there is no way
-/// back. A git that was killed there has left locks, which go.
-fn has_moved_in_spite(tree: &Tree<'_>, (from, to): (Oid, Oid), mv: &RefMove, e: &Error) -> bool {
-    if !has_moved(tree, from, to, mv).unwrap_or(false) {
-        return false;
+/// Moves the ref, or says why not: then nothing has moved. Git may fail over its log after that, or be killed, and then there is no way
+/// back: the locks that it has left go.
+fn make_move(tree: &Tree<'_>, prepared: Prepared, (from, to): (Oid, Oid), mv: &RefMove) -> Result<(), Error> {
+    match prepared.commit() {
+        Ok(false) => return Ok(()),
+        Ok(true) => {}
+        Err(e) if has_moved(tree, from, to, mv).unwrap_or(false) => (tree.warn)(e.to_string()),
+        Err(e) => return Err(e),
     }
-    (tree.warn)(e.to_string());
     if let Err(e) = clear_locks(tree, to, mv) {
         (tree.warn)(e.to_string());
     }
     let_go(tree.repo, tree.scratch);
-    true
+    Ok(())
 }
 
 /// Files that were brought over and can still be taken back.

@@ -116,8 +116,9 @@ fn a_move_that_git_calls_failed_and_that_has_happened_stands() {
 #[test]
 fn a_lock_that_a_git_left_which_was_killed_after_it_had_moved_the_branch_goes() {
     // The last that git does is to lock a HEAD that names the branch, for its log.
-    let script = "$REAL \"$@\" | while read -r line; do \
-         case $line in commit*) : > .git/HEAD.lock; echo killed;; *) echo \"$line\";; esac; done; exit 137";
+    let script = "n=0; $REAL \"$@\" | while read -r line; do \
+         case $line in commit*) n=$((n + 1));; esac; \
+         case $n$line in 2commit*) : > .git/HEAD.lock; echo killed;; *) echo \"$line\";; esac; done; exit 137";
     let sandbox = Sandbox::new();
     sandbox.lane_of("one", "echo lane > lane.txt");
     let out = at(&sandbox, "update-ref --stdin", script, &["merge", "one"]);
@@ -126,6 +127,28 @@ fn a_lock_that_a_git_left_which_was_killed_after_it_had_moved_the_branch_goes() 
     assert_eq!(sandbox.read("lane.txt"), "lane\n");
     assert!(!sandbox.repo.join(".git/HEAD.lock").exists());
     sandbox.sh("echo more > a.txt; git commit -qam more");
+}
+
+#[test]
+fn a_git_that_is_killed_while_it_deletes_the_ref_of_a_step_leaves_nothing() {
+    let script = "n=0; $REAL \"$@\" | while read -r line; do echo \"$line\"; \
+         case $line in commit*) n=$((n + 1));; esac; \
+         case $n$line in 2commit*) : > .git/packed-refs.lock; break;; esac; done; exit 137";
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    let _ = at(&sandbox, "update-ref --stdin", script, &["merge", "--no-cleanup", "one"]).ok();
+    assert_eq!(sandbox.read("lane.txt"), "lane\n");
+    assert!(!sandbox.repo.join(".git/packed-refs.lock").exists());
+    assert_eq!(sandbox.git(&["for-each-ref", "refs/proq/op"]), "");
+}
+
+#[test]
+fn a_landing_goes_on_where_a_hook_refuses_the_ref_of_its_step() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > lane.txt");
+    sandbox.sh("printf '#!/bin/sh\\n! grep -q refs/proq/\\n' >.git/hooks/reference-transaction; chmod +x .git/hooks/reference-transaction");
+    let _ = sandbox.proq(&["merge", "--no-cleanup", "one"]).ok();
+    assert_eq!(sandbox.read("lane.txt"), "lane\n");
 }
 
 #[test]
