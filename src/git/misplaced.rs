@@ -1,12 +1,24 @@
 //! Owns finding the folder of a linked worktree that is not where a record has it, and whose worktree a folder is.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
 
 use super::{Repo, RepoPath};
 
 /// How many folders from the main checkout upwards are looked into for a worktree that was moved, and how deep.
 const ABOVE: usize = 4;
 const DEPTH: usize = 4;
+
+/// What a linked worktree is known by, wherever it lies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WorktreeId {
+    /// What git calls it. Once it is gone, another one may be called so.
+    name: String,
+    /// When it was made.
+    made: String,
+}
 
 impl Repo {
     /// Whether the folder at `path` is gone, or is no linked worktree of this repository any more. One whose repository was moved since,
@@ -23,21 +35,44 @@ impl Repo {
             return None;
         }
         let admin = self.admin_dir(id)?;
-        self.place_of(id).filter(|top| top != path && self.was_on(top, &admin, branch))
+        self.recorded_place(&admin).filter(|top| top != path && self.was_on(top, &admin, branch))
     }
 
-    /// What git calls the linked worktree at `path`; none where that is no worktree of this repository, or its main one.
-    pub(crate) fn worktree_id(&self, path: &Path) -> Option<String> {
+    /// What the linked worktree at `path` is known by; none where that is no worktree of this repository, or its main one, or its name is
+    /// no text.
+    pub(crate) fn worktree_id(&self, path: &Path) -> Option<WorktreeId> {
         let admin = self.git_dir_of(path).ok()?;
         let is_linked = admin.parent() == Some(&self.common_dir().join("worktrees"));
-        admin.file_name().filter(|_| is_linked)?.to_str().map(ToOwned::to_owned)
+        let name = admin.file_name().filter(|_| is_linked)?.to_str()?.to_owned();
+        Some(WorktreeId { name, made: made(&admin)? })
     }
 
-    /// The folder that git has on record for the worktree `id`, where that says so too.
-    pub(crate) fn place_of(&self, id: &str) -> Option<PathBuf> {
-        let admin = self.admin_dir(id)?;
-        let top = recorded_link(&admin)?.parent()?.canonicalize().ok()?;
-        self.names(&top, &admin).then_some(top)
+    /// Git's admin folder of a worktree, where it has that still.
+    pub(crate) fn admin_dir_by(&self, id: &WorktreeId) -> Option<PathBuf> {
+        self.admin_dir(&id.name).filter(|admin| made(admin).as_ref() == Some(&id.made))
+    }
+
+    /// The folder of a worktree that lay at `old`: where git has it on record, or, after a move that git does not know of, beside that, or
+    /// where this process is. None where it is in none of these places.
+    pub(crate) fn place_of(&self, id: &WorktreeId, old: &Path) -> Option<PathBuf> {
+        let admin = self.admin_dir_by(id)?;
+        // Where the whole repository was moved, it leads nowhere until it is repaired.
+        if self.git_dir_of(old).is_ok_and(|named| Repo::may_name(&named, &admin)) {
+            return Some(old.to_owned());
+        }
+        let beside = old.parent().and_then(|all| all.read_dir().ok()).into_iter().flatten().flatten();
+        let here = std::env::current_dir().ok();
+        let here = here.iter().flat_map(|dir| dir.ancestors().map(Path::to_owned));
+        let is_there = |top: &PathBuf| top.is_dir() && self.names(top, &admin);
+        self.recorded_place(&admin)
+            .or_else(|| here.chain(beside.map(|entry| entry.path())).find(is_there))
+            .and_then(|top| top.canonicalize().ok())
+    }
+
+    /// The folder that git has on record for an admin folder, where that says so too.
+    fn recorded_place(&self, admin: &Path) -> Option<PathBuf> {
+        let top = recorded_link(admin)?.parent()?.canonicalize().ok()?;
+        self.names(&top, admin).then_some(top)
     }
 
     /// Whether HEAD of a worktree is on a branch, or has left it there: somebody may have made another worktree of the same name.
@@ -113,6 +148,12 @@ impl Repo {
         self.git_dir_of(top)
             .is_ok_and(|dir| dir == admin || (real(&dir).is_some() && real(&dir) == real(admin)))
     }
+}
+
+/// When an admin folder was made, as text: git writes this file then, and never again.
+fn made(admin: &Path) -> Option<String> {
+    let meta = admin.join("commondir").metadata().ok()?;
+    Some(format!("{}.{:09}", meta.mtime(), meta.mtime_nsec()))
 }
 
 /// The `.git` file that an admin folder names.

@@ -144,6 +144,7 @@ pub(crate) use injected::{VARIABLE as HOOKS_VARIABLE, hooks_setting, own_paramet
 pub(crate) use left_out::is_odd;
 pub(crate) use local_state::LocalState;
 pub(crate) use loose_folders::empty_folders;
+pub(crate) use misplaced::WorktreeId;
 pub(crate) use nested_work::Nested;
 pub(crate) use objects::ThrowAway;
 pub use oid::Oid;
@@ -160,7 +161,7 @@ pub(crate) use refusal::{require_free, require_free_once_clean};
 pub use remedy::Remedy;
 pub(crate) use repair::{
     is_beginning_of, is_beginning_of_file, note_deletions, release_locks, settle_clear, settle_deletions,
-    settle_move, settle_own_ref, settle_ref, settle_restore, settle_transition,
+    settle_own_ref, settle_ref, settle_restore, settle_transition, settle_without_files,
 };
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::clear::Held;
 use super::index::{self, LockFate, NewIndex};
@@ -78,20 +78,12 @@ pub(super) fn let_go(repo: &Repo, scratch: &Path) {
 }
 
 fn judge_transition(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<Settled, Error> {
-    if is_untouched(tree.scratch) {
-        index::settle_lock(&tree.git_dir, tree.scratch)?;
-        return Ok(Settled::taken_back(None));
-    }
-    let fate = index::lock_fate(&tree.git_dir, tree.scratch);
-    let moved = match mv {
-        RefMove::Nothing => matches!(fate, LockFate::Ready | LockFate::Installed),
-        _ => has_moved(tree, from, to, mv)?,
-    };
+    let (moved, fate) = is_moved(tree, from, to, mv)?;
     if moved {
         finish_index(tree, fate)?;
         return Ok(Settled::done());
     }
-    if !tree.scratch.join(REPLACED).exists() {
+    if is_untouched(tree.scratch) || !tree.scratch.join(REPLACED).exists() {
         // No file was brought over yet; what looks like it was there before.
         index::settle_lock(&tree.git_dir, tree.scratch)?;
         return Ok(Settled::taken_back(None));
@@ -110,22 +102,48 @@ pub(crate) fn release_locks(git_dir: Option<&Path>, scratch: &Path) -> Result<()
     index::settle_lock(git_dir, scratch).map(drop)
 }
 
-/// Settles the move of a transition in a worktree that is gone. Returns whether its branch has moved; HEAD of such a worktree has
-/// not.
-pub(crate) fn settle_move(
+/// Settles a transition of a worktree whose folder, `dir`, is gone, and whose git directory may be: where the ref has moved, its index
+/// goes into place. Returns whether the ref has.
+pub(crate) fn settle_without_files(
     repo: &Repo,
-    git_dir: Option<&Path>,
+    dir: &Path,
+    git_dir: Option<PathBuf>,
     (from, to): (Oid, Oid),
     mv: &RefMove,
     scratch: &Path,
 ) -> Result<bool, Error> {
-    let RefMove::Branch(name) = mv else { return Ok(false) };
-    let stale = Stale::since(repo, scratch)?.and_ref(&format!("refs/heads/{name}"), Some(to));
-    let stale = stale.and_own_ref(&ref_move::keeper(scratch));
-    git_dir.into_iter().fold(stale, |stale, git_dir| stale.and_head(git_dir, format!("{to}\n"))).clear()?;
-    let moved = !is_untouched(scratch) && has_branch_moved(repo, from, to, name)?;
+    if let RefMove::Branch(name) = mv {
+        let stale = Stale::since(repo, scratch)?.and_ref(&format!("refs/heads/{name}"), Some(to));
+        let stale = stale.and_own_ref(&ref_move::keeper(scratch));
+        git_dir.iter().fold(stale, |stale, git_dir| stale.and_head(git_dir, format!("{to}\n"))).clear()?;
+    }
+    let moved = match (mv, git_dir) {
+        (RefMove::Branch(name), None) => !is_untouched(scratch) && has_branch_moved(repo, from, to, name)?,
+        (_, None) => false,
+        (_, Some(git_dir)) => {
+            let tree = Tree { repo, dir, git_dir, scratch, off_limits: None, warn: &|_| {} };
+            ref_move::release_head(&tree.git_dir, scratch)?;
+            let (moved, fate) = is_moved(&tree, from, to, mv)?;
+            match moved {
+                true => finish_index(&tree, fate)?,
+                false => drop(index::settle_lock(&tree.git_dir, scratch)?),
+            }
+            moved
+        }
+    };
     let_go(repo, scratch);
     Ok(moved)
+}
+
+/// Whether a transition has moved its ref, and what became of the lock on its index.
+fn is_moved(tree: &Tree<'_>, from: Oid, to: Oid, mv: &RefMove) -> Result<(bool, LockFate), Error> {
+    let fate = index::lock_fate(&tree.git_dir, tree.scratch);
+    let moved = match mv {
+        _ if is_untouched(tree.scratch) => false,
+        RefMove::Nothing => matches!(fate, LockFate::Ready | LockFate::Installed),
+        _ => has_moved(tree, from, to, mv)?,
+    };
+    Ok((moved, fate))
 }
 
 /// The ref has moved, so the index belongs there: the one that waits in its lock, or, where somebody took the lock away,

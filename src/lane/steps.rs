@@ -49,9 +49,12 @@ impl Operation<'_> {
         let follow = || self.take(n, |step, scratch| apply(self, step, scratch));
         // There is no way back, so it is worth a second try.
         let Err(e) = follow().or_else(|_| follow()) else { return };
-        let only_follows = |step: &Step| matches!(step, Step::Tree { mv: RefMove::Nothing, .. });
-        if recovered || !self.at(n).is_some_and(|(step, _)| only_follows(&step)) {
-            self.project.listener.warn(format!("not everything could be written down: {e}"));
+        match self.at(n) {
+            Some((Step::Tree { mv: RefMove::Nothing, .. }, _)) if !recovered => {}
+            Some((step @ Step::Tree { from, to, mv: RefMove::Nothing, .. }, _)) => {
+                absent::tell_left_behind(self, &step, (from, to), &e);
+            }
+            _ => self.project.listener.warn(format!("not everything could be written down: {e}")),
         }
     }
 
@@ -177,7 +180,7 @@ fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
 
 /// Takes a step back that has happened, by steps of its own.
 pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    refuse_absent(op.project, step)?;
+    refuse_absent(op, step)?;
     match step {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
@@ -250,7 +253,7 @@ fn bring_before(op: &Operation<'_>, dir: &Path, before: &Before, taken: Option<S
 pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     put_back_empty_folders(op, step)?;
     let Step::Restore { dir, snap, before: Some(before), .. } = step else { return Ok(()) };
-    if absent::is_gone(op.project, step) {
+    if absent::is_gone(op, step) {
         return Ok(());
     }
     op.remove_restored_folders(dir, snap, before)?;
@@ -316,7 +319,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         // Its folder is made before anything else.
         return Ok(false);
     }
-    if absent::is_gone(project, step) {
+    if absent::is_gone(op, step) {
         return absent::settle(op, step, scratch);
     }
     let settled = match step {
@@ -355,9 +358,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
             let aside = snaps::aside(project, snap)?;
             let raw = project.kept_index(dir, snap);
             let settled = op.checkout(dir)?.with_tree(scratch, |tree| match step {
-                Step::Restore { head, .. } => {
-                    Ok(git::settle_restore(tree, &snapshot, *head, &aside, &raw)?)
-                }
+                Step::Restore { head, .. } => Ok(git::settle_restore(tree, &snapshot, *head, &aside, &raw)?),
                 _ => Ok(git::settle_clear(tree, &snapshot, &aside)?),
             })?;
             if matches!(step, Step::Restore { .. }) {

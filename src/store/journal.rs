@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::records::Step;
 use super::{Error, Moment, Scratch, atomic};
 use crate::fault;
+use crate::git::WorktreeId;
 
 /// The newest form of the lines that is written and understood.
 const FORMAT: u32 = 1;
@@ -91,9 +92,9 @@ pub(crate) enum Line {
     Plan {
         /// The steps, in order.
         steps: Vec<Step>,
-        /// What git calls the linked worktree that each of them changes, empty for none; left out where none of them does.
+        /// The linked worktree that each of them changes; left out where none of them changes one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        worktrees: Vec<String>,
+        worktrees: Vec<Option<WorktreeId>>,
         /// Once the first of them has happened, the others follow whatever comes; otherwise all are taken back.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         forward: bool,
@@ -136,8 +137,10 @@ pub(crate) struct Planned {
     pub(crate) forward: Option<usize>,
     /// The number of the step that it takes back.
     pub(crate) of: Option<usize>,
-    /// What git calls the linked worktree that it changes.
-    pub(crate) worktree: Option<String>,
+    /// The linked worktree that it changes.
+    pub(crate) worktree: Option<WorktreeId>,
+    /// Whether that was found nowhere.
+    pub(crate) is_gone: bool,
 }
 
 /// What a journal says.
@@ -195,12 +198,15 @@ impl Entry {
             Line::Open(_) => {}
             Line::Plan { steps, worktrees, forward, of } => {
                 let forward = forward.then_some(self.steps.len());
-                let names = worktrees.into_iter().map(|name| Some(name).filter(|name| !name.is_empty()));
-                self.steps.extend(
-                    steps.into_iter().zip(names.chain(std::iter::repeat(None))).map(|(step, worktree)| {
-                        Planned { step, status: Status::Open, forward, of, worktree }
-                    }),
-                );
+                let worktrees = worktrees.into_iter().chain(std::iter::repeat(None));
+                self.steps.extend(steps.into_iter().zip(worktrees).map(|(step, worktree)| Planned {
+                    step,
+                    status: Status::Open,
+                    forward,
+                    of,
+                    worktree,
+                    is_gone: false,
+                }));
             }
             Line::Done(n) => self.mark(n, Status::Done),
             Line::Back(n) => self.mark(n, Status::Back),
@@ -308,15 +314,16 @@ impl Journal {
         Ok(Some(Journal { file, path, scratch, entry, unwritten: Vec::new(), length, ended: Vec::new() }))
     }
 
-    /// Has each step in a linked worktree name the folder that `place` finds for it, given what git calls the worktree and the folder
-    /// where it was. The file goes on to say that one.
-    pub(crate) fn relocate(&mut self, place: impl Fn(&str, &Path) -> Option<PathBuf>) {
-        for Planned { step, worktree, .. } in &mut self.entry.steps {
+    /// Has each step in a linked worktree name the folder that `place` finds for it, given the folder where it was. The file goes on to
+    /// name that one.
+    pub(crate) fn relocate(&mut self, place: impl Fn(&WorktreeId, &Path) -> Option<PathBuf>) {
+        for Planned { step, worktree, is_gone, .. } in &mut self.entry.steps {
             let Some((worktree, dir)) = worktree.as_ref().zip(step.worktree().map(Path::to_owned)) else {
                 continue;
             };
-            if let Some(now) = place(worktree, &dir) {
-                step.relocate(&dir, &now);
+            match place(worktree, &dir) {
+                Some(now) if now != dir => step.relocate(&dir, &now),
+                now => *is_gone = now.is_none(),
             }
         }
     }

@@ -29,7 +29,7 @@ pub(crate) use changes::Changes;
 pub(crate) use clock::{Moment, now};
 pub(crate) use error::Error;
 pub(crate) use holder::Holder;
-pub(crate) use journal::{Entry, Header, Journal, Line, Status};
+pub(crate) use journal::{Entry, Header, Journal, Line, Planned, Status};
 pub(crate) use layout::{Layout, make_private, new_id};
 pub(crate) use lock::{Guard, Limit, LockName, Locks};
 pub(crate) use record::Record;

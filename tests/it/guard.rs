@@ -47,6 +47,7 @@ const MAY_NAME: &[(&str, &[&str])] = &[
             "git::Head",
             "git::LocalState",
             "git::RefMove",
+            "git::WorktreeId",
             "git::RepoPath",
             "git::Snapshot",
         ],

@@ -96,7 +96,7 @@ fn a_landing_that_was_cut_short_is_ended_where_its_worktree_was_moved() {
     let by_hand = "mv ../base ../there; git worktree repair ../there";
     let and_replaced = "git worktree move ../base ../there; mkdir ../base; echo other >../base/a.txt";
     for (at, has_landed) in MOMENTS {
-        for how in [by_git, by_hand, and_replaced] {
+        for how in [by_git, by_hand, and_replaced, "mv ../base ../there"] {
             let sandbox = on_linked_base();
             dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
             sandbox.sh(how);
@@ -135,6 +135,22 @@ fn a_landing_that_was_cut_short_is_ended_without_its_worktree() {
 }
 
 #[test]
+fn a_worktree_that_has_the_name_of_a_removed_one_is_left_alone() {
+    for (at, has_landed) in MOMENTS {
+        let sandbox = on_linked_base();
+        dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
+        sandbox.sh("git worktree remove --force ../base; git worktree add -q -b dev ../sub/base other");
+        sandbox.sh("cd ../sub/base; echo edit >a.txt; echo new >new; git add new");
+        let _ = recovers(&sandbox);
+        let there = sandbox.root().join("sub/base");
+        assert_eq!(sandbox.git_in(&there, &["status", "--short"]), " M a.txt\nA  new", "{at}");
+        assert_eq!(sandbox.sh_in(&there, "cat a.txt"), "edit", "{at}");
+        let landed = sandbox.git(&["ls-tree", "--name-only", "main", "one"]) == "one";
+        assert_eq!(landed, has_landed, "{at}");
+    }
+}
+
+#[test]
 fn a_landing_goes_on_where_the_name_of_its_worktree_is_no_text() {
     let sandbox = Sandbox::new();
     sandbox.sh("git switch -q -c other; git worktree add -q \"$(printf '../b\\377')\" main");
@@ -163,14 +179,14 @@ fn a_landing_that_was_cut_short_is_ended_where_git_has_forgotten_its_worktree() 
 fn a_landing_that_was_cut_short_waits_for_a_worktree_that_git_keeps_for_an_absent_disk() {
     let sandbox = on_linked_base();
     dies(&sandbox, "transition.brought", &["merge", "--no-cleanup", "one"]);
-    sandbox.sh("git worktree lock ../base; mv ../base ../unplugged");
+    sandbox.sh("git worktree lock ../base; mkdir ../disk; mv ../base ../disk");
     let refused = sandbox.proq(&["spawn", "--empty", "-n", "two"]);
     assert!(
         refused.code == 1 && refused.stderr.contains("base is not there any more"),
         "{}",
         refused.shown()
     );
-    sandbox.sh("mv ../unplugged ../base; git worktree unlock ../base");
+    sandbox.sh("mv ../disk/base ..; git worktree unlock ../base");
     let _ = recovers(&sandbox);
     assert_eq!(sandbox.git_in(&sandbox.root().join("base"), &["status", "--short"]), OWN);
 }
