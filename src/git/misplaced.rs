@@ -1,11 +1,14 @@
 //! Owns finding the folder of a linked worktree that is not where a record has it, and whose worktree a folder is.
 
-use std::os::unix::fs::MetadataExt;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Repo, RepoPath};
+use super::{Error, Repo, RepoPath};
 
 /// How many folders from the main checkout upwards are looked into for a worktree that was moved, and how deep.
 const ABOVE: usize = 4;
@@ -16,16 +19,38 @@ const DEPTH: usize = 4;
 pub(crate) struct WorktreeId {
     /// What git calls it. Once it is gone, another one may be called so.
     name: String,
-    /// When it was made.
-    made: String,
+    /// What no other one has in its admin folder.
+    token: String,
 }
 
+/// The name in a worktree's admin folder of the file with its token.
+const TOKEN: &str = "proq-id";
+
 impl Repo {
-    /// Whether the folder at `path` is gone, or is no linked worktree of this repository any more. One whose repository was moved since,
-    /// so that its `.git` leads nowhere, is one still.
-    pub(crate) fn is_no_worktree(&self, path: &Path) -> bool {
-        let is_ours = |admin: &Path| admin.parent() == Some(&self.common_dir().join("worktrees"));
-        self.git_dir_of(path).map_or(true, |admin| admin.exists() != is_ours(&admin))
+    /// Whether the folder at `path` is gone, or is no linked worktree of this repository any more. One whose `.git` leads nowhere, because
+    /// its repository was moved since, is one still.
+    ///
+    /// # Errors
+    /// When that cannot be read.
+    pub(crate) fn is_no_worktree(&self, path: &Path) -> Result<bool, Error> {
+        match self.git_dir_of(path) {
+            Ok(admin) if admin.exists() => Ok(!self.is_admin(&admin)),
+            Ok(admin) => Ok(self.is_admin(&admin)),
+            Err(Error::Io { source, .. })
+                if matches!(
+                    source.kind(),
+                    ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput
+                ) =>
+            {
+                Ok(true)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether a path is that of an admin folder in this repository, be it there or not.
+    fn is_admin(&self, path: &Path) -> bool {
+        path.parent() == Some(&self.common_dir().join("worktrees"))
     }
 
     /// The folder that git has on record for the worktree `id` of a branch, where `path` is no worktree of this repository any more:
@@ -38,35 +63,39 @@ impl Repo {
         self.recorded_place(&admin).filter(|top| top != path && self.was_on(top, &admin, branch))
     }
 
-    /// What the linked worktree at `path` is known by; none where that is no worktree of this repository, or its main one, or its name is
-    /// no text.
+    /// What the linked worktree at `path` is known by, from now on; none where that is no worktree of this repository, or its main one,
+    /// its name is no text, or its admin folder cannot be written to.
     pub(crate) fn worktree_id(&self, path: &Path) -> Option<WorktreeId> {
-        let admin = self.git_dir_of(path).ok()?;
-        let is_linked = admin.parent() == Some(&self.common_dir().join("worktrees"));
-        let name = admin.file_name().filter(|_| is_linked)?.to_str()?.to_owned();
-        Some(WorktreeId { name, made: made(&admin)? })
+        let admin = self.git_dir_of(path).ok().filter(|admin| self.is_admin(admin))?;
+        let name = admin.file_name()?.to_str()?.to_owned();
+        let token = token(&admin).or_else(|| give_token(&admin).ok().and_then(|()| token(&admin)))?;
+        Some(WorktreeId { name, token })
     }
 
     /// Git's admin folder of a worktree, where it has that still.
     pub(crate) fn admin_dir_by(&self, id: &WorktreeId) -> Option<PathBuf> {
-        self.admin_dir(&id.name).filter(|admin| made(admin).as_ref() == Some(&id.made))
+        self.admin_dir(&id.name).filter(|admin| token(admin).as_ref() == Some(&id.token))
     }
 
-    /// The folder of a worktree that lay at `old`: where git has it on record, or, after a move that git does not know of, beside that, or
-    /// where this process is. None where it is in none of these places.
+    /// The folder of a worktree that lay at `old`: where git has it on record, or, after a move that git does not know of, the one place
+    /// where it is beside that, or above where this process is. None where it is in none of these, or in several.
     pub(crate) fn place_of(&self, id: &WorktreeId, old: &Path) -> Option<PathBuf> {
         let admin = self.admin_dir_by(id)?;
         // Where the whole repository was moved, it leads nowhere until it is repaired.
         if self.git_dir_of(old).is_ok_and(|named| Repo::may_name(&named, &admin)) {
             return Some(old.to_owned());
         }
-        let beside = old.parent().and_then(|all| all.read_dir().ok()).into_iter().flatten().flatten();
-        let here = std::env::current_dir().ok();
-        let here = here.iter().flat_map(|dir| dir.ancestors().map(Path::to_owned));
-        let is_there = |top: &PathBuf| top.is_dir() && self.names(top, &admin);
-        self.recorded_place(&admin)
-            .or_else(|| here.chain(beside.map(|entry| entry.path())).find(is_there))
-            .and_then(|top| top.canonicalize().ok())
+        self.recorded_place(&admin).or_else(|| {
+            let beside = old.parent().and_then(|all| all.read_dir().ok()).into_iter().flatten().flatten();
+            let here = std::env::current_dir().ok();
+            let above = here.iter().flat_map(|dir| dir.ancestors().map(Path::to_owned));
+            let all = above.chain(beside.map(|entry| entry.path()));
+            let found: BTreeSet<PathBuf> = all
+                .filter(|top| top.is_dir() && self.names(top, &admin))
+                .filter_map(|top| top.canonicalize().ok())
+                .collect();
+            found.iter().next().filter(|_| found.len() == 1).cloned()
+        })
     }
 
     /// The folder that git has on record for an admin folder, where that says so too.
@@ -131,14 +160,12 @@ impl Repo {
 
     /// Whether the `.git` of a folder names a worktree of this repository that it has no record of.
     pub(crate) fn was_own(&self, path: &Path) -> bool {
-        let all = self.common_dir().join("worktrees");
-        self.git_dir_of(path).is_ok_and(|admin| admin.parent() == Some(&all) && !admin.exists())
+        self.git_dir_of(path).is_ok_and(|admin| self.is_admin(&admin) && !admin.exists())
     }
 
     /// Whether a folder, not a link to one, says that it is a worktree of this repository.
     fn is_linked(&self, path: &Path) -> bool {
-        let all = self.common_dir().join("worktrees");
-        let own = self.git_dir_of(path).is_ok_and(|dir| dir.parent() == Some(&all) && dir.is_dir());
+        let own = self.git_dir_of(path).is_ok_and(|admin| self.is_admin(&admin) && admin.is_dir());
         own && path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
     }
 
@@ -150,10 +177,27 @@ impl Repo {
     }
 }
 
-/// When an admin folder was made, as text: git writes this file then, and never again.
-fn made(admin: &Path) -> Option<String> {
-    let meta = admin.join("commondir").metadata().ok()?;
-    Some(format!("{}.{:09}", meta.mtime(), meta.mtime_nsec()))
+/// The token of an admin folder.
+fn token(admin: &Path) -> Option<String> {
+    let text = crate::regular_file::record_text(admin.join(TOKEN)).ok()?;
+    Some(text.trim_end().to_owned()).filter(|token| !token.is_empty())
+}
+
+/// Gives an admin folder a token, durably, as a journal will name it. Of two who do that at once the first one's counts.
+fn give_token(admin: &Path) -> std::io::Result<()> {
+    let (draft, place) = (admin.join(format!("{TOKEN}.{}", std::process::id())), admin.join(TOKEN));
+    let mut file = File::create(&draft)?;
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let written =
+        writeln!(file, "{}-{}", since.as_nanos(), std::process::id()).and_then(|()| file.sync_all());
+    // A kill or a power cut may have left one that is empty.
+    let placed = written.and_then(|()| match std::fs::hard_link(&draft, &place) {
+        Ok(()) => Ok(()),
+        Err(_) if token(admin).is_some() => Ok(()),
+        Err(_) => std::fs::rename(&draft, &place),
+    });
+    drop(std::fs::remove_file(&draft));
+    placed.and_then(|()| File::open(admin)?.sync_all())
 }
 
 /// The `.git` file that an admin folder names.

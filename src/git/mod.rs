@@ -152,7 +152,7 @@ pub(crate) use open_op::{has_autostash, open_operation};
 pub use path::RepoPath;
 pub(crate) use pick::{Ancestry, Picked, pick};
 pub(crate) use push::NotPushed;
-pub(crate) use quarantine::{give_back, is_pruned, prune_folders};
+pub(crate) use quarantine::{give_back, is_blob, is_pruned, prune_folders};
 pub(crate) use ref_log::Move;
 pub use ref_move::Head;
 pub(crate) use ref_move::RefMove;
@@ -160,8 +160,8 @@ pub(crate) use refs::removal as ref_removal;
 pub(crate) use refusal::{require_free, require_free_once_clean};
 pub use remedy::Remedy;
 pub(crate) use repair::{
-    is_beginning_of, is_beginning_of_file, note_deletions, release_locks, settle_clear, settle_deletions,
-    settle_own_ref, settle_ref, settle_restore, settle_transition, settle_without_files,
+    is_beginning_of_file, note_deletions, release_locks, settle_clear, settle_deletions, settle_own_ref,
+    settle_ref, settle_restore, settle_transition, settle_without_files,
 };
 pub(crate) use repo::Repo;
 pub(crate) use resolve::{Laid, laid_out};

@@ -278,7 +278,7 @@ pub(super) fn differing(
 
 /// Whether a file is byte for byte what a blob says, its kind and executable bit included. With filters in play a file
 /// may be unchanged and yet differ from its blob: that is git's to judge. A file that equals its blob has nothing to lose.
-pub(super) fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
+pub(crate) fn is_blob(repo: &Repo, file: &Path, side: Side) -> bool {
     let Ok(meta) = file.symlink_metadata() else { return false };
     let bytes = match side.mode {
         0o120_000 if meta.is_symlink() => {

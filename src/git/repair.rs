@@ -230,18 +230,6 @@ pub(crate) fn settle_own_ref(repo: &Repo, name: &str, scratch: &Path) -> Result<
     Stale::since(repo, scratch)?.and_own_ref(name).clear()
 }
 
-/// Whether a file is what `side` says, or the beginning of it as a kill or a power cut leaves one: git was writing it.
-pub(crate) fn is_beginning_of(repo: &Repo, file: &Path, side: Side) -> Result<bool, Error> {
-    if is_blob(repo, file, side) {
-        return Ok(true);
-    }
-    if !file.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        return Ok(false);
-    }
-    let whole = repo.git().args(["cat-file", "blob"]).arg(side.oid.to_string()).run()?.stdout;
-    Ok(std::fs::read(file).is_ok_and(|there| is_whole_or_beginning(&there, &whole)))
-}
-
 /// Whether a regular file is what another one has, or the beginning of it, as a kill or a power cut leaves one.
 pub(crate) fn is_beginning_of_file(file: &Path, whole: &Path) -> bool {
     let read = |path: &Path| {

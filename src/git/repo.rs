@@ -10,6 +10,7 @@ use super::head_file::{open_behind_link, refuse_linked};
 use super::trees::Reader;
 use super::version::Version;
 use super::{Command, Error, Oid, Program, main_checkout, ownership, settings};
+use crate::regular_file::{self, Links};
 
 /// How many bytes of objects are kept in memory, unpacked. A landing reads the same commits of its base again and again.
 const OBJECTS: usize = 4 * 1024 * 1024;
@@ -182,7 +183,8 @@ impl Repo {
             return Ok(self.common_dir.clone());
         }
         let link = dir.join(".git");
-        let text = std::fs::read(&link).map_err(Error::io("read", &link))?;
+        let text = regular_file::read(&link, regular_file::SETTINGS, Links::Follow);
+        let text = text.map_err(Error::io("read", &link))?;
         let text = text.strip_prefix(b"gitdir: ").unwrap_or(&text);
         let target = dir.join(super::RepoPath::new(text.trim_ascii_end()).under(Path::new("")));
         let is_folder = |path: &Path| path.symlink_metadata().is_ok_and(|meta| meta.is_dir());

@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::operation::Operation;
 use super::{Error, Project};
-use crate::explain::quoted_path;
-use crate::git::{self, Oid, Repo, WorktreeId};
+use crate::git::{self, RefMove, Repo, WorktreeId};
 use crate::store::records::Step;
 use crate::store::{Journal, Planned};
 
@@ -20,19 +19,30 @@ pub(super) fn follow_moved(project: &Project, journal: &mut Journal) {
     journal.relocate(|worktree, dir| project.repo.place_of(worktree, dir));
 }
 
-/// Whether the folder of a step is no worktree of this repository any more, or another one than that of the step.
-pub(super) fn is_gone(op: &Operation<'_>, step: &Step) -> bool {
-    let repo = &op.project.repo;
-    let linked = step.worktree().filter(|dir| repo.main_worktree() != Some(dir));
-    linked.is_some_and(|dir| repo.is_no_worktree(dir) || planned(op, step).is_some_and(|p| p.is_gone))
-}
-
 /// Refuses a step that changes a worktree which is gone, or on a disk that is not there: such a step could neither be done nor be
 /// taken back.
-pub(super) fn refuse_absent(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    match step.worktree().filter(|_| is_gone(op, step)) {
-        Some(dir) => Err(Error::Expired { path: dir.to_owned() }),
-        None => Ok(()),
+pub(super) fn refuse_absent(project: &Project, step: &Step) -> Result<(), Error> {
+    let linked = step.worktree().filter(|dir| project.repo.main_worktree() != Some(dir));
+    match linked {
+        Some(dir) if project.repo.is_no_worktree(dir)? => Err(Error::Expired { path: dir.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a step that was planned if its worktree is gone since.
+pub(super) fn refuse_gone(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
+    match step.worktree() {
+        Some(dir) if is_gone(op, step)? => Err(Error::Expired { path: dir.to_owned() }),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the folder of a step that was planned is no worktree of this repository any more, or another one than that of the step.
+pub(super) fn is_gone(op: &Operation<'_>, step: &Step) -> Result<bool, Error> {
+    match refuse_absent(op.project, step) {
+        Err(Error::Expired { .. }) => Ok(true),
+        Err(e) => Err(e),
+        Ok(()) => Ok(planned(op, step).is_some_and(|planned| planned.is_gone)),
     }
 }
 
@@ -47,12 +57,13 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
     let repo = &op.project.repo;
     let Some(dir) = step.worktree() else { return Ok(false) };
     let admin = admin_dir(op, step);
-    if let Some(admin) = &admin {
-        if admin.join("locked").exists() {
-            return Err(Error::Expired { path: dir.to_owned() });
-        }
-        let gone = format!("{} is not there any more; nothing was put right in its files", dir.display());
-        op.project.listener.warn(gone);
+    if admin.as_ref().is_some_and(|admin| admin.join("locked").exists()) {
+        return Err(Error::Expired { path: dir.to_owned() });
+    }
+    if admin.is_some() || dir.exists() {
+        let is =
+            if dir.exists() { "is not the worktree any more that it was" } else { "is not there any more" };
+        op.project.listener.warn(format!("{} {is}; nothing was put right in its files", dir.display()));
     }
     match step {
         Step::Tree { from, to, mv, .. } => {
@@ -65,20 +76,24 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
     }
 }
 
-/// Says how a worktree follows its branch, which is at `to` since a landing that was killed, and could not. One that is removed needs
-/// not.
-pub(super) fn tell_left_behind(op: &Operation<'_>, step: &Step, (from, to): (Oid, Oid), e: &Error) {
-    let Some(dir) = step.worktree() else { return };
-    if is_gone(op, step) && admin_dir(op, step).is_none() {
-        return;
+/// Whether a worktree that was to follow its branch is gone. Where git has it on record still, and so it may be somewhere, how it follows
+/// is said.
+pub(super) fn is_left_behind(op: &Operation<'_>, step: &Step) -> bool {
+    let Step::Tree { dir, from, to, mv: RefMove::Nothing, .. } = step else { return false };
+    if !is_gone(op, step).unwrap_or(false)
+        || admin_dir(op, step).is_some_and(|admin| admin.join("locked").exists())
+    {
+        return false;
     }
-    op.project.listener.warn(format!(
-        "{} could not follow its branch: {e}; before you commit there: git -C {} read-tree -m -u {} {}",
-        dir.display(),
-        quoted_path(dir),
-        from.short(),
-        to.short()
-    ));
+    if admin_dir(op, step).is_some() {
+        op.project.listener.warn(format!(
+            "{} is not there any more and could not follow its branch; wherever it is, before you commit there: git read-tree -m -u {} {}",
+            dir.display(),
+            from.short(),
+            to.short()
+        ));
+    }
+    true
 }
 
 /// Git's admin folder of the worktree of a step, where it has one still.

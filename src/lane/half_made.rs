@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::set_up::end_left;
 use super::{Error, Project, trash};
 use crate::fault;
-use crate::git::{Oid, RepoPath, Side, is_beginning_of, is_beginning_of_file, tree_files};
+use crate::git::{Oid, RepoPath, Side, is_beginning_of_file, is_blob, tree_files};
 use crate::store::{LockName, new_id, rename_new};
 
 /// The name in a step's folder of the note which folder it made.
@@ -135,12 +135,11 @@ fn nameless_admin(project: &Project, dir: &Path) -> Option<PathBuf> {
     (admin.is_dir() && text.is_empty()).then_some(admin)
 }
 
-/// Whether every file in a folder is one that git was writing there, or the beginning of one: as its object has it, or as git writes it
-/// by attributes and filters.
+/// Whether every file in a folder is one that git was writing there, or the beginning of one.
 fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error> {
     let files: HashMap<RepoPath, Side> =
         tree_files(&project.repo, start, &BTreeSet::new())?.into_iter().collect();
-    let mut filtered = Vec::new();
+    let mut others = Vec::new();
     let mut folders: Vec<Option<RepoPath>> = vec![None];
     while let Some(folder) = folders.pop() {
         let place = folder.as_ref().map_or_else(|| dir.to_owned(), |f| f.under(dir));
@@ -158,8 +157,8 @@ fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error
                     true
                 }
                 Some(side) => {
-                    if !is_beginning_of(&project.repo, &entry.path(), *side)? {
-                        filtered.push(path);
+                    if !is_blob(&project.repo, &entry.path(), *side) {
+                        others.push(path);
                     }
                     true
                 }
@@ -170,10 +169,10 @@ fn is_only_gits(project: &Project, dir: &Path, start: Oid) -> Result<bool, Error
             }
         }
     }
-    Ok(filtered.is_empty() || are_as_written(project, dir, start, &filtered).unwrap_or(false))
+    Ok(others.is_empty() || are_as_written(project, dir, start, &others).unwrap_or(false))
 }
 
-/// Whether files of a half-made worktree are what git writes for them, or a beginning of it.
+/// Whether files of a half-made worktree are what git writes for them, by attributes and filters, or a beginning of it.
 fn are_as_written(project: &Project, dir: &Path, start: Oid, paths: &[RepoPath]) -> Result<bool, Error> {
     let scratch = project.store.layout().scratch()?;
     let whole = scratch.path().join("whole");

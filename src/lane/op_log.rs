@@ -122,7 +122,9 @@ fn owners(project: &Project) -> Result<HashSet<String>, Error> {
         .filter(|path| path.is_dir())
         .map(|dir| Journal::file_in(&dir));
     let log = layout.operation_numbers().into_iter().map(|n| layout.operation(n));
-    let mut ids = HashSet::new();
+    // A step's own ref is named after the folder of its process.
+    let work = below(&layout.work()).filter_map(|dir| Some(format!("step-{}", dir.file_name()?.to_str()?)));
+    let mut ids: HashSet<String> = work.collect();
     for file in journals.chain(log) {
         if let Some(entry) = Entry::read(&file)? {
             ids.insert(entry.header.id);

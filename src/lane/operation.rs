@@ -296,7 +296,7 @@ impl<'p> Operation<'p> {
         crate::interrupt::check()?;
         for step in steps {
             in_place::refuse_step_beside_in_place(self, step)?;
-            absent::refuse_absent(self, step)?;
+            absent::refuse_absent(self.project, step)?;
         }
         // Whoever puts that right takes back what came after it too.
         if self.is_half_way() { Err(Error::Halfway) } else { Ok(()) }

@@ -8,7 +8,7 @@ use super::operation::{Operation, no_way_back};
 use super::{Error, Project, absent, apart, checks_dir, history, steps};
 use crate::git::{self, Tree, Wrote};
 use crate::store::records::{Before, Step};
-use crate::store::{self, Entry, Header, Journal, Line, Scratch, Status};
+use crate::store::{self, Entry, Header, Journal, Line, Planned, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs a look into two folders when there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
@@ -141,7 +141,8 @@ type Mend = fn(&Tree<'_>, &[Wrote]) -> Result<(), git::Error>;
 fn mend_files(op: &Operation<'_>, mend: Mend) -> Result<(), Error> {
     let Some(entry) = op.entry() else { return Ok(()) };
     let mut worktrees: Vec<(&Path, usize, Vec<Option<Wrote>>)> = Vec::new();
-    for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| p.status == Status::Done) {
+    let stands = |p: &Planned| p.status == Status::Done && !p.is_gone;
+    for (n, planned) in entry.steps.iter().enumerate().rev().filter(|(_, p)| stands(p)) {
         let (dir, wrote) = match &planned.step {
             Step::Tree { dir, from, to, .. } => (dir, Some(Wrote::Commit { from: *from, to: *to })),
             Step::Clear { dir, snap } => (dir, op.snapshot_of(snap).ok().map(Wrote::Cleared)),
@@ -242,7 +243,9 @@ fn report(project: &Project, entry: &Entry, number: Option<u64>, unmoved: &[usiz
     let back = back.map(|(_, planned)| &planned.step);
     let (became, now) = if entry.standing().next().is_none() {
         let what = history::in_words(back, prefix).unwrap_or_else(|| "what it had begun".to_owned());
-        (format!("taken back: {what}"), format!("everything is as it was before; {}", again("")))
+        // In the files of a worktree that is gone nothing was.
+        let all = if entry.steps.iter().any(|p| p.is_gone) { "the rest" } else { "everything" };
+        (format!("taken back: {what}"), format!("{all} is as it was before; {}", again("")))
     } else {
         let what = format!("done: {}", history::summary(entry, prefix));
         let undo = number.map_or_else(String::new, |n| format!("take it back: git proq undo {n}"));

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::absent::{self, refuse_absent};
+use super::absent;
 use super::alias::refuse_alias;
 use super::operation::Operation;
 use super::{Checkout, Error, Project, half_made, pool, resolve_tree, snaps};
 use crate::fault;
 use crate::git::{self, LocalState, Oid, RefMove, RepoPath, Restored, WorktreeList};
 use crate::store::records::{Before, PreviewRecord, SnapRecord, Step};
-use crate::store::{Record, new_id, remove_drafts, write_atomically};
+use crate::store::{Line, Record, new_id, remove_drafts, write_atomically};
 
 /// What a step did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,15 +46,16 @@ impl Operation<'_> {
     /// Takes a step that follows from one that has happened. Where it cannot be taken that is said, but for a worktree that was to
     /// follow a branch: a landing looks at those once more, unless it is one that was killed and is `recovered`.
     pub(super) fn follow(&self, n: usize, recovered: bool) {
+        if recovered && self.at(n).is_some_and(|(step, _)| absent::is_left_behind(self, &step)) {
+            let _ = self.note(Line::Back(n));
+            return;
+        }
         let follow = || self.take(n, |step, scratch| apply(self, step, scratch));
         // There is no way back, so it is worth a second try.
         let Err(e) = follow().or_else(|_| follow()) else { return };
-        match self.at(n) {
-            Some((Step::Tree { mv: RefMove::Nothing, .. }, _)) if !recovered => {}
-            Some((step @ Step::Tree { from, to, mv: RefMove::Nothing, .. }, _)) => {
-                absent::tell_left_behind(self, &step, (from, to), &e);
-            }
-            _ => self.project.listener.warn(format!("not everything could be written down: {e}")),
+        let only_follows = |step: &Step| matches!(step, Step::Tree { mv: RefMove::Nothing, .. });
+        if recovered || !self.at(n).is_some_and(|(step, _)| only_follows(&step)) {
+            self.project.listener.warn(format!("not everything could be written down: {e}"));
         }
     }
 
@@ -180,7 +181,7 @@ fn refuse_in_use(project: &Project, name: &str) -> Result<(), Error> {
 
 /// Takes a step back that has happened, by steps of its own.
 pub(super) fn invert(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    refuse_absent(op, step)?;
+    absent::refuse_gone(op, step)?;
     match step {
         Step::Ref { name, old, new } => {
             op.perform(Step::Ref { name: name.clone(), old: *new, new: *old }).map(drop)
@@ -253,7 +254,7 @@ fn bring_before(op: &Operation<'_>, dir: &Path, before: &Before, taken: Option<S
 pub(super) fn finish_inverse(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
     put_back_empty_folders(op, step)?;
     let Step::Restore { dir, snap, before: Some(before), .. } = step else { return Ok(()) };
-    if absent::is_gone(op, step) {
+    if absent::is_gone(op, step)? {
         return Ok(());
     }
     op.remove_restored_folders(dir, snap, before)?;
@@ -319,7 +320,7 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         // Its folder is made before anything else.
         return Ok(false);
     }
-    if absent::is_gone(op, step) {
+    if absent::is_gone(op, step)? {
         return absent::settle(op, step, scratch);
     }
     let settled = match step {

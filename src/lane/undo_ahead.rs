@@ -66,7 +66,7 @@ impl TakeBack<'_, '_> {
                 Ok(())
             }
             (Step::Restore { dir, .. } | Step::Clear { dir, .. }, _) if newest && !ahead.was_moved(dir) => {
-                refuse_absent(self.op, step)?;
+                refuse_absent(self.op.project, step)?;
                 ahead.set_aside.extend(matches!(step, Step::Restore { .. }).then(|| dir.clone()));
                 Ok(())
             }

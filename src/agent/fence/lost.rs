@@ -60,7 +60,8 @@ fn users_refs(project: &Project) -> Result<Vec<(String, Oid)>, Error> {
 /// by none of the ways that are known.
 pub(super) fn keep(project: &Project, lane: &AnyLane, fence: &Path) -> Result<(), Error> {
     let text = std::fs::read_to_string(Layout::fence_list(fence, NOTED)).unwrap_or_default();
-    let noted = text.split(END).filter_map(|line| line.split_once(' '));
+    let whole = text.split_inclusive(END).filter_map(|line| line.strip_suffix(END));
+    let noted = whole.filter_map(|line| line.split_once(' '));
     let noted: Vec<(&str, Oid)> =
         noted.filter_map(|(id, name)| Some((name, Oid::from_hex(id.as_bytes())?))).collect();
     let now: HashMap<String, Oid> = users_refs(project)?.into_iter().collect();

@@ -151,6 +151,34 @@ fn a_worktree_that_has_the_name_of_a_removed_one_is_left_alone() {
 }
 
 #[test]
+fn a_worktree_in_the_place_of_one_that_was_to_follow_is_left_alone() {
+    for at in ["transition.moved:1", "step.after:1", "transition.linked:2", "transition.staged:2"] {
+        let sandbox = on_linked_base();
+        sandbox.sh("git worktree add -q -f ../base2 main");
+        dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
+        sandbox.sh("git worktree remove --force ../base2; git worktree add -q -b dev ../base2 other");
+        let _ = recovers(&sandbox);
+        let there = sandbox.root().join("base2");
+        assert_eq!(sandbox.git_in(&there, &["status", "--short"]), "", "{at}");
+        assert_eq!(sandbox.git_in(&there, &["ls-files", "one"]), "", "{at}");
+        assert_eq!(sandbox.git_in(&sandbox.root().join("base"), &["status", "--short"]), OWN, "{at}");
+    }
+}
+
+#[test]
+fn half_written_files_of_a_folder_that_is_no_worktree_any_more_are_said() {
+    let sandbox = on_linked_base();
+    dies(&sandbox, "transition.brought", &["merge", "--no-cleanup", "one"]);
+    sandbox.sh("rm -r .git/worktrees/base");
+    let said = recovers(&sandbox);
+    assert!(
+        said.contains("base is not the worktree any more that it was; nothing was put right in its files"),
+        "{said}"
+    );
+    assert!(said.contains("the rest is as it was before"), "{said}");
+}
+
+#[test]
 fn a_landing_goes_on_where_the_name_of_its_worktree_is_no_text() {
     let sandbox = Sandbox::new();
     sandbox.sh("git switch -q -c other; git worktree add -q \"$(printf '../b\\377')\" main");
@@ -236,7 +264,7 @@ fn files_that_git_writes_once_more_before_they_are_put_right_are_nobodys() {
 }
 
 #[test]
-fn a_landing_that_was_cut_short_is_taken_back_without_the_commit_that_it_had_made() {
+fn a_landing_that_was_cut_short_is_taken_back_after_a_prune() {
     for how in ["merge", "squash"] {
         for at in ["transition.locked", "transition.linked", "transition.brought", "transition.staged"] {
             let sandbox = sandbox();
