@@ -124,8 +124,9 @@ fn files_and_index_are_as_git_makes_them() {
 fn files_are_as_git_makes_them(attributes: &str) {
     let place = Scene::new();
     place.sh("repo", "mkdir -p a/b; printf '1\\r\\n2\\n' > a/b/f0; git add -A; git commit -qm ends");
-    let mut from =
-        place.commit(&format!("echo > keep; echo > a/b/f1; printf '{attributes}\n' > .gitattributes"));
+    let mut from = place.commit(&format!(
+        "echo > keep; echo > a/b/f1; printf '{attributes}\n' > .gitattributes; git add --renormalize ."
+    ));
     for seed in 1..=12 {
         let to = place.commit(&change(seed));
         place.sh("repo", &format!("git reset -q --hard {from}; git status >/dev/null"));
