@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Repo, RepoPath};
@@ -36,14 +37,7 @@ impl Repo {
         match self.git_dir_of(path) {
             Ok(admin) if admin.exists() => Ok(!self.is_admin(&admin)),
             Ok(admin) => Ok(self.is_admin(&admin)),
-            Err(Error::Io { source, .. })
-                if matches!(
-                    source.kind(),
-                    ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput
-                ) =>
-            {
-                Ok(true)
-            }
+            Err(Error::Io { source, .. }) if is_other(&source) => Ok(true),
             Err(e) => Err(e),
         }
     }
@@ -175,6 +169,13 @@ impl Repo {
         self.git_dir_of(top)
             .is_ok_and(|dir| dir == admin || (real(&dir).is_some() && real(&dir) == real(admin)))
     }
+}
+
+/// Whether a `.git` that cannot be read for that reason is not there, or is something else than the file of a worktree.
+fn is_other(e: &std::io::Error) -> bool {
+    use ErrorKind::{FileTooLarge, InvalidInput, IsADirectory, NotADirectory, NotFound};
+    matches!(e.kind(), FileTooLarge | InvalidInput | IsADirectory | NotADirectory | NotFound)
+        || Errno::from_io_error(e) == Some(Errno::LOOP)
 }
 
 /// The token of an admin folder.

@@ -238,7 +238,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// What an operation had put away is gone.
-    #[error("{} is not there any more", path.display())]
+    #[error("{} is not {} any more", path.display(), if path.exists() { "what it was" } else { "there" })]
     Expired {
         /// Where it was.
         path: PathBuf,

@@ -115,9 +115,14 @@ fn a_landing_that_was_cut_short_is_ended_where_its_worktree_was_moved() {
 #[test]
 fn a_landing_that_was_cut_short_is_ended_without_its_worktree() {
     for (at, has_landed) in MOMENTS {
-        for how in
-            ["git worktree remove --force ../base", "rm -r ../base", "rm -r ../base; git worktree prune"]
-        {
+        for how in [
+            "git worktree remove --force ../base",
+            "rm -r ../base",
+            "rm -r ../base; git worktree prune",
+            "rm -r ../base; git init -q ../base",
+            "rm -r ../base; mkdir ../base; mkfifo ../base/.git",
+            "rm -r ../base; mkdir ../base; ln -s .git ../base/.git",
+        ] {
             let sandbox = on_linked_base();
             dies(&sandbox, at, &["merge", "--no-cleanup", "one"]);
             sandbox.sh(how);
@@ -128,8 +133,11 @@ fn a_landing_that_was_cut_short_is_ended_without_its_worktree() {
             );
             let landed = sandbox.git(&["ls-tree", "--name-only", "main", "one"]) == "one";
             assert_eq!(landed, has_landed, "{at}, {how}");
-            let _ = sandbox.proq(&["merge", "one"]).ok();
-            assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane", "{at}, {how}");
+            // Git has another folder of that name on record.
+            if !sandbox.root().join("base").exists() {
+                let _ = sandbox.proq(&["merge", "one"]).ok();
+                assert_eq!(sandbox.git(&["show", "main:a.txt"]), "lane", "{at}, {how}");
+            }
         }
     }
 }
