@@ -15,12 +15,12 @@ use super::{Error, Repo, RepoPath};
 const ABOVE: usize = 4;
 const DEPTH: usize = 4;
 
-/// What a linked worktree is known by, wherever it lies.
+/// Tells one linked worktree of a repository from all others, wherever its folder is, and from later ones that get its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct WorktreeId {
-    /// What git calls it. Once it is gone, another one may be called so.
+    /// The name of its folder below `worktrees` in the git directory. Git gives it again once the worktree is removed.
     name: String,
-    /// What no other one has in its admin folder.
+    /// The text in the file `proq-id` of that folder; no other worktree has the same.
     token: String,
 }
 
@@ -57,7 +57,7 @@ impl Repo {
         self.recorded_place(&admin).filter(|top| top != path && self.was_on(top, &admin, branch))
     }
 
-    /// What the linked worktree at `path` is known by, from now on; none where that is no worktree of this repository, or its main one,
+    /// Identifies the linked worktree at `path`, which gets a token if it has none. None where that is no worktree of this repository, or its main one,
     /// its name is no text, or its admin folder cannot be written to.
     pub(crate) fn worktree_id(&self, path: &Path) -> Option<WorktreeId> {
         let admin = self.git_dir_of(path).ok().filter(|admin| self.is_admin(admin))?;

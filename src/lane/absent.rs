@@ -1,4 +1,4 @@
-//! Owns steps in a linked worktree that somebody has moved or removed since: where it is now is what git has on record.
+//! Owns steps in a linked worktree that somebody has moved or removed since: where it is now, and what becomes of one that is gone.
 
 use std::path::{Path, PathBuf};
 
@@ -22,31 +22,38 @@ pub(super) fn follow_moved(project: &Project, journal: &mut Journal) {
 /// Refuses a step that changes a worktree which is gone, or on a disk that is not there: such a step could neither be done nor be
 /// taken back.
 pub(super) fn refuse_absent(project: &Project, step: &Step) -> Result<(), Error> {
-    let linked = step.worktree().filter(|dir| project.repo.main_worktree() != Some(dir));
-    match linked {
-        Some(dir) if project.repo.is_no_worktree(dir)? => Err(Error::Expired { path: dir.to_owned() }),
-        _ => Ok(()),
-    }
+    refuse_if(is_absent(project, step)?, step)
 }
 
 /// Refuses a step that was planned if its worktree is gone since.
 pub(super) fn refuse_gone(op: &Operation<'_>, step: &Step) -> Result<(), Error> {
-    match step.worktree() {
-        Some(dir) if is_gone(op, step)? => Err(Error::Expired { path: dir.to_owned() }),
-        _ => Ok(()),
+    refuse_if(is_gone(op, step)?, step)
+}
+
+fn refuse_if(gone: bool, step: &Step) -> Result<(), Error> {
+    match step.worktree().filter(|_| gone) {
+        Some(dir) => Err(Error::Expired { path: dir.to_owned() }),
+        None => Ok(()),
     }
+}
+
+/// Whether the folder of a step is no worktree of this repository.
+fn is_absent(project: &Project, step: &Step) -> Result<bool, Error> {
+    let linked = step.worktree().filter(|dir| project.repo.main_worktree() != Some(dir));
+    Ok(linked.map(|dir| project.repo.is_no_worktree(dir)).transpose()?.unwrap_or(false))
 }
 
 /// Whether the folder of a step that was planned is no worktree of this repository any more, or another one than that of the step.
 pub(super) fn is_gone(op: &Operation<'_>, step: &Step) -> Result<bool, Error> {
-    match refuse_absent(op.project, step) {
-        Err(Error::Expired { .. }) => Ok(true),
-        Err(e) => Err(e),
-        Ok(()) => Ok(planned(op, step).is_some_and(|planned| planned.is_gone)),
-    }
+    Ok(is_absent(op.project, step)? || planned(op, step).is_some_and(|planned| planned.is_gone))
 }
 
-/// Judges a step that a dead process left open in a worktree that is gone. No files are put right: a ref has moved or it has not, what was
+/// What became of the folder of a worktree that is gone.
+fn fate(dir: &Path) -> &'static str {
+    if dir.exists() { "is not the worktree any more that it was" } else { "is not there any more" }
+}
+
+/// Judges a step that a dead process left open in a worktree that is gone. Files stay as they are: a ref has moved or it has not, what was
 /// set aside stays in its snapshot, and so does what was to come back from one. Where git has the worktree on record still, its index
 /// goes with the ref.
 ///
@@ -61,9 +68,8 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
         return Err(Error::Expired { path: dir.to_owned() });
     }
     if admin.is_some() || dir.exists() {
-        let is =
-            if dir.exists() { "is not the worktree any more that it was" } else { "is not there any more" };
-        op.project.listener.warn(format!("{} {is}; nothing was put right in its files", dir.display()));
+        let files = "its files were left as they are";
+        op.project.listener.warn(format!("{} {}; {files}", dir.display(), fate(dir)));
     }
     match step {
         Step::Tree { from, to, mv, .. } => {
@@ -80,15 +86,14 @@ pub(super) fn settle(op: &Operation<'_>, step: &Step, scratch: &Path) -> Result<
 /// is said.
 pub(super) fn is_left_behind(op: &Operation<'_>, step: &Step) -> bool {
     let Step::Tree { dir, from, to, mv: RefMove::Nothing, .. } = step else { return false };
-    if !is_gone(op, step).unwrap_or(false)
-        || admin_dir(op, step).is_some_and(|admin| admin.join("locked").exists())
-    {
+    if !is_gone(op, step).unwrap_or(false) {
         return false;
     }
     if admin_dir(op, step).is_some() {
         op.project.listener.warn(format!(
-            "{} is not there any more and could not follow its branch; wherever it is, before you commit there: git read-tree -m -u {} {}",
+            "{} {} and could not follow its branch; wherever it is, before you commit there: git read-tree -m -u {} {}",
             dir.display(),
+            fate(dir),
             from.short(),
             to.short()
         ));
@@ -105,7 +110,7 @@ fn admin_dir(op: &Operation<'_>, step: &Step) -> Option<PathBuf> {
     }
 }
 
-/// What the journal has on a step.
+/// The entry of a step in the journal of its operation.
 fn planned(op: &Operation<'_>, step: &Step) -> Option<Planned> {
     op.entry()?.steps.into_iter().find(|planned| planned.step == *step)
 }

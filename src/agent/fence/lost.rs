@@ -23,7 +23,7 @@ const NOTES: &str = "refs/notes/";
 const STASH: &str = "refs/stash";
 /// The start of the line in the list [`NOTED`] for a worktree whose HEAD is on no branch; its path follows.
 const WORKTREE: &str = "worktree ";
-/// What ends a line of these lists: a path may have line breaks.
+/// The separator of entries in the lists that are kept of a run. A path may have line breaks, and none has this.
 const END: &str = "\0";
 
 /// How many branches, tags and notes are noted. Where there are more, none of them is compared.

@@ -174,13 +174,29 @@ fn a_worktree_in_the_place_of_one_that_was_to_follow_is_left_alone() {
 }
 
 #[test]
+fn a_worktree_that_is_nowhere_to_be_found_follows_by_the_command_that_is_shown() {
+    for how in ["true", "git worktree lock ../base2"] {
+        let sandbox = on_linked_base();
+        sandbox.sh("git worktree add -q -f ../base2 main");
+        dies(&sandbox, "transition.moved:1", &["merge", "--no-cleanup", "one"]);
+        sandbox.sh(&format!("{how}; mkdir -p ../far/away; mv ../base2 ../far/away"));
+        let said = recovers(&sandbox);
+        let (_, command) = said.split_once("before you commit there: ").unwrap_or_else(|| panic!("{said}"));
+        let there = sandbox.root().join("far/away/base2");
+        sandbox.sh_in(&there, command.lines().next().unwrap());
+        assert_eq!(sandbox.git_in(&there, &["status", "--short"]), "", "{how}");
+        assert_eq!(sandbox.sh_in(&there, "cat one"), "lane", "{how}");
+    }
+}
+
+#[test]
 fn half_written_files_of_a_folder_that_is_no_worktree_any_more_are_said() {
     let sandbox = on_linked_base();
     dies(&sandbox, "transition.brought", &["merge", "--no-cleanup", "one"]);
     sandbox.sh("rm -r .git/worktrees/base");
     let said = recovers(&sandbox);
     assert!(
-        said.contains("base is not the worktree any more that it was; nothing was put right in its files"),
+        said.contains("base is not the worktree any more that it was; its files were left as they are"),
         "{said}"
     );
     assert!(said.contains("the rest is as it was before"), "{said}");
@@ -228,7 +244,7 @@ fn a_landing_that_was_cut_short_waits_for_a_worktree_that_git_keeps_for_an_absen
 }
 
 #[test]
-fn what_snapshots_hold_stays_when_their_worktree_is_removed_before_it_is_put_right() {
+fn what_snapshots_hold_stays_when_their_worktree_is_removed_before_a_recovery() {
     let back: &[&str] = &["-C", ".proq-worktrees/one", "snap", "restore", "2026"];
     let undo: &[&str] = &["undo"];
     for (at, args) in [
@@ -258,7 +274,7 @@ fn what_snapshots_hold_stays_when_their_worktree_is_removed_before_it_is_put_rig
 }
 
 #[test]
-fn files_that_git_writes_once_more_before_they_are_put_right_are_nobodys() {
+fn files_that_git_writes_once_more_before_a_recovery_are_nobodys() {
     for at in ["transition.linked", "transition.brought", "transition.staged"] {
         let sandbox = sandbox();
         sandbox.sh("seq 200 >b.txt; git add b.txt; git commit -qm base -- b.txt; git -C .proq-worktrees/one merge -q main");
