@@ -1,7 +1,7 @@
 //! Owns index entries that git was told not to look at: assume-unchanged and skip-worktree.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gix::index::File;
 use gix::index::decode::Options;
@@ -262,6 +262,18 @@ pub(crate) fn has_same_flags(repo: &Repo, dir: &Path, one: &Path, other: &Path) 
 pub(crate) fn has_same_flags_set(tree: &Tree<'_>, one: &Path, other: &Path) -> Result<bool, Error> {
     let set = |index: &Path| set_by_hand(tree.repo, tree.dir, &tree.git_dir, index);
     Ok(set(one)? == set(other)?)
+}
+
+/// Whether each entry of an index file that is flagged is flagged so in one of the others.
+pub(crate) fn has_flags_of_any(
+    repo: &Repo,
+    dir: &Path,
+    one: &Path,
+    others: &[PathBuf],
+) -> Result<bool, Error> {
+    let known = others.iter().map(|index| flagged_in(repo, dir, index)).collect::<Result<Vec<_>, _>>()?;
+    let own = flagged_in(repo, dir, one)?;
+    Ok(own.iter().all(|flagged| known.iter().any(|known| known.contains(flagged))))
 }
 
 /// An entry with a flag.

@@ -262,7 +262,7 @@ impl Operation<'_> {
     }
 
     /// The command that brings a snapshot back which an open preview or a lane waits for; none where nobody does.
-    fn awaited_by(&self, id: &str) -> Result<Option<String>, Error> {
+    pub(super) fn awaited_by(&self, id: &str) -> Result<Option<String>, Error> {
         let open = PreviewRecord::find(&self.project.store.layout().preview())?;
         if open.is_some_and(|open| open.snapshot.as_deref() == Some(id)) {
             return Ok(Some("git proq preview --back".to_owned()));

@@ -69,6 +69,7 @@ mod snapshot_error;
 mod spent;
 mod steps;
 mod stray;
+mod take_back;
 mod told;
 mod trash;
 mod undo;

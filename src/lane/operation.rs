@@ -27,7 +27,7 @@ pub(crate) struct Operation<'p> {
     journal: RefCell<Option<Journal>>,
     checkouts: RefCell<Vec<Rc<Checkout<'p>>>>,
     /// The step that is being taken back by the steps planned now.
-    of: Cell<Option<usize>>,
+    pub(super) of: Cell<Option<usize>>,
     /// Snapshots that were taken here: only who took one knows which index it was taken from.
     pub(super) taken: RefCell<HashMap<String, Snapshot>>,
     /// Whether it holds the lock on records.
@@ -411,23 +411,6 @@ impl<'p> Operation<'p> {
                 self.project.listener.warn(format!("not everything could be taken back: {e}"));
             }
         })
-    }
-
-    /// Takes back the steps from number `since` on that `is_one` names, newest first, up to where there is no way back.
-    pub(super) fn take_back(&self, since: usize, is_one: impl Fn(&Step) -> bool) -> Result<(), Error> {
-        let Some(entry) = self.entry() else { return Ok(()) };
-        let from = since.max(no_way_back(&entry));
-        for n in (from..entry.steps.len()).rev() {
-            let planned = &entry.steps[n];
-            if planned.status == Status::Done && planned.of.is_none() && is_one(&planned.step) {
-                self.of.set(Some(n));
-                let inverted = steps::invert(self, &planned.step);
-                self.of.set(None);
-                inverted?;
-                let _ = self.note(Line::Back(n));
-            }
-        }
-        Ok(())
     }
 
     /// Ends it: everything stands. A step that could neither be done nor be taken back is left to the next command, and with

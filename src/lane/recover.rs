@@ -5,9 +5,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::operation::{Operation, no_way_back};
+use super::take_back::{forget_repeats, mark_taken_back};
 use super::{Error, Project, absent, apart, checks_dir, history, steps};
 use crate::git::{self, Tree, Wrote};
-use crate::store::records::{Before, Step};
+use crate::store::records::Step;
 use crate::store::{self, Entry, Header, Journal, Line, Planned, Scratch, Status};
 
 /// Puts right whatever dead processes left. Costs a look into two folders when there is nothing.
@@ -127,6 +128,7 @@ fn decide(op: &Operation<'_>, unmoved: &mut Vec<usize>) -> Result<(), Error> {
 fn take_back(op: &Operation<'_>) -> Result<(), Error> {
     op.take_back(0, |step| !matches!(step, Step::Snap { .. }))?;
     mend_files(op, git::sync_written)?;
+    forget_repeats(op)?;
     op.take_back(0, |_| true)
 }
 
@@ -173,37 +175,6 @@ fn mend_files(op: &Operation<'_>, mend: Mend) -> Result<(), Error> {
 fn is_full(e: &Error) -> bool {
     let Error::Git(git::Error::Io { source, .. }) = e else { return false };
     matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
-}
-
-/// A step whose inverse has happened is taken back, also when that was not noted any more.
-fn mark_taken_back(op: &Operation<'_>) -> Result<(), Error> {
-    let Some(entry) = op.entry() else { return Ok(()) };
-    for planned in entry.steps.iter().filter(|p| p.status == Status::Done) {
-        if let Some(of) = planned.of
-            && entry.steps[of].status == Status::Done
-            && completes(&planned.step, &entry.steps[of].step)
-        {
-            steps::finish_inverse(op, &entry.steps[of].step)?;
-            let _ = op.note(Line::Back(of));
-        }
-    }
-    Ok(())
-}
-
-/// Whether a step is the last one of those that take `target` back. Taking a restore back is to take a snapshot of what is
-/// there, to clear, and then to bring back what was there before.
-fn completes(step: &Step, target: &Step) -> bool {
-    match (target, step) {
-        (Step::Restore { before: Some(Before { snap: Some(before), .. }), .. }, step) => {
-            matches!(step, Step::Restore { snap, .. } if snap == before)
-        }
-        (Step::Restore { .. }, Step::Clear { .. }) => true,
-        // What comes back is made whole first, where it has to be.
-        (Step::Move { .. }, Step::Regrow { .. })
-        | (Step::Restore { .. }, _)
-        | (_, Step::Snap { .. } | Step::Anchor { .. }) => false,
-        _ => true,
-    }
 }
 
 /// The steps that follow from one there is no way back from.

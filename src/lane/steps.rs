@@ -288,7 +288,7 @@ pub(super) fn spared(project: &Project, dir: &Path) -> Result<Vec<git::RepoPath>
 }
 
 /// A snapshot whose files never left their places, or are back in them, is forgotten.
-fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
+pub(super) fn forget_snap(op: &Operation<'_>, id: &str) -> Result<(), Error> {
     let name = SnapRecord::ref_name(id);
     snaps::prune(op.project, id);
     let dir = op.project.store.layout().snapshot(id);
