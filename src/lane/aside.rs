@@ -90,6 +90,8 @@ impl Operation<'_> {
         spare: &[RepoPath],
     ) -> Result<Option<String>, Error> {
         let old = self.project.snap(id)?;
+        // Held before HEAD is read: what lands until then is nobody's edit.
+        let checkout = self.checkout(dir)?;
         let base = self.project.repo.head_of(dir)?.unwrap_or(old.snapshot.base);
         let keep = |snapshot: Snapshot, raw: &Path| {
             let waiting = self.awaited_as(&old)?.map(|(id, _)| id);
@@ -109,7 +111,6 @@ impl Operation<'_> {
             }
             self.put_other(&old, before, snapshot, raw)
         };
-        let checkout = self.checkout(dir)?;
         let seen = checkout.seen();
         // Flags that were set since, or that go with what was there before.
         let has_flags_of = |id: &str| self.has_flags_of(dir, id);

@@ -28,17 +28,9 @@ impl<'a> Checkout<'a> {
             // A linked worktree may be called "main" too.
             _ => "@main".to_owned(),
         };
-        loop {
-            let lock = project.store.locks().take(&LockName::Tree(id.clone()))?;
-            // Whoever held it before may have died with it: now is the time to look, and without it, to act.
-            let dead = recover::dead(project)?;
-            if dead.is_empty() {
-                let (dir, scratch) = (dir.to_owned(), OnceCell::new());
-                return Ok(Checkout { project, dir, git_dir, scratch, _lock: lock });
-            }
-            drop(lock);
-            recover::put_right(project, dead)?;
-        }
+        let lock = recover::take_lock(project, &LockName::Tree(id), |step| step.worktree() == Some(dir))?;
+        let (dir, scratch) = (dir.to_owned(), OnceCell::new());
+        Ok(Checkout { project, dir, git_dir, scratch, _lock: lock })
     }
 
     /// Its top folder.

@@ -6,12 +6,12 @@ use std::time::UNIX_EPOCH;
 use serde::{Deserialize, Serialize};
 
 use super::died::died;
-use super::{Error, Name, effective_state, state_after};
+use super::{Error, Name, effective_state, recover, state_after};
 use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
-use crate::store::records::{AnyLane, LaneRecord, LaneState, Place, RunClass, RunRecord};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, Place, RunClass, RunRecord, Step};
 use crate::store::{self, Guard, Limit, LockName, Record, Store, now};
 
 /// How many settings that count for nothing are named one by one.
@@ -234,7 +234,14 @@ impl Project {
     pub(crate) fn hold_any_idle(&self, asked: &str) -> Result<(AnyLane, Guard), Error> {
         let lane = self.any_lane(asked)?;
         self.require_idle(&lane)?;
-        let lock = self.store.locks().take(&LockName::Run(lane.name.clone()))?;
+        let folders = [self.store.layout().lane(&lane.name), lane.path.clone()];
+        let is_in = |path: &Path| folders.iter().any(|folder| path == folder);
+        let is_of_lane = |step: &Step| match step {
+            Step::Worktree { lane: made, .. } => *made == lane.name,
+            Step::Move { from, to } => is_in(from) || is_in(to),
+            _ => false,
+        };
+        let lock = recover::take_lock(self, &LockName::Run(lane.name.clone()), is_of_lane)?;
         if self.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }

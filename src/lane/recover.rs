@@ -9,7 +9,8 @@ use super::take_back::{forget_repeats, mark_taken_back};
 use super::{Error, Project, absent, apart, checks_dir, history, steps};
 use crate::git::{self, Tree, Wrote};
 use crate::store::records::Step;
-use crate::store::{self, Entry, Header, Journal, Line, Planned, Scratch, Status};
+use crate::store::{self, Entry, Guard, Header, Journal, Line, LockName, Planned, Scratch, Status};
+use crate::{fault, process};
 
 /// Puts right whatever dead processes left. Costs a look into two folders when there is nothing.
 pub(crate) fn recover(project: &Project) -> Result<(), Error> {
@@ -64,6 +65,9 @@ pub(crate) fn stuck(project: &Project) -> Result<Vec<Stuck>, Error> {
 
 /// Ends the operations of dead processes.
 pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Error> {
+    if !dead.is_empty() {
+        fault::point("recover.claimed");
+    }
     for scratch in dead {
         if let Some(mut journal) = Journal::adopt(scratch)? {
             absent::follow_moved(project, &mut journal);
@@ -71,6 +75,48 @@ pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Err
         }
     }
     Ok(())
+}
+
+/// Takes a lock that whoever held it before may have died with: what that left half-done is put right first, also where another process
+/// is about that. `concerns` names the steps which change what the lock protects.
+pub(super) fn take_lock(
+    project: &Project,
+    name: &LockName,
+    concerns: impl Fn(&Step) -> bool,
+) -> Result<Guard, Error> {
+    let locks = project.store.locks();
+    loop {
+        let lock = locks.take(name)?;
+        // Now is the time to look, and without the lock, to act.
+        let dead = dead(project)?;
+        if !dead.is_empty() {
+            drop(lock);
+            put_right(project, dead)?;
+            continue;
+        }
+        let Some((dir, header)) = put_right_elsewhere(project, &concerns) else { return Ok(lock) };
+        drop(lock);
+        let holder = format!("whoever puts `{}` right (process {} has died)", header.command, header.pid);
+        locks.wait_until_left(&dir, &name.what(), &holder)?;
+    }
+}
+
+/// The folder of an operation of a dead process that another one puts right just now.
+fn put_right_elsewhere(project: &Project, concerns: &impl Fn(&Step) -> bool) -> Option<(PathBuf, Header)> {
+    // One that lives would hold the lock itself.
+    let has_died = |header: &Header| header.is_of_this_host() && process::has_ended(header.pid);
+    under_way(project, concerns).find(|(_, header)| has_died(header))
+}
+
+fn under_way(
+    project: &Project,
+    concerns: &impl Fn(&Step) -> bool,
+) -> impl Iterator<Item = (PathBuf, Header)> {
+    project.store.layout().at_work_elsewhere().into_iter().filter_map(move |dir| {
+        let entry = Entry::read(&Journal::file_in(&dir)).ok().flatten()?;
+        let is_about = entry.end.is_none() && entry.steps.iter().any(|planned| concerns(&planned.step));
+        is_about.then_some((dir, entry.header))
+    })
 }
 
 fn end(project: &Project, journal: Journal) -> Result<(), Error> {

@@ -10,6 +10,7 @@ use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate, operate_as};
 use super::undo_ahead::Ahead;
 use super::{Error, Evidence, Project, UndoError, Why, gather_evidence, refuse, remove, steps};
+use crate::fault;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
 use crate::store::{Entry, Guard, Header, LockName, Record, new_id};
@@ -81,6 +82,17 @@ impl Undo {
         }
     }
 
+    /// Refuses where somebody else did something while this one was thought about, or was waited for.
+    fn require_newest(&self, project: &Project) -> Result<(), Error> {
+        let asked = self.numbers.first().copied().unwrap_or_default();
+        let now = plan(project, self.which)?.numbers;
+        if now == self.numbers {
+            return Ok(());
+        }
+        let last = OpLog::read(project).standing().next().map(|last| last.number);
+        Err(UndoError::NotLast { asked, last }.into())
+    }
+
     /// Why one of the operations stays as it is, with the way on.
     fn refused(&self, number: u64, source: Error) -> Error {
         let (source, redo) = (Box::new(source), self.which == Which::Undo);
@@ -111,14 +123,6 @@ pub(crate) fn foresee(project: &Project, planned: &Undo, force: bool) -> Result<
 /// # Errors
 /// [`UndoError::CannotUndo`] with the reason; then nothing was changed.
 pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(), Error> {
-    let log = OpLog::read(project);
-    let last = log.standing().next().map(|last| last.number);
-    if let (Which::Last(_), Some(asked)) = (planned.which, planned.numbers.first().copied())
-        && last != Some(asked)
-    {
-        // Somebody else did something while this one was thought about.
-        return Err(UndoError::NotLast { asked, last }.into());
-    }
     let mut header = Header::new(match planned.which {
         Which::Last(_) => "undo",
         Which::After(_) => "op restore",
@@ -128,7 +132,11 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
         Which::Undo => header.redoes = planned.numbers.first().copied(),
         _ => header.undoes.clone_from(&planned.numbers),
     }
+    fault::point("undo.chosen");
     operate_as(project, header, |op| {
+        hold_worktrees(op, &OpLog::read(project), &planned.numbers)?;
+        let log = OpLog::read(project);
+        planned.require_newest(project)?;
         let held = RefCell::new(BTreeMap::new());
         let done = log.steps_of_all(&planned.numbers)?.into_iter().try_for_each(|(number, entry)| {
             let back = TakeBack { op, entry, number, force, held: &held };
@@ -139,6 +147,16 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
         held.into_inner().into_values().for_each(|lock| op.hold(lock));
         done
     })
+}
+
+/// Holds the worktrees that operations changed until the end of this one: nothing lands on their branches meanwhile.
+fn hold_worktrees(op: &Operation<'_>, log: &OpLog, numbers: &[u64]) -> Result<(), Error> {
+    for (_, entry) in log.steps_of_all(numbers)? {
+        for dir in entry.standing().filter_map(Step::worktree).filter(|dir| dir.join(".git").exists()) {
+            op.checkout(dir)?;
+        }
+    }
+    Ok(())
 }
 
 /// The records that the planned operations wrote, each from `proq/` on.

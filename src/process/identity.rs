@@ -13,6 +13,11 @@ pub(crate) fn is_same(pid: u32, birth: Option<&str>) -> bool {
     birth.is_some() && birth_of(pid).as_deref() == birth
 }
 
+/// Whether no process with this number runs.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    field(pid, 0, "stat=").is_none_or(|state| state.starts_with(['Z', 'X']))
+}
+
 /// The same of one that has not ended: in many containers the first process collects nobody.
 pub(crate) fn lives(pid: u32, birth: Option<&str>) -> bool {
     let ended = |state: String| state.starts_with(['Z', 'X']);
@@ -55,6 +60,7 @@ mod tests {
         assert!(!is_same(me, Some("long ago")));
         assert!(!is_same(u32::MAX - 1, birth.as_deref()));
         assert!(lives(me, birth.as_deref()) && !lives(me, Some("long ago")));
+        assert!(!has_ended(me) && has_ended(u32::MAX - 1));
     }
 
     #[test]

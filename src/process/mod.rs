@@ -20,7 +20,7 @@ pub(crate) use group::{
     ask_group, die_of, end_group, end_holders, group_lives, leave_session, signal_process,
 };
 pub(crate) use hear::{Heard, Hearing};
-pub(crate) use identity::{birth_of, is_ancestor, is_same, lives};
+pub(crate) use identity::{birth_of, has_ended, is_ancestor, is_same, lives};
 pub(crate) use lean::let_go_of_code;
 pub(crate) use pass_on::PassOn;
 pub(crate) use strays::{MARK, OF_A_RUN, adopt_orphans, end_marked, end_strays};

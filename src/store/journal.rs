@@ -80,6 +80,11 @@ impl Header {
         let me = Header::new("");
         (&self.host, self.session) == (&me.host, me.session)
     }
+
+    /// Whether it was begun on this machine.
+    pub(crate) fn is_of_this_host(&self) -> bool {
+        self.host == Header::new("").host
+    }
 }
 
 /// One line of a journal.

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::wait::sleep_on;
+use super::wait::{Woken, sleep_on, until_free};
 use super::{Error, Holder, layout};
 use crate::note::Listener;
 
@@ -91,7 +91,8 @@ impl LockName {
         }
     }
 
-    fn what(&self) -> String {
+    /// What it protects, in words.
+    pub(crate) fn what(&self) -> String {
         match self {
             LockName::Store => "the store".into(),
             LockName::Events => "the event log".into(),
@@ -188,6 +189,26 @@ impl Locks {
             Ok(file) => file.lock_shared().map_err(Error::io("lock", &path)),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(Error::io("open", &path)(e)),
+        }
+    }
+
+    /// Waits until nobody holds the folder of what is under way at `dir`, up to the limit. `what` it keeps from others and `holder` are
+    /// for the error.
+    pub(crate) fn wait_until_left(&self, dir: &Path, what: &str, holder: &str) -> Result<(), Error> {
+        let Ok(file) = File::open(dir) else { return Ok(()) };
+        let limit = match self.limit {
+            Limit::Now => Some(Duration::ZERO),
+            Limit::For(limit) => Some(limit),
+            Limit::Forever => None,
+        };
+        match until_free(file, limit).map_err(Error::io("wait for", dir))? {
+            Woken::Free => Ok(()),
+            Woken::Signal => Err(Error::Interrupted),
+            Woken::Late => Err(Error::Locked {
+                what: what.to_owned(),
+                holder: holder.to_owned(),
+                seconds: limit.unwrap_or_default().as_secs(),
+            }),
         }
     }
 

@@ -1,13 +1,18 @@
 //! Owns the folders of what is under way: each belongs to one living process, which a kernel lock on it shows.
 
+use std::collections::BTreeSet;
 use std::fs::{File, TryLockError};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::{Error, Layout, layout, new_id, remove_tree};
 
 /// How often a folder that was swept away under its maker is made anew.
 const TRIES: u32 = 10;
+
+/// The folders that this process holds: a lock does not tell whose it is.
+static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 /// A folder for work in progress; removed with everything in it when the value is dropped.
 #[derive(Debug)]
@@ -63,6 +68,14 @@ impl Layout {
         };
         entries.map(|e| e.path()).filter(held).collect()
     }
+
+    /// Those of other processes.
+    pub(crate) fn at_work_elsewhere(&self) -> Vec<PathBuf> {
+        let mut dirs = self.at_work();
+        let own = OWN.lock().unwrap_or_else(PoisonError::into_inner);
+        dirs.retain(|dir| !dir.canonicalize().is_ok_and(|dir| own.contains(&dir)));
+        dirs
+    }
 }
 
 /// Locks a folder; none when somebody else holds it or it is gone.
@@ -75,7 +88,10 @@ fn claim(layout: &Layout, dir: &Path) -> Result<Option<Scratch>, Error> {
     }
     let held = alive.metadata().map_err(Error::io("look at", dir))?;
     let there = dir.symlink_metadata().is_ok_and(|m| (m.dev(), m.ino()) == (held.dev(), held.ino()));
-    Ok(there.then(|| Scratch { layout: layout.clone(), dir: dir.to_owned(), _alive: alive, kept: false }))
+    Ok(there.then(|| {
+        OWN.lock().unwrap_or_else(PoisonError::into_inner).insert(dir.to_owned());
+        Scratch { layout: layout.clone(), dir: dir.to_owned(), _alive: alive, kept: false }
+    }))
 }
 
 impl Scratch {
@@ -108,6 +124,7 @@ impl Drop for Scratch {
         if !self.kept && std::fs::remove_dir_all(&self.dir).is_err() {
             drop(remove_tree(&self.dir));
         }
+        OWN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.dir);
     }
 }
 
@@ -125,7 +142,7 @@ mod tests {
         std::fs::create_dir(layout.work().join("left")).unwrap();
         let orphans = layout.orphans().unwrap();
         assert_eq!(orphans.len(), 1);
-        assert_eq!(layout.at_work().len(), 2);
+        assert_eq!((layout.at_work().len(), layout.at_work_elsewhere().len()), (2, 0));
         assert!(layout.orphans().unwrap().is_empty(), "an orphan has one finder");
         drop(orphans);
         let path = mine.path().to_owned();

@@ -2,7 +2,8 @@
 
 use std::process::Stdio;
 
-use super::kit::{is_tidy, recovers, with_git};
+use super::kit::{dies, is_tidy, recovers, with_git};
+use crate::support::patience::{Beside, Lines};
 use crate::support::{Sandbox, State, scenes};
 
 /// A scene, a command, and the call of git at which it is interrupted.
@@ -50,6 +51,60 @@ fn recovery_waits_for_the_git_of_a_dead_command() {
     assert!(String::from_utf8_lossy(&said.stderr).contains("was cut short"), "{said:?}");
     recovers(&sandbox);
     State::of(&sandbox).is(&before, "after recovery");
+}
+
+/// Starts a command that stands still at a point.
+fn stands_at(sandbox: &Sandbox, at: &str, args: &[&str]) -> Beside {
+    let mut command = sandbox.proq_command(&sandbox.repo, args);
+    command.env("PROQ_TEST_STAND_AT", at).stdout(Stdio::null()).stderr(Stdio::null());
+    Beside(command.spawn().unwrap())
+}
+
+#[test]
+fn nobody_goes_on_from_what_another_process_puts_right_just_now() {
+    let cases: [(&str, &[&str], &[&str]); 3] = [
+        ("clear.moved", &["preview", "one"], &["preview", "two"]),
+        ("transition.staged", &["merge", "one"], &["merge", "two"]),
+        ("step.after:3", &["spawn", "--empty", "-n", "new"], &["discard", "new"]),
+    ];
+    for (at, args, next) in cases {
+        let sandbox = scenes::dirty();
+        let before = State::of(&sandbox);
+        dies(&sandbox, at, args);
+        let mut rights = stands_at(&sandbox, "recover.claimed", &["list"]);
+        let standing = sandbox.standing(rights.0.id());
+        let mut command = sandbox.proq_command(&sandbox.repo, next);
+        command.env("PROQ_LOCK_TIMEOUT", "0");
+        let out = sandbox.output(command);
+        assert_eq!(out.code, 5, "{args:?}: {}", out.shown());
+        assert!(out.shown().contains("held by whoever puts `git proq"), "{args:?}: {}", out.shown());
+        drop(standing);
+        assert_eq!(rights.code(), Some(0), "{args:?}");
+        State::of(&sandbox).is(&before, &format!("{args:?}"));
+        recovers(&sandbox);
+    }
+}
+
+#[test]
+fn an_undo_that_has_waited_for_a_landing_takes_nothing_back() {
+    let sandbox = scenes::dirty();
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    let before = sandbox.git(&["status", "--porcelain"]);
+    let mut lands = stands_at(&sandbox, "transition.locked", &["merge", "one"]);
+    let standing = sandbox.standing(lands.0.id());
+    let mut undo = sandbox.proq_command(&sandbox.repo, &["undo"]);
+    let mut undo = undo.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let said = Lines::of(undo.stderr.take().unwrap());
+    assert!(said.next().contains("waiting for the worktree '@main'"));
+    drop(standing);
+    assert_eq!(lands.code(), Some(0));
+    let error = said.next();
+    assert!(error.contains("is not the last one that stands"), "{error}");
+    assert_eq!(Beside(undo).code(), Some(1));
+    assert_eq!((sandbox.git(&["status", "--porcelain"]), &*sandbox.read("one.txt")), (before, "one\n"));
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    is_tidy(&sandbox);
 }
 
 #[test]
