@@ -15,7 +15,7 @@ use crate::store::{Moment, now};
 ///
 /// One is taken whenever changes are set aside: before a preview, when a lane with uncommitted work goes. A copy is taken
 /// of what an agent left uncommitted in its lane. While agents run, automatic ones are taken of the main checkout and of
-/// idle lanes, ignored files included. ID may be the beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
+/// lanes, ignored files included. ID may be the beginning of one. Plain git reads them too: git stash apply refs/proq/snap/ID.
 ///
 /// Examples:
 ///     git proq snap list

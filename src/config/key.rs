@@ -363,7 +363,7 @@ const LOCK_TO_SNAPSHOT: &[Key] = &[
         form: Form::Count("seconds"),
         default: "5",
         by_repository: false,
-        about: "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run; 0 for never",
+        about: "how often uncommitted changes in the main checkout and in idle lanes are copied while agents run, lanes at work less often; 0 for never",
     },
 ];
 

@@ -1,6 +1,6 @@
-//! Owns automatic snapshots: while agents are at work, what is uncommitted in the main checkout and in idle lanes is copied
-//! again and again, so that what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force` deletes
-//! there can be brought back.
+//! Owns automatic snapshots: while agents are at work, what is uncommitted in the main checkout and in lanes is copied again and
+//! again, so that what an agent's `git reset --hard`, `git clean -fdx` or `git worktree remove --force` deletes there can be
+//! brought back. A lane whose own agent is at work is copied less often, and missed only when its folder is gone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,15 +9,13 @@ use std::time::{Duration, Instant};
 use super::ignored_files::IgnoredFiles;
 use super::in_place::at_work_in_place;
 use super::{
-    Checkout, Error, Project, changed_settings, effective_state, last_ended, set_aside_since,
+    Checkout, Error, Project, changed_settings, effective_state, last_ended, recover, set_aside_since,
     shared_settings, snaps,
 };
 use crate::event::{Event, Name};
 use crate::explain::quoted_path;
-use crate::git::{
-    self, Change, Dirt, Oid, RepoPath, WorktreeStamp, has_autostash, names, status, tree_changes,
-};
-use crate::store::records::{Automatic, LaneRecord, SnapRecord};
+use crate::git::{Oid, WorktreeStamp, has_autostash};
+use crate::store::records::{Automatic, LaneRecord, SnapRecord, Step};
 use crate::store::{LockName, Moment, Record, new_id, now};
 
 /// How much of the time passes may take: one part in so many. A pass works in two threads at most, so that all of them together
@@ -35,6 +33,12 @@ const NEWEST: usize = 5;
 
 /// Of older ones, one for each span of this length is kept.
 const SPAN: Duration = Duration::from_mins(10);
+
+/// One pass in so many looks at lanes whose own agent is at work.
+const SELDOM: usize = 3;
+
+/// A lane whose agent writes all the time is copied at one look in so many.
+const RESTLESS: usize = 4;
 
 /// Those that no event names are deleted at this age.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -97,6 +101,10 @@ fn is_locked(git_dir: &Path) -> bool {
 struct AutoSnapshots {
     /// By lane; none for the main checkout.
     worktrees: HashMap<Option<String>, Known>,
+    /// By name, the lanes whose own agent is at work.
+    at_work: HashMap<String, AtWork>,
+    /// How many passes there have been.
+    passes: usize,
     marks: Option<Marks>,
     /// What all worktrees share, as [`shared_settings`] gives it.
     shared: Option<BTreeMap<String, String>>,
@@ -110,6 +118,17 @@ struct Known {
     value: u64,
     /// The id of the snapshot that was taken of it; none when nothing was uncommitted.
     snapshot: Option<String>,
+}
+
+/// What is known of a lane whose own agent is at work.
+#[derive(Default)]
+struct AtWork {
+    /// What the last look found.
+    seen: u64,
+    /// How many looks since the last copy found something else each time.
+    restless: usize,
+    /// What was copied.
+    copied: Option<Known>,
 }
 
 /// What changes when somebody sets changes aside on purpose.
@@ -153,14 +172,15 @@ impl SetAside {
 }
 
 /// A worktree that is looked at.
-struct Place<'a> {
-    lane: Option<&'a str>,
-    dir: &'a Path,
+pub(super) struct Place<'a> {
+    /// None for the main checkout.
+    pub(super) lane: Option<&'a LaneRecord>,
+    pub(super) dir: &'a Path,
     set_aside: &'a SetAside,
 }
 
 impl AutoSnapshots {
-    /// Looks at the main checkout and at each idle lane, and takes a snapshot of what has changed since the last pass.
+    /// Looks at the main checkout and at the lanes, and takes a snapshot of what has changed since the last pass.
     fn pass(&mut self, project: &Project) -> Result<(), Error> {
         let (marks, set_aside) = Marks::read(project, self.marks.as_ref())?;
         self.marks = Some(marks);
@@ -177,15 +197,54 @@ impl AutoSnapshots {
         self.gone.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
         self.worktrees
             .retain(|lane, _| lane.as_ref().is_none_or(|lane| lanes.iter().any(|known| known.name == *lane)));
-        for lane in lanes {
-            if effective_state(project, &lane)?.0.is_busy() {
-                self.worktrees.remove(&Some(lane.name));
-            } else {
-                let place = Place { lane: Some(&lane.name), dir: &lane.path, set_aside: &set_aside };
+        self.at_work.retain(|name, _| lanes.iter().any(|lane| lane.name == *name));
+        self.passes += 1;
+        for lane in &lanes {
+            let place = Place { lane: Some(lane), dir: &lane.path, set_aside: &set_aside };
+            if place.is_gone() && place.is_being_removed(project) {
+                continue;
+            }
+            if !effective_state(project, lane)?.0.is_busy() {
                 self.try_worktree(project, &place);
+                continue;
+            }
+            self.worktrees.remove(&Some(lane.name.clone()));
+            if (place.is_gone() || self.passes.is_multiple_of(SELDOM))
+                && let Err(e) = self.lane_at_work(project, &place, &lane.name)
+            {
+                project.listener.warn(e.to_string());
             }
         }
         Ok(())
+    }
+
+    /// Takes a snapshot of a lane whose own agent is at work, once it has left its files alone since the last look, or has not done so for
+    /// long. What it deletes there is its own affair.
+    fn lane_at_work(&mut self, project: &Project, place: &Place<'_>, name: &str) -> Result<(), Error> {
+        if place.is_gone() {
+            return self.report_gone_at_work(project, place, name);
+        }
+        let lane = self.at_work.entry(name.to_owned()).or_default();
+        let Some(look) = place.look(project)? else { return Ok(()) };
+        if lane.copied.as_ref().is_some_and(|known| known.value == look.value) {
+            return Ok(());
+        }
+        if std::mem::replace(&mut lane.seen, look.value) != look.value {
+            lane.restless += 1;
+            if lane.restless < RESTLESS {
+                return Ok(());
+            }
+        }
+        lane.restless = 0;
+        let newest = lane.copied.take().and_then(|known| known.snapshot);
+        lane.copied = Some(place.take(project, &look, newest.as_deref())?);
+        prune(project, Some(name))
+    }
+
+    /// Writes an event if the folder of a lane is gone with what was copied while its agent was at work.
+    fn report_gone_at_work(&mut self, project: &Project, place: &Place<'_>, name: &str) -> Result<(), Error> {
+        let known = self.at_work.remove(name).and_then(|lane| lane.copied);
+        known.and_then(|known| known.snapshot).map_or(Ok(()), |id| place.report_loss(project, &id, None))
     }
 
     /// Writes an event if settings or hooks of the repository have changed since the last pass.
@@ -228,66 +287,89 @@ impl AutoSnapshots {
     }
 
     fn worktree(&mut self, project: &Project, place: &Place<'_>) -> Result<(), Error> {
-        let key = place.lane.map(ToOwned::to_owned);
-        let before = self.worktrees.get(&key).cloned();
-        if place.dir.join(".git").symlink_metadata().is_err() {
-            if let Some(id) = before.and_then(|known| known.snapshot) {
+        let name = place.lane.map(|lane| lane.name.clone());
+        if place.is_gone() {
+            if let Some(id) = self.worktrees.remove(&name).and_then(|known| known.snapshot) {
                 place.report_loss(project, &id, None)?;
             }
-            self.worktrees.remove(&key);
-            return Ok(());
+            return name.map_or(Ok(()), |name| self.report_gone_at_work(project, place, &name));
         }
-        let git_dir = project.repo.git_dir_of(place.dir)?;
-        // Half of what git writes may be there.
-        if is_locked(&git_dir) {
-            return Ok(());
+        if let Some(name) = &name {
+            self.at_work.remove(name);
         }
-        let stamp = WorktreeStamp::read(&project.repo, place.dir, &git_dir)?;
-        let limit = project.settings.snapshot_ignored;
-        let ignored = IgnoredFiles::find(place.dir, &stamp.ignored, &project.lanes_dir(), limit);
-        let value = stamp.value ^ ignored.value.rotate_left(1);
-        if before.as_ref().is_some_and(|known| known.value == value) {
+        let before = self.worktrees.get(&name).cloned();
+        let Some(look) = place.look(project)? else { return Ok(()) };
+        if before.as_ref().is_some_and(|known| known.value == look.value) {
             return Ok(());
         }
         let newest = before.and_then(|known| known.snapshot);
         if let Some(id) = &newest
-            && !has_autostash(&git_dir)
+            && !has_autostash(&look.git_dir)
             && !place.set_aside.holds(project, place.dir)?
         {
-            place.report_loss(project, id, Some(&git_dir))?;
+            place.report_loss(project, id, Some(&look.git_dir))?;
         }
-        let (snapshot, is_whole) = place.take(project, &ignored, newest.as_deref())?;
-        // What was written to at the same time is copied at the next pass.
-        let value = if is_whole { value } else { !value };
-        self.worktrees.insert(key, Known { value, snapshot });
-        prune(project, place.lane)
+        let known = place.take(project, &look, newest.as_deref())?;
+        self.worktrees.insert(name, known);
+        prune(project, place.lane.map(|lane| &*lane.name))
     }
 }
 
+/// How a worktree looks at one moment.
+struct Look {
+    git_dir: PathBuf,
+    ignored: IgnoredFiles,
+    /// Differs where anything that is copied does.
+    value: u64,
+}
+
 impl Place<'_> {
-    fn in_words(&self) -> String {
-        self.lane.map_or_else(|| "the main checkout".to_owned(), |lane| format!("lane '{lane}'"))
+    pub(super) fn in_words(&self) -> String {
+        self.lane.map_or_else(|| "the main checkout".to_owned(), |lane| format!("lane '{}'", lane.name))
     }
 
-    /// Takes a snapshot; its id, if anything is uncommitted, and whether each ignored file could be copied. `before` is the
-    /// one before it.
-    fn take(
-        &self,
-        project: &Project,
-        ignored: &IgnoredFiles,
-        before: Option<&str>,
-    ) -> Result<(Option<String>, bool), Error> {
-        let Some(head) = project.repo.head_of(self.dir)? else { return Ok((None, true)) };
+    fn is_gone(&self) -> bool {
+        self.dir.join(".git").symlink_metadata().is_err()
+    }
+
+    /// Whether git-proq itself removes the lane, or has done so.
+    fn is_being_removed(&self, project: &Project) -> bool {
+        let Some(lane) = self.lane else { return false };
+        let moves = |step: &Step| matches!(step, Step::Move { from, .. } if *from == lane.path);
+        let is_gone = project.lane(&lane.name).map_or(true, |now| now.created != lane.created);
+        is_gone || recover::is_under_way(project, moves)
+    }
+
+    /// None where git is at work there: half of what it writes may be there.
+    fn look(&self, project: &Project) -> Result<Option<Look>, Error> {
+        let git_dir = project.repo.git_dir_of(self.dir)?;
+        if is_locked(&git_dir) {
+            return Ok(None);
+        }
+        let stamp = WorktreeStamp::read(&project.repo, self.dir, &git_dir)?;
+        let limit = project.settings.snapshot_ignored;
+        let ignored = IgnoredFiles::find(self.dir, &stamp.ignored, &project.lanes_dir(), limit);
+        let value = stamp.value ^ ignored.value.rotate_left(1);
+        Ok(Some(Look { git_dir, ignored, value }))
+    }
+
+    /// Takes a snapshot if anything is uncommitted. `before` is the one before it.
+    fn take(&self, project: &Project, look: &Look, before: Option<&str>) -> Result<Known, Error> {
+        let Look { ignored, value, .. } = look;
+        let Some(head) = project.repo.head_of(self.dir)? else {
+            return Ok(Known { value: *value, snapshot: None });
+        };
         let layout = project.store.layout();
         let why = format!("uncommitted in {} while agents were at work", self.in_words());
         let checkout = Checkout::lock(project, self.dir)?;
         let id = new_id();
         let copies = before.map(|id| layout.snapshot_ignored(id));
         let copied = ignored.copy(self.dir, &layout.snapshot_ignored(&id), copies.as_deref())?;
-        let is_whole = copied.len() == ignored.files.len();
+        // What was written to at the same time is copied at the next pass.
+        let value = if copied.len() == ignored.files.len() { *value } else { !*value };
         let nothing_ignored = copied.is_empty();
         let automatic = Automatic {
-            lane: self.lane.map(ToOwned::to_owned),
+            lane: self.lane.map(|lane| lane.name.clone()),
             named: false,
             ignored: copied,
             too_large: ignored.too_large.clone(),
@@ -298,115 +380,13 @@ impl Place<'_> {
             snaps::put(project, &record, raw)
         };
         let taken = checkout.describe_unmerged(head, &why, !nothing_ignored, keep)?;
-        Ok((taken.map(|()| id), is_whole))
+        Ok(Known { value, snapshot: taken.map(|()| id) })
     }
-
-    /// Writes an event if anything that the snapshot holds is gone. `git_dir` is none where the whole worktree is.
-    fn report_loss(&self, project: &Project, id: &str, git_dir: Option<&Path>) -> Result<(), Error> {
-        let Some(record) = project.find_automatic(id)? else { return Ok(()) };
-        let lost = self.lost(project, &record, git_dir.is_some())?;
-        if lost.is_empty() {
-            return Ok(());
-        }
-        snaps::name(project, id)?;
-        let gone = match git_dir {
-            Some(_) => format!("uncommitted changes in {} are gone: {}", self.in_words(), names(&lost)),
-            None => format!(
-                "the folder of {} is gone with uncommitted changes: {}",
-                self.in_words(),
-                names(&lost)
-            ),
-        };
-        let message = format!("{gone}; bring them back: git proq snap restore {id}");
-        let mut event = Event::now(Name::ChangesLost, message);
-        event.lane = self.lane.map(ToOwned::to_owned);
-        event.paths = lost;
-        project.tell_event(event);
-        Ok(())
-    }
-
-    /// The files of a snapshot whose content is in the worktree no more: not there, or as HEAD has them, which has something else. What
-    /// was written anew since, or came by a commit, counts as edited.
-    fn lost(&self, project: &Project, record: &SnapRecord, is_there: bool) -> Result<Vec<RepoPath>, Error> {
-        let (repo, snapshot) = (&project.repo, &record.snapshot);
-        let (head, dirt) = match is_there {
-            true => (repo.head_of(self.dir)?, status(repo, self.dir, true)?),
-            false => (None, Dirt::default()),
-        };
-        let head = head.unwrap_or(snapshot.base);
-        let mut edited = self.committed(project, snapshot.base, head)?;
-        let staged: BTreeSet<RepoPath> = dirt.staged().map(|entry| entry.path.clone()).collect();
-        let came = |from: Oid, to: Oid| -> Result<Vec<Change>, Error> {
-            Ok(tree_changes(repo, from, to)?.into_iter().filter(|change| change.new.is_some()).collect())
-        };
-        let paths = |from: Oid, to: Oid| -> Result<BTreeSet<RepoPath>, Error> {
-            Ok(came(from, to)?.into_iter().map(|change| change.path).collect())
-        };
-        let mut lost: BTreeSet<RepoPath> = BTreeSet::new();
-        // Only the index had what was staged of a file that had something else in it.
-        let (beside, since) =
-            (paths(snapshot.work_tree, snapshot.index_tree)?, paths(head, snapshot.index_tree)?);
-        for change in came(snapshot.base, snapshot.index_tree)? {
-            let is_reset = beside.contains(&change.path) && since.contains(&change.path);
-            let is_edited = staged.contains(&change.path) || edited.contains(&change.path);
-            if is_reset && !is_edited && !self.has(project, &change) {
-                lost.insert(change.path);
-            }
-        }
-        edited.extend(dirt.paths());
-        let since = paths(head, snapshot.work_tree)?;
-        for change in came(snapshot.base, snapshot.work_tree)? {
-            let is_reverted = !edited.contains(&change.path) && since.contains(&change.path);
-            if self.lacks(&change.path) || is_reverted {
-                lost.insert(change.path);
-            }
-        }
-        if let Some(tree) = snapshot.untracked_tree {
-            let is_replaced = |change: &Change| change.old.is_some() && !edited.contains(&change.path);
-            let replaced = came(head, tree)?.into_iter().filter(is_replaced).map(|change| change.path);
-            lost.extend(
-                replaced.chain(git::files_of(repo, tree)?.into_iter().filter(|path| self.lacks(path))),
-            );
-        }
-        let ignored = record.automatic.iter().flat_map(|automatic| automatic.ignored.iter());
-        lost.extend(ignored.filter(|path| self.lacks(path)).cloned());
-        Ok(lost.into_iter().collect())
-    }
-
-    /// Whether there is no file at a path. A folder with a `.git` is a submodule.
-    fn lacks(&self, path: &RepoPath) -> bool {
-        let file = path.under(self.dir);
-        file.symlink_metadata().is_err() || (is_folder(&file) && !file.join(".git").exists())
-    }
-
-    /// Whether a file has what a change brings.
-    fn has(&self, project: &Project, change: &Change) -> bool {
-        let bytes = std::fs::read(change.path.under(self.dir)).ok();
-        let id = bytes.and_then(|bytes| project.repo.blob_id(&bytes));
-        id.is_some() && id == change.new.as_ref().map(|side| side.oid)
-    }
-
-    /// The files that commits changed which were made in the worktree since it was at `base`.
-    fn committed(&self, project: &Project, base: Oid, head: Oid) -> Result<BTreeSet<RepoPath>, Error> {
-        if head == base {
-            return Ok(BTreeSet::new());
-        }
-        let moves = project.repo.moves(self.dir, "HEAD")?;
-        let since = moves.iter().position(|step| step.to == base).unwrap_or(0);
-        if !moves[..since].iter().any(git::Move::made) {
-            return Ok(BTreeSet::new());
-        }
-        Ok(tree_changes(&project.repo, base, head)?.into_iter().map(|change| change.path).collect())
-    }
-}
-
-fn is_folder(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
 impl Project {
     /// An automatic snapshot by its id; none when it is gone.
-    fn find_automatic(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
+    pub(super) fn find_automatic(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
         Ok(SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?)
     }
 }

@@ -42,6 +42,7 @@ mod location;
 mod long_history;
 mod look;
 mod looks;
+mod lost_changes;
 mod misplaced;
 mod name;
 mod neighbours;

@@ -108,6 +108,11 @@ fn put_right_elsewhere(project: &Project, concerns: &impl Fn(&Step) -> bool) -> 
     under_way(project, concerns).find(|(_, header)| has_died(header))
 }
 
+/// Whether another process has an operation under way with such a step.
+pub(super) fn is_under_way(project: &Project, concerns: impl Fn(&Step) -> bool) -> bool {
+    under_way(project, &concerns).next().is_some()
+}
+
 fn under_way(
     project: &Project,
     concerns: &impl Fn(&Step) -> bool,

@@ -20,7 +20,15 @@ fn with_changes() -> Sandbox {
     sandbox
 }
 
-/// Starts an agent that runs `script` once it is told to, with automatic snapshots each second.
+/// Starts an agent in a lane, with automatic snapshots each second.
+fn spawn(sandbox: &Sandbox, lane: &str, script: &str) {
+    let mut command =
+        sandbox.proq_command(&sandbox.repo, &["spawn", "-q", "-n", lane, "--", "sh", "-c", script]);
+    command.env("PROQ_SNAPSHOT_INTERVAL", "1");
+    let _ = sandbox.output(command).ok();
+}
+
+/// Starts an agent that runs `script` once it is told to.
 fn start(sandbox: &Sandbox, script: &str) {
     sandbox.pipe("up");
     sandbox.pipe("go");
@@ -28,10 +36,7 @@ fn start(sandbox: &Sandbox, script: &str) {
     let script = format!(
         "echo > \"$ROOT/up\"; read -r _ < \"$ROOT/go\"; {script}; echo > \"$ROOT/up\"; read -r _ < \"$ROOT/end\""
     );
-    let mut command =
-        sandbox.proq_command(&sandbox.repo, &["spawn", "-q", "-n", "agent", "--", "sh", "-c", &script]);
-    command.env("PROQ_SNAPSHOT_INTERVAL", "1");
-    let _ = sandbox.output(command).ok();
+    spawn(sandbox, "agent", &script);
     let _ = sandbox.hear("up");
 }
 
@@ -114,10 +119,7 @@ fn what_an_agent_deletes_as_soon_as_it_starts_comes_back_too() {
     let sandbox = with_changes();
     let (main, lane) = (Image::of(&sandbox, &sandbox.repo), Image::of(&sandbox, &sandbox.lane("idle")));
     let script = "cd ../..; git worktree remove --force .proq-worktrees/idle; git reset -q --hard; git clean -qfdx -e .proq-worktrees";
-    let mut command =
-        sandbox.proq_command(&sandbox.repo, &["spawn", "-q", "-n", "agent", "--", "sh", "-c", script]);
-    command.env("PROQ_SNAPSHOT_INTERVAL", "1");
-    let _ = sandbox.output(command).ok();
+    spawn(&sandbox, "agent", script);
     let _ = sandbox.proq(&["wait", "agent"]);
     assert!(!sandbox.repo.join("new").exists() && !sandbox.lane("idle").exists());
     for command in &commands(&sandbox, 2) {
@@ -126,6 +128,69 @@ fn what_an_agent_deletes_as_soon_as_it_starts_comes_back_too() {
     assert_eq!(Image::of(&sandbox, &sandbox.repo), main);
     assert_eq!(Image::of(&sandbox, &sandbox.lane("idle")), lane);
     wait_until_free(&sandbox.repo.join(".git/proq/locks/supervisor/snapshots.lock"));
+}
+
+#[test]
+fn what_an_agent_deletes_of_a_lane_whose_own_agent_is_at_work_comes_back() {
+    for (writes, removes) in [
+        (":", "git worktree remove --force ../busy"),
+        // It never leaves its files alone.
+        ("while ! test -e $ROOT/over; do echo x >> .log; sleep 0.1; done &", "rm -rf ../busy"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("seq 9 > edited; printf '.env\n.log\n' > .gitignore");
+        sandbox.commit_all("files");
+        sandbox.pipe("at-work");
+        sandbox.pipe("done");
+        spawn(
+            &sandbox,
+            "busy",
+            &format!(
+                "echo mine >> edited; echo mine > new; echo secret > .env; {writes} echo > $ROOT/at-work; read -r _ < $ROOT/done"
+            ),
+        );
+        let _ = sandbox.hear("at-work");
+        let image = || {
+            let mut image = Image::of(&sandbox, &sandbox.lane("busy"));
+            image.files.remove(".log");
+            image
+        };
+        let lane = image();
+        start(&sandbox, removes);
+        wait_for_snapshots(&sandbox, &[("lane 'busy'", 2)]);
+        go(&sandbox);
+        assert!(!sandbox.lane("busy").exists(), "{removes}");
+        let commands = commands(&sandbox, 1);
+        sandbox.sh("touch $ROOT/over");
+        sandbox.tell("done");
+        let _ = sandbox.proq(&["wait", "busy"]);
+        let _ = sandbox.proq(&commands[0].split(' ').collect::<Vec<_>>()).ok();
+        assert_eq!(image(), lane, "{removes}");
+        end(&sandbox);
+    }
+}
+
+#[test]
+fn what_was_committed_since_is_not_lost_with_the_folder() {
+    let sandbox = Sandbox::new();
+    for pipe in ["at-work", "commit", "done"] {
+        sandbox.pipe(pipe);
+    }
+    spawn(
+        &sandbox,
+        "busy",
+        "echo mine > new; echo > $ROOT/at-work; read -r _ < $ROOT/commit; git add new; git commit -qm new; echo > $ROOT/at-work; read -r _ < $ROOT/done",
+    );
+    let _ = sandbox.hear("at-work");
+    start(&sandbox, "git worktree remove --force ../busy");
+    wait_for_snapshots(&sandbox, &[("lane 'busy'", 1)]);
+    sandbox.tell("commit");
+    let _ = sandbox.hear("at-work");
+    go(&sandbox);
+    wait_until("the event", || sandbox.events("repository.changed").len() == 1);
+    sandbox.tell("done");
+    end(&sandbox);
+    assert_eq!(sandbox.events("changes.lost"), [""; 0]);
 }
 
 #[test]
