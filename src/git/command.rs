@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{BufReader, Read, Write};
+use std::io::{BufReader, ErrorKind, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::rc::Rc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -226,13 +227,19 @@ impl Command {
         }
         let mut child = self.start()?;
         let (stdin, group) = (child.stdin.take(), child.id());
-        let ended = AtomicBool::new(false);
+        let (ended, unwritten) = (AtomicBool::new(false), OnceLock::new());
         // Both pipes can fill up, so the input is written beside the reading.
         let output = std::thread::scope(|scope| {
             if let (Some(mut stdin), Some(input)) = (stdin, input) {
+                let unwritten = &unwritten;
                 scope.spawn(move || {
-                    // A child that ends early closes the pipe; its exit status says why.
-                    drop(stdin.write_all(&input));
+                    // A child that ends early closes the pipe; its exit status says why. After any other error it would take a part of
+                    // the input for all of it.
+                    if let Err(e) = stdin.write_all(&input)
+                        && e.kind() != ErrorKind::BrokenPipe
+                    {
+                        drop(unwritten.set(e));
+                    }
                 });
             }
             let (over, is_over) = mpsc::channel();
@@ -245,6 +252,9 @@ impl Command {
             output
         })
         .map_err(|e| self.not_started(&e))?;
+        if let Some(e) = unwritten.get() {
+            return Err(self.not_started(e));
+        }
         let code = output.status.code().unwrap_or(-1);
         if self.accepted.contains(&code) {
             return Ok(Output { stdout: output.stdout, code });

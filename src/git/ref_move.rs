@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -180,6 +182,8 @@ impl Prepared {
 /// `switch` and `reset --soft` of anybody are refused, also one that sits in its editor.
 pub(super) struct Conversation {
     child: Child,
+    /// What it and its hooks say beside the answers. Nobody else reads that pipe, and who fills it waits.
+    said: Receiver<Vec<u8>>,
     name: String,
     /// The git directory whose HEAD it replaces by a file of its own, which git does not make durable.
     head_of: Option<PathBuf>,
@@ -188,6 +192,23 @@ pub(super) struct Conversation {
     /// Whether a git of this move was killed, which leaves its locks.
     was_killed: bool,
     done: bool,
+}
+
+/// How long to wait for what a git that has ended had said.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Reads a pipe to its end beside everything else, and hands on what comes as long as anybody listens.
+fn drained(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (tell, hear) = mpsc::channel();
+    if let Some(mut pipe) = pipe {
+        std::thread::spawn(move || {
+            let mut part = vec![0; 8192];
+            while let Ok(length @ 1..) = pipe.read(&mut part) {
+                drop(tell.send(part[..length].to_vec()));
+            }
+        });
+    }
+    hear
 }
 
 /// The highest number that git itself ends with, for a wrong call.
@@ -210,7 +231,7 @@ impl Conversation {
             .unwrap_or("HEAD")
             .trim_start_matches("refs/heads/")
             .to_owned();
-        let child = repo
+        let mut child = repo
             .git_in(dir)
             .args(["update-ref", "--stdin", "-z", "-m", why])
             .changes()
@@ -220,8 +241,10 @@ impl Conversation {
         let keep = keeper.as_ref().map_or_else(String::new, |(keeper, commit)| {
             format!("start\0update {keeper}\0{commit}\0\0prepare\0commit\0")
         });
+        let said = drained(child.stderr.take());
         let mut talk = Conversation {
             child,
+            said,
             name,
             head_of,
             keeper: keeper.map(|(keeper, _)| keeper),
@@ -291,13 +314,12 @@ impl Conversation {
 
     fn refused(&mut self) -> Error {
         drop(self.child.stdin.take());
-        let mut why = String::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            drop(stderr.read_to_string(&mut why));
-        }
+        drop(drained(self.child.stdout.take()));
         self.note_end();
         self.done = true;
-        not_moved(self.name.clone(), &why, "git ended early")
+        // A background process of a hook may keep the pipe open.
+        let why: Vec<u8> = std::iter::from_fn(|| self.said.recv_timeout(MOMENT).ok()).flatten().collect();
+        not_moved(self.name.clone(), &String::from_utf8_lossy(&why), "git ended early")
     }
 }
 
@@ -306,6 +328,7 @@ impl Drop for Conversation {
         if !self.done {
             // End of input makes git roll its transaction back and remove its locks.
             drop(self.child.stdin.take());
+            drop(drained(self.child.stdout.take()));
             drop(self.child.wait());
         }
     }

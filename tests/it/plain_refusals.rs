@@ -68,3 +68,28 @@ fn a_hook_that_refuses_the_base_is_named_with_its_words() {
         let _ = sandbox.proq(&["merge", "one"]).ok();
     }
 }
+
+#[test]
+fn a_hook_that_says_more_than_a_pipe_holds_keeps_nobody_waiting() {
+    let sandbox = Sandbox::new();
+    sandbox.lane_of("one", "echo lane > lane");
+    let hook = |end: &str| {
+        sandbox.sh(&format!(
+            "printf '#!/bin/sh\ncat > /dev/null\nhead -c 200000 /dev/zero | tr \"\\0\" x >&2\necho >&2\n{end}\n' > .git/hooks/reference-transaction
+            chmod +x .git/hooks/reference-transaction"
+        ));
+    };
+    let runs = |args: &[&str]| {
+        let mut command = sandbox.command("timeout", &sandbox.repo);
+        command.args(["-k", "1", "60", env!("CARGO_BIN_EXE_git-proq")]).args(args);
+        sandbox.output(command)
+    };
+    hook("exit 0");
+    let _ = runs(&["preview", "one"]).ok();
+    let _ = runs(&["preview", "--back"]).ok();
+    hook("echo frozen >&2; exit 1");
+    let text = runs(&["merge", "one"]).fails(1);
+    assert!(text.contains("the reference-transaction hook refused it"), "{text}");
+    hook("exit 0");
+    let _ = runs(&["merge", "one"]).ok();
+}
