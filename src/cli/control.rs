@@ -199,8 +199,7 @@ pub(super) fn resume(session: &Session, args: &Resume) -> Done {
     let (over, word) = outcome(&project, &batch)?;
     // A conflict may have been resolved since, or what a check failed by repaired.
     let rests = match over {
-        Some(Outcome::Complete) => false,
-        Some(Outcome::Partly) => is_repairable(&project, &batch)?,
+        Some(Outcome::Complete | Outcome::Partly) => is_repairable(&project, &batch)?,
         _ => true,
     };
     if rests {
@@ -247,14 +246,14 @@ fn repairable(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, F
     Ok(is_repairable(project, &last)?.then_some(last))
 }
 
-/// Whether a task of a batch could not land because of a conflict or a check.
+/// Whether a task of a batch could not land because of a conflict or a check, or its landing was taken back.
 fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
     let read = Batch::load(project, &batch.id)?;
     let state = read.state(&read.log(project)?);
     let is_stuck = |task: usize| {
         matches!(state.fate(task), Some(swarm::Fate::Failed(swarm::Why::Conflict | swarm::Why::Check)))
     };
-    Ok((0..read.tasks.len()).any(is_stuck))
+    Ok((0..read.tasks.len()).any(is_stuck) || swarm::has_taken_back(project, &read)?)
 }
 
 /// Goes on with what belongs to the end of a batch that is over: whoever did that was killed over it.

@@ -188,6 +188,7 @@ mod swarm_left;
 mod swarm_limits;
 mod swarm_modes;
 mod swarm_refused;
+mod swarm_taken_back;
 mod swarm_warm;
 mod symbolic_branches;
 mod sync;

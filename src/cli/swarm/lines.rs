@@ -63,6 +63,10 @@ impl Reader {
                 let tip = facts.tip.map(|tip| format!(" ({})", tip.short())).unwrap_or_default();
                 format!("{}: landed on {}{tip}", names.join(", "), self.batch.record.branch)
             }
+            Event::TakenBack { task, kept } => {
+                let next = if *kept { "it lands again" } else { "it is done anew" };
+                format!("{}: its landing was taken back; {next}", name(*task))
+            }
             Event::ConflictCaptured { task } => format!("{}{why}", lead(name(*task), "conflicts", &why)),
             Event::CheckFailed { task } => format!("{}: left out{why}", name(*task)),
             Event::ConflictResolved { task } if self.state.fate(*task) == Some(Fate::Failed(Why::Check)) => {

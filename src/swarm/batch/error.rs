@@ -243,7 +243,8 @@ impl BatchError {
             }
             BatchError::BuiltOn { id, runs: false, forced } => {
                 let again = forced.as_ref().map(|command| {
-                    format!("or take it back all the same, and never go on with it: {command}").into()
+                    format!("or take it back all the same; the tasks land again when it goes on: {command}")
+                        .into()
                 });
                 std::iter::once(format!("go on with it: git proq resume {id}").into()).chain(again).collect()
             }

@@ -25,7 +25,7 @@ impl Runner<'_> {
         if others.is_empty() { Ok(()) } else { self.claim_these(&others) }
     }
 
-    fn claim_these(&mut self, tasks: &[usize]) -> Result<(), Error> {
+    pub(super) fn claim_these(&mut self, tasks: &[usize]) -> Result<(), Error> {
         let keys: Vec<Key> = tasks.iter().map(|task| self.batch.tasks[*task].key()).collect();
         let mut others = Ledger::claim(self.project, self.batch.id(), &keys)?;
         if self.free_those_of_the_past(&others)? {

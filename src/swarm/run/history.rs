@@ -161,7 +161,7 @@ impl History {
             last: lines.last().map_or(record.created, Line::at),
             sources: record.sources.clone(),
             start: record.start,
-            tip: out.landings.iter().rev().find_map(|landing| landing.tip).unwrap_or(record.start),
+            tip: out.tip.unwrap_or(record.start),
             cost,
             tokens: tokens.unwrap_or_default(),
             waves: waves(batch),
@@ -177,6 +177,7 @@ impl History {
 /// What was read that needs no more.
 #[derive(Default)]
 struct Parts {
+    tip: Option<Oid>,
     landings: Vec<Landing>,
     obstacles: Vec<Obstacle>,
     remarks: Vec<Remark>,
@@ -237,6 +238,12 @@ impl Reader<'_> {
             Event::Landed { tasks } => {
                 let tasks = tasks.iter().map(|task| self.batch.name(*task).to_owned()).collect();
                 self.out.landings.push(Landing { at, tasks, tip: facts.tip, checks: facts.checks.clone() });
+                self.out.tip = facts.tip.or(self.out.tip);
+            }
+            Event::TakenBack { task, .. } => {
+                let (text, tasks) = ("its landing was taken back", vec![self.batch.name(*task).to_owned()]);
+                self.out.remarks.push(Remark { at, text: text.to_owned(), tasks });
+                self.out.tip = facts.tip.or(self.out.tip);
             }
             Event::ConflictCaptured { task } | Event::CheckFailed { task } => {
                 self.out.obstacles.push(Obstacle {

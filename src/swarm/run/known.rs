@@ -23,6 +23,8 @@ pub(crate) struct Work {
 pub(crate) struct Known {
     /// Where the branch was after so many landings.
     pub(crate) tips: Vec<Oid>,
+    /// The tasks that landed, each with the commit that it landed by, in order.
+    pub(crate) landed: Vec<(usize, Oid)>,
     /// By task, the work of its last run that brought some.
     pub(crate) works: BTreeMap<usize, Work>,
     /// By task and attempt, what it cost; an agent that resolved a conflict has attempt nought.
@@ -99,6 +101,12 @@ impl Known {
             Event::Landed { tasks } => {
                 self.tips.extend(facts.tip);
                 self.details.retain(|task, _| !tasks.contains(task));
+                self.landed.retain(|(task, _)| facts.brought.iter().all(|brought| brought.task != *task));
+                self.landed.extend(facts.brought.iter().map(|brought| (brought.task, brought.commit)));
+            }
+            Event::TakenBack { task, .. } => {
+                self.tips.extend(facts.tip);
+                self.landed.retain(|(landed, _)| landed != task);
             }
             _ => {}
         }
@@ -133,6 +141,7 @@ pub(crate) fn task_of(event: &Event) -> Option<usize> {
         | Event::ConflictCaptured { task }
         | Event::ConflictResolved { task }
         | Event::CheckAgain { task }
+        | Event::TakenBack { task, .. }
         | Event::ConflictGivenUp { task }
         | Event::CheckFailed { task }
         | Event::Claimed { task }

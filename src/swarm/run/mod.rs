@@ -22,6 +22,7 @@ mod packets;
 mod progress;
 mod room;
 mod runner;
+mod taken_back;
 mod told;
 mod verify;
 mod warm;
@@ -38,4 +39,5 @@ pub(crate) use land_all::{
 pub(crate) use packets::packet_of;
 pub(crate) use progress::{Lane as LaneAt, Picture, SPENT, Task as TaskAt};
 pub(crate) use runner::run;
+pub(crate) use taken_back::has_taken_back;
 pub(crate) use wishes::ask;

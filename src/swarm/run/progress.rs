@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::known::Known;
 use super::land_all::landed_on;
 use super::runner::Runner;
+use super::taken_back::correct;
 use crate::agent::{PacketShown, shown_live, shown_packet};
 use crate::lane::{Project, effective_state};
 use crate::store::records::{LaneRecord, LaneState, RunRecord, Tokens};
@@ -138,9 +139,12 @@ pub(crate) struct Lane {
 }
 
 impl Picture {
-    /// A batch by its log, and its lanes as they are now.
+    /// A batch by its log, by what was taken back since, and by its lanes as they are now.
     pub(crate) fn of(project: &Project, batch: &Batch, lines: &[Line], scheduler: bool) -> Picture {
-        let (state, known) = (batch.state(lines), Known::of(batch, lines));
+        let (mut state, mut known) = (batch.state(lines), Known::of(batch, lines));
+        if !scheduler {
+            correct(project, batch, &mut state, &mut known);
+        }
         Picture::by(project, batch, &state, &known, scheduler)
     }
 

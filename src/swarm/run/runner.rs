@@ -156,6 +156,10 @@ impl Runner<'_> {
         for (number, lane) in lanes_of(self.project, self.batch.id())? {
             self.lanes.insert(number, lane.name);
         }
+        // One that is over goes on only when a person wants it to.
+        if self.state.outcome_if_over().is_none() {
+            self.note_taken_back()?;
+        }
         self.claim()?;
         self.look_for_room()?;
         if self.known.begun {
@@ -231,12 +235,8 @@ impl Runner<'_> {
 
     /// Writes an event down, tells the scheduler, and does what it answers.
     fn take(&mut self, event: &Event, facts: &Facts) -> Result<(), Error> {
-        fault::point("batch.event");
-        let line = self.insist(|log| log.add(event, facts.clone()))?;
-        fault::point("batch.written");
-        self.known.take(&line);
         let failed_before = self.failed_before(event);
-        let actions = self.state.on(event);
+        let actions = self.write_down(event, facts)?;
         self.count_failures(event)?;
         self.note_stop_all(event, &actions)?;
         self.make_lanes(&actions)?;
@@ -247,6 +247,15 @@ impl Runner<'_> {
         }
         self.show_progress();
         Ok(())
+    }
+
+    /// Writes an event down and tells the scheduler. Returns what is to be done.
+    pub(super) fn write_down(&mut self, event: &Event, facts: &Facts) -> Result<Vec<Action>, Error> {
+        fault::point("batch.event");
+        let line = self.insist(|log| log.add(event, facts.clone()))?;
+        fault::point("batch.written");
+        self.known.take(&line);
+        Ok(self.state.on(event))
     }
 
     /// The tasks that had failed before another process went on with the batch: the event log has them.

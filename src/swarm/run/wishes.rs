@@ -74,6 +74,7 @@ impl Runner<'_> {
             WishKind::Resume => {
                 self.lander.go_on();
                 self.cold.store(false, Ordering::Relaxed);
+                self.go_on_with_taken_back()?;
                 self.claim()?;
                 self.see_resolved()?;
                 Event::Resume
@@ -84,6 +85,7 @@ impl Runner<'_> {
                 Event::Abort { hard: *hard }
             }
             WishKind::Retry { task } => {
+                self.go_on_with_taken_back()?;
                 self.claim()?;
                 Event::Retry { task: *task }
             }

@@ -63,6 +63,13 @@ pub(crate) enum Event {
         /// Which.
         tasks: Vec<usize>,
     },
+    /// A task that had landed is on the batch's branch no longer: its landing was taken back.
+    TakenBack {
+        /// The task.
+        task: usize,
+        /// Whether its work is in its lane and lands again. Otherwise the task is done anew.
+        kept: bool,
+    },
     /// A task does not land as it is. Nor do those of the same landing that depend on it, of which nothing more is told.
     ConflictCaptured {
         /// The task.

@@ -32,6 +32,7 @@ mod skips;
 mod standing;
 mod start;
 mod state;
+mod taken_back;
 mod takeover;
 mod tally;
 #[cfg(test)]

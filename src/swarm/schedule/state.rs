@@ -160,6 +160,12 @@ impl State {
         std::mem::take(&mut self.out)
     }
 
+    /// Takes an event in that nobody acts on yet: nothing starts or lands because of it.
+    pub(crate) fn foresee(&mut self, event: &Event) {
+        self.take(event);
+        self.out.clear();
+    }
+
     fn take(&mut self, event: &Event) {
         match event {
             Event::Begun => self.begin(),
@@ -169,6 +175,7 @@ impl State {
             Event::Started { task, attempt } => self.run_is_at_work(*task, *attempt),
             Event::Ended { task, attempt, end } => self.run_has_ended(*task, *attempt, *end),
             Event::Landed { tasks } => self.have_landed(tasks),
+            Event::TakenBack { task, kept } => self.is_taken_back(*task, *kept),
             Event::ConflictCaptured { task } => self.does_not_land(*task, None),
             Event::ConflictResolved { task } => self.is_resolved(*task),
             Event::CheckAgain { task } => self.check_again(*task),

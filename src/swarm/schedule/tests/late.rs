@@ -1,7 +1,8 @@
 //! Owns scenes by hand about what comes late: resolved conflicts and tasks tried again, while others have gone on.
 
 use super::play::{Play, phase, tasks};
-use crate::swarm::schedule::{Event, Mode, Options, Spread};
+use crate::store::records::RunClass;
+use crate::swarm::schedule::{End, Event, Mode, Options, Spread};
 
 /// Wave one is 0 and 2, wave two 1 and 3; 3 needs both of the first. 0 has a conflict, and lands when 1 is done already.
 fn late_landing(spread: Spread, overlaps: &[&[usize]]) -> (Play, String) {
@@ -99,4 +100,47 @@ fn a_phase_waits_for_the_conflicts_of_the_one_before() {
         let next = play.landed(&[1]);
         assert!(next.contains("make L2 for 2 @2") || next.contains("start 2.1"), "{mode:?}: {next}");
     }
+}
+
+#[test]
+fn what_needs_a_task_waits_for_it_again_when_its_landing_was_taken_back() {
+    let aborted = || {
+        let mut play = Play::new(&[&[], &[0], &[1]], &[], Options::default()).with_lanes(1);
+        play.done(0);
+        assert_eq!(play.landed(&[0]), "release 0; make L1 for 1 @1; set up L1; discard L0");
+        play.set_up(1);
+        play.on(&Event::Abort { hard: true });
+        play.end(1, End::Failed(RunClass::Stopped));
+        play
+    };
+    let mut play = aborted();
+    assert_eq!(play.on(&Event::TakenBack { task: 0, kept: true }), "0 waits");
+    assert_eq!(play.on(&Event::Resume), "land [0]");
+    assert_eq!(play.landed(&[0]), "start 1.2 in L1 @1; discard L0");
+    let mut play = aborted();
+    assert_eq!(play.on(&Event::TakenBack { task: 0, kept: false }), "0 waits");
+    assert_eq!(play.on(&Event::Resume), "make L2 for 0 @2; set up L2");
+    // Of what never landed, nothing can be taken back.
+    assert_eq!(play.on(&Event::TakenBack { task: 1, kept: true }), "");
+}
+
+#[test]
+fn work_on_top_of_what_is_done_anew_is_done_anew_too() {
+    let options = Options { mode: Mode::Waves, max_parallel: 2, ..Options::default() };
+    let mut play = Play::new(&[&[], &[0], &[0]], &[], options).with_lanes(1);
+    play.done(0);
+    play.landed(&[0]);
+    play.set_up(1);
+    play.set_up(2);
+    play.done(1);
+    play.on(&Event::Pause);
+    assert!(play.done(2).starts_with("land [1, 2]"));
+    play.landed(&[1]);
+    play.on(&Event::ConflictCaptured { task: 2 });
+    play.on(&Event::ConflictResolved { task: 2 });
+    play.on(&Event::TakenBack { task: 0, kept: false });
+    play.on(&Event::TakenBack { task: 1, kept: false });
+    assert_eq!(play.state.attempts(0), 1);
+    let next = play.on(&Event::Resume);
+    assert!(next.contains(" for 0 @") && !next.contains(" for 1 "), "{next}");
 }

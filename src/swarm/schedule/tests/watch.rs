@@ -164,7 +164,7 @@ impl Watch {
             }
             Event::Retry { task } => self.retried(*task),
             Event::TakenUp { runs } => self.taken_up(runs),
-            Event::Begun | Event::Pause | Event::Abort { .. } => {}
+            Event::Begun | Event::Pause | Event::Abort { .. } | Event::TakenBack { .. } => {}
         }
     }
 
