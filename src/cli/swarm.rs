@@ -70,8 +70,8 @@ pub(crate) struct Swarm {
     /// Do the whole plan in one lane, one task after the other, and land it once
     #[arg(long)]
     one_lane: bool,
-    /// Which lane a task goes to; it matters most with --waves and --phases, since otherwise each task that has landed
-    /// frees its lane [default: swarm.strategy]
+    /// Which lane a task goes to with --waves and --phases; otherwise most tasks get a lane of their own
+    /// [default: swarm.strategy]
     #[arg(long, value_name = "HOW", value_parser = ["affinity-first", "round-robin", "load-balanced"])]
     strategy: Option<String>,
     /// Land tasks on the base itself as they are done, and not on a branch of the batch

@@ -100,7 +100,7 @@ pub(super) const SWARM: &[Key] = &[
         form: Form::OneOf(&["affinity-first", "round-robin", "load-balanced"]),
         default: "affinity-first",
         by_repository: true,
-        about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work; it matters most where tasks land together, as waves do",
+        about: "which lane a task goes to: with what is about the same files, the next in turn, or the one with the least work; where each task lands as it is done it changes little, since most tasks get a lane of their own",
     },
     Key {
         name: "swarm.strict",

@@ -137,6 +137,28 @@ fn spreads_differ_in_who_gets_which_lane() {
     assert_eq!(load.done(3), "start 0.1 in L1 on 3");
 }
 
+/// The help of `--strategy` says so.
+#[test]
+fn where_each_task_lands_as_it_is_done_spreads_hardly_differ() {
+    for spread in [Spread::AffinityFirst, Spread::RoundRobin, Spread::LoadBalanced] {
+        let options = Options { spread, max_parallel: 2, ..Options::default() };
+        let mut play = Play::new(&[&[], &[], &[], &[]], &[], options).with_lanes(2);
+        for task in 0..4 {
+            let next = play.done(task);
+            assert_eq!(
+                next.contains(&format!("make L{0} for {0} @", task + 2)),
+                task < 2,
+                "{spread:?}: {next}"
+            );
+            play.set_up(task + 2);
+            play.landed(&[task]);
+        }
+        for lane in 0..4 {
+            assert_eq!(play.state.tasks_of(lane), [lane], "{spread:?}");
+        }
+    }
+}
+
 #[test]
 fn the_lane_that_had_less_work_is_next() {
     let mut all = tasks(&[&[], &[], &[0, 1]]);
