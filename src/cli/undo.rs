@@ -94,15 +94,17 @@ pub(super) fn take_back(session: &Session, which: Which, force: bool, dry_run: b
     Ok(Exit::Done)
 }
 
-/// The error about an operation that is not the last one; where a batch goes on that landed tasks since, which lets nobody undo all
-/// that came after, one that says so.
+/// The error about an operation that is not the last one; where a batch that is not over landed tasks since, so that taking back all
+/// that came after is refused, one that says so.
 fn not_by_itself(project: &Project, e: lane::Error) -> Failure {
     let lane::Error::Undo(lane::UndoError::NotLast { asked, .. }) = &e else { return e.into() };
     let since = lane::plan_undo(project, Which::After(asked.saturating_sub(1)));
     let landed = since.map(|plan| lane::records_of_undo(project, &plan)).unwrap_or_default();
-    match swarm::that_goes_on(project, &landed) {
-        Some(id) => swarm::Error::from(BatchError::LandedSince { operation: *asked, id }).into(),
-        None => e.into(),
+    match swarm::first_open(project, &landed, false) {
+        Ok(Some((id, runs))) => {
+            swarm::Error::from(BatchError::LandedSince { operation: *asked, id, runs }).into()
+        }
+        _ => e.into(),
     }
 }
 

@@ -41,9 +41,9 @@ pub(crate) use proposals::{Proposed, apply, with as with_proposed};
 pub(crate) use rehearsal::{Pace, Rehearsal};
 pub(crate) use run::{
     History, Known, Landing, LaneAt, OVER, Obstacle, Picture, Remark, Run, SPENT, TaskAt, Unlanded,
-    ask as ask_batch, clean_up as clean_up_batch, drop_landing_lane, has_taken_back, how_to_land, landed_by,
-    landing_ahead, landing_lane, note_landed, packet_of, require_base, require_met, require_none_open,
-    resume as resume_batch, run as run_batch, start as start_batch, still_noted, that_goes_on, unlanded,
+    ask as ask_batch, clean_up as clean_up_batch, drop_landing_lane, first_open, has_taken_back, how_to_land,
+    landed_by, landing_ahead, landing_lane, note_landed, packet_of, require_base, require_met,
+    require_none_open, resume as resume_batch, run as run_batch, start as start_batch, still_noted, unlanded,
 };
 pub(crate) use schedule::{
     Action, End, Event, Fate, MergePolicy, Mode, Options, Outcome, PauseReason, Spread, State, TaskPolicy,

@@ -160,15 +160,18 @@ pub enum BatchError {
         /// The command that takes it back all the same, where there is one.
         forced: Option<String>,
     },
-    /// An operation cannot be undone before those of a batch that goes on.
+    /// An operation cannot be undone before those of a batch that is not over.
     #[error(
-        "cannot undo operation {operation} by itself: batch {id} goes on, and landed tasks after it; nothing was changed"
+        "cannot undo operation {operation} by itself: batch {id} {}, and landed tasks after it; nothing was changed",
+        if *runs { "goes on" } else { "is not over" }
     )]
     LandedSince {
         /// The operation.
         operation: u64,
         /// The batch.
         id: String,
+        /// Whether somebody goes on with it now.
+        runs: bool,
     },
     /// Work would get lost from sight.
     #[error("batch {id} has landed {} that {base} does not have; nothing was changed", tasks(*count))]
@@ -234,10 +237,15 @@ impl BatchError {
             BatchError::GoesOn { id, agents: true } | BatchError::BuiltOn { id, runs: true, .. } => {
                 vec![format!("end that first: git proq abort {id}").into()]
             }
-            BatchError::LandedSince { operation, id } => vec![
-                format!("see what it saved, to bring that back by hand: git proq op show {operation}").into(),
-                format!("or end the batch first: git proq abort {id}").into(),
-            ],
+            BatchError::LandedSince { operation, runs, .. } => {
+                let by_hand =
+                    format!("see what it saved, to bring that back by hand: git proq op show {operation}");
+                let before = operation.saturating_sub(1);
+                let all = format!(
+                    "or take back all since, with what the batch landed: git proq op restore {before} --force"
+                );
+                std::iter::once(by_hand).chain((!runs).then_some(all)).map(Cow::from).collect()
+            }
             BatchError::Cleaned { .. } => {
                 vec!["see what is kept of removed lanes: git proq list --all".into()]
             }

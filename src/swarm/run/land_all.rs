@@ -336,23 +336,33 @@ pub(crate) fn require_none_open(
     records: &[PathBuf],
     (force, forced): (bool, Option<String>),
 ) -> Result<(), Error> {
+    match first_open(project, records, force)? {
+        Some((id, runs)) => Err(BatchError::BuiltOn { id, runs, forced }.into()),
+        None => Ok(()),
+    }
+}
+
+/// The first batch that builds on landings, by the records that those wrote, and whether it goes on now. With `running`, one that does
+/// not counts as none.
+///
+/// # Errors
+/// When the log of a batch cannot be read.
+pub(crate) fn first_open(
+    project: &Project,
+    records: &[PathBuf],
+    running: bool,
+) -> Result<Option<(String, bool)>, Error> {
     for id in records.iter().filter_map(|path| project.store.layout().batch_of(path)) {
         // One that is gone, or cannot be read any more, builds on nothing.
         let Ok(read) = Batch::load(project, &id) else { continue };
         let lines = read.log(project)?;
         let over = matches!(read.state(&lines).outcome_if_over(), Some(Outcome::Complete | Outcome::Partly));
         let runs = runs(project, &id)?;
-        if runs || !(over || force || read.record.cleaned.is_some()) {
-            return Err(BatchError::BuiltOn { id, runs, forced }.into());
+        if runs || !(over || running || read.record.cleaned.is_some()) {
+            return Ok(Some((id, runs)));
         }
     }
-    Ok(())
-}
-
-/// The first batch that goes on of those that landings were of, by the records that they wrote.
-pub(crate) fn that_goes_on(project: &Project, records: &[PathBuf]) -> Option<String> {
-    let mut ids = records.iter().filter_map(|path| project.store.layout().batch_of(path));
-    ids.find(|id| runs(project, id).unwrap_or(false))
+    Ok(None)
 }
 
 /// What is left of a batch that was cleaned up.

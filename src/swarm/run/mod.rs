@@ -33,8 +33,8 @@ pub(crate) use closing::{note_landed, still_noted};
 pub(crate) use history::{History, Landing, Obstacle, Remark, Run, runs_of};
 pub(crate) use known::Known;
 pub(crate) use land_all::{
-    OVER, Unlanded, clean_up, drop_landing_lane, how_to_land, landed_by, landing_ahead, landing_lane,
-    require_base, require_met, require_none_open, that_goes_on, unlanded,
+    OVER, Unlanded, clean_up, drop_landing_lane, first_open, how_to_land, landed_by, landing_ahead,
+    landing_lane, require_base, require_met, require_none_open, unlanded,
 };
 pub(crate) use packets::packet_of;
 pub(crate) use progress::{Lane as LaneAt, Picture, SPENT, Task as TaskAt};
