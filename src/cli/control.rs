@@ -246,14 +246,17 @@ fn repairable(project: &Project, args: &Resume) -> Result<Option<BatchRecord>, F
     Ok(is_repairable(project, &last)?.then_some(last))
 }
 
-/// Whether a task of a batch could not land because of a conflict or a check, or its landing was taken back.
+/// Whether a task of a batch could not land because of a conflict or a check, was finished by a person after its run came to nothing,
+/// or had its landing taken back.
 fn is_repairable(project: &Project, batch: &BatchRecord) -> Result<bool, Failure> {
     let read = Batch::load(project, &batch.id)?;
     let state = read.state(&read.log(project)?);
     let is_stuck = |task: usize| {
         matches!(state.fate(task), Some(swarm::Fate::Failed(swarm::Why::Conflict | swarm::Why::Check)))
     };
-    Ok((0..read.tasks.len()).any(is_stuck) || swarm::has_taken_back(project, &read)?)
+    let is_repaired =
+        || status::picture(project, batch).map(|it| it.tasks.iter().any(|task| task.is_repaired));
+    Ok((0..read.tasks.len()).any(is_stuck) || swarm::has_taken_back(project, &read)? || is_repaired()?)
 }
 
 /// Goes on with what belongs to the end of a batch that is over: whoever did that was killed over it.

@@ -204,17 +204,24 @@ fn hints(session: &Session, project: &Project, batch: &BatchRecord, picture: &Pi
 /// The most tasks that a command to try tasks again names.
 const MOST_NAMED: usize = 5;
 
+/// The lane of the first task in this state that nobody has repaired yet.
+fn lane_of_stuck<'a>(picture: &'a Picture, state: &str) -> Option<&'a String> {
+    let is_stuck = |task: &&TaskAt| task.state == state && !task.is_repaired;
+    picture.tasks.iter().find(is_stuck).and_then(|task| task.lane.as_ref())
+}
+
 /// The command that helps with a batch that is over though not all of it landed.
 fn when_partly(picture: &Picture) -> Option<String> {
     let id = &picture.batch;
-    let in_state = |state: &str| {
-        picture.tasks.iter().find(|task| task.state == state).and_then(|task| task.lane.as_ref())
-    };
+    let in_state = |state: &str| lane_of_stuck(picture, state);
     let go_on = format!("and go on with git proq resume {id}");
     match (in_state("conflict"), in_state("check failed")) {
         (Some(lane), _) => Some(format!("resolve its conflict, {go_on}: git proq resolve {lane}")),
         (None, Some(lane)) => {
             Some(format!("repair what failed in the lane, {go_on}; see it: git proq logs {lane} --check"))
+        }
+        (None, None) if picture.tasks.iter().any(|task| task.is_repaired) => {
+            Some(format!("go on with it: git proq resume {id}"))
         }
         (None, None) => try_again(picture),
     }
@@ -222,7 +229,9 @@ fn when_partly(picture: &Picture) -> Option<String> {
 
 /// The command that tries the tasks again that failed or brought nothing.
 pub(super) fn try_again(picture: &Picture) -> Option<String> {
-    let failed = |task: &&TaskAt| matches!(task.state.as_str(), "failed" | "set aside" | "no change");
+    let failed = |task: &&TaskAt| {
+        !task.is_repaired && matches!(task.state.as_str(), "failed" | "set aside" | "no change")
+    };
     let names = picture.tasks.iter().filter(failed).map(|task| crate::explain::word(&task.name));
     let words: Vec<String> = names.take(MOST_NAMED).map(|name| format!(" --retry {name}")).collect();
     let what = if words.len() == 1 { "it" } else { "them" };
@@ -238,10 +247,7 @@ pub(super) fn when_paused(picture: &Picture) -> Vec<String> {
         let more = (picture.cost_usd.unwrap_or(0.0) * 2.0).ceil().max(1.0);
         return vec![format!("let it cost more in all: git proq resume {id} --budget {more}")];
     }
-    let stuck = |state: &str| {
-        let lane = picture.tasks.iter().find(|task| task.state == state).and_then(|task| task.lane.as_ref());
-        lane.map(ToString::to_string)
-    };
+    let stuck = |state: &str| lane_of_stuck(picture, state);
     let go_on = |when: &str| format!("{when}: git proq resume {id}");
     match (stuck("conflict"), stuck("check failed")) {
         (Some(lane), _) => vec![

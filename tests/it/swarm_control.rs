@@ -325,8 +325,8 @@ fn a_lane_that_a_person_landed_satisfies_what_depends_on_its_task() {
     sandbox.assert_healthy();
 }
 
-#[test]
-fn a_task_that_a_person_stopped_is_tried_again_by_the_command_that_status_names() {
+/// A batch that is over because a person stopped the agent of its first task, which had committed a part.
+fn with_a_stopped_task() -> Sandbox {
     let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n\
                 [[task]]\nid = \"two\"\ntitle = \"Two\"\nneeds = [\"one\"]\n";
     let sandbox = planned(plan);
@@ -341,6 +341,12 @@ fn a_task_that_a_person_stopped_is_tried_again_by_the_command_that_status_names(
     let _ = sandbox.proq(&["stop", "one"]).ok();
     wait_until("its end", || !is_held(&sandbox));
     assert_eq!(task(&sandbox, "one")["state"], "failed");
+    sandbox
+}
+
+#[test]
+fn a_task_that_a_person_stopped_is_tried_again_by_the_command_that_status_names() {
+    let sandbox = with_a_stopped_task();
     let command = "git proq resume 20260102-030405 --retry one";
     for told in [sandbox.proq(&["status"]), sandbox.proq(&["resume", "20260102-030405"])] {
         assert!(told.stderr.contains(&format!("hint: try it again: {command}\n")), "{}", told.shown());
@@ -351,6 +357,53 @@ fn a_task_that_a_person_stopped_is_tried_again_by_the_command_that_status_names(
     // What had been committed before is there still.
     assert_eq!(sandbox.git(&["show", "proq/one:part.txt"]), "part");
     sandbox.assert_healthy();
+}
+
+/// Goes on with a batch by the command that status names, and looks that the second task builds on `files`.
+#[track_caller]
+fn assert_taken_up(sandbox: &Sandbox, files: &[&str]) {
+    let told = sandbox.proq(&["status"]).shown();
+    assert!(told.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{told}");
+    assert!(told.contains("repaired since; it lands when the batch goes on"), "{told}");
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}", out.shown());
+    assert!(out.stdout.contains("2 of 2 tasks landed"), "{}", out.shown());
+    assert!(out.stderr.contains("one: it was finished in its lane\n"), "{}", out.shown());
+    let there = sandbox.git(&["ls-tree", "--name-only", "proq/batch-20260102-030405"]);
+    assert!(files.iter().all(|file| there.lines().any(|line| line == *file)), "{there}");
+    assert_eq!(ran(sandbox), ["one 1", "two 1"]);
+    sandbox.assert_healthy();
+}
+
+#[test]
+fn what_a_person_commits_after_they_stopped_a_task_lands() {
+    let sandbox = with_a_stopped_task();
+    let lane = sandbox.lane("one");
+    std::fs::write(lane.join("rest.txt"), "rest\n").unwrap();
+    sandbox.git_in(&lane, &["add", "rest.txt"]);
+    sandbox.git_in(&lane, &["commit", "-qm", "the rest"]);
+    assert_taken_up(&sandbox, &["part.txt", "rest.txt", "two.txt"]);
+}
+
+#[test]
+fn what_another_agent_finishes_after_a_person_stopped_a_task_lands() {
+    let sandbox = with_a_stopped_task();
+    // One that fails finishes nothing, whatever it has committed.
+    sandbox.program("breaker", "echo 1 > broken.txt; git add -A; git commit -qm broken; exit 1");
+    let _ = sandbox.proq(&["run", "one", "breaker", "--wait"]).fails(4);
+    let told = sandbox.proq(&["resume", "20260102-030405"]).shown();
+    assert!(told.contains("there is nothing to go on with"), "{told}");
+    sandbox.program("finisher", "echo 1 > rest.txt; git rm -q broken.txt; git add -A; git commit -qm rest");
+    let _ = sandbox.proq(&["run", "one", "finisher", "--wait"]).ok();
+    assert_taken_up(&sandbox, &["part.txt", "rest.txt", "two.txt"]);
+}
+
+#[test]
+fn a_lane_that_a_person_landed_after_they_stopped_its_task_counts_as_landed() {
+    let sandbox = with_a_stopped_task();
+    let said = sandbox.proq(&["merge", "one", "--force"]).ok();
+    assert!(said.contains("landed one on proq/batch-20260102-030405"), "{said}");
+    assert_taken_up(&sandbox, &["part.txt", "two.txt"]);
 }
 
 #[test]

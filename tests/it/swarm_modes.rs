@@ -242,10 +242,36 @@ fn a_conflict_that_stays_pauses_the_batch_and_one_resolved_by_hand_lands() {
     let _ = sandbox.proq(&["resolve", &lane, "--abort"]).ok();
     sandbox.program("solver", SOLVES);
     let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
+    // There is nothing left to resolve.
+    let told = sandbox.proq(&["status"]).stderr;
+    assert!(told.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{told}");
+    assert!(!told.contains("git proq resolve"), "{told}");
     let out = sandbox.proq(&["resume"]);
     assert_eq!(out.code, 0, "{}{}", out.stdout, out.stderr);
     assert!(out.stdout.contains("3 of 3 tasks landed"), "{}", out.stdout);
     assert_eq!(ran(&sandbox).len(), 3, "nothing was run again");
+}
+
+#[test]
+fn a_conflict_of_a_paused_batch_that_a_person_resolved_or_landed_is_not_to_be_resolved_again() {
+    let sandbox = clashing("true");
+    assert_eq!(sandbox.proq(&["swarm", "plan.toml", "-q"]).code, 3);
+    let late = if task(&sandbox, "x")["state"] == "conflict" { "x" } else { "y" };
+    let lane = task(&sandbox, late)["lane"].as_str().unwrap().to_owned();
+    let _ = sandbox.proq(&["resolve", &lane, "--abort"]).ok();
+    sandbox.program("solver", SOLVES);
+    let _ = sandbox.proq(&["resolve", &lane, "--agent", "solver"]).ok();
+    let assert_hints = || {
+        let told = sandbox.proq(&["status"]).stderr;
+        assert!(told.contains("hint: go on with it: git proq resume 20260102-030405\n"), "{told}");
+        assert!(!told.contains("git proq resolve"), "{told}");
+    };
+    assert_hints();
+    let _ = sandbox.proq(&["merge", &lane]).ok();
+    assert_hints();
+    let out = sandbox.proq(&["resume"]);
+    assert_eq!(out.code, 0, "{}", out.shown());
+    assert!(out.stdout.contains("3 of 3 tasks landed"), "{}", out.shown());
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl Reader {
                 let by = facts.agent.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
                 format!("{}: its conflict is resolved{by}", name(*task))
             }
+            Event::Finished { task } => format!("{}: it was finished in its lane", name(*task)),
             Event::CheckAgain { task } => format!("{}: its checks run again", name(*task)),
             Event::ConflictGivenUp { task } => format!("{}: its conflict is left{why}", name(*task)),
             Event::Claimed { task } => {

@@ -27,6 +27,10 @@ pub(crate) struct Known {
     pub(crate) landed: Vec<(usize, Oid)>,
     /// By task, the work of its last run that brought some.
     pub(crate) works: BTreeMap<usize, Work>,
+    /// By task whose last run came to nothing, what that committed.
+    pub(crate) tried: BTreeMap<usize, Work>,
+    /// By such a task, the number of that run in its lane.
+    pub(crate) last_runs: BTreeMap<usize, u32>,
     /// By task and attempt, what it cost; an agent that resolved a conflict has attempt nought.
     pub(crate) costs: BTreeMap<(usize, u32), Cost>,
     /// By task, the lane that it was in last.
@@ -86,6 +90,7 @@ impl Known {
             Event::Ended { task, attempt, end } => {
                 self.costs.extend(facts.cost.map(|cost| ((*task, *attempt), cost)));
                 self.endings.remove(task);
+                self.keep_try(*task, *end, entry);
                 if *end == End::Done {
                     self.keep(*task, entry);
                     self.endings.extend(facts.detail.clone().map(|detail| (*task, detail)));
@@ -98,6 +103,7 @@ impl Known {
                 }
                 self.keep(*task, entry);
             }
+            Event::Finished { task } => self.keep(*task, entry),
             Event::Landed { tasks } => {
                 self.tips.extend(facts.tip);
                 self.details.retain(|task, _| !tasks.contains(task));
@@ -122,6 +128,17 @@ impl Known {
         }
     }
 
+    /// Keeps what a run that came to nothing has committed.
+    fn keep_try(&mut self, task: usize, end: End, entry: &Entry) {
+        let facts = &entry.facts;
+        self.tried.remove(&task);
+        self.last_runs.remove(&task);
+        if let (End::Failed(_), Some(lane), Some(from)) = (end, &facts.lane, facts.from) {
+            self.tried.insert(task, Work { lane: lane.clone(), from, to: facts.to.unwrap_or(from) });
+            self.last_runs.extend(facts.run.map(|run| (task, run)));
+        }
+    }
+
     /// What all of it has cost so far, in billionths of a dollar.
     pub(crate) fn spent(&self) -> u64 {
         self.costs.values().fold(0, |sum, cost| sum.saturating_add(cost.nanos))
@@ -142,6 +159,7 @@ pub(crate) fn task_of(event: &Event) -> Option<usize> {
         | Event::ConflictResolved { task }
         | Event::CheckAgain { task }
         | Event::TakenBack { task, .. }
+        | Event::Finished { task }
         | Event::ConflictGivenUp { task }
         | Event::CheckFailed { task }
         | Event::Claimed { task }

@@ -310,13 +310,6 @@ impl Runner<'_> {
         }
     }
 
-    /// Finds the commit with which a person landed a task's lane on the batch's branch.
-    pub(super) fn landed_by_hand(&self, task: usize) -> Result<Option<Oid>, Error> {
-        let Some(work) = self.known.works.get(&task) else { return Ok(None) };
-        let batch = (self.batch.id(), self.batch.record.branch.as_str());
-        landed_by_hand(self.project, batch, &work.lane, work.to)
-    }
-
     /// A task's own work as a part of its lane. None when that lane is gone: somebody has thrown it away.
     pub(super) fn part(&self, task: usize, with: &[usize]) -> Result<Option<Part>, Error> {
         let Some(part) = self.part_of(task, with) else { return Ok(None) };

@@ -20,6 +20,7 @@ mod landing;
 mod lanes;
 mod packets;
 mod progress;
+mod repairs;
 mod room;
 mod runner;
 mod taken_back;

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::known::Known;
 use super::land_all::landed_on;
+use super::repairs::{Repair, repair_of};
 use super::runner::Runner;
 use super::taken_back::correct;
 use crate::agent::{PacketShown, shown_live, shown_packet};
@@ -111,6 +112,9 @@ pub(crate) struct Task {
     /// How many of its boxes are ticked, while it is worked at step by step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) boxes: Option<Progress>,
+    /// Whether a person has repaired, finished or landed it since, so that it lands when the batch goes on.
+    #[serde(skip)]
+    pub(crate) is_repaired: bool,
 }
 
 /// A lane in which something runs.
@@ -142,10 +146,19 @@ impl Picture {
     /// A batch by its log, by what was taken back since, and by its lanes as they are now.
     pub(crate) fn of(project: &Project, batch: &Batch, lines: &[Line], scheduler: bool) -> Picture {
         let (mut state, mut known) = (batch.state(lines), Known::of(batch, lines));
-        if !scheduler {
-            correct(project, batch, &mut state, &mut known);
+        if scheduler {
+            return Picture::by(project, batch, &state, &known, scheduler);
         }
-        Picture::by(project, batch, &state, &known, scheduler)
+        correct(project, batch, &mut state, &mut known);
+        let mut picture = Picture::by(project, batch, &state, &known, scheduler);
+        for (number, task) in picture.tasks.iter_mut().enumerate() {
+            let repair = repair_of(project, (batch, &state, &known), number);
+            if let Ok(Repair::Commits(_)) = repair {
+                task.is_repaired = true;
+                task.detail = Some("repaired since; it lands when the batch goes on".to_owned());
+            }
+        }
+        picture
     }
 
     /// The same by what is known already.
@@ -240,6 +253,7 @@ fn task_at(batch: &Batch, state: &State, known: &Known, task: usize) -> Task {
         agent: it.agent.clone(),
         attempts: state.attempts(task),
         boxes: None,
+        is_repaired: false,
     }
 }
 

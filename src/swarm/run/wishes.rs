@@ -6,13 +6,12 @@ use std::time::{Duration, Instant};
 
 use super::begin::{Resumed, resume};
 use super::known::Work;
+use super::repairs::{Repair, repair_of};
 use super::runner::Runner;
-use crate::git::Oid;
 use crate::lane::Project;
-use crate::store::records::ConflictRecord;
-use crate::store::{Changes, LockName, Record};
+use crate::store::Changes;
 use crate::swarm::batch::{Facts, Wish, WishKind, open_wishes, runs, wake};
-use crate::swarm::schedule::{Event, Fate, Now, Why};
+use crate::swarm::schedule::{Event, Fate, Why};
 use crate::swarm::{BatchError, Error};
 
 /// How often it is looked whether somebody still goes on with a batch.
@@ -76,7 +75,7 @@ impl Runner<'_> {
                 self.cold.store(false, Ordering::Relaxed);
                 self.go_on_with_taken_back()?;
                 self.claim()?;
-                self.see_resolved()?;
+                self.see_repairs()?;
                 Event::Resume
             }
             WishKind::Abort { hard } => {
@@ -95,24 +94,26 @@ impl Runner<'_> {
         self.take_due()
     }
 
-    /// Reports conflicts and failed checks that a person has repaired in their lanes meanwhile: their branch has other commits than were
-    /// to land, and no conflict is laid out or on record for those; or their lane has landed on the batch's branch. Checks run again
-    /// on work that is as it was, since what they depend on may have been repaired.
-    fn see_resolved(&mut self) -> Result<(), Error> {
+    /// Reports tasks that a person has repaired or finished in their lanes meanwhile. Checks run again on work that is as it was, since
+    /// what they depend on may have been repaired.
+    fn see_repairs(&mut self) -> Result<(), Error> {
         for task in 0..self.batch.tasks.len() {
-            let now = self.state.now(task);
-            let failed_checks = now == Now::Over(Fate::Failed(Why::Check));
-            let conflicts = matches!(now, Now::Over(Fate::Failed(Why::Conflict)) | Now::Conflict);
-            if !(failed_checks || conflicts) || self.resolving.contains(&task) {
+            if self.resolving.contains(&task) {
                 continue;
             }
-            match self.repair_of(task)? {
-                Repair::Commits { from, to } => {
-                    let detail = Some("by hand".to_owned());
-                    let facts = Facts { from: Some(from), to: Some(to), detail, ..Facts::default() };
-                    self.due.push_back((Event::ConflictResolved { task }, facts));
+            let repair = repair_of(self.project, (&self.batch, &self.state, &self.known), task)?;
+            let detail = Some("by hand".to_owned());
+            match repair {
+                Repair::Commits(Work { lane, from, to }) => {
+                    let (lane, from, to) = (Some(lane), Some(from), Some(to));
+                    let facts = Facts { lane, from, to, detail, ..Facts::default() };
+                    let ended =
+                        matches!(self.state.fate(task), Some(Fate::Failed(Why::Run(_)) | Fate::SetAside));
+                    let event =
+                        if ended { Event::Finished { task } } else { Event::ConflictResolved { task } };
+                    self.due.push_back((event, facts));
                 }
-                Repair::AsItWas if failed_checks => {
+                Repair::AsItWas if self.state.fate(task) == Some(Fate::Failed(Why::Check)) => {
                     self.due.push_back((Event::CheckAgain { task }, Facts::default()));
                 }
                 Repair::AsItWas | Repair::None => {}
@@ -120,67 +121,4 @@ impl Runner<'_> {
         }
         self.take_due()
     }
-
-    fn repair_of(&self, task: usize) -> Result<Repair, Error> {
-        let Some(work) = self.known.works.get(&task) else { return Ok(Repair::None) };
-        if self.landed_by_hand(task)?.is_some() {
-            return Ok(Repair::Commits { from: work.from, to: work.to });
-        }
-        let Some(lane) = self.lane_named(&work.lane)? else { return Ok(Repair::None) };
-        let layout = self.project.store.layout();
-        let held = self.project.store.locks().is_held(&LockName::Run(lane.name.clone()))?;
-        let known = ConflictRecord::find(&layout.conflict(&lane.name))?;
-        let Some(tip) = self.project.repo.branch_tip(&lane.place.branch)? else { return Ok(Repair::None) };
-        if held || layout.resolve(&lane.name).exists() {
-            return Ok(Repair::None);
-        }
-        if tip == work.to {
-            return Ok(Repair::AsItWas);
-        }
-        // What was committed there by hand lands as it is, or conflicts as it is.
-        if known.is_some_and(|known| known.theirs == tip) {
-            return Ok(Repair::None);
-        }
-        if self.project.repo.is_ancestor(work.to, tip)? {
-            return Ok(Repair::Commits { from: work.from, to: tip });
-        }
-        let from = self.start_of_rewritten(task, work, tip)?;
-        Ok(from.map_or(Repair::None, |from| Repair::Commits { from, to: tip }))
-    }
-
-    /// Finds where a task's work begins after its commits were amended or rebased; `tip` is their last. None where they may belong to
-    /// another task of the same lane, or nothing of them is left.
-    fn start_of_rewritten(&self, task: usize, work: &Work, tip: Oid) -> Result<Option<Oid>, Error> {
-        let repo = &self.project.repo;
-        let is_there = |other: usize| matches!(self.state.fate(other), Some(Fate::Landed | Fate::Already));
-        let shares =
-            |(other, lane): (&usize, &String)| *other != task && *lane == work.lane && !is_there(*other);
-        if self.known.lanes.iter().any(shares) {
-            return Ok(None);
-        }
-        let Some(branch) = repo.branch_tip(&self.batch.record.branch)? else { return Ok(None) };
-        if repo.is_ancestor(tip, branch)? {
-            return Ok(None);
-        }
-        // Below it may lie the work of others that landed in other commits.
-        if repo.is_ancestor(work.from, tip)? && !repo.is_ancestor(work.from, branch)? {
-            return Ok(Some(work.from));
-        }
-        Ok(repo.merge_base(branch, tip)?)
-    }
-}
-
-/// What a person did about a task that could not land.
-enum Repair {
-    /// Nothing that could land.
-    None,
-    /// Nothing in its lane.
-    AsItWas,
-    /// These commits are to land in place of its own.
-    Commits {
-        /// Where they begin.
-        from: Oid,
-        /// Where they end.
-        to: Oid,
-    },
 }

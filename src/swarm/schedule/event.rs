@@ -80,6 +80,11 @@ pub(crate) enum Event {
         /// The task.
         task: usize,
     },
+    /// A person has finished a task in its lane whose run came to nothing, or has landed that lane.
+    Finished {
+        /// The task.
+        task: usize,
+    },
     /// A person goes on with the batch, and a task whose checks failed is as it was: what they depend on may have been repaired.
     CheckAgain {
         /// The task.

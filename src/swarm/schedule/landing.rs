@@ -129,15 +129,41 @@ impl State {
             return;
         }
         slip.stopping = None;
+        self.lands_after_all(task);
+        if was_given_up {
+            self.goes_on_after_all(task);
+        }
+    }
+
+    /// Has a task land by itself, unless what it depends on has no result.
+    fn lands_after_all(&mut self, task: usize) {
         self.resolved.insert(task);
         if !self.skip_if_in_vain(task, true) {
             self.set(task, Standing::Done);
         }
-        if was_given_up {
-            self.out.push(Action::MarkWaiting { task });
-            self.take_skips_back(None);
-            self.reopen();
+    }
+
+    /// Goes on with a task that had come to its end, and with those that were skipped on its account.
+    fn goes_on_after_all(&mut self, task: usize) {
+        self.out.push(Action::MarkWaiting { task });
+        self.take_skips_back(None);
+        self.reopen();
+    }
+
+    /// Lands what is in the lane of a task whose run came to nothing, unless another one has used that lane since.
+    pub(super) fn is_finished(&mut self, task: usize) {
+        let Some(lane) = self.tasks.get(task).and_then(|slip| slip.lane) else { return };
+        let came_to_nothing =
+            matches!(self.standing(task), Standing::Failed(Why::Run(_)) | Standing::SetAside);
+        if !came_to_nothing || self.lanes[lane].remains != Some(task) {
+            return;
         }
+        self.change_lane(lane, |it| it.remains = None);
+        self.turn(lane, Use::Aside);
+        self.ends += 1;
+        (self.tasks[task].ended, self.tasks[task].failures) = (self.ends, 0);
+        self.lands_after_all(task);
+        self.goes_on_after_all(task);
     }
 
     /// Lands a task once more whose checks failed, as it is.

@@ -178,6 +178,7 @@ impl State {
             Event::TakenBack { task, kept } => self.is_taken_back(*task, *kept),
             Event::ConflictCaptured { task } => self.does_not_land(*task, None),
             Event::ConflictResolved { task } => self.is_resolved(*task),
+            Event::Finished { task } => self.is_finished(*task),
             Event::CheckAgain { task } => self.check_again(*task),
             Event::ConflictGivenUp { task } => self.is_given_up(*task),
             Event::CheckFailed { task } => self.does_not_land(*task, Some(super::Why::Check)),

@@ -123,12 +123,7 @@ impl Watch {
             Event::BudgetSet { most } => self.options.budget = *most,
             Event::Claimed { task } => drop(self.claimed.insert(*task)),
             Event::Unclaimed { task } => drop(self.claimed.remove(task)),
-            Event::SetUp { lane } => {
-                let it = self.lanes.get_mut(lane).unwrap();
-                if !std::mem::replace(&mut it.set_up, true) {
-                    it.works.clear();
-                }
-            }
+            Event::SetUp { lane } => self.is_set_up(*lane),
             Event::SetUpFailed { lane } => self.set_up_failed(*lane),
             Event::Started { task, attempt } => drop(self.told_started.insert((*task, *attempt))),
             Event::Ended { task, end, .. } => self.ended(*task, *end),
@@ -164,7 +159,11 @@ impl Watch {
             }
             Event::Retry { task } => self.retried(*task),
             Event::TakenUp { runs } => self.taken_up(runs),
-            Event::Begun | Event::Pause | Event::Abort { .. } | Event::TakenBack { .. } => {}
+            Event::Begun
+            | Event::Pause
+            | Event::Abort { .. }
+            | Event::TakenBack { .. }
+            | Event::Finished { .. } => {}
         }
     }
 
@@ -190,6 +189,13 @@ impl Watch {
         self.paused &= state.outcome_if_over().is_none();
         if state.pause_reason().is_some() && self.work.tasks().len() <= 40 {
             self.skips_are_exact(state);
+        }
+    }
+
+    fn is_set_up(&mut self, lane: usize) {
+        let it = self.lanes.get_mut(&lane).unwrap();
+        if !std::mem::replace(&mut it.set_up, true) {
+            it.works.clear();
         }
     }
 
