@@ -118,7 +118,7 @@ pub(super) fn run(session: &Session, args: &PlanArgs) -> Done {
     if session.ui.json {
         session.ui.long_object(answer::of(&look));
     } else {
-        session.ui.answer(render(&look));
+        session.ui.answer(render(&look, usize::MAX));
     }
     Ok(Exit::Done)
 }
@@ -232,8 +232,8 @@ impl Look<'_> {
     }
 }
 
-/// The plan as a person reads it.
-pub(super) fn render(look: &Look<'_>) -> String {
+/// The plan as a person reads it, with the first `most` of its tasks.
+pub(super) fn render(look: &Look<'_>, most: usize) -> String {
     let plan = look.plan();
     let mut out = String::new();
     let title = if plan.summary.is_empty() { "A plan" } else { &plan.summary };
@@ -250,7 +250,10 @@ pub(super) fn render(look: &Look<'_>) -> String {
     list(&mut out, "Before it is run:", &plan.warnings);
     let phases = phases(look);
     list(&mut out, if plan.phases.len() > 1 { "Phases:" } else { "Groups:" }, &phases);
-    let _ = writeln!(out, "\n{}\n", tasks(look));
+    let _ = writeln!(out, "\n{}\n", tasks(look, most));
+    if look.spots.len() > most {
+        let _ = writeln!(out, "and {} more; --dry-run lists all\n", look.spots.len() - most);
+    }
     let _ = writeln!(out, "{}", lanes(look));
     shared(&mut out, look);
     if !look.longest.tasks.is_empty() {
@@ -341,11 +344,11 @@ fn time(look: &Look<'_>) -> String {
 }
 
 /// The tasks, those that are done first, then wave by wave.
-fn tasks(look: &Look<'_>) -> String {
+fn tasks(look: &Look<'_>, most: usize) -> String {
     let waves = look.wave_of();
     let mut order: Vec<usize> = (0..look.spots.len()).collect();
     order.sort_by_key(|task| (waves[*task], *task));
-    let rows = order.into_iter().map(|at| {
+    let rows = order.into_iter().take(most).map(|at| {
         let spot = look.spots[at];
         let task = spot.task;
         let needs = look.names(look.graph().needs(at));

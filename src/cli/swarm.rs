@@ -25,6 +25,9 @@ use crate::swarm::drafts::{self, Draft};
 use crate::swarm::{self, BatchRecord, DraftError, Outcome, WishKind};
 use crate::{agent, process};
 
+/// How many tasks of a plan are shown that begins without a question.
+const MOST_SHOWN: usize = 20;
+
 /// Run a plan of dependent tasks, each in a lane
 ///
 /// Each task is done by an agent in a lane of its own, as soon as what it needs has landed; tasks that are about the same files
@@ -143,7 +146,9 @@ pub(super) fn run(session: &Session, args: &Swarm) -> Done {
     }
     let look = plan::look_at(&project, &found, args.source.names(), &wanted.options)?;
     if !session.ui.json && !session.ui.quiet {
-        session.ui.say(plan::render(&look));
+        // Who has agreed before does not read hundreds of tasks.
+        let most = if args.yes && !args.dry_run { MOST_SHOWN } else { usize::MAX };
+        session.ui.say(plan::render(&look, most));
         session.ui.say("");
         session.ui.say(wanted.in_words());
     }

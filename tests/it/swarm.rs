@@ -194,3 +194,21 @@ fn a_lane_that_cannot_be_made_does_not_hold_up_the_others() {
     let landed = |name: &str| task(&sandbox, name)["state"] == "landed";
     assert!(landed("a-1") && landed("b") && landed("d"), "{}", out.shown());
 }
+
+#[test]
+fn a_long_plan_that_begins_without_a_question_is_not_listed_in_full() {
+    use std::fmt::Write;
+    let mut plan = "format = 1\nagent = \"worker\"\n".to_owned();
+    for n in 1..=24 {
+        write!(plan, "[[task]]\nid = \"t{n}\"\ntitle = \"Task {n}\"\n").unwrap();
+    }
+    let sandbox = planned(&plan);
+    let all = sandbox.proq(&["swarm", "plan.toml", "--yes", "--dry-run"]);
+    assert!(all.stderr.contains("Task 24\n") && !all.stderr.contains(" more; "), "{}", all.shown());
+    let out = sandbox.proq(&["swarm", "plan.toml", "--yes", "--max-parallel", "8"]);
+    assert_eq!(out.code, 0, "{}", out.shown());
+    assert!(out.stderr.contains("Task 20\n") && !out.stderr.contains("Task 21\n"), "{}", out.stderr);
+    assert!(out.stderr.contains("\nand 4 more; --dry-run lists all\n"), "{}", out.stderr);
+    assert_eq!(out.stderr.matches(": queued\n").count(), 11, "{}", out.stderr);
+    assert!(out.stderr.contains("  6 more: queued\n"), "{}", out.stderr);
+}

@@ -3,6 +3,9 @@
 use crate::harmless;
 use crate::swarm::{Action, Batch, Entry, Event, Fate, Known, Line, Outcome, PauseReason, State, Why};
 
+/// How many tasks are named that one event has queued.
+const MOST_QUEUED: usize = 10;
+
 /// A batch as somebody sees it who reads its log with the scheduler's eyes.
 pub(super) struct Reader {
     pub(super) batch: Batch,
@@ -30,7 +33,12 @@ impl Reader {
             Line::Entry(entry) => {
                 out.extend(self.of_event(entry));
                 let actions = self.state.on(&entry.event);
-                out.extend(actions.iter().filter_map(|action| self.of_action(action)));
+                let (queued, others): (Vec<&Action>, Vec<&Action>) =
+                    actions.iter().partition(|action| matches!(action, Action::Queue { .. }));
+                out.extend(others.into_iter().filter_map(|action| self.of_action(action)));
+                let more = queued.len().saturating_sub(MOST_QUEUED);
+                out.extend(queued.into_iter().take(MOST_QUEUED).filter_map(|action| self.of_action(action)));
+                out.extend((more > 0).then(|| format!("{more} more: queued")));
             }
         }
         out.into_iter().map(|text| harmless::line(&text)).collect()
