@@ -79,6 +79,8 @@ const FAIR: &[&str] = &[
     "cannot be undone",
     "is not the last",
     "could not be moved",
+    // Another process discarded it meanwhile.
+    "it was removed before it could land",
 ];
 
 /// Lets `processes` processes work for `seconds`, and checks what is there afterwards. Returns whether all was well.
