@@ -46,14 +46,16 @@ impl Operation<'_> {
         let index = |snap: &SnapRecord| self.project.kept_index(dir, &snap.id);
         let indexes: Vec<PathBuf> = known.iter().map(index).collect();
         let known: Vec<Snapshot> = known.into_iter().map(|snap| snap.snapshot).collect();
-        let among = |own: &[RepoPath], part: fn(&Snapshot) -> &[RepoPath]| {
-            own.iter().all(|path| known.iter().any(|snapshot| part(snapshot).contains(path)))
-        };
+        let announced = |path| known.iter().any(|snapshot| snapshot.intent_to_add.contains(path));
+        // Of a folder that goes with those above it, the upper ones may be left.
+        let holds =
+            |folder: &RepoPath, path: &RepoPath| folder == path || folder.parents().any(|up| up == *path);
+        let is_folder = |path| known.iter().any(|s| s.empty_dirs.iter().any(|folder| holds(folder, path)));
         let snapshot = &new.snapshot;
         let repo = &self.project.repo;
         Ok(snapshot.stages.is_none()
-            && among(&snapshot.empty_dirs, |s| &s.empty_dirs)
-            && among(&snapshot.intent_to_add, |s| &s.intent_to_add)
+            && snapshot.empty_dirs.iter().all(is_folder)
+            && snapshot.intent_to_add.iter().all(announced)
             && snapshot.added_to(repo, &known)?.is_empty()
             // What cannot be read says nothing.
             && git::has_flags_of_any(repo, dir, &index(&new), &indexes).unwrap_or(false))

@@ -90,14 +90,16 @@ fn a_snap_restore_that_is_killed_takes_the_flags_of_the_snapshot_off() {
 fn a_way_back_that_is_killed_too_leaves_no_snapshot_of_flags_on_their_way() {
     for at in ["aside.cleared", "restore.given", "restore.installed", "step.before:1", "step.before:2"] {
         let sandbox = three_files();
-        sandbox.sh("echo mine | tee -a f g k; git update-index --assume-unchanged g; git update-index --skip-worktree k");
+        sandbox.sh("echo mine | tee -a f g k; mkdir -p deep/er; git update-index --assume-unchanged g; git update-index --skip-worktree k");
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let _ = sandbox.proq(&["preview", "--back"]).ok();
-        sandbox.sh("git update-index -q --really-refresh || :; git reset -q --hard; seq 9 >k");
+        sandbox.sh("git update-index -q --really-refresh || :; git reset -q --hard; seq 9 >k; rm -r deep");
         let id = ids(&sandbox).pop().unwrap();
         let clean = image(&sandbox);
         dies(&sandbox, "restore.installed", &["snap", "restore", &id]);
         dies(&sandbox, at, &["list"]);
+        // As where it had come to the upper one of two empty folders.
+        sandbox.sh("rmdir deep/er 2>/dev/null || true");
         recovers(&sandbox);
         same(&clean, &image(&sandbox));
         assert_eq!(ids(&sandbox), [&*id], "{at}");
