@@ -153,13 +153,15 @@ impl Marks {
         let is_new = |stash: &Oid| before.is_some_and(|marks| !marks.stash.contains(stash));
         let on = newest.filter(is_new).map(|stash| project.repo.require_commit(&format!("{stash}^1")));
         let marks = Marks { operation, stash: project.repo.stash_entries() };
-        Ok((marks, SetAside { worktrees, stashed_on: on.and_then(Result::ok) }))
+        Ok((marks, SetAside { worktrees, until: operation, stashed_on: on.and_then(Result::ok) }))
     }
 }
 
 /// Where changes were set aside on purpose.
 struct SetAside {
     worktrees: BTreeSet<PathBuf>,
+    /// The number of the last operation that it knows of.
+    until: u64,
     /// The commit that was checked out when the newest stash was made.
     stashed_on: Option<Oid>,
 }
@@ -167,7 +169,14 @@ struct SetAside {
 impl SetAside {
     fn holds(&self, project: &Project, dir: &Path) -> Result<bool, Error> {
         let is_stashed = self.stashed_on.is_some() && project.repo.head_of(dir)? == self.stashed_on;
-        Ok(is_stashed || self.worktrees.contains(dir))
+        // One that began since this was read, and ended since or has not yet: in this order, or it ends between the two.
+        let is_since = || {
+            recover::is_under_way(project, |step| match step {
+                Step::Clear { dir: of, .. } | Step::Restore { dir: of, .. } => of == dir,
+                _ => false,
+            }) || set_aside_since(project, self.until).0.contains(dir)
+        };
+        Ok(is_stashed || self.worktrees.contains(dir) || is_since())
     }
 }
 
