@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -182,7 +182,7 @@ impl Prepared {
 /// `switch` and `reset --soft` of anybody are refused, also one that sits in its editor.
 pub(super) struct Conversation {
     child: Child,
-    /// What it and its hooks say beside the answers. Nobody else reads that pipe, and who fills it waits.
+    /// The standard error of git and of its hooks, read all the time: whoever writes more than a pipe holds waits until somebody reads.
     said: Receiver<Vec<u8>>,
     name: String,
     /// The git directory whose HEAD it replaces by a file of its own, which git does not make durable.
@@ -194,7 +194,7 @@ pub(super) struct Conversation {
     done: bool,
 }
 
-/// How long to wait for what a git that has ended had said.
+/// How long to read what a git that has ended wrote to its standard error.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// Reads a pipe to its end beside everything else, and hands on what comes as long as anybody listens.
@@ -317,8 +317,10 @@ impl Conversation {
         drop(drained(self.child.stdout.take()));
         self.note_end();
         self.done = true;
-        // A background process of a hook may keep the pipe open.
-        let why: Vec<u8> = std::iter::from_fn(|| self.said.recv_timeout(MOMENT).ok()).flatten().collect();
+        // A background process of a hook may keep the pipe open, and go on writing to it.
+        let end = Instant::now() + MOMENT;
+        let part = || self.said.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
+        let why: Vec<u8> = std::iter::from_fn(part).take_while(|_| Instant::now() < end).flatten().collect();
         not_moved(self.name.clone(), &String::from_utf8_lossy(&why), "git ended early")
     }
 }

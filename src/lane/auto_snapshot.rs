@@ -16,7 +16,7 @@ use crate::event::{Event, Name};
 use crate::explain::quoted_path;
 use crate::git::{Oid, WorktreeStamp, has_autostash};
 use crate::store::records::{Automatic, LaneRecord, SnapRecord, Step};
-use crate::store::{LockName, Moment, Record, new_id, now};
+use crate::store::{LockName, Moment, new_id, now};
 
 /// How much of the time passes may take: one part in so many. A pass works in two threads at most, so that all of them together
 /// take less than 2 % of a processor.
@@ -123,11 +123,11 @@ struct Known {
 /// What is known of a lane whose own agent is at work.
 #[derive(Default)]
 struct AtWork {
-    /// What the last look found.
+    /// The value of the last look.
     seen: u64,
     /// How many looks since the last copy found something else each time.
     restless: usize,
-    /// What was copied.
+    /// The last copy, and the value of the look that it was taken at.
     copied: Option<Known>,
 }
 
@@ -393,18 +393,11 @@ impl Place<'_> {
     }
 }
 
-impl Project {
-    /// An automatic snapshot by its id; none when it is gone.
-    pub(super) fn find_automatic(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
-        Ok(SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?)
-    }
-}
-
 /// Deletes automatic snapshots of a worktree that newer ones stand for, and those that are very old.
 fn prune(project: &Project, lane: Option<&str>) -> Result<(), Error> {
     let mut all = Vec::new();
     for id in project.snap_ids()?.into_iter().rev() {
-        let Ok(Some(record)) = project.find_automatic(&id) else { continue };
+        let Ok(Some(record)) = project.find_any_snap(&id) else { continue };
         // One that came back to a worktree is kept like any other: an undo may want it.
         let is_own = |automatic: &Automatic| automatic.lane.as_deref() == lane && !automatic.named;
         if record.copy && record.automatic.as_ref().is_some_and(is_own) {

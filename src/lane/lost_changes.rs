@@ -17,7 +17,7 @@ impl Place<'_> {
         id: &str,
         git_dir: Option<&Path>,
     ) -> Result<(), Error> {
-        let Some(record) = project.find_automatic(id)? else { return Ok(()) };
+        let Some(record) = project.find_any_snap(id)? else { return Ok(()) };
         let lost = self.lost(project, &record, git_dir.is_some())?;
         if lost.is_empty() {
             return Ok(());

@@ -75,8 +75,12 @@ impl Project {
     /// A snapshot that waits to come back, by its id; none when its record is gone, or when it came back already. One that cannot be
     /// read is an error: it holds somebody's changes.
     pub(crate) fn find_snap(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
-        let found = SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?;
-        Ok(found.filter(|snap| snap.restored.is_none()))
+        Ok(self.find_any_snap(id)?.filter(|snap| snap.restored.is_none()))
+    }
+
+    /// The same also of one that came back already.
+    pub(super) fn find_any_snap(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
+        Ok(SnapRecord::find(&self.store.layout().snapshot(id).join("snap.toml"))?)
     }
 
     /// Where the index lies that was kept with a snapshot of the worktree at `dir`. One that is broken, as a power cut may leave it,

@@ -6,7 +6,7 @@ use super::operation::{Operation, no_way_back};
 use super::{Error, steps};
 use crate::git::{self, RepoPath, Snapshot};
 use crate::store::records::{Before, SnapRecord, Step};
-use crate::store::{Line, Record, Status};
+use crate::store::{Line, Status};
 
 impl Operation<'_> {
     /// Takes back the steps from number `since` on that `is_one` names, newest first, up to where there is no way back.
@@ -35,13 +35,16 @@ impl Operation<'_> {
     /// state before it holds: no other file, no other flag, and nobody waits for it.
     fn is_repeat(&self, id: &str, taken_back: &Step) -> Result<bool, Error> {
         let Step::Restore { dir, snap, before, .. } = taken_back else { return Ok(false) };
-        let (Some(new), Some(old)) = (self.find_snap(id)?, self.find_snap(snap)?) else { return Ok(false) };
+        let (Some(new), Some(old)) = (self.project.find_any_snap(id)?, self.project.find_any_snap(snap)?)
+        else {
+            return Ok(false);
+        };
         if new.id == old.id || !new.snapshot.ignored.is_empty() || self.awaited_by(id)?.is_some() {
             return Ok(false);
         }
         let mut known = vec![old];
         if let Some(before) = before.as_ref().and_then(|before| before.snap.as_deref()) {
-            known.extend(self.find_snap(before)?);
+            known.extend(self.project.find_any_snap(before)?);
         }
         let index = |snap: &SnapRecord| self.project.kept_index(dir, &snap.id);
         let indexes: Vec<PathBuf> = known.iter().map(index).collect();
@@ -59,10 +62,6 @@ impl Operation<'_> {
             && snapshot.added_to(repo, &known)?.is_empty()
             // What cannot be read says nothing.
             && git::has_flags_of_any(repo, dir, &index(&new), &indexes).unwrap_or(false))
-    }
-
-    fn find_snap(&self, id: &str) -> Result<Option<SnapRecord>, Error> {
-        Ok(SnapRecord::find(&self.project.store.layout().snapshot(id).join("snap.toml"))?)
     }
 }
 

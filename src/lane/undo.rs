@@ -44,12 +44,15 @@ pub(crate) struct Undo {
 /// # Errors
 /// [`UndoError::NothingToUndo`], [`UndoError::NotLast`], [`UndoError::NoOperation`].
 pub(crate) fn plan(project: &Project, which: Which) -> Result<Undo, Error> {
-    let log = OpLog::read(project);
+    plan_by(&OpLog::read(project), which)
+}
+
+fn plan_by(log: &OpLog, which: Which) -> Result<Undo, Error> {
     let numbers: Vec<u64> = match which {
         Which::Last(asked) => {
             let last = log.standing().next().map(|l| l.number);
             if let Some(asked) = asked {
-                history::require(&log, asked)?;
+                history::require(log, asked)?;
                 if last != Some(asked) {
                     return Err(UndoError::NotLast { asked, last }.into());
                 }
@@ -58,7 +61,7 @@ pub(crate) fn plan(project: &Project, which: Which) -> Result<Undo, Error> {
         }
         Which::After(number) => {
             if number > 0 {
-                history::require(&log, number)?;
+                history::require(log, number)?;
             }
             log.standing().map(|l| l.number).filter(|n| *n > number).collect()
         }
@@ -83,13 +86,12 @@ impl Undo {
     }
 
     /// Refuses where somebody else did something while this one was thought about, or was waited for.
-    fn require_newest(&self, project: &Project) -> Result<(), Error> {
-        let asked = self.numbers.first().copied().unwrap_or_default();
-        let now = plan(project, self.which)?.numbers;
-        if now == self.numbers {
+    fn require_newest(&self, log: &OpLog) -> Result<(), Error> {
+        if plan_by(log, self.which)?.numbers == self.numbers {
             return Ok(());
         }
-        let last = OpLog::read(project).standing().next().map(|last| last.number);
+        let asked = self.numbers.first().copied().unwrap_or_default();
+        let last = log.standing().next().map(|last| last.number);
         Err(UndoError::NotLast { asked, last }.into())
     }
 
@@ -136,7 +138,7 @@ pub(crate) fn undo(project: &Project, planned: &Undo, force: bool) -> Result<(),
     operate_as(project, header, |op| {
         hold_worktrees(op, &OpLog::read(project), &planned.numbers)?;
         let log = OpLog::read(project);
-        planned.require_newest(project)?;
+        planned.require_newest(&log)?;
         let held = RefCell::new(BTreeMap::new());
         let done = log.steps_of_all(&planned.numbers)?.into_iter().try_for_each(|(number, entry)| {
             let back = TakeBack { op, entry, number, force, held: &held };

@@ -13,15 +13,14 @@ pub(crate) fn is_same(pid: u32, birth: Option<&str>) -> bool {
     birth.is_some() && birth_of(pid).as_deref() == birth
 }
 
-/// Whether no process with this number runs.
-pub(crate) fn has_ended(pid: u32) -> bool {
-    field(pid, 0, "stat=").is_none_or(|state| state.starts_with(['Z', 'X']))
-}
-
 /// The same of one that has not ended: in many containers the first process collects nobody.
 pub(crate) fn lives(pid: u32, birth: Option<&str>) -> bool {
-    let ended = |state: String| state.starts_with(['Z', 'X']);
-    field(pid, 0, "stat=").is_some_and(|state| !ended(state)) && is_same(pid, birth)
+    !has_ended(pid) && is_same(pid, birth)
+}
+
+/// Whether no process with this number runs, or only one that has ended and that nobody has collected.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    field(pid, 0, "stat=").is_none_or(|state| state.starts_with(['Z', 'X']))
 }
 
 /// How many processes are followed up to the one that started them all.

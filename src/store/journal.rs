@@ -81,7 +81,7 @@ impl Header {
         (&self.host, self.session) == (&me.host, me.session)
     }
 
-    /// Whether it was begun on this machine.
+    /// Whether the process of the operation ran on this machine.
     pub(crate) fn is_of_this_host(&self) -> bool {
         self.host == Header::new("").host
     }

@@ -91,7 +91,7 @@ impl LockName {
         }
     }
 
-    /// What it protects, in words.
+    /// The name of what the lock protects, for messages.
     pub(crate) fn what(&self) -> String {
         match self {
             LockName::Store => "the store".into(),
