@@ -13,6 +13,22 @@ use super::{Exit, Trouble};
 /// What it says of itself before the answer.
 const HEADER: &[&str] = &["Aider v", "Git repo: ", "Repo-map: "];
 
+/// How Python begins the account of an exception.
+const TRACEBACK: &str = "Traceback (most recent call last):";
+
+/// What names a file in which Aider itself was when it failed. The checks that it runs have tracebacks of their own.
+const OWN_FRAME: &str = "aider/coders/";
+
+/// An exception of Aider's own, as far as its account was read.
+#[derive(Default)]
+struct Exception {
+    is_own: bool,
+    /// Whether the line of the program comes next that the last frame names.
+    is_at_frame: bool,
+    /// Its name and message: the first line after the frames.
+    what: String,
+}
+
 /// Aider's lines. It exits with 0 on most errors.
 #[derive(Default)]
 pub(super) struct Aider {
@@ -20,6 +36,8 @@ pub(super) struct Aider {
     answer: Option<String>,
     /// An error that goes on over several lines.
     failing: Option<String>,
+    /// The last exception since an answer, after which Aider ends with 0 too.
+    exception: Option<Exception>,
 }
 
 impl Parser for Aider {
@@ -37,6 +55,7 @@ impl Parser for Aider {
             }
             self.failed(tally);
         }
+        self.trace(&line);
         if line.starts_with("litellm.") {
             self.failing = Some(cut(&line, LONGEST_MESSAGE));
         } else if line.contains("has hit a token limit") {
@@ -49,7 +68,7 @@ impl Parser for Aider {
         } else if let Some(figures) = line.strip_prefix("Tokens: ") {
             // The answer is complete now; what follows is what became of it.
             self.answer = self.said.take();
-            tally.error = None;
+            (self.exception, tally.error) = (None, None);
             tally.turn();
             used(figures, tally);
         } else {
@@ -64,6 +83,9 @@ impl Parser for Aider {
 
     fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
         self.failed(tally);
+        if let Some(found) = self.exception.take().filter(|found| found.is_own && tally.error.is_none()) {
+            tally.fail(judge(None, &found.what), &found.what);
+        }
         tally.answer = self.answer.take();
         match &tally.error {
             Some((trouble, message)) if exit.ended_by().is_none() => Some(End::failed(*trouble, message)),
@@ -73,6 +95,22 @@ impl Parser for Aider {
 }
 
 impl Aider {
+    /// Follows the account of an exception: its frames, each with a line of the program, and then what it was.
+    fn trace(&mut self, line: &str) {
+        if line == TRACEBACK {
+            self.exception = Some(Exception::default());
+            return;
+        }
+        let Some(open) = self.exception.as_mut().filter(|open| open.what.is_empty()) else { return };
+        let of_program = std::mem::take(&mut open.is_at_frame);
+        if line.starts_with("File \"") {
+            open.is_own |= line.contains(OWN_FRAME);
+            open.is_at_frame = true;
+        } else if !of_program && !line.chars().all(|c| "~^ ".contains(c)) {
+            open.what = cut(line, LONGEST_MESSAGE);
+        }
+    }
+
     fn failed(&mut self, tally: &mut Tally) {
         if let Some(said) = self.failing.take() {
             self.said.take();

@@ -155,6 +155,36 @@ fn aider_says_what_it_used_and_cost_in_words() {
         Class::TokenLimit
     );
     assert_eq!(lines(Dialect::Aider, &[tokens], signal(15)).1.class, Class::Interrupted);
+    // It goes on to its end after an exception of its own; those of the checks that it runs say nothing of it.
+    let trace = |file: &str| {
+        let frame = format!("  File \"/x/{file}\", line 1486, in send_message");
+        let what = "httpx.ConnectError: [Errno 111] Connection refused";
+        [
+            "Traceback (most recent call last):",
+            &frame,
+            "    yield from self.send(messages)",
+            what,
+            "[Errno 111]",
+        ]
+        .map(str::to_owned)
+    };
+    let ends = |before: &[&str], file: &str, after: &[&str]| {
+        let trace = trace(file);
+        let all: Vec<&str> = before
+            .iter()
+            .copied()
+            .chain(trace.iter().map(String::as_str))
+            .chain(after.iter().copied())
+            .collect();
+        let summary = lines(Dialect::Aider, &all, exit(0)).1;
+        (summary.class, summary.detail.unwrap_or_default())
+    };
+    let own = "aider/coders/base_coder.py";
+    let failed = (Class::Unavailable, "httpx.ConnectError: [Errno 111] Connection refused".to_owned());
+    assert_eq!(ends(&["Aider v0.86.2"], own, &[]), failed);
+    assert_eq!(ends(&[tokens], own, &[]), failed);
+    assert_eq!(ends(&[], own, &["answer", tokens]).0, Class::Done);
+    assert_eq!(ends(&[tokens], "repo/tests/test_it.py", &[]).0, Class::Done);
 }
 
 #[test]
