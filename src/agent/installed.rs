@@ -16,6 +16,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 const GRACE: Duration = Duration::from_millis(200);
 /// After this it is asked again: a wrapper may lead to another version by now, and be the same file.
 const KEPT: Duration = Duration::from_hours(24);
+/// After this a program that said no version is asked again: it may only have been slow.
+const KEPT_SILENT: Duration = Duration::from_mins(10);
 /// How much of what a program says is read.
 const LONGEST: usize = 4096;
 
@@ -43,8 +45,7 @@ pub(crate) fn installed(profiles: &[&Profile], dir: &Path) -> Vec<Option<Install
             .collect();
         asked.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
     });
-    // One that said nothing may only have been slow.
-    let new = |seen: &&Seen| seen.version.is_some() && !known.program.contains(seen);
+    let new = |seen: &&Seen| !known.program.contains(seen);
     let news: Vec<Seen> = found.iter().flatten().filter(new).cloned().collect();
     if let Some(file) = file.filter(|_| !news.is_empty()) {
         let mut program = known.program;
@@ -86,7 +87,7 @@ fn look(profile: &Profile, dir: &Path, known: &Known) -> Option<Seen> {
     let args = profile.version.clone();
     let same = |seen: &&Seen| seen.path == path && seen.args == args && seen.stamp == stamp;
     if let Some(seen) = known.program.iter().find(same)
-        && !seen.at.is_older_than(KEPT)
+        && !seen.at.is_older_than(if seen.version.is_some() { KEPT } else { KEPT_SILENT })
     {
         return Some(seen.clone());
     }

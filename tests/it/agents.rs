@@ -103,6 +103,23 @@ fn a_program_is_asked_again_when_another_has_taken_its_place() {
 }
 
 #[test]
+fn a_program_that_says_no_version_is_not_asked_each_time() {
+    let sandbox = Sandbox::new();
+    install(&sandbox, "claude", "no idea");
+    let at = |time: &str| sandbox.proq_at(time, &["agents", "--json"]).json();
+    let version = |answer: &serde_json::Value| {
+        let agents = answer["agents"].as_array().unwrap().iter();
+        agents.clone().find(|agent| agent["name"] == "claude").unwrap()["version"].clone()
+    };
+    assert!(version(&at("2026-01-02T00:00:00Z")).is_null());
+    assert!(version(&at("2026-01-02T00:09:00Z")).is_null());
+    assert_eq!(asked(&sandbox, "claude"), 1);
+    // It may only have been slow.
+    let _ = at("2026-01-02T00:11:00Z");
+    assert_eq!(asked(&sandbox, "claude"), 2);
+}
+
+#[test]
 #[cfg_attr(not(target_os = "linux"), ignore = "needs setsid")]
 fn a_version_that_leaves_a_process_behind_holds_nobody_up() {
     let sandbox = Sandbox::new();
