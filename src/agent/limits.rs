@@ -61,6 +61,11 @@ impl Clock {
         self.alive = now;
     }
 
+    /// For how long nothing has come of it.
+    pub(super) fn silent(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.alive)
+    }
+
     /// Notes whether its last word has been said: another turn may begin after one.
     pub(super) fn set_over(&mut self, over: bool, now: Instant) {
         self.over = over.then(|| self.over.unwrap_or(now));

@@ -15,7 +15,7 @@ use super::fence::Fence;
 use super::limits::Cause;
 use super::order::account;
 use super::stream::Exit;
-use super::tenant::{DOOR, Lease, Word};
+use super::tenant::{DOOR, Lease, SCREEN, Word};
 use super::watch::{Ended, KILLED, Watch, until};
 use super::window;
 use super::wishes::Wishes;
@@ -71,11 +71,22 @@ pub(super) async fn run(
     let (status, cause) = attend(watch, &mut tenant, wishes).await;
     let strays = watch.end_all(group);
     window::close(&window, group);
+    let screen = write_end(watch);
     let mut reader = watch.order.reader();
     let exit = Exit { code: status.code(), signal: status.signal() };
     let summary = reader.finish(exit, &mut Vec::new());
     let account = account(reader.progress(), &summary, None);
-    Ok(Ended { status, cause, strays, summary, account, lost: None, retrying: None })
+    Ok(Ended {
+        status,
+        cause,
+        strays,
+        summary,
+        account,
+        lost: None,
+        retrying: None,
+        silent: Duration::ZERO,
+        screen,
+    })
 }
 
 /// Waits for the window's first process at a door in the run's own folder.
@@ -160,6 +171,20 @@ async fn attend(watch: &Watch<'_>, tenant: &mut Tenant, wishes: &mut Wishes) -> 
     }
     process::end_group(tenant.pid, Duration::ZERO);
     (tenant.end().await, Some(cause))
+}
+
+/// Writes what the window showed last in the place of the way into it. Its last words, if any of it was kept.
+fn write_end(watch: &Watch<'_>) -> Option<String> {
+    let kept = crate::regular_file::record(door(watch).join(SCREEN)).ok();
+    let mut text = b"This run was in a window of tmux".to_vec();
+    match &kept {
+        Some(screen) => text.extend([b", which ended with:\n\n", screen.as_slice()].concat()),
+        None => text.extend(b"; what stood there last was not kept.\n"),
+    }
+    let log = watch.project.store.layout().run_log(&watch.lane.name, watch.attempt);
+    // It is for a person's eyes: how the run ended does not depend on it.
+    drop(std::fs::write(log, text));
+    kept.and_then(|_| lane::last_words(&door(watch).join(SCREEN)))
 }
 
 /// Writes where the run can be looked at, also for whoever looks for its log.

@@ -181,7 +181,7 @@ impl Settle<'_> {
             }
             Some(Cause::Runaway) => (RunClass::Runaway, Some("it said the same over and over".to_owned())),
         };
-        let detail = with_remark(detail, self.end_of_errors());
+        let detail = with_remark(detail, self.last_sign());
         let remark = self.overspent().filter(|_| class != RunClass::Budget);
         let detail = with_remark(detail, remark);
         let state = match class {
@@ -193,18 +193,32 @@ impl Settle<'_> {
         Verdict { state, class, detail, already: false }
     }
 
-    /// The end of what the agent wrote to its standard error, where nothing else says why the run ended as it did.
-    fn end_of_errors(&self) -> Option<String> {
-        let tells = match self.ended.cause {
-            None => self.order.dialect.judges_its_end() && self.ended.summary.wordless,
-            Some(Cause::Time | Cause::Stall) if self.ended.retrying.is_some() => {
-                return self.ended.retrying.clone();
-            }
+    /// What hints at why the run ended as it did, where nothing else says so: the end of what the agent wrote to its standard error or,
+    /// in a window, to its screen; of one that ran out of time, that it was silent.
+    fn last_sign(&self) -> Option<String> {
+        let ended = self.ended;
+        let failed = ended.cause.is_none() && ended.status.code().is_some_and(|code| code != 0);
+        if let Some(words) = ended.screen.as_ref().filter(|_| failed) {
+            return Some(format!("its window ended with: {words}"));
+        }
+        let tells = match ended.cause {
+            None => self.order.dialect.judges_its_end() && ended.summary.wordless,
+            Some(Cause::Time | Cause::Stall) if ended.retrying.is_some() => return ended.retrying.clone(),
             Some(cause) => matches!(cause, Cause::Time | Cause::Stall),
         };
         let errors = self.project.store.layout().run_errors(&self.lane.name, self.attempt);
-        let words = lane::last_words(&errors).filter(|_| tells)?;
-        Some(format!("its errors end with: {words}"))
+        match lane::last_words(&errors).filter(|_| tells) {
+            Some(words) => Some(format!("its errors end with: {words}")),
+            None if ended.cause == Some(Cause::Time) => self.silence(),
+            None => None,
+        }
+    }
+
+    /// That a run came to its time limit without a word for at least half of that time. An agent that says nothing of requests that it
+    /// sends again is like that.
+    fn silence(&self) -> Option<String> {
+        let (limit, silent) = (self.order.limits.time?, self.ended.silent);
+        (silent >= limit / 2).then(|| format!("it had written nothing for {} s", silent.as_secs()))
     }
 
     /// That it has cost more than it might, where nothing ended it in time.

@@ -12,6 +12,7 @@ use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Error;
+use super::window;
 use crate::explain::with_causes;
 use crate::lane::{self, Project};
 use crate::process::{self, Spawned, Start};
@@ -19,6 +20,9 @@ use crate::store::{Guard, LockName};
 
 /// The socket in the run's own folder by which a window and its supervisor talk.
 pub(super) const DOOR: &str = "pane";
+
+/// The file in the run's own folder for what its window showed last.
+pub(super) const SCREEN: &str = "screen";
 
 /// Variables that say what a terminal is like. The window's count, not those of the terminal that the run was asked for on.
 const OF_THE_TERMINAL: &[&str] = &[
@@ -102,6 +106,10 @@ async fn live(project: &Project, lane: &str, attempt: u32) -> Result<(), Error> 
     say(&mut line, Word::Started(std::process::id())).await;
     let status = attend(&mut child, &mut closed, &mut line).await;
     let raw = status.map_or(9, ExitStatusExt::into_raw);
+    // The window goes when this process does.
+    if let Some(screen) = window::shown_here() {
+        drop(std::fs::write(dir.join(SCREEN), screen));
+    }
     say(&mut line, Word::Ended(raw)).await;
     Ok(())
 }
@@ -144,7 +152,7 @@ fn begin(project: &Project, lane: &str, bytes: &[u8]) -> Result<(Spawned, Guard)
         start = start.env(key, value);
     }
     let alive = project.store.locks().take(&LockName::Alive(lane.to_owned()))?;
-    // Inherited on purpose, as it is without a window. Nothing else is started by this process.
+    // Inherited on purpose, as it is without a window. Nothing else is started by this process while the agent lives.
     let failed =
         |e: rustix::io::Errno| process::Error::Start { program: "the agent".into(), source: e.into() };
     fcntl_setfd(alive.file(), FdFlags::empty()).map_err(failed)?;

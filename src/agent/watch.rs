@@ -48,6 +48,10 @@ pub(super) struct Ended {
     pub(super) lost: Option<String>,
     /// What it was at, where that was nothing but requests that failed.
     pub(super) retrying: Option<String>,
+    /// For how long it had written nothing.
+    pub(super) silent: Duration,
+    /// The last words of its window, where it had one.
+    pub(super) screen: Option<String>,
 }
 
 /// One run to be watched.
@@ -122,6 +126,7 @@ impl Watch<'_> {
             Outcome::Ended(status) => (status, None),
             Outcome::End(cause) => (self.stop(&mut child, group, wishes).await, Some(cause)),
         };
+        let silent = hearing.clock.silent(Instant::now());
         let strays = self.end_all(group);
         while self.hear(&mut hearing) {}
         let usage = self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
@@ -133,7 +138,17 @@ impl Watch<'_> {
         let account = order::account(hearing.reader.progress(), &summary, None);
         hearing.live.remove();
         let retrying = hearing.retries.in_words();
-        Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost, retrying })
+        Ok(Ended {
+            status,
+            cause,
+            strays,
+            summary,
+            account,
+            lost: hearing.lost,
+            retrying,
+            silent,
+            screen: None,
+        })
     }
 
     fn hearing(&self, feed: Feed) -> Result<Hearing, Error> {

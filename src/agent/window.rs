@@ -1,4 +1,5 @@
-//! Owns windows of tmux: how one is made for an agent, how it goes away again, and the way into it. Nothing is read from one.
+//! Owns windows of tmux: how one is made for an agent, how it goes away again, the way into it, and what it showed last.
+//! While an agent lives, nothing is read from its window.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -17,6 +18,9 @@ const SIZE: [&str; 4] = ["-x", "120", "-y", "40"];
 
 /// What tmux says of a new window.
 const SAID: &str = "#{pane_id} #{socket_path}";
+
+/// The first line of a window that is kept, counted from the top of its screen.
+const LINES_ABOVE: &str = "-200";
 
 /// Finds tmux.
 ///
@@ -79,6 +83,16 @@ pub(super) fn close(window: &Window, pid: u32) {
     if asked.is_ok_and(|(_, out)| String::from_utf8_lossy(&out).trim() == pid.to_string()) {
         drop(at().args(["kill-pane", "-t", &window.pane]).run());
     }
+}
+
+/// What the window that this process is in shows, and the lines above that it still has; none outside of one, or of an empty one.
+pub(super) fn shown_here() -> Option<Vec<u8>> {
+    let (server, pane) = (std::env::var("TMUX").ok()?, std::env::var("TMUX_PANE").ok()?);
+    let socket = server.split(',').next()?;
+    let asked = tmux_in(&find_tmux().ok()?, Path::new("/")).args(["-S", socket, "capture-pane", "-p", "-J"]);
+    let (status, out) = asked.args(["-S", LINES_ABOVE, "-t", &pane]).run().ok()?;
+    let screen = out.trim_ascii_end();
+    (status.success() && !screen.is_empty()).then(|| [screen, b"\n"].concat())
 }
 
 /// The way into a lane's window.

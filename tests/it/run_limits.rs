@@ -123,6 +123,15 @@ fn what_a_profile_leaves_running_on_purpose_is_left_alone() {
 }
 
 #[test]
+fn an_agent_that_runs_out_of_time_without_a_word_is_told_as_silent() {
+    let sandbox = Sandbox::new();
+    sandbox.program("qwen", "exec sleep 600");
+    let _ = sandbox.proq(&["spawn", "--wait", "-n", "x", "qwen", "do it", "--max-time", "2s"]).fails(4);
+    let detail = sandbox.row("x")["detail"].as_str().unwrap().to_owned();
+    assert!(detail.starts_with("it took longer than it may; it had written nothing for "), "{detail}");
+}
+
+#[test]
 fn an_agent_that_sends_its_request_again_and_again_is_told_as_that() {
     let sandbox = Sandbox::new();
     let script = "for n in 1 2 3; do echo \"Attempt $n failed with status 429. Retrying with backoff... _Error: {\" >&2; echo \"    at x (y.js)\" >&2; done

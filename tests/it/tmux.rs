@@ -167,6 +167,26 @@ fn what_its_hooks_say_is_shown_and_nothing_is_sent_past_its_screen() {
 }
 
 #[test]
+fn what_the_window_of_a_run_that_failed_showed_last_is_kept() {
+    let screen = Screen::new();
+    screen.0.program("claude", "echo working; printf '\\033[31mError: no such model\\033[0m\\n' >&2; exit 1");
+    let _ = screen.proq(&["spawn", "--tmux", "-n", "x", "claude", "do it"]).ok();
+    let why = "x: failed (exit code 1; its window ended with: working Error: no such model)\n";
+    assert_eq!(screen.proq(&["wait", "x"]).fails(4), why);
+    let kept = "This run was in a window of tmux, which ended with:\n\nworking\nError: no such model\n";
+    assert_eq!(screen.proq(&["logs", "x"]).ok(), kept);
+    assert!(screen.proq(&["attach", "x"]).fails(1).contains("git proq logs"));
+    // Of one that was closed nothing is left.
+    screen.0.program("claude", ON_SCREEN);
+    let _ = screen.proq(&["run", "--tmux", "x", "claude", "again"]).ok();
+    drop(screen.0.hear("up"));
+    let _ = screen.tmux(&["kill-server"]).ok();
+    let _ = screen.proq(&["wait", "x"]).fails(4);
+    let gone = "This run was in a window of tmux; what stood there last was not kept.\n";
+    assert_eq!(screen.proq(&["logs", "x"]).ok(), gone);
+}
+
+#[test]
 fn a_server_that_is_killed_ends_the_run_and_the_lane_can_be_run_again() {
     let screen = Screen::new();
     let agent = screen.start("do it");
