@@ -1,13 +1,16 @@
 //! Owns `git proq diff`.
 
+use std::io::IsTerminal;
+
 use clap::Args;
 use clap_complete::engine::ArgValueCompleter;
 use serde::Serialize;
 
 use super::complete::lane_names;
+use super::plain_log::PlainLog;
 use super::{Done, Failure, Session};
 use crate::explain::Exit;
-use crate::git::{Oid, RepoPath, There};
+use crate::git::{Oid, Print, RepoPath, There};
 use crate::lane::Project;
 use crate::store::records::LaneRecord;
 
@@ -57,7 +60,14 @@ pub(super) fn show(
     lane: &LaneRecord,
     stat: bool,
 ) -> Result<(), Failure> {
-    differing(session, project, lane, |there, from, to| Ok(project.repo.show_diff(there, from, to, stat)?))
+    differing(session, project, lane, |there, from, to| {
+        let mut log = PlainLog::default();
+        let mut print = |part: &[u8]| session.ui.raw(&log.shown(part));
+        let print: Option<Print<'_>> = if std::io::stdout().is_terminal() { Some(&mut print) } else { None };
+        project.repo.show_diff(there, from, to, stat, print)?;
+        session.ui.raw(&log.rest());
+        Ok(())
+    })
 }
 
 /// Compares the commit that a lane's changes are counted from with where they are: in its worktree, untracked files included, or else

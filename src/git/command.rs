@@ -22,6 +22,9 @@ use super::{Error, Oid, Unusable, injected};
 /// Whether what is waited for is unwanted by now.
 pub(crate) type Unwanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
+/// Takes what git prints, a part at a time.
+pub(crate) type Print<'a> = &'a mut dyn FnMut(&[u8]);
+
 /// Variables of git's that describe the user or the machine, not one repository; all other `GIT_*` are dropped.
 const KEPT: &[&str] = &[
     "GIT_ASKPASS",
@@ -33,6 +36,7 @@ const KEPT: &[&str] = &[
     "GIT_DISCOVERY_ACROSS_FILESYSTEM",
     "GIT_EDITOR",
     "GIT_EXEC_PATH",
+    "GIT_PAGER",
     "GIT_PROXY_COMMAND",
     "GIT_SSL_CAINFO",
     "GIT_TEMPLATE_DIR",
@@ -42,6 +46,9 @@ const KEPT: &[&str] = &[
 /// Prefixes of variables that are kept for the same reason.
 const KEPT_PREFIXES: &[&str] =
     &["GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_", "GIT_SSH", "GIT_TRACE"];
+
+/// How much of what git prints for a person goes on at once, in bytes.
+const PRINTED_AT_ONCE: usize = 64 * 1024;
 
 /// The git program, found once.
 #[derive(Debug, Clone)]
@@ -302,12 +309,40 @@ impl Command {
 
     /// Runs it with this process's own terminal, pager included. A pager that is quit early is no failure.
     pub(crate) fn run_on_terminal(mut self) -> Result<(), Error> {
-        self.inner.stdin(Stdio::inherit()).stdout(Stdio::inherit()).stderr(Stdio::inherit());
-        self.inner.env_remove("LC_ALL");
+        self.speak_to_a_person().stdout(Stdio::inherit());
+        let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
+        self.shown_to_a_person(status)
+    }
+
+    /// The same with no pager, where what it prints goes through `print`, a part at a time.
+    pub(super) fn run_printing(mut self, print: Print<'_>) -> Result<(), Error> {
+        self.speak_to_a_person().stdout(Stdio::piped());
+        let mut child = self.start()?;
+        if let Some(mut output) = child.stdout.take() {
+            let mut part = vec![0; PRINTED_AT_ONCE];
+            loop {
+                match output.read(&mut part) {
+                    Ok(0) => break,
+                    Ok(length) => print(&part[..length]),
+                    Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                    Err(e) => return Err(self.not_started(&e)),
+                }
+            }
+        }
+        let status = child.wait().map_err(|e| self.not_started(&e))?;
+        self.shown_to_a_person(status)
+    }
+
+    /// Lets it use this process's input and errors, in the user's language.
+    fn speak_to_a_person(&mut self) -> &mut std::process::Command {
+        self.inner.stdin(Stdio::inherit()).stderr(Stdio::inherit()).env_remove("LC_ALL");
         if let Some(own) = std::env::var_os("LC_ALL") {
             self.inner.env("LC_ALL", own);
         }
-        let status = self.start().and_then(|mut c| c.wait().map_err(|e| self.not_started(&e)))?;
+        &mut self.inner
+    }
+
+    fn shown_to_a_person(&self, status: ExitStatus) -> Result<(), Error> {
         if status.success() || status.signal() == Some(13) {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use serde::Serialize;
 
+use super::command::Print;
 use super::path::nul_separated;
 use super::status::status;
 use super::trees::{Item, Items, Reader};
@@ -316,7 +317,8 @@ impl There {
 
 impl Repo {
     /// Shows a difference on the terminal as `git diff` does, with the user's pager and colours: from a commit to
-    /// another, or to the worktree of `there` as it is.
+    /// another, or to the worktree of `there` as it is. Where git would start no pager for a terminal, which keeps what a terminal
+    /// obeys from it, the difference goes through `print` instead, a part at a time; none where there is no terminal.
     ///
     /// # Errors
     /// [`Error::Unreadable`] where a file that changes there may not be read: git shows the others and gives up half-way.
@@ -326,6 +328,7 @@ impl Repo {
         from: Oid,
         to: Option<Oid>,
         stat: bool,
+        print: Option<Print<'_>>,
     ) -> Result<(), Error> {
         if to.is_none() {
             let paths = special::unreadable(&there.dir, &self.changed_files(there, from, to)?);
@@ -334,7 +337,26 @@ impl Repo {
             }
         }
         let call = there.apply(self.git_in(&there.dir)).arg("diff").args(stat.then_some("--stat"));
-        call.args(ends(from, to)).arg("--").run_on_terminal()
+        // Names alone are quoted by git.
+        let print = match print {
+            Some(print) if !stat && !self.pages_diffs(&there.dir)? => print,
+            _ => return call.args(ends(from, to)).arg("--").run_on_terminal(),
+        };
+        let asked = ["config", "--get-colorbool", "color.diff", "true"];
+        let colours = self.git_in(&there.dir).args(asked).run()?.line() == "true";
+        let call = call.arg(if colours { "--color=always" } else { "--color=never" });
+        call.args(ends(from, to)).arg("--").run_printing(print)
+    }
+
+    /// Whether git starts a pager for a difference on a terminal; `cat` is none.
+    fn pages_diffs(&self, dir: &Path) -> Result<bool, Error> {
+        let own = self.git_in(dir).args(["config", "--get", "pager.diff"]).accept(&[0, 1]).run()?.line();
+        let pager = match own.as_str() {
+            "false" | "no" | "off" | "0" => return Ok(false),
+            "" | "true" | "yes" | "on" | "1" => self.git_in(dir).args(["var", "GIT_PAGER"]).run()?.line(),
+            _ => std::env::var("GIT_PAGER").unwrap_or(own),
+        };
+        Ok(!matches!(pager.trim(), "" | "cat"))
     }
 
     /// The paths that such a difference would show.

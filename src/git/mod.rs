@@ -122,7 +122,7 @@ pub(crate) use ahead::{Three, circumstances, look_ahead};
 pub(crate) use ahead_by_git::{ByGit, ask_git, commit_aside};
 pub(crate) use brought::is_untouched;
 pub(crate) use clear::{clear, copy_filtered, copy_untracked, renew};
-pub(crate) use command::{Command, Program};
+pub(crate) use command::{Command, Print, Program};
 pub(crate) use commit::{NewCommit, commit_staged, stage, stage_and_commit};
 pub(crate) use cut::{Common, Cuts, Fork};
 pub(crate) use deletions::{LEAST_FILES, mass_deletion};

@@ -282,8 +282,8 @@ fn only_a_few_places_give_a_terminal_text_as_it_is() {
     // Everything else goes through `ui`, which prints nothing but `Printable`.
     let ui = |path: &str| path == "src/cli/ui.rs" || path == "src/agent/begin.rs";
     assert_eq!(places(ui, &["stdout().lock()", "stderr().lock()", "io::stdout(), "]), [""; 0]);
-    // Logs, which have a view of their own and `--raw`; and answers to programs that are no people.
-    let raw = ["cli/ui.rs", "cli/logs.rs", "cli/acp.rs", "cli/agent_event.rs"];
+    // Logs and differences, which have a view of their own, and `--raw`; and answers to programs that are no people.
+    let raw = ["cli/ui.rs", "cli/logs.rs", "cli/diff.rs", "cli/acp.rs", "cli/agent_event.rs"];
     assert_eq!(places(|path| raw.iter().any(|raw| path.ends_with(raw)), &[".raw("]), [""; 0]);
     // Programs that have the terminal: git with its pager, a shell or an agent of the user's, tmux.
     let terminal = [

@@ -72,6 +72,8 @@ const SHOWN: &[&str] = &[
     "logs ran --json",
     "diff ours --stat",
     "diff theirs --name-only",
+    "diff theirs",
+    "diff ours",
     "matrix",
     "matrix --json",
     "compare ours",
