@@ -10,7 +10,7 @@ use super::land::refuse_in_use;
 use super::request::Request;
 use crate::git::{self, Change, RepoPath, WorktreeList, open_operation};
 use crate::lane::{self, Project};
-use crate::store::records::LaneRecord;
+use crate::store::records::{LaneRecord, Strategy};
 
 /// Whether a landing of these lanes, which do not conflict, is known to land them all: nothing in them or in a checkout of their bases
 /// is in its way, and no command is to be run on what would land.
@@ -55,7 +55,9 @@ fn changes_of(
     }
     let Some(ancestor) = repo.merge_base(base, tip)? else { return Ok(None) };
     let changes = git::tree_changes(repo, ancestor, tip)?;
-    let refused = changes.iter().any(|change| brings_markers(repo, change))
+    // Commits that come to nothing are refused by some strategies.
+    let refused = changes.is_empty()
+        || changes.iter().any(|change| brings_markers(repo, change))
         || deletes_too_much(repo, &lane.name, (&lane.base, base), &changes)?.is_some();
     Ok((!refused).then_some(changes))
 }
@@ -71,7 +73,8 @@ fn is_base_free(
     let strategy = Request::of(&[]).strategy(&project.settings);
     lane::refuse_move_beside_in_place(project, base)?;
     refuse_in_use(project, base, worktrees)?;
-    if verifies_signatures(repo, base, strategy)? {
+    // A rebase goes commit by commit: one of them may conflict where the whole does not, and a merge among them is refused.
+    if strategy == Strategy::Rebase || verifies_signatures(repo, base, strategy)? {
         return Ok(false);
     }
     for dir in worktrees.on_branch(base).map(|worktree| &worktree.path) {

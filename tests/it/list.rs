@@ -110,6 +110,15 @@ fn what_is_not_known_to_land_is_not_promised() {
     let said = "hint: 1 lane is done: git proq merge --all --dry-run shows what would land\n";
     assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
     let _ = sandbox.proq(&["discard", "--force", "idle"]).ok();
+    // A rebase goes commit by commit.
+    sandbox.git(&["config", "proq.merge.strategy", "rebase"]);
+    assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
+    sandbox.git(&["config", "--unset", "proq.merge.strategy"]);
+    assert!(hints(&sandbox).contains("hint: git proq merge --all lands 1 lane\n"), "{}", hints(&sandbox));
+    // Commits that come to nothing.
+    let none = Sandbox::new();
+    none.lane_with("none", "echo 1 > none; git add none; git commit -qm 1; git rm -q none; git commit -qm 2");
+    assert!(hints(&none).contains(said), "{}", hints(&none));
     sandbox.sh("echo main > b.txt; git add .; git commit -qm main");
     assert!(hints(&sandbox).contains(said), "{}", hints(&sandbox));
 }
