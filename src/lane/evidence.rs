@@ -296,7 +296,7 @@ fn elsewhere(
 /// Commits of `tip` that are not contained in `base`: zero when it is an ancestor, when merging it would change nothing,
 /// exactly and to the last white space (squashed and rebased landings look like that), or when the base had the same
 /// changes before it went on in the same lines.
-fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
+pub(super) fn unlanded(project: &Project, tip: Oid, base: Oid) -> Result<usize, Error> {
     let repo = &project.repo;
     let ahead = repo.ahead(tip, base)?;
     if ahead == 0 {

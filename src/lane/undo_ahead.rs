@@ -5,26 +5,46 @@ use std::path::{Path, PathBuf};
 
 use super::absent::refuse_absent;
 use super::alias::branch_behind;
+use super::evidence::unlanded;
 use super::history::moved_branch;
 use super::undo::{TakeBack, before_making};
-use super::{Error, UndoError, gather_evidence, refuse};
-use crate::git::{self, Oid, RefMove, WorktreeList};
-use crate::store::records::Step;
+use super::{Error, Evidence, UndoError, find_snap, gather_evidence, refuse};
+use crate::git::{self, Head, Oid, RefMove, WorktreeList};
+use crate::store::Record;
+use crate::store::records::{AnyLane, Step};
 
 /// What is no more as it is on disk once the steps that were judged so far are taken back.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     /// Where refs would be, by their whole names.
     refs: BTreeMap<String, Option<Oid>>,
-    /// What would have been moved, from and to.
-    moved: BTreeSet<PathBuf>,
-    /// Worktrees whose changes would have been set aside.
-    set_aside: BTreeSet<PathBuf>,
+    /// What was moved and would be moved back, from and to, in the order in which it would be.
+    moved: Vec<(PathBuf, PathBuf)>,
+    /// Worktrees whose HEAD would have moved.
+    switched: BTreeSet<PathBuf>,
+    /// Worktrees whose changes would have been set aside, each with the snapshot that would be back in it by now.
+    snapshots: BTreeMap<PathBuf, Option<String>>,
 }
 
 impl Ahead {
     fn was_moved(&self, path: &Path) -> bool {
-        self.moved.iter().any(|moved| path.starts_with(moved))
+        self.moved.iter().any(|(from, to)| path.starts_with(from) || path.starts_with(to))
+    }
+
+    /// Notes that the changes in a worktree would be set aside, or that a snapshot would be back in it.
+    fn set_aside_or_back(&mut self, step: &Step) {
+        let (dir, back) = match step {
+            Step::Restore { dir, .. } => (dir, None),
+            Step::Clear { dir, snap } => (dir, Some(snap.clone())),
+            _ => return,
+        };
+        self.snapshots.insert(dir.clone(), back);
+    }
+
+    /// Where what would be at `path` by then is now.
+    fn now_at(&self, path: &Path) -> PathBuf {
+        let moved = |(from, to): &(PathBuf, PathBuf)| path.strip_prefix(from).ok().map(|rest| to.join(rest));
+        self.moved.iter().rev().find_map(moved).unwrap_or_else(|| path.to_owned())
     }
 }
 
@@ -42,6 +62,10 @@ impl TakeBack<'_, '_> {
                 self.hold_lanes()?;
             }
             self.refuse_new_work()?;
+        } else {
+            for lane in made.iter().rev() {
+                self.foresee_later_removal(lane, ahead)?;
+            }
         }
         if !made.is_empty() {
             steps.truncate(before_making(&steps));
@@ -53,25 +77,23 @@ impl TakeBack<'_, '_> {
         match (step, moved_branch(step)) {
             (_, Some((branch, Some(old), Some(new)))) => self.foresee_branch(branch, old, new, ahead),
             (Step::Ref { name, old, new }, _) => self.foresee_ref(name, *old, *new, ahead),
-            (Step::Tree { dir, mv: RefMove::Switch { from, .. }, .. }, _) if newest => {
-                if !ahead.set_aside.contains(dir) {
-                    self.refuse_edits(dir)?;
+            (Step::Tree { dir, mv: RefMove::Switch { from, to }, .. }, _) => {
+                match ahead.snapshots.get(dir) {
+                    Some(back) => self.refuse_edits_ahead(dir, to, back.as_deref())?,
+                    None => self.refuse_edits(dir)?,
                 }
-                self.refuse_moved(step)?;
-                self.refuse_closed_way(step)?;
-                self.refuse_gone(step, |branch| self.tip_ahead(&format!("refs/heads/{branch}"), ahead))?;
-                if !self.is_on(dir, from)? && !dir.exists() {
-                    return Err(Error::Expired { path: dir.clone() });
+                if ahead.switched.insert(dir.clone()) {
+                    self.foresee_switch(step, (from, to), ahead, newest)?;
                 }
                 Ok(())
             }
             (Step::Restore { dir, .. } | Step::Clear { dir, .. }, _) if newest && !ahead.was_moved(dir) => {
                 refuse_absent(self.op.project, step)?;
-                ahead.set_aside.extend(matches!(step, Step::Restore { .. }).then(|| dir.clone()));
+                ahead.set_aside_or_back(step);
                 Ok(())
             }
-            (Step::Restore { dir, .. }, _) => {
-                ahead.set_aside.insert(dir.clone());
+            (Step::Restore { .. } | Step::Clear { .. }, _) => {
+                ahead.set_aside_or_back(step);
                 Ok(())
             }
             (Step::Move { from, to }, _) => {
@@ -81,11 +103,46 @@ impl TakeBack<'_, '_> {
                 if newest && !ahead.was_moved(from) && from.symlink_metadata().is_ok() {
                     return Err(Error::PathTaken { path: from.clone() });
                 }
-                ahead.moved.extend([from.clone(), to.clone()]);
+                ahead.moved.push((from.clone(), to.clone()));
                 Ok(())
             }
             _ => Ok(()),
         }
+    }
+
+    /// The first switch of HEAD in a worktree. Where one of its branches moves by then, what is there now is not what would be met.
+    fn foresee_switch(
+        &self,
+        step: &Step,
+        (from, to): (&Head, &Head),
+        ahead: &Ahead,
+        newest: bool,
+    ) -> Result<(), Error> {
+        let branch_moves = |head: &Head| match head {
+            Head::Branch(branch) => ahead.refs.contains_key(&format!("refs/heads/{branch}")),
+            Head::Detached(_) => false,
+        };
+        if newest || !(branch_moves(from) || branch_moves(to)) {
+            self.refuse_moved(step)?;
+            self.refuse_closed_way(step)?;
+        }
+        self.refuse_gone(step, |branch| self.tip_ahead(&format!("refs/heads/{branch}"), ahead))?;
+        match step.worktree() {
+            Some(dir) if !self.is_on(dir, from)? && !dir.exists() => {
+                Err(Error::Expired { path: dir.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to take back a switch of HEAD to `to` beside the snapshot that would be back in the worktree by then.
+    fn refuse_edits_ahead(&self, dir: &Path, to: &Head, back: Option<&str>) -> Result<(), Error> {
+        let project = self.op.project;
+        let Some(snap) = back else { return Ok(()) };
+        let files = find_snap(project, snap)?.files(project)?;
+        let in_preview = matches!(to, Head::Branch(branch) if project.lane_of_preview(branch).is_some());
+        let paths = files.into_iter().map(|file| file.path).collect();
+        Err(UndoError::Edits { dir: dir.to_owned(), paths, in_preview, flagged: None }.into())
     }
 
     /// A lane that the operation made goes again, as by any removal.
@@ -93,6 +150,25 @@ impl TakeBack<'_, '_> {
         let project = self.op.project;
         let (lane, _lock) = self.hold_made(name)?;
         let mut found = gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
+        self.pass_over_known(&lane, &mut found)?;
+        refuse(&lane, &found, self.force)
+    }
+
+    /// The same once what came after the operation is taken back, which may bring the lane back first, and take what it landed off
+    /// its base.
+    fn foresee_later_removal(&self, name: &str, ahead: &Ahead) -> Result<(), Error> {
+        let project = self.op.project;
+        let record = project.store.layout().lane_record(name);
+        let now_at = ahead.now_at(&record);
+        let Some(Ok(lane)) = AnyLane::find(&now_at)?.map(AnyLane::with_tree) else { return Ok(()) };
+        let mut found = match now_at == record {
+            true => gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?,
+            false => Evidence::default(),
+        };
+        let tip = |branch: &str| self.tip_ahead(&format!("refs/heads/{branch}"), ahead);
+        if let (Some(tip), Some(base)) = (tip(&lane.place.branch)?, tip(&lane.base)?) {
+            (found.tip, found.unlanded) = (Some(tip), unlanded(project, tip, base)?);
+        }
         self.pass_over_known(&lane, &mut found)?;
         refuse(&lane, &found, self.force)
     }

@@ -206,6 +206,36 @@ fn a_dry_run_refuses_what_the_undo_refuses() {
 }
 
 #[test]
+fn a_dry_run_refuses_what_an_older_one_of_the_operations_would_refuse() {
+    // The making of a lane, whatever came of it since.
+    for last in [&["preview", "one"][..], &["merge", "one"], &["discard", "--force", "one"], &["op", "log"]] {
+        let sandbox = scenes::two_lanes();
+        let _ = sandbox.proq(last).ok();
+        refused_alike(&sandbox, &["op", "restore", "0"]);
+        let force = ["op", "restore", "0", "--force"];
+        let _ = sandbox.proq(&[&force[..], &["--dry-run"]].concat()).ok();
+        let _ = sandbox.proq(&force).ok();
+    }
+    // Edits that are in a preview, or would come back in it.
+    for last in [&["spawn", "--empty", "-n", "z"][..], &["preview", "two"]] {
+        let sandbox = scenes::two_lanes();
+        let number = sandbox.proq(&["op", "log", "--json"]).json()["operations"].as_array().unwrap().len();
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        sandbox.write("a.txt", "edited there\n");
+        let _ = sandbox.proq(last).ok();
+        refused_alike(&sandbox, &["op", "restore", &number.to_string()]);
+        let _ = sandbox.proq(&["op", "restore", &(number + 1).to_string()]).ok();
+    }
+    // A preview that was entered before its base moved.
+    let sandbox = scenes::two_lanes();
+    let number = sandbox.proq(&["op", "log", "--json"]).json()["operations"].as_array().unwrap().len();
+    let _ = sandbox.proq(&["preview", "one"]).ok();
+    let _ = sandbox.proq(&["merge", "two"]).ok();
+    let _ = sandbox.proq(&["op", "restore", &number.to_string(), "--dry-run"]).ok();
+    let _ = sandbox.proq(&["op", "restore", &number.to_string()]).ok();
+}
+
+#[test]
 fn edits_since_a_preview_was_left_are_set_aside_by_its_undo_as_the_dry_run_says() {
     let sandbox = scenes::shown();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
