@@ -66,6 +66,13 @@ pub(super) fn is_sparse(git_dir: &Path) -> bool {
     git_dir.join("info/sparse-checkout").exists()
 }
 
+impl Repo {
+    /// Whether the worktree at `dir` has patterns of a sparse checkout, so that `git add` may refuse what is outside of them.
+    pub(crate) fn has_sparse_patterns(&self, dir: &Path) -> bool {
+        self.git_dir_of(dir).is_ok_and(|git_dir| is_sparse(&git_dir))
+    }
+}
+
 /// Whether such patterns are in force.
 pub(super) fn is_sparse_now(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<bool, Error> {
     if !is_sparse(git_dir) {

@@ -14,7 +14,8 @@ pub(super) fn hints(repo: &Repo, lane: &LaneRecord, dirt: &Dirt) -> Vec<String> 
             quoted_path(&first.under(&lane.path))
         )];
     }
-    let commit = |dir: &Path| format!("git -C {0} add -A && git -C {0} commit", quoted_path(dir));
+    let sparse = if repo.has_sparse_patterns(&lane.path) { " --sparse" } else { "" };
+    let commit = |dir: &Path| format!("git -C {0} add -A{sparse} && git -C {0} commit", quoted_path(dir));
     let all = commit(&lane.path);
     if let Remedy::InSubmodules(inside) = Remedy::of(repo, &lane.path, &dirt.paths()) {
         let calls: Vec<String> = inside.iter().map(|path| commit(&path.under(&lane.path))).collect();

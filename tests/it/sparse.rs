@@ -139,6 +139,17 @@ fn work_in_a_lane_that_is_cut_is_shown_landed_and_taken_back_whole() {
 }
 
 #[test]
+fn a_new_file_outside_of_a_lane_that_is_cut_is_committed_by_the_hint_of_a_refused_landing() {
+    let sandbox = scene();
+    let _ = sandbox.proq(&["spawn", "--empty", "--sparse", "-n", "x", "--scope", "src/pay/"]).ok();
+    sandbox.write_in(&sandbox.lane("x"), "doc/new.md", "new\n");
+    let text = sandbox.proq(&["merge", "x"]).fails(1);
+    sandbox.sh(&format!("{} -qm more", hints(&sandbox, &text)[0]));
+    let _ = sandbox.proq(&["merge", "x"]).ok();
+    assert_eq!(sandbox.read("doc/new.md"), "new\n");
+}
+
+#[test]
 fn an_agent_is_told_what_is_there_and_its_lane_is_cut_again_when_made_anew() {
     let sandbox = scene();
     sandbox.program("robot", "cat > \"$ROOT/told\"; printf '%s\\n' \"$@\" >> \"$ROOT/told\"; echo new > src/pay/new.rs; mkdir -p doc; echo out > doc/out.md");
