@@ -79,10 +79,11 @@ fn write_once(objects: &Path, id: Oid, stored: &[u8]) -> std::io::Result<()> {
     let hex = id.to_string();
     let (folder, name) = hex.split_at(2);
     let folder = objects.join(folder);
-    match std::fs::create_dir(&folder) {
-        Ok(()) => File::open(objects)?.sync_all()?,
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-        Err(e) => return Err(e),
+    let made = std::fs::create_dir(&folder);
+    if let Err(e) = &made
+        && e.kind() != ErrorKind::AlreadyExists
+    {
+        return made;
     }
     // What a killed process leaves of it goes with `git prune`.
     let beside = folder.join(format!("tmp_obj_{}_{name}", std::process::id()));
@@ -97,7 +98,9 @@ fn write_once(objects: &Path, id: Oid, stored: &[u8]) -> std::io::Result<()> {
         drop(std::fs::remove_file(&beside));
         return Err(e);
     }
-    File::open(&folder)?.sync_all()
+    File::open(&folder)?.sync_all()?;
+    // Not before: what takes a moment gives others time to remove a folder that is still empty.
+    if made.is_ok() { File::open(objects)?.sync_all() } else { Ok(()) }
 }
 
 fn loose_header_of(kind: Kind, length: usize) -> Vec<u8> {
