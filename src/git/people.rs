@@ -80,13 +80,14 @@ impl Repo {
 /// Now, or what the variable says.
 fn time(variable: &str) -> Option<gix::date::Time> {
     match std::env::var_os(variable) {
-        None => {
-            let now = here_and_now().unwrap_or_else(gix::date::Time::now_local_or_utc);
-            // Git has no time before 1970: `git fsck` calls a commit of then broken.
-            Some(gix::date::Time { seconds: now.seconds.max(0), ..now })
-        }
+        None => Some(of_a_commit(here_and_now().unwrap_or_else(gix::date::Time::now_local_or_utc))),
         Some(text) => gix::date::parse(text.to_str()?, None).ok(),
     }
+}
+
+/// A time for a commit. Git has none before 1970: `git fsck` calls a commit of then broken.
+fn of_a_commit(now: gix::date::Time) -> gix::date::Time {
+    gix::date::Time { seconds: now.seconds.max(0), ..now }
 }
 
 /// Now, in the time zone of the machine. None where a variable names another, or no file says which it is.
@@ -110,7 +111,7 @@ fn is_plain(text: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{here_and_now, is_plain};
+    use super::{here_and_now, is_plain, of_a_commit};
 
     #[test]
     fn the_machines_time_zone_is_the_one_that_git_would_take() {
@@ -119,6 +120,12 @@ mod tests {
         let theirs: i32 = String::from_utf8(theirs).unwrap().trim().parse().unwrap();
         let seconds = theirs / 100 * 3600 + theirs % 100 * 60;
         assert!(ours.is_none_or(|time| time.offset == seconds), "{ours:?} and {seconds}");
+    }
+
+    #[test]
+    fn a_clock_before_1970_makes_no_commit_that_is_broken_for_git() {
+        let at = |seconds| of_a_commit(gix::date::Time { seconds, offset: -3600 }).seconds;
+        assert_eq!([at(-86_400), at(0), at(1_700_000_000)], [0, 0, 1_700_000_000]);
     }
 
     #[test]

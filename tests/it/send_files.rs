@@ -68,6 +68,13 @@ fn nothing_is_kept_of_what_is_not_sent() {
       caused by: No such file or directory (os error 2)
     --- code 1
     ");
+    sandbox.sh("mkfifo pipe");
+    insta::assert_snapshot!(sandbox.proq(&["send", "x", "more", "--attach", "pipe"]).shown(), @r"
+    --- stderr
+    error: could not read pipe
+      caused by: it is a pipe, not a regular file
+    --- code 1
+    ");
     let would = sandbox.proq(&["send", "x", "more", "--attach", "notes/plan.md", "--dry-run"]).ok();
     assert!(would.starts_with("would be sent"), "{would}");
     assert_eq!(kept(&sandbox), 0);
