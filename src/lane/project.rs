@@ -11,7 +11,7 @@ use crate::config::{Layers, Settings};
 use crate::event::{self, Log};
 use crate::git::Repo;
 use crate::note::Listener;
-use crate::store::records::{AnyLane, LaneRecord, LaneState, Place, RunClass, RunRecord, Step};
+use crate::store::records::{AnyLane, LaneRecord, LaneState, Place, RunClass, RunRecord};
 use crate::store::{self, Guard, Limit, LockName, Record, Store, now};
 
 /// How many settings that count for nothing are named one by one.
@@ -234,14 +234,7 @@ impl Project {
     pub(crate) fn hold_any_idle(&self, asked: &str) -> Result<(AnyLane, Guard), Error> {
         let lane = self.any_lane(asked)?;
         self.require_idle(&lane)?;
-        let folders = [self.store.layout().lane(&lane.name), lane.path.clone()];
-        let is_in = |path: &Path| folders.iter().any(|folder| path == folder);
-        let is_of_lane = |step: &Step| match step {
-            Step::Worktree { lane: made, .. } => *made == lane.name,
-            Step::Move { from, to } => is_in(from) || is_in(to),
-            _ => false,
-        };
-        let lock = recover::take_lock(self, &LockName::Run(lane.name.clone()), is_of_lane)?;
+        let lock = recover::take_run_lock(self, &lane.name, Some(&lane.path))?;
         if self.store.locks().is_held(&LockName::Alive(lane.name.clone()))? {
             return Err(Error::Busy { name: lane.name });
         }

@@ -101,6 +101,17 @@ pub(super) fn take_lock(
     }
 }
 
+/// The same for the run lock of the lane `name`, whose worktree, if that is known, is at `path`.
+pub(super) fn take_run_lock(project: &Project, name: &str, path: Option<&Path>) -> Result<Guard, Error> {
+    let records = project.store.layout().lane(name);
+    let is_in = |moved: &Path| moved == records || path.is_some_and(|path| moved == path);
+    take_lock(project, &LockName::Run(name.to_owned()), |step| match step {
+        Step::Worktree { lane: made, .. } => made == name,
+        Step::Move { from, to } => is_in(from) || is_in(to),
+        _ => false,
+    })
+}
+
 /// The folder of an operation of a dead process that another one puts right just now.
 fn put_right_elsewhere(project: &Project, concerns: &impl Fn(&Step) -> bool) -> Option<(PathBuf, Header)> {
     // One that lives would hold the lock itself.

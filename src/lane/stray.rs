@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Base, Error, Project, Why, gather_evidence, operate, refuse, remove, trash};
+use super::{Base, Error, Project, Why, gather_evidence, operate, recover, refuse, remove, trash};
 use crate::git::WorktreeList;
 use crate::store::records::{LaneRecord, LaneState, TrashRecord, Tree};
 use crate::store::{LockName, new_id, now};
@@ -15,7 +15,8 @@ pub(crate) fn remove_stray(project: &Project, path: &Path, dry_run: bool) -> Res
         worktrees.at(path).and_then(|worktree| project.name_at(path, worktree.branch.as_deref()))
     };
     let Some(name) = named(&WorktreeList::read(&project.repo)?) else { return Ok(false) };
-    let lock = project.store.locks().take(&LockName::Run(name.to_string()))?;
+    // What a killed process has begun to make is taken back by whoever puts that right, and is no stray.
+    let lock = recover::take_run_lock(project, name.as_str(), Some(path))?;
     if project.store.layout().has_lane_record(name.as_str()) {
         // It has one by now, or one that cannot be read: either way it is not for this to replace.
         return Ok(false);

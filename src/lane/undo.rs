@@ -9,11 +9,11 @@ use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate, operate_as};
 use super::undo_ahead::Ahead;
-use super::{Error, Evidence, Project, UndoError, Why, gather_evidence, refuse, remove, steps};
+use super::{Error, Evidence, Project, UndoError, Why, gather_evidence, recover, refuse, remove, steps};
 use crate::fault;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
-use crate::store::{Entry, Guard, Header, LockName, Record, new_id};
+use crate::store::{Entry, Guard, Header, Record, new_id};
 
 /// What is to be taken back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -202,7 +202,7 @@ impl TakeBack<'_, '_> {
     pub(super) fn hold_lanes(&self) -> Result<(), Error> {
         for name in self.lanes_that_move() {
             if !self.held.borrow().contains_key(&name) {
-                let lock = self.op.project.store.locks().take(&LockName::Run(name.clone()))?;
+                let lock = recover::take_run_lock(self.op.project, &name, None)?;
                 self.held.borrow_mut().insert(name, lock);
             }
         }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request, WouldCommit};
-use super::turn::became;
+use super::turn::{became, is_back, was_removed};
 use super::{Error, leftover_hints};
 use crate::config::Uncommitted;
 use crate::explain::{Explain, quoted_path};
@@ -80,7 +80,7 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     for ((look, dirt), as_clean) in looks.iter().zip(dirts).zip(as_clean) {
         let clean = dirt.as_ref().is_some_and(Dirt::is_clean);
         let sorted = if clean { as_clean } else { look.sort(dirt) };
-        if !matches!(sorted, Ok(Ok(_))) && request.unrecorded.is_none() && look.was_removed() {
+        if !matches!(sorted, Ok(Ok(_))) && request.unrecorded.is_none() && was_removed(project, &look.lane) {
             out.decided.extend((!request.all).then(|| became(project, &look.lane, request)));
             continue;
         }
@@ -221,14 +221,6 @@ impl Look<'_, '_> {
         self.request.stop.is_some_and(|stopped| !self.request.all || stopped.contains(&self.lane.name))
     }
 
-    /// Whether somebody has removed it since it was listed, or is doing so just now.
-    fn was_removed(&self) -> bool {
-        let (project, lane) = (self.project, &self.lane);
-        let is_whole = lane.path.join(".git").exists()
-            && project.repo.branch_tip(&lane.place.branch).is_ok_and(|tip| tip.is_some());
-        !is_whole && matches!(project.hold_idle(&lane.name), Err(lane::Error::Unknown { .. }))
-    }
-
     fn has_uncommitted(&self) -> Result<bool, Error> {
         let there = self.project.repo.is_own_worktree(&self.lane.path);
         Ok(there && !git::status(&self.project.repo, &self.lane.path, true)?.is_clean())
@@ -282,7 +274,10 @@ impl Look<'_, '_> {
             let land = format!("land it as well: git proq merge {}", lane.name);
             return Ok(Err(Box::new(Outcome { hints: vec![land], ..refused })));
         }
-        let found = look_at(project, lane, self.worktrees, dirt)?;
+        let mut found = look_at(project, lane, self.worktrees, dirt)?;
+        if found.tip.is_none() && is_back(project, lane)? {
+            found = look_at(project, lane, self.worktrees, None)?;
+        }
         if found.tip.is_none() {
             return refused(format!("its branch {} is gone", lane.place.branch));
         }

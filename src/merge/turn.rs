@@ -45,6 +45,20 @@ impl Turn {
     }
 }
 
+/// Whether somebody has removed a lane since it was listed, or is doing so just now.
+pub(super) fn was_removed(project: &Project, lane: &LaneRecord) -> bool {
+    let is_whole = lane.path.join(".git").exists()
+        && project.repo.branch_tip(&lane.place.branch).is_ok_and(|tip| tip.is_some());
+    !is_whole && matches!(project.hold_idle(&lane.name), Err(lane::Error::Unknown { .. }))
+}
+
+/// Whether the branch of a lane, which was gone a moment ago, is there again: whoever removed the lane was killed, and somebody has put
+/// that right.
+pub(super) fn is_back(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
+    drop(project.hold_idle(&lane.name));
+    Ok(project.repo.branch_tip(&lane.place.branch)?.is_some())
+}
+
 /// What became of a lane that was there when this landing came.
 pub(super) fn became(project: &Project, lane: &LaneRecord, request: &Request<'_>) -> Outcome {
     let wanted = request.onto.unwrap_or(&lane.base);

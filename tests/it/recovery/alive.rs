@@ -62,10 +62,12 @@ fn stands_at(sandbox: &Sandbox, at: &str, args: &[&str]) -> Beside {
 
 #[test]
 fn nobody_goes_on_from_what_another_process_puts_right_just_now() {
-    let cases: [(&str, &[&str], &[&str]); 3] = [
+    let cases: [(&str, &[&str], &[&str]); 4] = [
         ("clear.moved", &["preview", "one"], &["preview", "two"]),
         ("transition.staged", &["merge", "one"], &["merge", "two"]),
         ("step.after:3", &["spawn", "--empty", "-n", "new"], &["discard", "new"]),
+        // A worktree that no record knows yet is no stray.
+        ("worktree.filled", &["spawn", "--empty", "-n", "new"], &["cleanup"]),
     ];
     for (at, args, next) in cases {
         let sandbox = scenes::dirty();
