@@ -91,7 +91,9 @@ fn start(args: &Args) -> Outcome<Option<bool>> {
         return Ok(None);
     }
     let proq = crate::place::program(args.proq.as_deref(), false)?;
-    let folder = crate::place::folder(if args.point.is_some() { "proq-look-" } else { SWEPT }, SWEPT)?;
+    // The next sweep takes away what was left of others; a person is to look at this.
+    let is_looked_at = args.point.is_some() || args.crowd.is_some();
+    let folder = crate::place::folder(if is_looked_at { "proq-look-" } else { SWEPT }, SWEPT)?;
     let seed = args.seed.unwrap_or_else(|| u64::from(std::process::id()) * 1000 + now_millis() % 1000);
     println!("seed {seed}");
     let good = match args.crowd {
