@@ -159,6 +159,14 @@ impl Repo {
         *self.carried.borrow_mut() = file.and_then(|f| f.try_clone().ok()).map(Rc::new);
     }
 
+    /// Does something that may carry files of its own, and carries on with what was carried before.
+    pub(crate) fn carrying_on<T>(&self, act: impl FnOnce() -> T) -> T {
+        let carried = self.carried.borrow().clone();
+        let done = act();
+        *self.carried.borrow_mut() = carried;
+        done
+    }
+
     /// The version of the git program, asked at most once.
     pub(crate) fn version(&self) -> Result<Version, Error> {
         if let Some(version) = self.version.get() {

@@ -68,13 +68,17 @@ pub(super) fn put_right(project: &Project, dead: Vec<Scratch>) -> Result<(), Err
     if !dead.is_empty() {
         fault::point("recover.claimed");
     }
-    for scratch in dead {
-        if let Some(mut journal) = Journal::adopt(scratch)? {
-            absent::follow_moved(project, &mut journal);
-            end(project, journal)?;
-        }
-    }
-    Ok(())
+    let mut each = dead.into_iter();
+    // Whoever does this may be in an operation of its own.
+    project.repo.carrying_on(|| {
+        each.try_for_each(|scratch| match Journal::adopt(scratch)? {
+            Some(mut journal) => {
+                absent::follow_moved(project, &mut journal);
+                end(project, journal)
+            }
+            None => Ok(()),
+        })
+    })
 }
 
 /// Takes a lock that whoever held it before may have died with: what that left half-done is put right first, also where another process
@@ -101,10 +105,11 @@ pub(super) fn take_lock(
     }
 }
 
-/// The same for the run lock of the lane `name`, whose worktree, if that is known, is at `path`.
+/// Takes the run lock of the lane `name` as [`take_lock`] takes a lock. `path` is the lane's worktree; none for that on record.
 pub(super) fn take_run_lock(project: &Project, name: &str, path: Option<&Path>) -> Result<Guard, Error> {
     let records = project.store.layout().lane(name);
-    let is_in = |moved: &Path| moved == records || path.is_some_and(|path| moved == path);
+    let path = path.map(Path::to_owned).or_else(|| project.any_lane(name).ok().map(|lane| lane.path));
+    let is_in = |moved: &Path| moved == records || path.as_ref().is_some_and(|path| moved == path);
     take_lock(project, &LockName::Run(name.to_owned()), |step| match step {
         Step::Worktree { lane: made, .. } => made == name,
         Step::Move { from, to } => is_in(from) || is_in(to),

@@ -8,8 +8,9 @@ use super::alias::branch_behind;
 use super::auto_merge;
 use super::history::{self, OpLog, moved_branch};
 use super::operation::{Operation, operate, operate_as};
+use super::remove::remove_held;
 use super::undo_ahead::Ahead;
-use super::{Error, Evidence, Project, UndoError, Why, gather_evidence, recover, refuse, remove, steps};
+use super::{Error, Evidence, Project, UndoError, Why, gather_evidence, recover, refuse, steps};
 use crate::fault;
 use crate::git::{self, Head, LocalState, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::records::{AnyLane, LaneRecord, PreviewRecord, Step};
@@ -102,8 +103,7 @@ impl Undo {
     }
 }
 
-/// Refuses what [`undo`] would refuse, and changes nothing. Operations below the newest are judged by what they did to
-/// branches: what their other steps meet is there only once the newer ones are taken back.
+/// Refuses what [`undo`] would refuse, as far as that can be told without taking the newer operations back, and changes nothing.
 ///
 /// # Errors
 /// As those of [`undo`].
@@ -399,18 +399,18 @@ impl TakeBack<'_, '_> {
         if open.is_some_and(|open| open.lane == name) {
             return Err(UndoError::Shown { name: name.to_owned() }.into());
         }
-        // A later operation may have been about it, and its removal wants the lock for itself.
+        // A later operation may have been about it: a lock of this process's own is in its way too.
         drop(self.held.borrow_mut().remove(name));
         project.hold_idle(name)
     }
 
     fn remove_lane(&self, name: &str) -> Result<(), Error> {
         let (lane, lock) = self.hold_made(name)?;
+        self.held.borrow_mut().insert(name.to_owned(), lock);
         let mut found = gather_evidence(self.op.project, &lane, &WorktreeList::read(&self.op.project.repo)?)?;
         self.pass_over_known(&lane, &mut found)?;
         refuse(&lane, &found, self.force)?;
-        drop(remove(self.op, &lane, lock, Why::Discard, true)?);
-        Ok(())
+        remove_held(self.op, &lane, Why::Discard, true).map(drop)
     }
 
     /// Takes commits off the evidence that the lane was made with and that are on another branch too: they stay.

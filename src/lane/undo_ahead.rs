@@ -8,18 +8,20 @@ use super::alias::branch_behind;
 use super::evidence::unlanded;
 use super::history::moved_branch;
 use super::undo::{TakeBack, before_making};
-use super::{Error, Evidence, UndoError, find_snap, gather_evidence, refuse};
-use crate::git::{self, Head, Oid, RefMove, WorktreeList};
+use super::{Error, Evidence, Project, UndoError, find_snap, gather_evidence, refuse};
+use crate::git::{self, Head, Oid, RefMove, RepoPath, WorktreeList};
 use crate::store::Record;
-use crate::store::records::{AnyLane, Step};
+use crate::store::records::{AnyLane, LaneRecord, Step};
 
 /// What is no more as it is on disk once the steps that were judged so far are taken back.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
     /// Where refs would be, by their whole names.
     refs: BTreeMap<String, Option<Oid>>,
-    /// What was moved and would be moved back, from and to, in the order in which it would be.
+    /// Moves that would have been taken back, the first one first: where something was once, and where it is now.
     moved: Vec<(PathBuf, PathBuf)>,
+    /// Folders of lanes that would be gone.
+    gone: Vec<PathBuf>,
     /// Worktrees whose HEAD would have moved.
     switched: BTreeSet<PathBuf>,
     /// Worktrees whose changes would have been set aside, each with the snapshot that would be back in it by now.
@@ -28,7 +30,15 @@ pub(super) struct Ahead {
 
 impl Ahead {
     fn was_moved(&self, path: &Path) -> bool {
-        self.moved.iter().any(|(from, to)| path.starts_with(from) || path.starts_with(to))
+        let moved = self.moved.iter().flat_map(|(from, to)| [from, to]);
+        moved.chain(&self.gone).any(|changed| path.starts_with(changed))
+    }
+
+    /// Notes that a lane would be gone, with its records and with what git has of its worktree.
+    fn goes(&mut self, project: &Project, lane: &LaneRecord) {
+        self.refs.insert(format!("refs/heads/{}", lane.place.branch), None);
+        self.gone.extend([lane.path.clone(), project.store.layout().lane(&lane.name)]);
+        self.gone.extend(project.repo.admin_dir_of(&lane.path));
     }
 
     /// Notes that the changes in a worktree would be set aside, or that a snapshot would be back in it.
@@ -56,7 +66,7 @@ impl TakeBack<'_, '_> {
         let made = self.made();
         if newest {
             for lane in made.iter().rev() {
-                self.foresee_removal(lane)?;
+                self.foresee_removal(lane, ahead)?;
             }
             if made.is_empty() {
                 self.hold_lanes()?;
@@ -141,27 +151,34 @@ impl TakeBack<'_, '_> {
         let Some(snap) = back else { return Ok(()) };
         let files = find_snap(project, snap)?.files(project)?;
         let in_preview = matches!(to, Head::Branch(branch) if project.lane_of_preview(branch).is_some());
-        let paths = files.into_iter().map(|file| file.path).collect();
+        let paths: Vec<RepoPath> = files.into_iter().map(|file| file.path).collect();
+        if paths.is_empty() {
+            return Ok(());
+        }
         Err(UndoError::Edits { dir: dir.to_owned(), paths, in_preview, flagged: None }.into())
     }
 
     /// A lane that the operation made goes again, as by any removal.
-    fn foresee_removal(&self, name: &str) -> Result<(), Error> {
+    fn foresee_removal(&self, name: &str, ahead: &mut Ahead) -> Result<(), Error> {
         let project = self.op.project;
         let (lane, _lock) = self.hold_made(name)?;
         let mut found = gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?;
         self.pass_over_known(&lane, &mut found)?;
-        refuse(&lane, &found, self.force)
+        refuse(&lane, &found, self.force)?;
+        ahead.goes(project, &lane);
+        Ok(())
     }
 
-    /// The same once what came after the operation is taken back, which may bring the lane back first, and take what it landed off
-    /// its base.
-    fn foresee_later_removal(&self, name: &str, ahead: &Ahead) -> Result<(), Error> {
+    /// A lane that the operation made goes once what came after the operation is taken back. That may bring the lane back first, of which
+    /// only the commits are judged, and may take what it landed off its base.
+    fn foresee_later_removal(&self, name: &str, ahead: &mut Ahead) -> Result<(), Error> {
         let project = self.op.project;
         let record = project.store.layout().lane_record(name);
         let now_at = ahead.now_at(&record);
-        let Some(Ok(lane)) = AnyLane::find(&now_at)?.map(AnyLane::with_tree) else { return Ok(()) };
-        let mut found = match now_at == record {
+        let is_here = now_at == record;
+        let known = if is_here { project.any_lane(name).ok() } else { AnyLane::find(&now_at)? };
+        let Some(Ok(lane)) = known.map(AnyLane::with_tree) else { return Ok(()) };
+        let mut found = match is_here {
             true => gather_evidence(project, &lane, &WorktreeList::read(&project.repo)?)?,
             false => Evidence::default(),
         };
@@ -170,7 +187,9 @@ impl TakeBack<'_, '_> {
             (found.tip, found.unlanded) = (Some(tip), unlanded(project, tip, base)?);
         }
         self.pass_over_known(&lane, &mut found)?;
-        refuse(&lane, &found, self.force)
+        refuse(&lane, &found, self.force)?;
+        ahead.goes(project, &lane);
+        Ok(())
     }
 
     /// Where a ref would be, by its whole name.

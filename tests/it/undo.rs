@@ -236,6 +236,21 @@ fn a_dry_run_refuses_what_an_older_one_of_the_operations_would_refuse() {
 }
 
 #[test]
+fn a_name_that_was_made_twice_goes_back_to_the_beginning_as_the_dry_run_says() {
+    let spawn = &["spawn", "--wait", "-n", "x", "claude", "do it"][..];
+    for (between, again) in [(&["discard", "x"][..], spawn), (&["redispatch", "x"], &["wait", "x"])] {
+        let sandbox = Sandbox::new();
+        sandbox.agent("claude", "true");
+        let back =
+            [&["undo", "--dry-run"][..], &["op", "restore", "0", "--dry-run"], &["op", "restore", "0"]];
+        let all = [spawn, between, again].into_iter().chain(back);
+        all.for_each(|args| drop(sandbox.proq(args).ok()));
+        assert_eq!(sandbox.git(&["for-each-ref", "refs/heads/proq"]), "");
+        assert!(!sandbox.lane("x").exists());
+    }
+}
+
+#[test]
 fn edits_since_a_preview_was_left_are_set_aside_by_its_undo_as_the_dry_run_says() {
     let sandbox = scenes::shown();
     let _ = sandbox.proq(&["preview", "--back"]).ok();
