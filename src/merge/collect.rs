@@ -1,21 +1,23 @@
 //! Owns which lanes may land, and why the others may not.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::attempts::refuse_second_pick;
 use super::outcome::{Outcome, Verdict};
 use super::request::{Candidate, Request, WouldCommit};
-use super::turn::{became, is_back, was_removed};
+use super::turn::{became, is_whole};
+use super::unfit::{apart, brings_markers, deletes_too_much};
 use super::{Error, leftover_hints};
 use crate::config::Uncommitted;
-use crate::explain::{Explain, quoted_path};
-use crate::git::{self, Change, Dirt, Oid, Repo, RepoPath, Side, WorktreeList};
+use crate::explain::Explain;
+use crate::git::{self, Dirt, Oid, RepoPath, WorktreeList};
 use crate::lane::{
-    self, Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, holds_conflict,
-    leftovers_to_commit, look_at, rests,
+    self, Evidence, Operation, Project, RESTS, commit_leftovers, effective_state, leftovers_to_commit,
+    look_at, rests,
 };
-use crate::store::Record;
 use crate::store::records::{CheckRecord, ConflictRecord, LaneRecord, LaneState};
+use crate::store::{self, Record};
 
 /// Lanes sorted by what may be done with them.
 #[derive(Debug, Default)]
@@ -65,7 +67,8 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     let mut looks = Vec::new();
     for lane in lanes {
         let onto = request.onto.map_or_else(|| lane.base.clone(), ToOwned::to_owned);
-        let look = Look { op, project, request, lane, onto, worktrees: &worktrees };
+        let look =
+            Look { op, project, request, lane, onto, worktrees: &worktrees, met_half: AtomicBool::default() };
         match look.not_by_state()? {
             None => looks.push(look),
             Some(why) if request.all => out.left_out.push((look.lane.name, why)),
@@ -79,10 +82,15 @@ pub(super) fn collect(op: &Operation<'_>, request: &Request<'_>) -> Result<Colle
     let (dirts, as_clean) = git::statuses(&project.repo, &folders, as_clean);
     for ((look, dirt), as_clean) in looks.iter().zip(dirts).zip(as_clean) {
         let clean = dirt.as_ref().is_some_and(Dirt::is_clean);
-        let sorted = if clean { as_clean } else { look.sort(dirt) };
-        if !matches!(sorted, Ok(Ok(_))) && request.unrecorded.is_none() && was_removed(project, &look.lane) {
-            out.decided.extend((!request.all).then(|| became(project, &look.lane, request)));
-            continue;
+        let mut sorted = if clean { as_clean } else { look.sort(dirt) };
+        let is_doubtful =
+            || sorted.is_err() || look.met_half.load(Ordering::Relaxed) || !is_whole(project, &look.lane);
+        if !matches!(sorted, Ok(Ok(_))) && request.unrecorded.is_none() && is_doubtful() {
+            let Some(now) = look.again()? else {
+                out.decided.extend((!request.all).then(|| became(project, &look.lane, request)));
+                continue;
+            };
+            sorted = Ok(now);
         }
         match sorted? {
             Ok(candidate) => out.ready.push(candidate),
@@ -122,9 +130,28 @@ struct Look<'a, 'p> {
     lane: LaneRecord,
     onto: String,
     worktrees: &'a WorktreeList,
+    /// Whether its branch or its worktree was not there, or not as they belong: somebody may be removing it or bringing it back.
+    met_half: AtomicBool,
 }
 
 impl Look<'_, '_> {
+    /// Judges the lane anew once nobody removes it or brings it back any more; none when it is gone by then.
+    fn again(&self) -> Result<Option<Result<Candidate, Box<Outcome>>>, Error> {
+        let project = self.project;
+        match project.hold_idle(&self.lane.name).map(drop) {
+            Err(lane::Error::Unknown { .. }) => Ok(None),
+            Err(lane::Error::Store(store::Error::Locked { what, holder, .. })) => {
+                Ok(Some(Err(self.half(format!("{what} is held by {holder}")))))
+            }
+            _ => {
+                let worktrees = &WorktreeList::read(&project.repo)?;
+                let (op, request, met_half) = (self.op, self.request, AtomicBool::default());
+                let (lane, onto) = (self.lane.clone(), self.onto.clone());
+                Look { op, project, request, lane, onto, worktrees, met_half }.sort(None).map(Some)
+            }
+        }
+    }
+
     /// The lane as one that may land, or why it may not. `dirt` is what differs in its worktree.
     fn sort(&self, dirt: Option<Dirt>) -> Result<Result<Candidate, Box<Outcome>>, Error> {
         match self.examine(dirt)? {
@@ -261,6 +288,12 @@ impl Look<'_, '_> {
             || repo.branch_tip(&self.onto)? != Some(base))
     }
 
+    /// The refusal of a lane that is not whole.
+    fn half(&self, why: String) -> Box<Outcome> {
+        self.met_half.store(true, Ordering::Relaxed);
+        Box::new(Outcome::refused(&self.lane.name, &self.onto, why))
+    }
+
     /// What may land, or the outcome that says why nothing may.
     fn examine(&self, dirt: Option<Dirt>) -> Result<Result<Examined, Box<Outcome>>, Error> {
         let (project, lane) = (self.project, &self.lane);
@@ -274,17 +307,13 @@ impl Look<'_, '_> {
             let land = format!("land it as well: git proq merge {}", lane.name);
             return Ok(Err(Box::new(Outcome { hints: vec![land], ..refused })));
         }
-        let mut found = look_at(project, lane, self.worktrees, dirt)?;
-        if found.tip.is_none() && is_back(project, lane)? {
-            found = look_at(project, lane, self.worktrees, None)?;
-        }
+        let found = look_at(project, lane, self.worktrees, dirt)?;
         if found.tip.is_none() {
-            return refused(format!("its branch {} is gone", lane.place.branch));
+            return Ok(Err(self.half(format!("its branch {} is gone", lane.place.branch))));
         }
         if let Some(why) = found.broken.clone().or_else(|| found.mismatch.clone()) {
             let help = found.repair.map(|command| format!("make it whole: {command}"));
-            let outcome = Outcome::refused(&lane.name, &self.onto, why);
-            return Ok(Err(Box::new(Outcome { hints: help.into_iter().collect(), ..outcome })));
+            return Ok(Err(Box::new(Outcome { hints: help.into_iter().collect(), ..*self.half(why) })));
         }
         if let Some((place, _)) = &found.elsewhere {
             return refused(format!("its worktree has commits on {place}, not on {}", lane.place.branch));
@@ -316,7 +345,7 @@ impl Look<'_, '_> {
         let (project, lane) = (self.project, &self.lane);
         let refused = |why: String| Ok(Err(Box::new(Outcome::refused(&lane.name, &self.onto, why))));
         let Some(tip) = project.repo.branch_tip(&lane.place.branch)? else {
-            return refused(format!("its branch {} is gone", lane.place.branch));
+            return Ok(Err(self.half(format!("its branch {} is gone", lane.place.branch))));
         };
         let Some(ancestor) = project.repo.merge_base(base, tip)? else {
             return Ok(Err(Box::new(apart(lane, &self.onto))));
@@ -448,40 +477,6 @@ struct Examined {
     ancestor: Oid,
     /// What a landing would commit first.
     would_commit: Option<Dirt>,
-}
-
-/// The refusal of a lane whose history was begun anew.
-pub(super) fn apart(lane: &LaneRecord, onto: &str) -> Outcome {
-    let dir = quoted_path(&lane.path);
-    let onto_it = format!("put its commits on top of {onto}: git -C {dir} rebase --root --onto {onto}");
-    let why = format!("its history has no commit in common with that of {onto}");
-    Outcome { hints: vec![onto_it], lasting: true, ..Outcome::refused(&lane.name, onto, why) }
-}
-
-/// The refusal of a lane that deletes most of what `base`, the tip of `onto`, has; none where it does not.
-pub(super) fn deletes_too_much(
-    repo: &Repo,
-    lane: &str,
-    (onto, base): (&str, Oid),
-    changes: &[Change],
-) -> Result<Option<Outcome>, Error> {
-    let changed = changes.iter().map(|change| (&change.path, change.new.is_some()));
-    let Some(found) = git::mass_deletion(repo, base, changed)? else { return Ok(None) };
-    let hints = vec![format!("if that is meant: git proq merge {lane} --allow-deletions")];
-    let why = format!("it deletes {found} of {onto}");
-    Ok(Some(Outcome { hints, lasting: true, ..Outcome::refused(lane, onto, why) }))
-}
-
-/// Files longer than this are not searched for conflict markers.
-const SEARCHED: u64 = 4 * 1024 * 1024;
-
-/// Whether a file has conflict markers that were not in it before.
-pub(super) fn brings_markers(repo: &Repo, change: &Change) -> bool {
-    let marked = |side: Option<Side>| {
-        let blob = side.filter(|s| s.is_file()).and_then(|s| repo.small_blob(s.oid, SEARCHED));
-        blob.is_some_and(|text| holds_conflict(&text))
-    };
-    marked(change.new) && !marked(change.old)
 }
 
 fn past(state: LaneState) -> &'static str {

@@ -43,6 +43,7 @@ mod stack;
 mod stop;
 mod trial;
 mod turn;
+mod unfit;
 mod verify;
 
 pub(crate) use compare::{Attempt, Checking, Comparison, compare};

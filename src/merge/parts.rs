@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::collect::{apart, brings_markers, deletes_too_much};
 use super::group::Work;
 use super::hooks::Gate;
 use super::outcome::{Outcome, Report, Verdict};
 use super::request::{Candidate, Part, Request};
 use super::stack::{self, Stack};
+use super::unfit::{apart, brings_markers, deletes_too_much};
 use super::verify::{Verified, Verifier};
 use crate::git::{self, Oid};
 use crate::lane::{self, Operation, Project, operate};

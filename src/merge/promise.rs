@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::Error;
-use super::collect::{brings_markers, deletes_too_much};
 use super::git_options::verifies_signatures;
 use super::land::refuse_in_use;
 use super::request::Request;
+use super::unfit::{brings_markers, deletes_too_much};
 use crate::git::{self, Change, RepoPath, WorktreeList, open_operation};
 use crate::lane::{self, Project};
 use crate::store::records::{LaneRecord, Strategy};

@@ -45,18 +45,10 @@ impl Turn {
     }
 }
 
-/// Whether somebody has removed a lane since it was listed, or is doing so just now.
-pub(super) fn was_removed(project: &Project, lane: &LaneRecord) -> bool {
-    let is_whole = lane.path.join(".git").exists()
-        && project.repo.branch_tip(&lane.place.branch).is_ok_and(|tip| tip.is_some());
-    !is_whole && matches!(project.hold_idle(&lane.name), Err(lane::Error::Unknown { .. }))
-}
-
-/// Whether the branch of a lane, which was gone a moment ago, is there again: whoever removed the lane was killed, and somebody has put
-/// that right.
-pub(super) fn is_back(project: &Project, lane: &LaneRecord) -> Result<bool, Error> {
-    drop(project.hold_idle(&lane.name));
-    Ok(project.repo.branch_tip(&lane.place.branch)?.is_some())
+/// Whether a lane has its branch and its worktree.
+pub(super) fn is_whole(project: &Project, lane: &LaneRecord) -> bool {
+    lane.path.join(".git").exists()
+        && project.repo.branch_tip(&lane.place.branch).is_ok_and(|tip| tip.is_some())
 }
 
 /// What became of a lane that was there when this landing came.

@@ -88,6 +88,28 @@ fn nobody_goes_on_from_what_another_process_puts_right_just_now() {
 }
 
 #[test]
+fn a_landing_waits_for_whoever_brings_a_lane_back_and_takes_none_for_broken() {
+    let mut waited = 0;
+    for step in 1..=6 {
+        let sandbox = scenes::dirty();
+        let _ = sandbox.proq(&["discard", "--force", "one"]).ok();
+        let mut undo = stands_at(&sandbox, &format!("step.after:{step}"), &["undo"]);
+        let standing = sandbox.standing(undo.0.id());
+        let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "one"]);
+        command.env("PROQ_LOCK_TIMEOUT", "0");
+        let said = sandbox.output(command).shown();
+        let is_held = said.contains("lane 'one' is held by `git proq undo`");
+        // Until its record is back it is none.
+        assert!(is_held || said.contains("there is no lane 'one'"), "{step}: {said}");
+        waited += usize::from(is_held);
+        drop(standing);
+        assert_eq!(undo.code(), Some(0), "{step}");
+        let _ = sandbox.proq(&["merge", "one"]).ok();
+    }
+    assert!(waited > 0);
+}
+
+#[test]
 fn an_undo_that_has_waited_for_a_landing_takes_nothing_back() {
     let sandbox = scenes::dirty();
     let _ = sandbox.proq(&["preview", "two"]).ok();
