@@ -16,13 +16,13 @@ use super::limits::Cause;
 use super::order::account;
 use super::stream::Exit;
 use super::tenant::{DOOR, Lease, SCREEN, Word};
-use super::watch::{Ended, KILLED, Watch, until};
+use super::watch::{Ended, Hint, KILLED, Watch, until};
 use super::window;
 use super::wishes::Wishes;
 use crate::lane;
 use crate::process;
-use crate::store::Record;
 use crate::store::records::{RunRecord, Window};
+use crate::store::{Record, write_atomically};
 
 /// How long the first process of a window may take until it says something.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -71,22 +71,12 @@ pub(super) async fn run(
     let (status, cause) = attend(watch, &mut tenant, wishes).await;
     let strays = watch.end_all(group);
     window::close(&window, group);
-    let screen = write_end(watch);
+    let hint = write_end(watch).map(Hint::Screen);
     let mut reader = watch.order.reader();
     let exit = Exit { code: status.code(), signal: status.signal() };
     let summary = reader.finish(exit, &mut Vec::new());
     let account = account(reader.progress(), &summary, None);
-    Ok(Ended {
-        status,
-        cause,
-        strays,
-        summary,
-        account,
-        lost: None,
-        retrying: None,
-        silent: Duration::ZERO,
-        screen,
-    })
+    Ok(Ended { status, cause, strays, summary, account, lost: None, hint })
 }
 
 /// Waits for the window's first process at a door in the run's own folder.
@@ -173,7 +163,7 @@ async fn attend(watch: &Watch<'_>, tenant: &mut Tenant, wishes: &mut Wishes) -> 
     (tenant.end().await, Some(cause))
 }
 
-/// Writes what the window showed last in the place of the way into it. Its last words, if any of it was kept.
+/// Writes into the run's log what its window showed last, instead of how to go there. Returns the window's last words, if they were kept.
 fn write_end(watch: &Watch<'_>) -> Option<String> {
     let kept = crate::regular_file::record(door(watch).join(SCREEN)).ok();
     let mut text = b"This run was in a window of tmux".to_vec();
@@ -183,7 +173,7 @@ fn write_end(watch: &Watch<'_>) -> Option<String> {
     }
     let log = watch.project.store.layout().run_log(&watch.lane.name, watch.attempt);
     // It is for a person's eyes: how the run ended does not depend on it.
-    drop(std::fs::write(log, text));
+    drop(write_atomically(&log, &text));
     kept.and_then(|_| lane::last_words(&door(watch).join(SCREEN)))
 }
 

@@ -12,7 +12,7 @@ use super::limits::Cause;
 use super::order::Order;
 use super::packet::is_iteration;
 use super::stream::Class;
-use super::watch::Ended;
+use super::watch::{Ended, Hint};
 use crate::config::{Autocommit, dollars};
 use crate::lane::{self, Leftovers, Project, commit_leftovers, copy_leftovers};
 use crate::store::records::{Account, AnyLane, LaneRecord, LaneState, Purpose, RunClass, RunRecord};
@@ -193,32 +193,31 @@ impl Settle<'_> {
         Verdict { state, class, detail, already: false }
     }
 
-    /// What hints at why the run ended as it did, where nothing else says so: the end of what the agent wrote to its standard error or,
-    /// in a window, to its screen; of one that ran out of time, that it was silent.
+    /// What hints at why a run ended as it did, where nothing else says so: requests that it sent again, the end of its standard error
+    /// or of its window, or that it ran into its time limit in silence.
     fn last_sign(&self) -> Option<String> {
         let ended = self.ended;
         let failed = ended.cause.is_none() && ended.status.code().is_some_and(|code| code != 0);
-        if let Some(words) = ended.screen.as_ref().filter(|_| failed) {
-            return Some(format!("its window ended with: {words}"));
-        }
-        let tells = match ended.cause {
-            None => self.order.dialect.judges_its_end() && ended.summary.wordless,
-            Some(Cause::Time | Cause::Stall) if ended.retrying.is_some() => return ended.retrying.clone(),
-            Some(cause) => matches!(cause, Cause::Time | Cause::Stall),
+        let is_out_of_time = ended.cause == Some(Cause::Time);
+        let tells = match (ended.cause, &ended.hint) {
+            (None, Some(Hint::Screen(words))) if failed => {
+                return Some(format!("its window ended with: {words}"));
+            }
+            (Some(Cause::Time | Cause::Stall), Some(Hint::Retrying(words))) => return Some(words.clone()),
+            (None, _) => self.order.dialect.judges_its_end() && ended.summary.wordless,
+            (Some(cause), _) => matches!(cause, Cause::Time | Cause::Stall),
         };
         let errors = self.project.store.layout().run_errors(&self.lane.name, self.attempt);
-        match lane::last_words(&errors).filter(|_| tells) {
-            Some(words) => Some(format!("its errors end with: {words}")),
-            None if ended.cause == Some(Cause::Time) => self.silence(),
-            None => None,
+        if let Some(words) = lane::last_words(&errors).filter(|_| tells) {
+            return Some(format!("its errors end with: {words}"));
         }
-    }
-
-    /// That a run came to its time limit without a word for at least half of that time. An agent that says nothing of requests that it
-    /// sends again is like that.
-    fn silence(&self) -> Option<String> {
-        let (limit, silent) = (self.order.limits.time?, self.ended.silent);
-        (silent >= limit / 2).then(|| format!("it had written nothing for {} s", silent.as_secs()))
+        match (&ended.hint, self.order.limits.time) {
+            // An agent that says nothing of requests that it sends again is like that.
+            (Some(Hint::Silent(time)), Some(limit)) if is_out_of_time && *time >= limit / 2 => {
+                Some(format!("it had written nothing for {} s", time.as_secs()))
+            }
+            _ => None,
+        }
     }
 
     /// That it has cost more than it might, where nothing ended it in time.

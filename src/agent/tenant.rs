@@ -16,7 +16,7 @@ use super::window;
 use crate::explain::with_causes;
 use crate::lane::{self, Project};
 use crate::process::{self, Spawned, Start};
-use crate::store::{Guard, LockName};
+use crate::store::{Guard, LockName, write_atomically};
 
 /// The socket in the run's own folder by which a window and its supervisor talk.
 pub(super) const DOOR: &str = "pane";
@@ -108,7 +108,7 @@ async fn live(project: &Project, lane: &str, attempt: u32) -> Result<(), Error> 
     let raw = status.map_or(9, ExitStatusExt::into_raw);
     // The window goes when this process does.
     if let Some(screen) = window::shown_here() {
-        drop(std::fs::write(dir.join(SCREEN), screen));
+        drop(write_atomically(&dir.join(SCREEN), screen.as_bytes()));
     }
     say(&mut line, Word::Ended(raw)).await;
     Ok(())

@@ -46,12 +46,18 @@ pub(super) struct Ended {
     pub(super) account: Account,
     /// Why it could not be watched any more, where that is what ended it.
     pub(super) lost: Option<String>,
-    /// What it was at, where that was nothing but requests that failed.
-    pub(super) retrying: Option<String>,
-    /// For how long it had written nothing.
-    pub(super) silent: Duration,
-    /// The last words of its window, where it had one.
-    pub(super) screen: Option<String>,
+    /// What else hints at why it ended so.
+    pub(super) hint: Option<Hint>,
+}
+
+/// What hints at why a run ended as it did.
+pub(super) enum Hint {
+    /// It was at nothing but requests that failed, as these words say.
+    Retrying(String),
+    /// It had written nothing for that long when it was ended.
+    Silent(Duration),
+    /// The last words of its window.
+    Screen(String),
 }
 
 /// One run to be watched.
@@ -122,11 +128,13 @@ impl Watch<'_> {
             }
         };
         // From here on nothing that cannot be read or written leaves the agent alone.
-        let (status, cause) = match self.attend(&mut child, &mut hearing, wishes).await {
+        let outcome = self.attend(&mut child, &mut hearing, wishes).await;
+        // Before it is stopped, which may take as long as it likes.
+        let silent = hearing.clock.silent(Instant::now());
+        let (status, cause) = match outcome {
             Outcome::Ended(status) => (status, None),
             Outcome::End(cause) => (self.stop(&mut child, group, wishes).await, Some(cause)),
         };
-        let silent = hearing.clock.silent(Instant::now());
         let strays = self.end_all(group);
         while self.hear(&mut hearing) {}
         let usage = self.project.store.layout().run_dir(&self.lane.name, self.attempt).join("usage.json");
@@ -137,18 +145,8 @@ impl Watch<'_> {
         let summary = hearing.reader.finish(exit, &mut hearing.events);
         let account = order::account(hearing.reader.progress(), &summary, None);
         hearing.live.remove();
-        let retrying = hearing.retries.in_words();
-        Ok(Ended {
-            status,
-            cause,
-            strays,
-            summary,
-            account,
-            lost: hearing.lost,
-            retrying,
-            silent,
-            screen: None,
-        })
+        let hint = hearing.retries.in_words().map_or(Hint::Silent(silent), Hint::Retrying);
+        Ok(Ended { status, cause, strays, summary, account, lost: hearing.lost, hint: Some(hint) })
     }
 
     fn hearing(&self, feed: Feed) -> Result<Hearing, Error> {

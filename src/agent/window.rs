@@ -4,12 +4,13 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::Error;
 use super::profile::Profile;
 use super::template::mentions;
 use crate::lane::{Project, effective_state};
-use crate::process::{self, MARK, OF_A_RUN, Start};
+use crate::process::{self, Hearing, MARK, OF_A_RUN, Start};
 use crate::store::Record;
 use crate::store::records::{AnyLane, RunRecord, Window};
 
@@ -21,6 +22,10 @@ const SAID: &str = "#{pane_id} #{socket_path}";
 
 /// The first line of a window that is kept, counted from the top of its screen.
 const LINES_ABOVE: &str = "-200";
+
+/// How tmux is asked for that: an agent's end waits for it.
+const HEARING: Hearing =
+    Hearing { limit: Duration::from_secs(2), grace: Duration::from_millis(200), most: 1 << 20 };
 
 /// Finds tmux.
 ///
@@ -85,14 +90,22 @@ pub(super) fn close(window: &Window, pid: u32) {
     }
 }
 
-/// What the window that this process is in shows, and the lines above that it still has; none outside of one, or of an empty one.
-pub(super) fn shown_here() -> Option<Vec<u8>> {
+/// What this process's own window shows, with the lines above that tmux still has. None without a window, when it was closed, or when
+/// it is empty.
+pub(super) fn shown_here() -> Option<String> {
     let (server, pane) = (std::env::var("TMUX").ok()?, std::env::var("TMUX_PANE").ok()?);
-    let socket = server.split(',').next()?;
-    let asked = tmux_in(&find_tmux().ok()?, Path::new("/")).args(["-S", socket, "capture-pane", "-p", "-J"]);
-    let (status, out) = asked.args(["-S", LINES_ABOVE, "-t", &pane]).run().ok()?;
-    let screen = out.trim_ascii_end();
-    (status.success() && !screen.is_empty()).then(|| [screen, b"\n"].concat())
+    let (socket, tmux) = (server.split(',').next()?, find_tmux().ok()?);
+    let ask = |words: &[&str]| {
+        let start = tmux_in(&tmux, Path::new("/")).args(["-S", socket]).args(words.iter().copied());
+        let heard = start.hear(Vec::new(), HEARING, &|| false);
+        heard.ended.is_ok_and(process::Ended::is_success).then_some(heard.words)
+    };
+    // The next server begins to count panes anew.
+    let pid = ask(&["display-message", "-p", "-t", &pane, "#{pane_pid}"])?;
+    let is_own = pid == std::process::id().to_string();
+    let shown =
+        is_own.then(|| ask(&["capture-pane", "-p", "-J", "-S", LINES_ABOVE, "-t", &pane])).flatten()?;
+    (!shown.is_empty()).then(|| format!("{shown}\n"))
 }
 
 /// The way into a lane's window.
