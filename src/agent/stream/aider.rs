@@ -16,17 +16,31 @@ const HEADER: &[&str] = &["Aider v", "Git repo: ", "Repo-map: "];
 /// How Python begins the account of an exception.
 const TRACEBACK: &str = "Traceback (most recent call last):";
 
-/// What names a file in which Aider itself was when it failed. The checks that it runs have tracebacks of their own.
+/// Part of the path of each file of Aider in which requests are sent and edits are made. A check that Aider runs may print an account of
+/// an exception too, which names none of these.
 const OWN_FRAME: &str = "aider/coders/";
 
-/// An exception of Aider's own, as far as its account was read.
+/// An exception, as far as its account was read. Without a terminal Aider breaks long lines at 80 columns, in the middle of paths.
 #[derive(Default)]
 struct Exception {
     is_own: bool,
-    /// Whether the line of the program comes next that the last frame names.
-    is_at_frame: bool,
-    /// Its name and message: the first line after the frames.
+    /// The end of what was read of its frames, without the breaks.
+    frames: String,
+    /// Its name and message.
     what: String,
+}
+
+/// How names of exceptions end.
+const KINDS: &[&str] = &["Error", "Exception", "Timeout", "Interrupt", "Exit", "Warning"];
+
+/// Whether a line says what an exception was: `module.Name: message`, or the name alone.
+fn names_exception(line: &str) -> bool {
+    let name = line.split(": ").next().unwrap_or_default().trim_end_matches(':');
+    let is_path = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    let last = name.rsplit('.').next().unwrap_or_default();
+    is_path
+        && last.starts_with(|c: char| c.is_ascii_uppercase())
+        && KINDS.iter().any(|kind| last.ends_with(kind))
 }
 
 /// Aider's lines. It exits with 0 on most errors.
@@ -84,7 +98,9 @@ impl Parser for Aider {
     fn end(&mut self, tally: &mut Tally, exit: Exit) -> Option<End> {
         self.failed(tally);
         if let Some(found) = self.exception.take().filter(|found| found.is_own && tally.error.is_none()) {
-            tally.fail(judge(None, &found.what), &found.what);
+            let what =
+                if found.what.is_empty() { "it ended with an exception of its own" } else { &found.what };
+            tally.fail(judge(None, what), what);
         }
         tally.answer = self.answer.take();
         match &tally.error {
@@ -95,20 +111,21 @@ impl Parser for Aider {
 }
 
 impl Aider {
-    /// Follows the account of an exception: its frames, each with a line of the program, and then what it was.
+    /// Follows the account of an exception: frames, and then what it was.
     fn trace(&mut self, line: &str) {
         if line == TRACEBACK {
             self.exception = Some(Exception::default());
             return;
         }
         let Some(open) = self.exception.as_mut().filter(|open| open.what.is_empty()) else { return };
-        let of_program = std::mem::take(&mut open.is_at_frame);
-        if line.starts_with("File \"") {
-            open.is_own |= line.contains(OWN_FRAME);
-            open.is_at_frame = true;
-        } else if !of_program && !line.chars().all(|c| "~^ ".contains(c)) {
+        if names_exception(line) {
             open.what = cut(line, LONGEST_MESSAGE);
+            return;
         }
+        open.frames.push_str(line);
+        open.is_own |= open.frames.contains(OWN_FRAME);
+        let from = open.frames.ceil_char_boundary(open.frames.len().saturating_sub(OWN_FRAME.len()));
+        open.frames.drain(..from);
     }
 
     fn failed(&mut self, tally: &mut Tally) {

@@ -155,7 +155,11 @@ fn aider_says_what_it_used_and_cost_in_words() {
         Class::TokenLimit
     );
     assert_eq!(lines(Dialect::Aider, &[tokens], signal(15)).1.class, Class::Interrupted);
-    // It goes on to its end after an exception of its own; those of the checks that it runs say nothing of it.
+}
+
+#[test]
+fn aider_fails_by_an_exception_of_its_own_and_by_none_of_its_checks() {
+    let tokens = "Tokens: 5 sent, 5 received.";
     let trace = |file: &str| {
         let frame = format!("  File \"/x/{file}\", line 1486, in send_message");
         let what = "httpx.ConnectError: [Errno 111] Connection refused";
@@ -185,6 +189,17 @@ fn aider_says_what_it_used_and_cost_in_words() {
     assert_eq!(ends(&[tokens], own, &[]), failed);
     assert_eq!(ends(&[], own, &["answer", tokens]).0, Class::Done);
     assert_eq!(ends(&[tokens], "repo/tests/test_it.py", &[]).0, Class::Done);
+    // As it is broken at 80 columns.
+    let broken = [
+        "Traceback (most recent call last):",
+        "  File ",
+        "\"/home/ann/.local/share/uv/tools/aider-chat/lib/python3.12/site-packages/aider/c",
+        "oders/base_coder.py\", line 1486, in send_message",
+        "    yield from self.send(messages, functions=self.functions)",
+        "RecursionError: maximum recursion depth exceeded",
+    ];
+    let summary = lines(Dialect::Aider, &broken, exit(0)).1;
+    assert_eq!(summary.detail.as_deref(), Some("RecursionError: maximum recursion depth exceeded"));
 }
 
 #[test]
