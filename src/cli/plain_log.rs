@@ -48,7 +48,7 @@ impl PlainLog {
             match c {
                 '\n' | '\t' => out.push(c),
                 // What overwrites a line is one of its own.
-                '\r' if rest[1..].starts_with('\n') => {}
+                '\r' if past_colours(&rest[1..]).starts_with('\n') => {}
                 '\r' => out.push('\n'),
                 c => out.push_str(&harmless::line(c.encode_utf8(&mut [0; 4]))),
             }
@@ -56,6 +56,14 @@ impl PlainLog {
         }
         out.into_bytes()
     }
+}
+
+/// What follows the colours with which a text begins. Git colours the carriage return of a changed line.
+fn past_colours(mut text: &str) -> &str {
+    while let Some(length) = colour(text.as_bytes()) {
+        text = &text[length..];
+    }
+    text
 }
 
 /// How long the colour is with which a text begins, if it does.
@@ -163,5 +171,12 @@ mod tests {
         }
         let each: Vec<&[u8]> = bytes.chunks(1).collect();
         assert_eq!(whole(&each), one);
+    }
+
+    #[test]
+    fn a_carriage_return_that_git_colours_is_no_line_of_its_own() {
+        let mut log = PlainLog::default();
+        let shown = log.shown(b"+a\x1b[m\x1b[41m\r\x1b[m\nb\rc\n");
+        assert_eq!(String::from_utf8(shown).unwrap(), "+a\u{1b}[m\u{1b}[41m\u{1b}[m\nb\nc\n");
     }
 }

@@ -314,7 +314,8 @@ impl Command {
         self.shown_to_a_person(status)
     }
 
-    /// The same with no pager, where what it prints goes through `print`, a part at a time.
+    /// Runs it for a person without a pager: input and errors are this process's own, and what it prints goes to `print`, a part at a
+    /// time.
     pub(super) fn run_printing(mut self, print: Print<'_>) -> Result<(), Error> {
         self.speak_to_a_person().stdout(Stdio::piped());
         let mut child = self.start()?;

@@ -315,6 +315,9 @@ impl There {
     }
 }
 
+/// What git's `config` ends with for a value that is no boolean.
+const NO_BOOL: i32 = 128;
+
 impl Repo {
     /// Shows a difference on the terminal as `git diff` does, with the user's pager and colours: from a commit to
     /// another, or to the worktree of `there` as it is. Where git would start no pager for a terminal, which keeps what a terminal
@@ -350,11 +353,16 @@ impl Repo {
 
     /// Whether git starts a pager for a difference on a terminal; `cat` is none.
     fn pages_diffs(&self, dir: &Path) -> Result<bool, Error> {
-        let own = self.git_in(dir).args(["config", "--get", "pager.diff"]).accept(&[0, 1]).run()?.line();
-        let pager = match own.as_str() {
-            "false" | "no" | "off" | "0" => return Ok(false),
-            "" | "true" | "yes" | "on" | "1" => self.git_in(dir).args(["var", "GIT_PAGER"]).run()?.line(),
-            _ => std::env::var("GIT_PAGER").unwrap_or(own),
+        let get = |kind: &[&str]| {
+            let call =
+                self.git_in(dir).arg("config").args(kind.iter().copied()).args(["--get", "pager.diff"]);
+            call.accept(&[1, NO_BOOL]).run()
+        };
+        let wanted = get(&["--type=bool"])?;
+        let pager = match (wanted.code, std::env::var("GIT_PAGER")) {
+            (0, _) if wanted.line() == "false" => return Ok(false),
+            (NO_BOOL, Err(_)) => get(&[])?.line(),
+            _ => self.git_in(dir).args(["var", "GIT_PAGER"]).run()?.line(),
         };
         Ok(!matches!(pager.trim(), "" | "cat"))
     }
