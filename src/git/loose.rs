@@ -94,13 +94,18 @@ fn write_once(objects: &Path, id: Oid, stored: &[u8]) -> std::io::Result<()> {
         file.sync_all()?;
         std::fs::rename(&beside, folder.join(name))
     })();
-    if let Err(e) = written {
-        drop(std::fs::remove_file(&beside));
-        return Err(e);
+    let kept = match written {
+        Ok(()) => File::open(&folder).and_then(|folder| folder.sync_all()),
+        Err(e) => {
+            drop(std::fs::remove_file(&beside));
+            Err(e)
+        }
+    };
+    // Not before: what takes a moment gives others time to remove a folder that is still empty. In any case: others may use it by now.
+    if made.is_ok() {
+        File::open(objects)?.sync_all()?;
     }
-    File::open(&folder)?.sync_all()?;
-    // Not before: what takes a moment gives others time to remove a folder that is still empty.
-    if made.is_ok() { File::open(objects)?.sync_all() } else { Ok(()) }
+    kept
 }
 
 fn loose_header_of(kind: Kind, length: usize) -> Vec<u8> {
