@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Error;
 use super::leave::home_commit;
+use crate::fault;
 use crate::git::{Head, Oid, WorktreeList};
 use crate::lane::{Operation, Project};
 use crate::store::Record;
@@ -21,17 +22,29 @@ pub(super) struct Desk {
 impl Desk {
     /// Looks at the main checkout.
     pub(super) fn look(project: &Project, main: &Path) -> Result<Desk, Error> {
+        loop {
+            let head = project.repo.main_head();
+            let desk = Desk::look_once(project, main, head.clone());
+            // Race: a preview that ends meanwhile moves HEAD, and removes its branch then. To who reads HEAD before and the branch
+            // after it, that is a branch without a commit.
+            if project.repo.main_head() == head {
+                return desk;
+            }
+        }
+    }
+
+    fn look_once(project: &Project, main: &Path, head: Option<Head>) -> Result<Desk, Error> {
         let list = WorktreeList::read(&project.repo)?;
         let worktree = list.iter().next().filter(|w| w.path == main).or_else(|| list.at(main));
         let worktree = worktree.ok_or(Error::Unborn)?;
+        fault::point("desk.head");
         let Some(commit) = worktree.head(&project.repo)? else {
             let Some(open) = open_preview(project)? else { return Err(Error::Unborn) };
             let now = worktree.branch.clone().unwrap_or_default();
             return Err(Error::Orphan { lane: open.lane, now, preview: open.branch });
         };
         // As HEAD has it: the way back leads to that name, be it a symbolic ref.
-        let head = project.repo.main_head().unwrap_or(Head::Detached(commit));
-        Ok(Desk { head, commit })
+        Ok(Desk { head: head.unwrap_or(Head::Detached(commit)), commit })
     }
 }
 
@@ -120,10 +133,10 @@ pub(super) fn made_in_preview(project: &Project, lane: &str) -> Result<Vec<Strin
     let (Some(open), Some(main)) = (open_preview(project)?, project.repo.main_worktree()) else {
         return Ok(out);
     };
-    let desk = Desk::look(project, main)?;
     if open.lane != lane {
         return Ok(out);
     }
+    let desk = Desk::look(project, main)?;
     let shown = reality(&open, &desk) == Reality::Shown;
     // Where somebody switched back by hand, its branch still has them.
     let tip = if shown { Some(desk.commit) } else { project.repo.branch_tip(&open.branch)? };

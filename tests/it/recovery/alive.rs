@@ -110,6 +110,18 @@ fn a_landing_waits_for_whoever_brings_a_lane_back_and_takes_none_for_broken() {
 }
 
 #[test]
+fn a_preview_that_ends_meanwhile_is_no_branch_without_a_commit() {
+    let sandbox = scenes::dirty();
+    let _ = sandbox.proq(&["preview", "two"]).ok();
+    let mut goes = stands_at(&sandbox, "desk.head", &["discard", "--force", "two"]);
+    let standing = sandbox.standing(goes.0.id());
+    let _ = sandbox.proq(&["preview", "--back"]).ok();
+    drop(standing);
+    assert_eq!(goes.code(), Some(0));
+    assert!(!sandbox.proq(&["list"]).ok().contains("two"));
+}
+
+#[test]
 fn an_undo_that_has_waited_for_a_landing_takes_nothing_back() {
     let sandbox = scenes::dirty();
     let _ = sandbox.proq(&["preview", "two"]).ok();
