@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Outcome;
+use super::land::Why;
 use super::model::{Lane, Model, branch, preview_branch};
 use super::objects::Objects;
 use super::parts::{Files, Tree};
@@ -36,6 +37,8 @@ pub(super) enum Ending {
 pub(super) struct Forecast {
     /// The moment afterwards; none when only a refusal will do.
     pub(super) then: Option<Fork>,
+    /// Others that would be as good.
+    pub(super) or: Vec<Fork>,
     /// Whether a refusal, which changes nothing, will do.
     pub(super) refusal: bool,
     /// How the command ends when it is not refused.
@@ -45,13 +48,13 @@ pub(super) struct Forecast {
 impl Forecast {
     /// Nothing changes, and the command says why.
     pub(super) fn refused() -> Forecast {
-        Forecast { then: None, refusal: true, ending: Ending::Any }
+        Forecast { then: None, or: Vec::new(), refusal: true, ending: Ending::Any }
     }
 
     /// It is done.
     pub(super) fn done(then: Fork) -> Forecast {
         let ending = if then.blind.contains(MAIN) { Ending::Any } else { Ending::Good };
-        Forecast { refusal: then.may_refuse, then: Some(then), ending }
+        Forecast { refusal: then.may_refuse, then: Some(then), or: Vec::new(), ending }
     }
 
     /// It is done or refused.
@@ -83,18 +86,21 @@ impl Oracle<'_> {
             ["preview", lane] => self.preview(now, lane),
             ["merge", "--all", "--order", "oldest"] => self.merge(now, None),
             ["merge", lanes @ ..] => self.merge(now, Some(lanes)),
-            ["discard", "--force", lane] => self.discard(now, lane, true),
-            ["discard", lane] => self.discard(now, lane, false),
+            ["discard", "--force", lane] => self.discard(now, lane, Why::Forced),
+            ["discard", lane] => self.discard(now, lane, Why::Asked),
             ["cleanup"] => self.cleanup(now),
             ["undo"] => match log.made(now) {
                 // It goes as any lane does, by what is in it now; not while it is shown.
                 Some(lane) if now.open.as_ref().is_some_and(|open| open.lane == lane) => {
                     Ok(Forecast::refused())
                 }
-                Some(lane) => self.discard(now, lane, false),
+                Some(lane) => self.discard(now, lane, Why::MadeAnew),
                 None => Ok(log.undo(now)),
             },
-            ["op", "redo"] => Ok(log.redo(now)),
+            ["op", "redo"] => {
+                let redone = log.redo(now);
+                Ok(Forecast { refusal: redone.refusal || self.carries_below_edits(now)?, ..redone })
+            }
             _ => Ok(Forecast::done(self.fork(now))),
         }
     }
@@ -103,6 +109,17 @@ impl Oracle<'_> {
     #[expect(clippy::unused_self, reason = "it reads like the others")]
     pub(super) fn fork(&self, now: &Model) -> Fork {
         Fork { model: now.clone(), blind: BTreeSet::new(), may_refuse: false }
+    }
+
+    /// Whether the preview that is open has commits that its lane would get below uncommitted work: only the command that does it for
+    /// the first time sets that work aside.
+    fn carries_below_edits(&self, now: &Model) -> Outcome<bool> {
+        let Some(open) = &now.open else { return Ok(false) };
+        let made = now.refs.get(&preview_branch(&open.lane)).is_some_and(|tip| *tip != open.tip);
+        let (Some(tree), Some(tip)) = (now.trees.get(&open.lane), now.commit_of(&open.lane)) else {
+            return Ok(false);
+        };
+        Ok(made && !tree.is_clean(&*self.objects.files(&tip)?))
     }
 
     fn spawn(&self, now: &Model, name: &str) -> Outcome<Forecast> {

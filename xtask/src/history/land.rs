@@ -15,6 +15,17 @@ enum Verdict {
     Refused,
 }
 
+/// Why a lane goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It has landed, or somebody wants it gone, as long as nothing in it would be missed.
+    Asked,
+    /// The same, as its making is taken back: what another branch has is not missed.
+    MadeAnew,
+    /// Whatever is in it.
+    Forced,
+}
+
 /// The result of stacking lanes on a branch: each lane with its verdict, and each lane that lands with the id of its merge commit.
 type Stacked<'n> = (Vec<(&'n str, Verdict)>, Vec<(&'n str, String)>);
 
@@ -56,17 +67,40 @@ impl Oracle<'_> {
         if shown.as_ref().is_some_and(goes) && self.leave(&mut then)? == Back::Refused {
             return Ok(Forecast::refused());
         }
+        let (forecast, bad) = self.land_all(&then, &verdicts, &ready, &[])?;
+        let mut forecast = Forecast::done(forecast);
+        // Where nobody knows what came back to the checkout, any of them may touch it, and is put aside.
+        if then.blind.contains(MAIN) {
+            let names: Vec<&str> = ready.iter().flat_map(|(_, group)| group).copied().collect();
+            for chosen in 1..1_usize << names.len() {
+                let aside = names.iter().enumerate().filter(|(n, _)| chosen >> n & 1 == 1);
+                let aside: Vec<&str> = aside.map(|(_, name)| *name).collect();
+                forecast.or.push(self.land_all(&then, &verdicts, &ready, &aside)?.0);
+            }
+        }
+        Ok(if bad { forecast.complaining() } else { forecast })
+    }
+
+    /// Lands every group but for the lanes in `aside`, and removes what has landed. Says whether a lane needs a person.
+    fn land_all<'n>(
+        &self,
+        now: &Fork,
+        sorted: &[(&'n str, Verdict)],
+        ready: &[(String, Vec<&'n str>)],
+        aside: &[&'n str],
+    ) -> Outcome<(Fork, bool)> {
+        let mut then = now.clone();
+        let mut verdicts = sorted.to_vec();
         for (onto, group) in ready {
-            verdicts.extend(self.land(&mut then, &onto, &group)?);
+            verdicts.extend(self.land(&mut then, onto, group, aside)?);
         }
         for (name, verdict) in &verdicts {
             if matches!(verdict, Verdict::Landed | Verdict::Already) {
-                self.retire(&mut then, name, false)?;
+                self.retire(&mut then, name, Why::Asked)?;
             }
         }
         let bad = verdicts.iter().any(|(_, v)| matches!(v, Verdict::Conflict | Verdict::Refused));
-        let forecast = Forecast::done(then);
-        Ok(if bad { forecast.complaining() } else { forecast })
+        Ok((then, bad))
     }
 
     /// Whether a lane may land; none when it is passed over.
@@ -86,7 +120,8 @@ impl Oracle<'_> {
         if !now.trees[name].is_clean(&*self.objects.files(tip)?) {
             return Ok(Some(Verdict::Refused));
         }
-        Ok(Some(if !self.objects.is_ancestor(tip, base)? {
+        let is_there = self.objects.is_ancestor(tip, base)? || self.objects.has_by_hand(base, tip)?;
+        Ok(Some(if !is_there {
             Verdict::Landed
         } else if *tip == lane.start && !lane.landed {
             Verdict::Refused
@@ -96,11 +131,17 @@ impl Oracle<'_> {
     }
 
     /// Lands lanes on one branch, all that fit and that do not touch what its checkout has otherwise.
-    fn land<'n>(&self, then: &mut Fork, onto: &str, group: &[&'n str]) -> Outcome<Vec<(&'n str, Verdict)>> {
+    fn land<'n>(
+        &self,
+        then: &mut Fork,
+        onto: &str,
+        group: &[&'n str],
+        aside: &[&'n str],
+    ) -> Outcome<Vec<(&'n str, Verdict)>> {
         let full = format!("refs/heads/{onto}");
         let base = then.model.refs[&full].clone();
         let here = then.model.main().head == full;
-        let mut aside: Vec<&str> = Vec::new();
+        let mut aside = aside.to_vec();
         let (verdicts, top) = loop {
             let (verdicts, tops) = self.stack(then, &base, group, &aside)?;
             let Some((_, top)) = tops.last().filter(|_| here) else {
@@ -164,8 +205,8 @@ impl Oracle<'_> {
         Ok((verdicts, tops))
     }
 
-    /// What in a lane would be missed.
-    fn missed(&self, now: &Model, name: &str) -> Outcome<bool> {
+    /// Whether anything in a lane would be missed.
+    fn missed(&self, now: &Model, name: &str, why: Why) -> Outcome<bool> {
         let lane = &now.lanes[name];
         let Some(tip) = now.refs.get(&branch(name)) else { return Ok(true) };
         if !lane.edits.is_empty() || !now.trees[name].is_clean(&*self.objects.files(tip)?) {
@@ -174,8 +215,15 @@ impl Oracle<'_> {
         let Some(base) = now.refs.get(&format!("refs/heads/{}", lane.base)) else {
             return Ok(*tip != lane.start);
         };
-        if self.objects.is_ancestor(tip, base)? {
+        if self.objects.is_ancestor(tip, base)? || self.objects.has_by_hand(base, tip)? {
             return Ok(false);
+        }
+        if why == Why::MadeAnew && *tip == lane.start {
+            for (_, other) in now.refs.iter().filter(|(other, _)| **other != branch(name)) {
+                if self.objects.is_ancestor(tip, other)? {
+                    return Ok(false);
+                }
+            }
         }
         Ok(self
             .objects
@@ -184,8 +232,10 @@ impl Oracle<'_> {
     }
 
     /// Removes a lane, and says whether it went.
-    fn retire(&self, then: &mut Fork, name: &str, force: bool) -> Outcome<bool> {
-        if !force && (self.missed(&then.model, name)? || self.made_in_preview(&then.model, name)?) {
+    fn retire(&self, then: &mut Fork, name: &str, why: Why) -> Outcome<bool> {
+        if why != Why::Forced
+            && (self.missed(&then.model, name, why)? || self.made_in_preview(&then.model, name)?)
+        {
             return Ok(false);
         }
         if then.model.open.as_ref().is_some_and(|open| open.lane == name) {
@@ -202,9 +252,9 @@ impl Oracle<'_> {
     }
 
     /// `git proq discard`.
-    pub(super) fn discard(&self, now: &Model, name: &str, force: bool) -> Outcome<Forecast> {
+    pub(super) fn discard(&self, now: &Model, name: &str, why: Why) -> Outcome<Forecast> {
         let mut then = self.fork(now);
-        if !now.lanes.contains_key(name) || !self.retire(&mut then, name, force)? {
+        if !now.lanes.contains_key(name) || !self.retire(&mut then, name, why)? {
             return Ok(Forecast::refused());
         }
         Ok(Forecast::done(then))
@@ -215,7 +265,7 @@ impl Oracle<'_> {
         let mut then = self.fork(now);
         for (name, lane) in &now.lanes {
             if lane.state == "landed" {
-                self.retire(&mut then, name, false)?;
+                self.retire(&mut then, name, Why::Asked)?;
             }
         }
         let unsure = !then.blind.is_empty();

@@ -163,6 +163,25 @@ impl Objects {
         Ok(false)
     }
 
+    /// Whether all that `tip` changed is one commit of `base`'s own line, as it is after that commit was amended: git-proq knows it by
+    /// its patch.
+    pub(super) fn has_by_hand(&self, base: &str, tip: &str) -> Outcome<bool> {
+        let mut line = vec![base.to_owned()];
+        while let Some(commit) = line.last().filter(|id| !self.is_ancestor(id, tip).unwrap_or(true)) {
+            let Some(parent) = self.commit(commit)?.parents.first().cloned() else { return Ok(false) };
+            line.push(parent);
+        }
+        let Some(from) = line.last() else { return Ok(false) };
+        let (from, tip) = (&self.commit(from)?.tree, &self.commit(tip)?.tree);
+        for pair in line.windows(2) {
+            let (after, before) = (&self.commit(&pair[0])?.tree, &self.commit(&pair[1])?.tree);
+            if from != tip && (before, after) == (from, tip) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Whether two commits are the same but for messages and dates.
     pub(super) fn same(&self, a: &str, b: &str) -> Outcome<bool> {
         if a == b {

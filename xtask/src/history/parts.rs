@@ -122,7 +122,9 @@ impl Tree {
         let touched = differing(from, to);
         let mut dirty = differing(from, &self.index);
         dirty.extend(self.index.keys().filter(|p| self.files.get(*p) != self.index.get(*p)).cloned());
-        let meets = |p: &String| touched.contains(p) || touched.iter().any(|folder| below(p, folder));
+        let meets = |p: &String| {
+            touched.contains(p) || touched.iter().any(|other| below(p, other) || below(other, p))
+        };
         dirty.iter().any(meets) || obstructed(&self.files, from, to)
     }
 

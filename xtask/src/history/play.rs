@@ -190,15 +190,29 @@ impl Stage<'_> {
         if forecast.refusal && refused {
             return Ok(None);
         }
-        let Some(mut then) = forecast.then else {
-            let moved = moved.unwrap_or_else(|| "nothing, or only what is written down".to_owned());
-            return Ok(Some(format!("should have been refused; changed:\n    {moved}")));
-        };
-        self.align(&mut then.model, &seen.model)?;
-        if let Some(text) = difference(&seen.model.image(&then.blind), &then.model.image(&then.blind)) {
-            let what = if refused { "should not have been refused" } else { "is not as it should be" };
-            return Ok(Some(format!("{what}:\n    {text}")));
+        let mut wrong = None;
+        let mut found = None;
+        for mut then in forecast.then.into_iter().chain(forecast.or) {
+            self.align(&mut then.model, &seen.model)?;
+            match difference(&seen.model.image(&then.blind), &then.model.image(&then.blind)) {
+                None => {
+                    found = Some(then);
+                    break;
+                }
+                Some(text) => drop(wrong.get_or_insert(text)),
+            }
         }
+        let Some(mut then) = found else {
+            let what = match wrong {
+                Some(text) if refused => format!("should not have been refused:\n    {text}"),
+                Some(text) => format!("is not as it should be:\n    {text}"),
+                None => {
+                    let moved = moved.unwrap_or_else(|| "nothing, or only what is written down".to_owned());
+                    format!("should have been refused; changed:\n    {moved}")
+                }
+            };
+            return Ok(Some(what));
+        };
         match (forecast.ending, answer.good) {
             (Ending::Good, false) => return Ok(Some("done, and ended with an error code".to_owned())),
             (Ending::Complaint, true) => return Ok(Some("should have ended with an error code".to_owned())),

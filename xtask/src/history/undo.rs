@@ -167,7 +167,9 @@ fn revert(now: &Model, after: &Model, before: &Model) -> Option<Fork> {
         }
     }
     let main = |model: &Model| model.trees.get(MAIN).cloned();
-    if main(now) != main(after) && (main(before) != main(after) || before.open != after.open) {
+    // A commit of what is staged changes neither files nor index.
+    let has_moved = main(now) != main(after) || now.commit_of(MAIN) != after.commit_of(MAIN);
+    if has_moved && (main(before) != main(after) || before.open != after.open) {
         // What was changed since may have gone along into what is set aside again.
         blind.insert(MAIN.to_owned());
         let unsure = |snap: &mut Snap| snap.unsure = true;
