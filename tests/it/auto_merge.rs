@@ -227,6 +227,9 @@ fn who_is_sent_at_a_conflict_is_the_lane_s_own_agent() {
     assert_eq!(out.code, 0, "{}", out.shown());
     assert_eq!(sandbox.read("a.txt"), "main\nlane\n");
     assert_eq!(sandbox.proq(&["show", "x@1", "--json"]).json()["runs"].as_array().unwrap().len(), 2);
+    // The landing followed the first run; the second was sent at its conflict.
+    let said = sandbox.proq(&["logs", "x@1", "--merge"]).ok();
+    assert!(said.contains("landed x on main"), "{said}");
     // A command is no agent, and who says that nobody is to be sent is heard.
     for (settings, agent) in [(&[][..], &["--", "able"][..]), (&[""], &["able", "Do it"])] {
         let (sandbox, out) = run(settings, agent);

@@ -131,6 +131,29 @@ fn what_an_agent_deletes_as_soon_as_it_starts_comes_back_too() {
 }
 
 #[test]
+fn what_an_agent_resets_or_cleans_away_in_one_place_comes_back() {
+    for (script, what, files) in [
+        ("git -C ../idle clean -qfdx", "lane 'idle'", 2),
+        ("git -C ../idle reset -q --hard; git -C ../idle clean -qfdx", "lane 'idle'", 2),
+        ("git -C ../.. checkout -qf", "main checkout", 5),
+        ("git -C ../.. checkout -qf HEAD -- .", "main checkout", 5),
+    ] {
+        let sandbox = with_changes();
+        let dir = if what.starts_with("lane") { sandbox.lane("idle") } else { sandbox.repo.clone() };
+        let secret = |dir: &std::path::Path| std::fs::read_to_string(dir.join(".env")).ok();
+        let before = (Image::of(&sandbox, &dir), secret(&dir));
+        start(&sandbox, script);
+        wait_for_snapshots(&sandbox, &[(what, files)]);
+        go(&sandbox);
+        assert_ne!(Image::of(&sandbox, &dir), before.0, "{script}");
+        let commands = commands(&sandbox, 1);
+        let _ = sandbox.proq(&commands[0].split(' ').collect::<Vec<_>>()).ok();
+        assert_eq!((Image::of(&sandbox, &dir), secret(&dir)), before, "{script}");
+        end(&sandbox);
+    }
+}
+
+#[test]
 fn what_an_agent_deletes_of_a_lane_whose_own_agent_is_at_work_comes_back() {
     for (writes, removes) in [
         (":", "git worktree remove --force ../busy"),

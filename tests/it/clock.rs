@@ -30,7 +30,7 @@ fn discard(sandbox: &Sandbox, time: &str) {
     let _ = at(sandbox, time, &["discard", "--force", "x"]).ok();
 }
 
-/// Cleanup, gc and a landing later it is there still, and comes back.
+/// After gc and cleanup it is there still, and comes back.
 #[track_caller]
 fn stays(sandbox: &Sandbox, time: &str, number: &str) {
     assert_eq!(freed(sandbox, time), [""; 0]);
@@ -80,6 +80,19 @@ fn what_was_put_aside_by_a_clock_that_was_months_behind_is_kept_from_when_it_is_
         stays(&sandbox, "2026-01-07T03:10:00Z", "2");
         assert!(freed_in_the_end(&sandbox));
     }
+}
+
+#[test]
+fn a_landing_collects_nothing_that_was_put_aside_by_a_clock_that_was_wrong() {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", ".env\n");
+    sandbox.commit_all("ignore");
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
+    discard(&sandbox, "1970-01-01T00:05:00Z");
+    sandbox.lane_of("y", "echo y > y");
+    let _ = at(&sandbox, "2026-01-02T03:10:00Z", &["merge", "y"]).ok();
+    assert_eq!(sandbox.sh("cat .git/proq/trash/x-*/worktree/.env"), "secret");
+    assert!(freed_in_the_end(&sandbox));
 }
 
 #[test]

@@ -229,6 +229,15 @@ fn a_plan_that_cannot_be_run_is_refused_before_anything_is_made() {
     assert!(said.contains("this plan has no task 'nothing'; nothing was begun"), "{said}");
     let said = sandbox.proq(&["pause"]).fails(2);
     assert!(said.contains("no batch is open"), "{said}");
+    sandbox.write("done.yaml", "stories:\n  - id: one\n    title: The first\n    status: done\n");
+    let said = sandbox.proq(&["swarm", "done.yaml"]).fails(1);
+    assert!(said.contains("all tasks of this plan are done; nothing was begun"), "{said}");
+    let (_, hint) = said.split_once("see them: git proq ").unwrap();
+    let plan = sandbox.proq(&hint.trim().split(' ').collect::<Vec<_>>()).ok();
+    assert!(plan.contains("The first"), "{plan}");
+    let _ = sandbox.git(&["switch", "-q", "--detach"]);
+    let said = sandbox.proq(&["swarm", "plan.toml"]).fails(2);
+    assert!(said.contains("name it: git proq swarm --base BRANCH"), "{said}");
     assert!(!sandbox.repo.join(".git/proq/batches").exists());
 }
 
