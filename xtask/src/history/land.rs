@@ -120,10 +120,10 @@ impl Oracle<'_> {
         if !now.trees[name].is_clean(&*self.objects.files(tip)?) {
             return Ok(Some(Verdict::Refused));
         }
-        let is_there = self.objects.is_ancestor(tip, base)? || self.objects.has_by_hand(base, tip)?;
-        Ok(Some(if !is_there {
+        let is_below = self.objects.is_ancestor(tip, base)?;
+        Ok(Some(if !is_below && !self.objects.has_by_hand(base, tip)? {
             Verdict::Landed
-        } else if *tip == lane.start && !lane.landed {
+        } else if is_below && *tip == lane.start && !lane.landed {
             Verdict::Refused
         } else {
             Verdict::Already

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use super::parts::{File, Files, Kind};
+use super::parts::{File, Files, Kind, differing};
 use super::{Outcome, fail};
 
 /// A commit.
@@ -164,7 +164,7 @@ impl Objects {
     }
 
     /// Whether all that `tip` changed is one commit of `base`'s own line, as it is after that commit was amended: git-proq knows it by
-    /// its patch.
+    /// its patch. A file that is on the base as it was before has nothing of it any more.
     pub(super) fn has_by_hand(&self, base: &str, tip: &str) -> Outcome<bool> {
         let mut line = vec![base.to_owned()];
         while let Some(commit) = line.last().filter(|id| !self.is_ancestor(id, tip).unwrap_or(true)) {
@@ -172,6 +172,10 @@ impl Objects {
             line.push(parent);
         }
         let Some(from) = line.last() else { return Ok(false) };
+        let (before, now) = (self.files(from)?, self.files(base)?);
+        if differing(&before, &*self.files(tip)?).iter().any(|path| before.get(path) == now.get(path)) {
+            return Ok(false);
+        }
         let (from, tip) = (&self.commit(from)?.tree, &self.commit(tip)?.tree);
         for pair in line.windows(2) {
             let (after, before) = (&self.commit(&pair[0])?.tree, &self.commit(&pair[1])?.tree);
