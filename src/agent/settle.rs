@@ -193,8 +193,8 @@ impl Settle<'_> {
         Verdict { state, class, detail, already: false }
     }
 
-    /// What hints at why a run ended as it did, where nothing else says so: requests that it sent again, the end of its standard error
-    /// or of its window, or that it ran into its time limit in silence.
+    /// A hint at why the run ended as it did, in words: failing requests that its agent sent again, the end of the agent's standard error
+    /// or of its window, or a time limit that it reached in silence. None where the run's end needs no hint, or has none.
     fn last_sign(&self) -> Option<String> {
         let ended = self.ended;
         let failed = ended.cause.is_none() && ended.status.code().is_some_and(|code| code != 0);

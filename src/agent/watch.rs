@@ -46,17 +46,17 @@ pub(super) struct Ended {
     pub(super) account: Account,
     /// Why it could not be watched any more, where that is what ended it.
     pub(super) lost: Option<String>,
-    /// What else hints at why it ended so.
+    /// A hint at why the run ended as it did, for where its output says nothing.
     pub(super) hint: Option<Hint>,
 }
 
-/// What hints at why a run ended as it did.
+/// A hint at why a run ended as it did.
 pub(super) enum Hint {
-    /// It was at nothing but requests that failed, as these words say.
+    /// In the end the agent only sent failing requests again; the words say which.
     Retrying(String),
-    /// It had written nothing for that long when it was ended.
+    /// How long the agent had written nothing when its run ended.
     Silent(Duration),
-    /// The last words of its window.
+    /// The last words that the tmux window of the run showed.
     Screen(String),
 }
 

@@ -58,7 +58,7 @@ impl PlainLog {
     }
 }
 
-/// What follows the colours with which a text begins. Git colours the carriage return of a changed line.
+/// A text without the colour sequences with which it begins. Git puts one before the carriage return of a changed line.
 fn past_colours(mut text: &str) -> &str {
     while let Some(length) = colour(text.as_bytes()) {
         text = &text[length..];

@@ -315,7 +315,7 @@ impl There {
     }
 }
 
-/// What git's `config` ends with for a value that is no boolean.
+/// Exit code of `git config --type=bool` for a value that is no boolean.
 const NO_BOOL: i32 = 128;
 
 impl Repo {

@@ -130,7 +130,7 @@ struct Look<'a, 'p> {
     lane: LaneRecord,
     onto: String,
     worktrees: &'a WorktreeList,
-    /// Whether its branch or its worktree was not there, or not as they belong: somebody may be removing it or bringing it back.
+    /// Whether the lane's branch or worktree was missing or damaged: another process may be removing the lane or bringing it back.
     met_half: AtomicBool,
 }
 

@@ -7,7 +7,7 @@ use crate::git::{self, Change, Oid, Repo, Side};
 use crate::lane::holds_conflict;
 use crate::store::records::LaneRecord;
 
-/// The refusal of a lane whose history was begun anew.
+/// The refusal of a lane whose history has no commit in common with that of the branch `onto`.
 pub(super) fn apart(lane: &LaneRecord, onto: &str) -> Outcome {
     let dir = quoted_path(&lane.path);
     let onto_it = format!("put its commits on top of {onto}: git -C {dir} rebase --root --onto {onto}");

@@ -24,6 +24,14 @@ fn kinds(answer: &Output) -> Vec<String> {
     kinds.map(|group| group["kind"].as_str().unwrap().to_owned()).collect()
 }
 
+/// A repository that ignores `.env`.
+fn ignoring() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write(".gitignore", ".env\n");
+    sandbox.commit_all("ignore");
+    sandbox
+}
+
 /// A lane with an ignored file is discarded by a clock that shows `time`.
 fn discard(sandbox: &Sandbox, time: &str) {
     sandbox.sh_in(&sandbox.lane("x"), "echo secret > .env; echo work > work.txt");
@@ -42,9 +50,7 @@ fn stays(sandbox: &Sandbox, time: &str, number: &str) {
 
 #[test]
 fn what_was_put_aside_by_a_clock_that_fell_back_is_as_young_as_what_came_before() {
-    let sandbox = Sandbox::new();
-    sandbox.write(".gitignore", ".env\n");
-    sandbox.commit_all("ignore");
+    let sandbox = ignoring();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     discard(&sandbox, "1970-01-01T00:05:00Z");
     stays(&sandbox, "2026-01-02T03:10:00Z", "2");
@@ -54,9 +60,7 @@ fn what_was_put_aside_by_a_clock_that_fell_back_is_as_young_as_what_came_before(
 
 #[test]
 fn what_was_put_aside_by_a_clock_that_was_wrong_from_the_beginning_is_kept_from_when_it_is_right() {
-    let sandbox = Sandbox::new();
-    sandbox.write(".gitignore", ".env\n");
-    sandbox.commit_all("ignore");
+    let sandbox = ignoring();
     let _ = at(&sandbox, "1970-01-01T00:00:10Z", &["spawn", "--empty", "-n", "x"]).ok();
     discard(&sandbox, "1970-01-01T00:05:00Z");
     stays(&sandbox, "2026-01-02T03:10:00Z", "2");
@@ -69,9 +73,7 @@ fn what_was_put_aside_by_a_clock_that_was_months_behind_is_kept_from_when_it_is_
     for (wrong, begun) in
         [("2025-10-03T00:00:00Z", "2025-10-01T00:00:00Z"), ("2025-12-20T00:00:00Z", "2025-12-20T00:00:00Z")]
     {
-        let sandbox = Sandbox::new();
-        sandbox.write(".gitignore", ".env\n");
-        sandbox.commit_all("ignore");
+        let sandbox = ignoring();
         let _ = at(&sandbox, begun, &["spawn", "--empty", "-n", "x"]).ok();
         discard(&sandbox, wrong);
         for day in 2..8 {
@@ -84,9 +86,7 @@ fn what_was_put_aside_by_a_clock_that_was_months_behind_is_kept_from_when_it_is_
 
 #[test]
 fn a_landing_collects_nothing_that_was_put_aside_by_a_clock_that_was_wrong() {
-    let sandbox = Sandbox::new();
-    sandbox.write(".gitignore", ".env\n");
-    sandbox.commit_all("ignore");
+    let sandbox = ignoring();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     discard(&sandbox, "1970-01-01T00:05:00Z");
     sandbox.lane_of("y", "echo y > y");
@@ -109,9 +109,7 @@ fn a_repository_that_is_used_once_a_week_is_tidied_in_the_end() {
 
 #[test]
 fn a_clock_that_was_far_ahead_for_a_while_frees_nothing() {
-    let sandbox = Sandbox::new();
-    sandbox.write(".gitignore", ".env\n");
-    sandbox.commit_all("ignore");
+    let sandbox = ignoring();
     let _ = sandbox.proq(&["spawn", "--empty", "-n", "x"]).ok();
     discard(&sandbox, "2026-01-02T03:05:00Z");
     stays(&sandbox, "2031-01-01T00:00:00Z", "2");

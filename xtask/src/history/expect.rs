@@ -35,10 +35,8 @@ pub(super) enum Ending {
 /// What is expected.
 #[derive(Debug, Clone)]
 pub(super) struct Forecast {
-    /// The moment afterwards; none when only a refusal will do.
-    pub(super) then: Option<Fork>,
-    /// Others that would be as good.
-    pub(super) or: Vec<Fork>,
+    /// The moments afterwards of which one must be there; none when only a refusal will do.
+    pub(super) then: Vec<Fork>,
     /// Whether a refusal, which changes nothing, will do.
     pub(super) refusal: bool,
     /// How the command ends when it is not refused.
@@ -48,13 +46,13 @@ pub(super) struct Forecast {
 impl Forecast {
     /// Nothing changes, and the command says why.
     pub(super) fn refused() -> Forecast {
-        Forecast { then: None, or: Vec::new(), refusal: true, ending: Ending::Any }
+        Forecast { then: Vec::new(), refusal: true, ending: Ending::Any }
     }
 
     /// It is done.
     pub(super) fn done(then: Fork) -> Forecast {
         let ending = if then.blind.contains(MAIN) { Ending::Any } else { Ending::Good };
-        Forecast { refusal: then.may_refuse, then: Some(then), or: Vec::new(), ending }
+        Forecast { refusal: then.may_refuse, then: vec![then], ending }
     }
 
     /// It is done or refused.
@@ -94,7 +92,7 @@ impl Oracle<'_> {
                 Some(lane) if now.open.as_ref().is_some_and(|open| open.lane == lane) => {
                     Ok(Forecast::refused())
                 }
-                Some(lane) => self.discard(now, lane, Why::MadeAnew),
+                Some(lane) => self.discard(now, lane, Why::MakingUndone),
                 None => Ok(log.undo(now)),
             },
             ["op", "redo"] => {
@@ -111,8 +109,8 @@ impl Oracle<'_> {
         Fork { model: now.clone(), blind: BTreeSet::new(), may_refuse: false }
     }
 
-    /// Whether the preview that is open has commits that its lane would get below uncommitted work: only the command that does it for
-    /// the first time sets that work aside.
+    /// Whether the open preview has commits that its lane, which has uncommitted work, would get. `op redo` is refused then, though a
+    /// `discard --force` that does the same is not.
     fn carries_below_edits(&self, now: &Model) -> Outcome<bool> {
         let Some(open) = &now.open else { return Ok(false) };
         let made = now.refs.get(&preview_branch(&open.lane)).is_some_and(|tip| *tip != open.tip);

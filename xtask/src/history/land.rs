@@ -18,11 +18,11 @@ enum Verdict {
 /// Why a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It has landed, or somebody wants it gone, as long as nothing in it would be missed.
+    /// It has landed or somebody discards it. It stays where something in it would be missed.
     Asked,
-    /// The same, as its making is taken back: what another branch has is not missed.
-    MadeAnew,
-    /// Whatever is in it.
+    /// Its spawn is undone. It stays where something in it would be missed that no other branch has.
+    MakingUndone,
+    /// Somebody discards it by force, with whatever is in it.
     Forced,
 }
 
@@ -75,7 +75,7 @@ impl Oracle<'_> {
             for chosen in 1..1_usize << names.len() {
                 let aside = names.iter().enumerate().filter(|(n, _)| chosen >> n & 1 == 1);
                 let aside: Vec<&str> = aside.map(|(_, name)| *name).collect();
-                forecast.or.push(self.land_all(&then, &verdicts, &ready, &aside)?.0);
+                forecast.then.push(self.land_all(&then, &verdicts, &ready, &aside)?.0);
             }
         }
         Ok(if bad { forecast.complaining() } else { forecast })
@@ -218,7 +218,7 @@ impl Oracle<'_> {
         if self.objects.is_ancestor(tip, base)? || self.objects.has_by_hand(base, tip)? {
             return Ok(false);
         }
-        if why == Why::MadeAnew && *tip == lane.start {
+        if why == Why::MakingUndone && *tip == lane.start {
             for (_, other) in now.refs.iter().filter(|(other, _)| **other != branch(name)) {
                 if self.objects.is_ancestor(tip, other)? {
                     return Ok(false);

@@ -166,24 +166,18 @@ impl Objects {
     /// Whether all that `tip` changed is one commit of `base`'s own line, as it is after that commit was amended: git-proq knows it by
     /// its patch. A file that is on the base as it was before has nothing of it any more.
     pub(super) fn has_by_hand(&self, base: &str, tip: &str) -> Outcome<bool> {
-        let mut line = vec![base.to_owned()];
-        while let Some(commit) = line.last().filter(|id| !self.is_ancestor(id, tip).unwrap_or(true)) {
-            let Some(parent) = self.commit(commit)?.parents.first().cloned() else { return Ok(false) };
-            line.push(parent);
+        let (mut from, mut line) = (base.to_owned(), Vec::new());
+        while !self.is_ancestor(&from, tip)? {
+            let commit = self.commit(&from)?;
+            let Some(parent) = commit.parents.first().cloned() else { return Ok(false) };
+            line.push((self.commit(&parent)?.tree.clone(), commit.tree.clone()));
+            from = parent;
         }
-        let Some(from) = line.last() else { return Ok(false) };
-        let (before, now) = (self.files(from)?, self.files(base)?);
-        if differing(&before, &*self.files(tip)?).iter().any(|path| before.get(path) == now.get(path)) {
-            return Ok(false);
-        }
-        let (from, tip) = (&self.commit(from)?.tree, &self.commit(tip)?.tree);
-        for pair in line.windows(2) {
-            let (after, before) = (&self.commit(&pair[0])?.tree, &self.commit(&pair[1])?.tree);
-            if from != tip && (before, after) == (from, tip) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let whole = (self.commit(&from)?.tree.clone(), self.commit(tip)?.tree.clone());
+        let (before, now) = (self.files(&from)?, self.files(base)?);
+        let is_touched = |path: &String| before.get(path) != now.get(path);
+        let all = differing(&before, &*self.files(tip)?);
+        Ok(!all.is_empty() && all.iter().all(is_touched) && line.contains(&whole))
     }
 
     /// Whether two commits are the same but for messages and dates.

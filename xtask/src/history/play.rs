@@ -192,7 +192,7 @@ impl Stage<'_> {
         }
         let mut wrong = None;
         let mut found = None;
-        for mut then in forecast.then.into_iter().chain(forecast.or) {
+        for mut then in forecast.then {
             self.align(&mut then.model, &seen.model)?;
             match difference(&seen.model.image(&then.blind), &then.model.image(&then.blind)) {
                 None => {
