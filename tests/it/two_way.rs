@@ -213,3 +213,13 @@ fn one_that_has_cost_all_that_it_may_is_told_nothing_more() {
     assert_eq!((told(&sandbox).len(), waiting(&sandbox)), (1, 1));
     assert_eq!((notes(&sandbox).len(), sandbox.last_run("x")["class"].as_str()), (2, Some("done")));
 }
+
+#[test]
+fn what_it_is_told_in_the_same_run_is_no_command_of_its_own() {
+    let sandbox = at_work("hold-a");
+    let _ = sandbox.proq(&["send", "x", "/compact it"]).ok();
+    sandbox.tell("a-go");
+    let _ = sandbox.proq(&["wait", "x"]).ok();
+    assert_eq!(told(&sandbox)[1..], ["# Task\n\n/compact it"]);
+    assert_eq!(notes(&sandbox).iter().filter(|note| note.starts_with("started")).count(), 1);
+}

@@ -144,6 +144,26 @@ fn an_undo_that_has_waited_for_a_landing_takes_nothing_back() {
 }
 
 #[test]
+fn an_undo_waits_for_whoever_puts_its_lane_right() {
+    let sandbox = scenes::dirty();
+    let _ = sandbox.proq(&["spawn", "--empty", "-n", "new"]).ok();
+    let _ = sandbox.proq(&["discard", "--force", "new"]).ok();
+    dies(&sandbox, "step.after:1", &["undo"]);
+    let mut rights = stands_at(&sandbox, "recover.claimed", &["list"]);
+    let standing = sandbox.standing(rights.0.id());
+    let mut undo = sandbox.proq_command(&sandbox.repo, &["undo"]);
+    undo.env("PROQ_LOCK_TIMEOUT", "0");
+    let out = sandbox.output(undo);
+    assert_eq!(out.code, 5, "{}", out.shown());
+    let holder = "lane 'new' is held by whoever puts `git proq undo` right";
+    assert!(out.stderr.contains(holder), "{}", out.stderr);
+    drop(standing);
+    assert_eq!(rights.code(), Some(0));
+    let _ = sandbox.proq(&["undo"]).ok();
+    is_tidy(&sandbox);
+}
+
+#[test]
 fn an_interrupted_command_takes_everything_back_before_it_ends() {
     let cases: [Case; 5] = [
         (scenes::dirty, &["preview", "one"], "checkout-index"),
