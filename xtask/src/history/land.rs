@@ -18,11 +18,11 @@ enum Verdict {
 /// Why a lane goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// It has landed or somebody discards it. It stays where something in it would be missed.
+    /// The lane has landed, or a command discards it without force: a lane with work that is nowhere else stays.
     Asked,
-    /// Its spawn is undone. It stays where something in it would be missed that no other branch has.
+    /// The spawn of the lane is undone: a lane with work that is nowhere else stays, and what another branch has counts as elsewhere.
     MakingUndone,
-    /// Somebody discards it by force, with whatever is in it.
+    /// A command discards the lane by force, whatever is in it.
     Forced,
 }
 
