@@ -271,6 +271,18 @@ pub(crate) fn has_same_flags_set(tree: &Tree<'_>, one: &Path, other: &Path) -> R
     Ok(set(one)? == set(other)?)
 }
 
+/// As [`has_same_flags_set`], but for what `other` flags and `one` has no entry for: a base that has moved took it along.
+pub(crate) fn has_same_flags_left(tree: &Tree<'_>, one: &Path, other: &Path) -> Result<bool, Error> {
+    let set = |index: &Path| set_by_hand(tree.repo, tree.dir, &tree.git_dir, index);
+    let read = File::at(one, tree.repo.gix.object_hash(), true, Options::default()).ok();
+    let has = |entry: &Flagged| {
+        read.as_ref().is_none_or(|read| read.entry_by_path(entry.path.as_bytes().into()).is_some())
+    };
+    let mut wanted = set(other)?;
+    wanted.retain(has);
+    Ok(set(one)? == wanted)
+}
+
 /// Whether each entry of an index file that is flagged is flagged so in one of the others.
 pub(crate) fn has_flags_of_any(
     repo: &Repo,

@@ -2,6 +2,7 @@
 //! then on. They are a user's own and move aside with everything else, as files: no object may hold what git was told to ignore.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 
@@ -9,6 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::left_out::covering;
 use super::make_way::stranger_above;
+use super::path::nul_separated;
+use super::quarantine::is_below_folders;
 use super::special;
 use super::status::{Dirt, Entry, Kind};
 use super::transition::Tree;
@@ -33,12 +36,13 @@ impl IgnoredFile {
 }
 
 /// The ignored files that stand where HEAD, which is at `base`, has a file that the worktree has not, in place of a folder above
-/// it, or below a folder in its place.
+/// it, or below a folder in its place; and those of `brought` that are there, which a snapshot has brought back.
 pub(super) fn ignored_in_the_way(
     tree: &Tree<'_>,
     dirt: &Dirt,
     hidden: &[RepoPath],
     (base, work_tree): (Oid, Oid),
+    brought: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
     let is_elsewhere =
         |e: &Entry| matches!(e.kind, Kind::Tracked { staged, deleted, .. } if staged || deleted);
@@ -49,23 +53,44 @@ pub(super) fn ignored_in_the_way(
         Vec::new()
     };
     let known = dirt.untracked().filter(|e| !e.nested).map(|e| &e.path).collect();
-    describe(tree, &changes, &known)
+    describe(tree, &changes, &known, brought)
 }
 
 /// The ignored files of a worktree in which nothing differs from HEAD that have to move aside all the same: those that stand in
-/// place of a folder of files which the user has marked skip-worktree, see [`covering`].
-pub(super) fn ignored_in_place(tree: &Tree<'_>) -> Result<Vec<IgnoredFile>, Error> {
-    describe(tree, &[], &BTreeSet::new())
+/// place of a folder of files which the user has marked skip-worktree, see [`covering`], and those of `brought`, as above.
+pub(super) fn ignored_in_place(tree: &Tree<'_>, brought: &[RepoPath]) -> Result<Vec<IgnoredFile>, Error> {
+    describe(tree, &[], &BTreeSet::new(), brought)
 }
 
 fn describe(
     tree: &Tree<'_>,
     changes: &[Change],
     known: &BTreeSet<&RepoPath>,
+    brought: &[RepoPath],
 ) -> Result<Vec<IgnoredFile>, Error> {
-    let found = Found::of(tree, changes, known)?;
+    let mut found = Found::of(tree, changes, known)?;
+    found.files.extend(still_ignored(tree, brought)?);
     let readable = |path: &&RepoPath| special::unreadable(tree.dir, [*path]).is_empty();
     found.files.iter().filter(readable).map(|path| described(tree, path)).collect()
+}
+
+/// Those of `paths` that are files or links which git ignores, and does not track.
+fn still_ignored(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Vec<RepoPath>, Error> {
+    let is_file = |path: &&RepoPath| {
+        let meta = path.under(tree.dir).symlink_metadata();
+        meta.is_ok_and(|meta| meta.is_file() || meta.is_symlink()) && is_below_folders(tree.dir, path)
+    };
+    let there: Vec<&RepoPath> = paths.iter().filter(is_file).collect();
+    if there.is_empty() {
+        return Ok(Vec::new());
+    }
+    // By itself it takes a file for tracked that stands in place of a folder of such.
+    let call = tree.repo.git_in(tree.dir).args(["check-ignore", "--no-index", "-z", "--stdin"]);
+    let ignored = call.input(nul_separated(there.iter().copied())).accept(&[1]).run()?;
+    let call = tree.repo.git_in(tree.dir).args(["--literal-pathspecs", "ls-files", "-z", "--"]);
+    let tracked = call.args(there.iter().map(|path| OsStr::from_bytes(path.as_bytes()))).run()?;
+    let tracked: BTreeSet<RepoPath> = tracked.fields().map(RepoPath::new).collect();
+    Ok(ignored.fields().map(RepoPath::new).filter(|path| !tracked.contains(path)).collect())
 }
 
 /// Refuses when anything else stands there: what no snapshot can hold cannot be moved aside with it.

@@ -131,8 +131,8 @@ pub(crate) use durable::sync_file_system;
 pub(crate) use error::{Error, give_up, names};
 pub(crate) use fill::{Filled, Kept, Left, Sizes, SoFar, Tell};
 pub(crate) use flags::{
-    has_flags_of_any, has_same_flags, has_same_flags_set, hidden_changes, hidden_edits, is_flagged,
-    shown_and_hidden,
+    has_flags_of_any, has_same_flags, has_same_flags_left, has_same_flags_set, hidden_changes, hidden_edits,
+    is_flagged, shown_and_hidden,
 };
 pub(crate) use graft::Graft;
 pub(crate) use graph::Distance;

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::clean::BesideTracked;
 use super::glance::Glance;
+use super::in_the_way::IgnoredFile;
 use super::index::Version;
 use super::plain::as_is;
 use super::status::{self, Dirt};
@@ -12,7 +13,11 @@ use super::{Error, Oid, Repo, RepoPath};
 use crate::fault;
 
 /// One look at a worktree. It tells what was so when it was made: whoever moves a file looks at that file again.
-pub(crate) struct Seen(Option<All>);
+pub(crate) struct Seen {
+    all: Option<All>,
+    /// Ignored files that a snapshot has brought back.
+    brought: Vec<RepoPath>,
+}
 
 /// What is certain.
 pub(super) struct All {
@@ -28,17 +33,28 @@ pub(super) struct All {
 impl Seen {
     /// Looks at the worktree whose top is `dir`. Where not all is certain git will be asked.
     pub(crate) fn look(repo: &Repo, dir: &Path, git_dir: &Path) -> Seen {
-        Seen(All::look(repo, dir, git_dir))
+        Seen { all: All::look(repo, dir, git_dir), brought: Vec::new() }
+    }
+
+    /// Adds the `ignored` files of a snapshot that was brought back here. What is still there of them moves aside again, whether
+    /// HEAD has something else in its place by now or not.
+    pub(crate) fn with_brought(self, ignored: &[IgnoredFile]) -> Seen {
+        Seen { brought: ignored.iter().map(|file| file.path.clone()).collect(), ..self }
+    }
+
+    /// The ignored files that a snapshot has brought back.
+    pub(super) fn brought(&self) -> &[RepoPath] {
+        &self.brought
     }
 
     /// What is certain, if the worktree's index is still this one and its commit is `commit`.
     pub(super) fn at(&self, index: Option<Version>, commit: Oid) -> Option<&All> {
-        self.0.as_ref().filter(|all| Some(all.index) == index && all.commit == commit)
+        self.all.as_ref().filter(|all| Some(all.index) == index && all.commit == commit)
     }
 
     /// Untracked files and folders that git was told to ignore; a folder stands for everything in it.
     pub(crate) fn ignored(&self, repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
-        match self.0.as_ref().filter(|all| !all.beside.is_mixed) {
+        match self.all.as_ref().filter(|all| !all.beside.is_mixed) {
             Some(all) => Ok(all.beside.ignored.clone()),
             None => ignored_by_git(repo, dir),
         }
@@ -46,7 +62,7 @@ impl Seen {
 
     /// Repositories of their own, which are no submodules.
     pub(crate) fn nested(&self, repo: &Repo, dir: &Path) -> Result<Vec<RepoPath>, Error> {
-        if self.0.is_some() {
+        if self.all.is_some() {
             // Beside one nothing is certain.
             return Ok(Vec::new());
         }
@@ -56,7 +72,7 @@ impl Seen {
 
     /// Folders that no tracked file is in and that are not ignored, the topmost ones; none when that is not certain.
     pub(super) fn folders(&self) -> Option<&[RepoPath]> {
-        self.0.as_ref().and_then(All::folders)
+        self.all.as_ref().and_then(All::folders)
     }
 }
 
@@ -191,7 +207,7 @@ mod tests {
             let (dir, git_dir) = (place.top.join("repo"), place.top.join("repo/.git"));
             let repo = Repo::discover(&dir).unwrap();
             let seen = Seen::look(&repo, &dir, &git_dir);
-            assert_eq!(seen.0.is_some(), *is_certain, "{deed}");
+            assert_eq!(seen.all.is_some(), *is_certain, "{deed}");
             let by_git = sorted(ignored_by_git(&repo, &dir).unwrap());
             assert_eq!(sorted(seen.ignored(&repo, &dir).unwrap()), by_git, "{deed}");
             let files = place.sh("repo", "git ls-files --others --ignored --exclude-standard");
@@ -201,7 +217,7 @@ mod tests {
                     "{deed}: {file:?}"
                 );
             }
-            let Some(all) = &seen.0 else { continue };
+            let Some(all) = &seen.all else { continue };
             assert_eq!(all.dirt(), status::ask(repo.program(), &dir, true).unwrap(), "{deed}");
             let Some(folders) = all.folders() else { continue };
             let by_git =

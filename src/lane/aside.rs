@@ -111,14 +111,14 @@ impl Operation<'_> {
             }
             self.put_other(&old, before, snapshot, raw)
         };
-        let seen = checkout.seen();
+        let seen = checkout.seen().with_brought(&old.snapshot.ignored);
         // Flags that were set since, or that go with what was there before.
         let has_flags_of = |id: &str| self.has_flags_of(dir, id);
         let former = before.and_then(|before| before.snap.as_deref());
         let flags_go = !has_flags_of(id)? || former.is_some_and(|id| !has_flags_of(id).unwrap_or(false));
         let taken = match checkout.describe_seen(base, &old.why, spare, &seen, keep)? {
             // Without a change, too: the way back of this must show again what a sparse checkout showed, and set the same flags.
-            None if flags_go || checkout.is_odd()? => {
+            None if flags_go || !old.snapshot.ignored.is_empty() || checkout.is_odd()? => {
                 Some(checkout.describe_always(base, &old.why, spare, &seen, keep)?)
             }
             taken => taken,

@@ -173,6 +173,12 @@ impl<'a> Checkout<'a> {
         self.look("flags", |tree| Ok(git::has_same_flags_set(tree, &index, other)?))
     }
 
+    /// As [`Checkout::has_flags_like`], but for entries that the index here has not.
+    pub(super) fn has_flags_left_of(&self, other: &Path) -> Result<bool, Error> {
+        let index = self.git_dir.join("index");
+        self.look("flags", |tree| Ok(git::has_same_flags_left(tree, &index, other)?))
+    }
+
     /// Whether two index files of this worktree have the same entries flagged as assume-unchanged and skip-worktree.
     pub(super) fn has_same_flags(&self, one: &Path, other: &Path) -> Result<bool, Error> {
         Ok(git::has_same_flags(&self.project.repo, &self.dir, one, other)?)

@@ -66,9 +66,9 @@ impl Operation<'_> {
         Ok(true)
     }
 
-    /// Whether nobody has touched what came back to a worktree with a snapshot, nor the flags of its index.
+    /// Whether nobody has touched what came back to a worktree with a snapshot, nor the flags that its index can have of it.
     pub(super) fn is_untouched(&self, dir: &Path, snap: &SnapRecord) -> Result<bool, Error> {
         Ok(git::is_untouched(dir, &snaps::aside(self.project, &snap.id)?)
-            && self.has_flags_of(dir, &snap.id)?)
+            && self.checkout(dir)?.has_flags_left_of(&self.project.kept_index(dir, &snap.id))?)
     }
 }

@@ -358,3 +358,32 @@ fn a_flag_of_a_preview_goes_with_the_discard_of_its_lane_and_comes_back_with_the
         }
     }
 }
+
+#[test]
+fn flags_and_ignored_files_come_back_with_an_undone_landing() {
+    const SPARSE: &str = "git sparse-checkout set --no-cone '/*' '!in' && git archive HEAD in | tar -x";
+    let flagged = |flag: &str| format!("git update-index {flag} in/x in/y; echo in >>.git/info/exclude");
+    for (flag, sparse) in [(FLAGS[0].0, ""), (FLAGS[1].0, ""), (FLAGS[0].0, SPARSE)] {
+        // In their place the base has a folder of its own by then, unless that is left out.
+        let over = if sparse.is_empty() { &[][..] } else { &["rm -r in; ln -s k in", "rm -r in; : >in"] };
+        for script in ["", "rm in/x", "echo own >in/own", "rm -r in"].iter().chain(over) {
+            let sandbox = three_files();
+            sandbox.sh("mkdir in; echo x >in/x; echo y >in/y");
+            sandbox.commit_all("a folder");
+            sandbox.lane_of("two", "git rm -qr in; mkdir in; echo lane >in/lane");
+            sandbox.sh(&format!("{sparse}\n{}\n{script}", flagged(flag)));
+            println!("{flag}, {sparse}: {script}");
+            let start = image(&sandbox);
+            let _ = sandbox.proq(&["preview", "one"]).ok();
+            let edited = image(&sandbox);
+            let _ = sandbox.proq(&["merge", "two"]).ok();
+            let _ = sandbox.proq(&["preview", "--back"]).ok();
+            let _ = sandbox.proq(&["undo"]).ok();
+            same(&edited, &image(&sandbox));
+            let _ = sandbox.proq(&["undo"]).ok();
+            same(&edited, &image(&sandbox));
+            let _ = sandbox.proq(&["preview", "--back"]).ok();
+            same(&start, &image(&sandbox));
+        }
+    }
+}
