@@ -24,17 +24,30 @@ impl Snapshot {
         Snapshot { commit: other.commit, ..self }
     }
 
+    /// Whether `there` is what this one has become where the merge of its tracked files is `merged`: each untracked file whose path the
+    /// base has got since, left out of a sparse checkout, is a change of that file.
+    pub(crate) fn has_become(&self, repo: &Repo, merged: Oid, there: &Snapshot) -> Result<bool, Error> {
+        if self.untracked_tree == there.untracked_tree && merged == there.work_tree {
+            return Ok(true);
+        }
+        let mut own = untracked(repo, self)?;
+        let base: Files = tree_files(repo, merged, &own.keys().cloned().collect())?
+            .into_iter()
+            .map(|(path, side)| (path, Some(side)))
+            .collect();
+        let mut over: Files = own.clone();
+        own.retain(|path, _| !base.contains_key(path));
+        over.retain(|path, side| base.get(path).is_some_and(|of_base| of_base != side));
+        let changes = tree_changes(repo, merged, there.work_tree)?;
+        let changes: Files = changes.into_iter().map(|c| (c.path, c.new)).collect();
+        Ok(own == untracked(repo, there)? && over == changes)
+    }
+
     /// The files that it has otherwise than HEAD, staged or not, and that are so in none of `others`.
     pub(crate) fn added_to(&self, repo: &Repo, others: &[Snapshot]) -> Result<Vec<RepoPath>, Error> {
         let tracked = |s: &Snapshot| changed(repo, s, s.work_tree);
         let staged = |s: &Snapshot| changed(repo, s, s.index_tree);
-        let untracked = |s: &Snapshot| match s.untracked_tree {
-            None => Ok(Files::new()),
-            Some(tree) => {
-                let files = tree_files(repo, tree, &BTreeSet::new())?;
-                Ok(files.into_iter().map(|(path, side)| (path, Some(side))).collect())
-            }
-        };
+        let untracked = |s: &Snapshot| untracked(repo, s);
         let ignored = |s: &Snapshot| {
             Ok(s.ignored.iter().map(|file| (file.path.clone(), Some(file.side()))).collect::<Files>())
         };
@@ -54,4 +67,10 @@ impl Snapshot {
 
 fn changed(repo: &Repo, snapshot: &Snapshot, tree: Oid) -> Result<Files, Error> {
     Ok(tree_changes(repo, snapshot.base, tree)?.into_iter().map(|c| (c.path, c.new)).collect())
+}
+
+fn untracked(repo: &Repo, snapshot: &Snapshot) -> Result<Files, Error> {
+    let Some(tree) = snapshot.untracked_tree else { return Ok(Files::new()) };
+    let files = tree_files(repo, tree, &BTreeSet::new())?;
+    Ok(files.into_iter().map(|(path, side)| (path, Some(side))).collect())
 }

@@ -53,17 +53,16 @@ impl Operation<'_> {
     ) -> Result<bool, Error> {
         let repo = &self.project.repo;
         let (before, now) = (repo.tree_of(old.base)?, repo.tree_of(head)?);
-        if before == now || there.untracked_tree != old.untracked_tree || there.ignored != old.ignored {
+        if before == now || there.ignored != old.ignored {
             return Ok(false);
         }
         let scratch = self.project.store.layout().scratch()?;
-        for (then, is) in [(old.work_tree, there.work_tree), (old.index_tree, there.index_tree)] {
-            let merged = merge_trees(repo, (before, now, then), scratch.path(), None)?;
-            if !merged.clean || merged.tree != is {
-                return Ok(false);
-            }
+        let merged = |then| merge_trees(repo, (before, now, then), scratch.path(), None);
+        let (index, work) = (merged(old.index_tree)?, merged(old.work_tree)?);
+        if !index.clean || index.tree != there.index_tree || !work.clean {
+            return Ok(false);
         }
-        Ok(true)
+        Ok(old.has_become(repo, work.tree, there)?)
     }
 
     /// Whether nobody has touched what came back to a worktree with a snapshot, nor the flags that its index can have of it.

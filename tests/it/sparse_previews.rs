@@ -140,3 +140,33 @@ fn with_a_sparse_index_it_is_the_same() {
         }
     }
 }
+
+#[test]
+fn an_untracked_file_over_one_that_landed_comes_back_with_the_undo() {
+    for (mine, lane) in [
+        ("echo mine >out/n", "echo lane >out/n"),
+        ("echo lane >out/n", "echo lane >out/n"),
+        (": >out/n; echo mine >out/m", "ln -s ../x out/n"),
+        ("ln -s ../x out/n", "echo lane >out/n; echo lane >out/m"),
+        ("echo mine >out/n; echo edited >out/a", "echo lane >out/n"),
+    ] {
+        println!("{mine}; lane: {lane}");
+        let sandbox = Sandbox::new();
+        sandbox.sh("mkdir in out; seq 30 >in/c; seq 30 >out/a; echo x >x");
+        sandbox.commit_all("files");
+        sandbox.lane_of("one", "echo l >x");
+        sandbox.lane_of("two", lane);
+        sandbox.sh(&format!("git sparse-checkout set --cone in; mkdir out; {mine}"));
+        let start = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let shown = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["merge", "two"]).ok();
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        for _ in ["the way back", "the landing"] {
+            let _ = sandbox.proq(&["undo"]).ok();
+            same(&shown, &Image::of(&sandbox, &sandbox.repo));
+        }
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        same(&start, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
