@@ -179,14 +179,18 @@ pub(super) fn keep_only(tree: &Tree<'_>, index: &Path, wanted: &[Flagged]) -> Re
     if is_changed { refresh(tree.repo, tree.dir, index) } else { Ok(()) }
 }
 
+/// Which paths an index file has an entry of their own for; all, where the library cannot read it.
+pub(super) fn has_entry(repo: &Repo, index: &Path) -> impl Fn(&RepoPath) -> bool + use<> {
+    let read = File::at(index, repo.gix.object_hash(), true, Options::default()).ok();
+    move |path| read.as_ref().is_none_or(|read| read.entry_by_path(path.as_bytes().into()).is_some())
+}
+
 /// Sets the flags of entries again in one index file, of those that it has.
 pub(super) fn flag_again(repo: &Repo, dir: &Path, index: &Path, flagged: &[Flagged]) -> Result<(), Error> {
     if flagged.is_empty() {
         return Ok(());
     }
-    let read = File::at(index, repo.gix.object_hash(), true, Options::default()).ok();
-    let has =
-        |path: &RepoPath| read.as_ref().is_none_or(|r| r.entry_by_path(path.as_bytes().into()).is_some());
+    let has = has_entry(repo, index);
     let flagged: Vec<&Flagged> = flagged.iter().filter(|f| has(&f.path)).collect();
     let assumed = nul_separated(flagged.iter().filter(|f| f.assumed).map(|f| &f.path));
     let skipped = nul_separated(flagged.iter().filter(|f| f.skipped).map(|f| &f.path));
@@ -274,12 +278,8 @@ pub(crate) fn has_same_flags_set(tree: &Tree<'_>, one: &Path, other: &Path) -> R
 /// As [`has_same_flags_set`], but for what `other` flags and `one` has no entry for: a base that has moved took it along.
 pub(crate) fn has_same_flags_left(tree: &Tree<'_>, one: &Path, other: &Path) -> Result<bool, Error> {
     let set = |index: &Path| set_by_hand(tree.repo, tree.dir, &tree.git_dir, index);
-    let read = File::at(one, tree.repo.gix.object_hash(), true, Options::default()).ok();
-    let has = |entry: &Flagged| {
-        read.as_ref().is_none_or(|read| read.entry_by_path(entry.path.as_bytes().into()).is_some())
-    };
-    let mut wanted = set(other)?;
-    wanted.retain(has);
+    let (has, mut wanted) = (has_entry(tree.repo, one), set(other)?);
+    wanted.retain(|entry| has(&entry.path));
     Ok(set(one)? == wanted)
 }
 

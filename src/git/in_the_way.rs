@@ -2,7 +2,6 @@
 //! then on. They are a user's own and move aside with everything else, as files: no object may hold what git was told to ignore.
 
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 
@@ -10,12 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use super::left_out::covering;
 use super::make_way::stranger_above;
-use super::path::nul_separated;
 use super::quarantine::is_below_folders;
 use super::special;
 use super::status::{Dirt, Entry, Kind};
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, Side, tree_changes};
+use super::{Change, Error, Oid, RepoPath, Side, flags, tree_changes};
 
 /// An ignored file of a snapshot. Its content is only in the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,17 +78,16 @@ fn still_ignored(tree: &Tree<'_>, paths: &[RepoPath]) -> Result<Vec<RepoPath>, E
         let meta = path.under(tree.dir).symlink_metadata();
         meta.is_ok_and(|meta| meta.is_file() || meta.is_symlink()) && is_below_folders(tree.dir, path)
     };
-    let there: Vec<&RepoPath> = paths.iter().filter(is_file).collect();
+    let there: Vec<RepoPath> = paths.iter().filter(is_file).cloned().collect();
     if there.is_empty() {
-        return Ok(Vec::new());
+        return Ok(there);
     }
-    // By itself it takes a file for tracked that stands in place of a folder of such.
-    let call = tree.repo.git_in(tree.dir).args(["check-ignore", "--no-index", "-z", "--stdin"]);
-    let ignored = call.input(nul_separated(there.iter().copied())).accept(&[1]).run()?;
-    let call = tree.repo.git_in(tree.dir).args(["--literal-pathspecs", "ls-files", "-z", "--"]);
-    let tracked = call.args(there.iter().map(|path| OsStr::from_bytes(path.as_bytes()))).run()?;
-    let tracked: BTreeSet<RepoPath> = tracked.fields().map(RepoPath::new).collect();
-    Ok(ignored.fields().map(RepoPath::new).filter(|path| !tracked.contains(path)).collect())
+    // Left to its index, git takes a file for tracked that stands in place of a folder of such.
+    let mut ignored = tree.repo.ignores(tree.dir, &there)?;
+    let has = flags::has_entry(tree.repo, &tree.git_dir.join("index"));
+    // The last is for a folder that the index has in place of its files.
+    ignored.retain(|path| !has(path) && !path.parents().any(|up| has(&up.join(b""))));
+    Ok(ignored)
 }
 
 /// Refuses when anything else stands there: what no snapshot can hold cannot be moved aside with it.

@@ -387,3 +387,19 @@ fn flags_and_ignored_files_come_back_with_an_undone_landing() {
         }
     }
 }
+
+#[test]
+fn a_restored_snapshot_leaves_other_files_and_takes_their_flags() {
+    for (flag, shown) in FLAGS {
+        let (sandbox, id) = thrown_away("echo mine >>f");
+        sandbox.sh(&format!("echo other >k; git update-index {flag} k"));
+        let before = image(&sandbox);
+        let _ = sandbox.proq(&["snap", "restore", &id]).ok();
+        assert_eq!(sandbox.read("k"), "other\n", "{flag}");
+        assert_eq!(sandbox.git(&["ls-files", "-v", "k"]), "H k", "{flag}");
+        assert_eq!(sandbox.git(&["status", "--short"]), " M f\n M k", "{flag}");
+        let _ = sandbox.proq(&["undo"]).ok();
+        same(&before, &image(&sandbox));
+        assert_eq!(sandbox.git(&["ls-files", "-v", "k"]), format!("{shown} k"));
+    }
+}
