@@ -90,6 +90,12 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Gives each of two files the other's name, in one step. Not every file system can.
+pub(crate) fn exchange(one: &Path, other: &Path) -> std::io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
+}
+
 /// Makes the names in a folder durable.
 pub(crate) fn sync_dir(dir: &Path) -> Result<(), Error> {
     File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("sync", dir))

@@ -23,7 +23,8 @@ mod tickets;
 mod wait;
 
 pub(crate) use atomic::{
-    remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_first, write_there,
+    exchange, remove_drafts, rename_new, sync_dir, write as write_atomically, write_cache, write_first,
+    write_there,
 };
 pub(crate) use changes::Changes;
 pub(crate) use clock::{Moment, now};

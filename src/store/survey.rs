@@ -98,11 +98,15 @@ impl Layout {
 
     /// Moves a file that nobody finished writing out of the way. It stays readable.
     pub(crate) fn put_aside(&self, file: &Path) -> Result<(), Error> {
+        std::fs::rename(file, self.place_aside(file)?).map_err(Error::io("move aside", file))
+    }
+
+    /// A free name for a file where what is out of the way stays readable for as long as the trash is kept.
+    pub(crate) fn place_aside(&self, file: &Path) -> Result<PathBuf, Error> {
         let dir = self.trash().join(ASIDE);
         super::make_private(&dir)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let to = dir.join(format!("{}-{}", name.trim_start_matches('.'), new_id()));
-        std::fs::rename(file, &to).map_err(Error::io("move aside", file))
+        Ok(dir.join(format!("{}-{}", name.trim_start_matches('.'), new_id())))
     }
 
     /// What was put aside.

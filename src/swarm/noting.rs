@@ -14,10 +14,11 @@ use serde::{Deserialize, Serialize};
 use super::Format;
 use super::folders::{DONE, PROMPT, archived};
 use super::marks::{self, Noted};
+use crate::fault;
 use crate::git::{self, Graft, Oid, RepoPath, WorktreeList};
 use crate::lane::Project;
 use crate::merge::{self, OnTop};
-use crate::store::rename_new;
+use crate::store::{Layout, exchange, rename_new};
 
 /// The largest file that is looked at for what was noted in it, in bytes: a plan has up to 4 MiB before.
 const LARGEST: u64 = 8 * 1024 * 1024;
@@ -127,7 +128,7 @@ pub(crate) fn note(
             Some(path) => repo.file_in(tree, path)?,
             None => None,
         };
-        landed.write(spot, base.as_deref(), &mut record);
+        landed.write(project.store.layout(), spot, base.as_deref(), &mut record);
     }
     let left = RefCell::new(Vec::new());
     let grafts = |tree: Oid| {
@@ -253,10 +254,10 @@ impl Landed<'_> {
     }
 
     /// Notes it where it lies, uncommitted.
-    fn write(&self, spot: &Spot, base: Option<&[u8]>, record: &mut Noting) {
+    fn write(&self, layout: &Layout, spot: &Spot, base: Option<&[u8]>, record: &mut Noting) {
         let done = match &spot.what {
             What::Folder => self.mark_folder(&spot.path).map(Some),
-            What::File => self.write_file(&spot.path, base, &mut record.left),
+            What::File => self.write_file(layout, &spot.path, base, &mut record.left),
         };
         match done {
             Ok(changed) => record.written.extend(changed.iter().map(|path| shown(path))),
@@ -267,6 +268,7 @@ impl Landed<'_> {
     /// The path that was changed, if one had to be.
     fn write_file(
         &self,
+        layout: &Layout,
         path: &Path,
         base: Option<&[u8]>,
         missing: &mut Vec<Left>,
@@ -291,7 +293,7 @@ impl Landed<'_> {
         {
             return Err(not("somebody is changing these very lines".to_owned(), patch()));
         }
-        replace(&real, &old, &new).map_err(|e| not(e.to_string(), patch()))?;
+        replace(layout, &real, &old, &new).map_err(|e| not(e.to_string(), patch()))?;
         Ok(Some(path.to_owned()))
     }
 
@@ -371,22 +373,53 @@ fn patch(path: &Path, before: &str, after: &str) -> String {
     )
 }
 
-/// Replaces a file by another of the same permissions, unless it has been changed since it was read.
-fn replace(path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = dir.join(format!(".{name}.{}", std::process::id()));
-    let written = File::create_new(&beside).and_then(|mut file| {
+/// Replaces a file by another of the same permissions, unless it has been changed since it was read. Both change their places
+/// in one step, and what was there is looked at when nobody finds it any more. It stays among what the store has put aside,
+/// since a program may have it open still; beside the file where that is on another disk.
+fn replace(layout: &Layout, path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
+    let aside = layout.place_aside(path).map_err(std::io::Error::other)?;
+    match replace_by(&aside, path, old, new) {
+        Err(e) if e.kind() == std::io::ErrorKind::CrossesDevices => {
+            let name = aside.file_name().unwrap_or_default().to_string_lossy();
+            let beside = path.with_file_name(format!(".{name}"));
+            replace_by(&beside, path, old, new)?;
+            std::fs::remove_file(&beside)
+        }
+        done => done,
+    }
+}
+
+/// The same by way of another place, where what was there is afterwards.
+fn replace_by(aside: &Path, path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
+    let drafted = File::create_new(aside).and_then(|mut file| {
         file.write_all(new)?;
         file.set_permissions(path.metadata()?.permissions())?;
         file.sync_all()?;
-        if std::fs::read(path)? != old {
-            return Err(std::io::Error::other("somebody is changing it just now"));
-        }
-        std::fs::rename(&beside, path)
+        fault::point("plan.drafted");
+        exchange(aside, path)
     });
-    if written.is_err() {
-        drop(std::fs::remove_file(&beside));
+    if let Err(e) = drafted {
+        drop(std::fs::remove_file(aside));
+        return Err(e);
     }
-    written
+    if holds(aside, old) {
+        return Ok(());
+    }
+    fault::point("plan.taken");
+    exchange(aside, path)?;
+    if holds(aside, new) {
+        std::fs::remove_file(aside)?;
+        return Err(std::io::Error::other("somebody is changing it just now"));
+    }
+    // It was changed twice meanwhile: the later text is the one to go on from.
+    exchange(aside, path)?;
+    let why =
+        format!("somebody is changing it just now; what it said a moment ago is in {}", aside.display());
+    Err(std::io::Error::other(why))
+}
+
+/// Whether this is a file of these bytes, and no link to one.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() == bytes.len() as u64)
+        && std::fs::read(path).is_ok_and(|there| there == bytes)
 }

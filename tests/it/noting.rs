@@ -1,5 +1,7 @@
 //! Owns the tests of what is noted in a plan once its tasks have landed: where, by whom, and what of a person's stays as it is.
 
+use std::process::Stdio;
+
 use super::support::Sandbox;
 use super::support::patience::wait_until;
 use super::swarm::{planned, worker};
@@ -154,6 +156,69 @@ fn a_plan_that_git_does_not_know_is_edited_where_it_lies() {
     assert!(!sandbox.git(&["ls-files"]).contains("plan.toml"));
     let said = sandbox.proq(&["swarm", "plan.toml"]).fails(1);
     assert!(said.contains("done"), "{said}");
+}
+
+/// A plan of one task that git does not know, and its batch, which has run.
+fn untracked() -> (Sandbox, String) {
+    let plan = "format = 1\nagent = \"worker\"\n[[task]]\nid = \"one\"\ntitle = \"One\"\n";
+    let sandbox = planned(plan);
+    run(&sandbox, &["plan.toml"]);
+    (sandbox, plan.to_owned())
+}
+
+/// What the trash has of plans.
+fn put_aside(sandbox: &Sandbox) -> String {
+    sandbox.sh("find .git/proq/trash -type f -name '*plan.toml*' -exec cat {} +")
+}
+
+#[test]
+fn a_plan_that_an_editor_saves_while_it_is_noted_is_as_that_saved_it() {
+    let (sandbox, plan) = untracked();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+    command.env("PROQ_TEST_STAND_AT", "plan.drafted").stdout(Stdio::null()).stderr(Stdio::piped());
+    let landing = command.spawn().unwrap();
+    let standing = sandbox.standing(landing.id());
+    sandbox.sh("cp plan.toml new && echo '# mine' >> new && mv new plan.toml");
+    let names = sandbox.sh("ls -A");
+    drop(standing);
+    let said = String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap();
+    assert!(said.contains("somebody is changing it just now"), "{said}");
+    assert_eq!(sandbox.read("plan.toml"), format!("{plan}# mine\n"));
+    assert_eq!((sandbox.sh("ls -A"), put_aside(&sandbox)), (names, String::new()));
+    let report = sandbox.proq(&["report"]).ok();
+    assert!(report.contains("+done = true"), "{report}");
+}
+
+#[test]
+fn of_two_that_save_a_plan_while_it_is_noted_the_later_has_it_and_the_other_is_kept() {
+    let (sandbox, plan) = untracked();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+    command.env("PROQ_TEST_STAND_AT", "plan.drafted,plan.taken").stdout(Stdio::null()).stderr(Stdio::piped());
+    let landing = command.spawn().unwrap();
+    let standing = sandbox.standing(landing.id());
+    sandbox.sh("cp plan.toml new && echo '# first' >> new && mv new plan.toml");
+    drop(standing);
+    let standing = sandbox.standing(landing.id());
+    let second = format!("{}# second\n", sandbox.read("plan.toml"));
+    assert!(second.contains("done = true"), "{second}");
+    sandbox.write("plan.toml", &second);
+    drop(standing);
+    let said = String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap();
+    assert!(said.contains("what it said a moment ago is in "), "{said}");
+    assert_eq!(sandbox.read("plan.toml"), second);
+    assert_eq!(put_aside(&sandbox), format!("{plan}# first").trim_end());
+}
+
+#[test]
+fn a_kill_while_a_plan_is_noted_leaves_nothing_beside_it() {
+    let (sandbox, plan) = untracked();
+    let names = sandbox.sh("ls -A");
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+    command.env("PROQ_TEST_DIE_AT", "plan.drafted");
+    assert_ne!(sandbox.output(command).code, 0);
+    assert_eq!((sandbox.read("plan.toml"), sandbox.sh("ls -A | grep -v one.txt")), (plan, names));
+    let _ = sandbox.proq(&["merge", "--batch", BATCH]).ok();
+    assert!(sandbox.read("plan.toml").contains("done = true"));
 }
 
 #[test]
