@@ -5,69 +5,15 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
-use gix::bstr::ByteSlice;
-use gix::glob::Pattern;
-use gix::glob::pattern::Case;
-use gix::glob::wildmatch::Mode;
 use gix::index::entry::{Flags, Stage};
 
 use super::make_way::stranger_above;
 use super::path::nul_separated;
+use super::patterns::{Against, Patterns};
 use super::quarantine::{is_below_folders, prune_below, prune_parents, stands};
 use super::status::Dirt;
 use super::transition::Tree;
-use super::{Change, Error, Oid, Repo, RepoPath, Side, diff, flags, index};
-
-/// The patterns of a sparse checkout.
-pub(super) struct Patterns {
-    all: Vec<Pattern>,
-    case: Case,
-}
-
-impl Patterns {
-    /// The patterns that are in force in a worktree; none where all files are to be there.
-    pub(super) fn of(tree: &Tree<'_>) -> Result<Option<Patterns>, Error> {
-        Patterns::in_force(tree.repo, tree.dir, &tree.git_dir)
-    }
-
-    /// The patterns that are in force in the worktree at `dir`, whose git directory is `git_dir`; none where all files are to be
-    /// there.
-    pub(super) fn in_force(repo: &Repo, dir: &Path, git_dir: &Path) -> Result<Option<Patterns>, Error> {
-        if !flags::is_sparse_now(repo, dir, git_dir)? {
-            return Ok(None);
-        }
-        let file = git_dir.join("info/sparse-checkout");
-        let bytes = std::fs::read(&file).map_err(Error::io("read", &file))?;
-        let folds = repo.setting_bool("core.ignoreCase") == Some(true);
-        Ok(Some(Patterns::parse(&bytes, if folds { Case::Fold } else { Case::Sensitive })))
-    }
-
-    fn parse(bytes: &[u8], case: Case) -> Patterns {
-        Patterns { all: gix::ignore::parse(bytes, false).map(|(pattern, ..)| pattern).collect(), case }
-    }
-
-    /// Whether a file is left out: the last pattern that matches decides, and where none does, that of the folder above it.
-    pub(super) fn leave_out(&self, path: &RepoPath) -> bool {
-        let (mut at, mut is_folder) = (path.as_bytes(), false);
-        loop {
-            let name = at.rfind_byte(b'/').map(|slash| slash + 1);
-            let matches = |pattern: &&Pattern| {
-                pattern.matches_repo_relative_path(
-                    at.as_bstr(),
-                    name,
-                    Some(is_folder),
-                    self.case,
-                    Mode::NO_MATCH_SLASH_LITERAL,
-                )
-            };
-            if let Some(pattern) = self.all.iter().rev().find(matches) {
-                return pattern.is_negative();
-            }
-            let Some(name) = name else { return true };
-            (at, is_folder) = (&at[..name - 1], true);
-        }
-    }
-}
+use super::{Change, Error, Oid, RepoPath, Side, diff, flags, index};
 
 /// Has an index name the files of the folders that it has in place of them, where one of `changes` lies in such a folder: nothing
 /// is known of the files there otherwise, and git would write them.
@@ -103,14 +49,14 @@ pub(super) struct LeftOut {
 
 impl LeftOut {
     /// Brings those entries of `index` over that have no file: changed ones that are marked skip-worktree, and new ones that the
-    /// patterns leave out, but for those of `shown`, which git writes. It leaves the others as they are from then on. Empty folders in
-    /// their places go. None where the checkout is not sparse.
+    /// patterns leave out, but for what is to be against them: git writes what is shown so. It leaves the others as they are from
+    /// then on. Empty folders in their places go. None where the checkout is not sparse.
     pub(super) fn bring(
         tree: &Tree<'_>,
         index: &Path,
         changes: &[Change],
         (from, to): (Oid, Oid),
-        shown: &HashSet<&RepoPath>,
+        Against { shown, left_out }: &Against<'_>,
     ) -> Result<Option<LeftOut>, Error> {
         let Some(patterns) = Patterns::of(tree)? else { return Ok(None) };
         let flagged = flags::flagged_in(tree.repo, tree.dir, index)?;
@@ -125,7 +71,7 @@ impl LeftOut {
             (_, Some(new)) if new.is_gitlink() => false,
             _ if shown.contains(&change.path) => false,
             (Some(_), _) => is_skipped(&change.path),
-            (None, _) => patterns.leave_out(&change.path),
+            (None, _) => left_out.contains(&change.path) || patterns.leave_out(&change.path),
         };
         let skipped_yet: Vec<RepoPath> =
             shown.iter().filter(|path| skipped.contains(*path)).map(|path| (*path).clone()).collect();
@@ -457,43 +403,5 @@ impl<'a> Seen<'a> {
             self.missing = up.join(b"").as_bytes().to_vec();
         }
         false
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::place::Place;
-    use super::*;
-
-    const SETS: &[&str] = &[
-        "git sparse-checkout set --cone d/e",
-        "git sparse-checkout set --cone d k",
-        "git sparse-checkout set --no-cone '/*' '!*-s*'",
-        "git sparse-checkout set --no-cone '/*' '!/*/' '/d/' '!/d/e/' '/d/e/c'",
-        "git sparse-checkout set --no-cone '*.txt' '!k.txt' '# no' 'd/'",
-        "git sparse-checkout set --no-cone 'd/*' '!d/?'",
-        "git sparse-checkout set --no-cone '**/e/**' '!**/c'",
-    ];
-
-    #[test]
-    fn patterns_leave_out_what_git_leaves_out() {
-        for set in SETS {
-            let place = Place::new();
-            place.sh(
-                "repo",
-                "mkdir -p d/e/f d-s/e k; for f in a a-s k.txt d/b d/x-s d/e/c d/e/f/g d/e/t.txt d-s/e/h k/l; do echo $f >$f; done
-                git add -A; git commit -qm first",
-            );
-            place.sh("repo", set);
-            let patterns = Patterns::parse(
-                &std::fs::read(place.top.join("repo/.git/info/sparse-checkout")).unwrap(),
-                Case::Sensitive,
-            );
-            let listed = place.sh("repo", "git ls-files -t");
-            for line in listed.lines() {
-                let (tag, path) = line.split_once(' ').unwrap();
-                assert_eq!(patterns.leave_out(&RepoPath::new(path)), tag == "S", "{set}: {path}");
-            }
-        }
     }
 }

@@ -6,13 +6,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::flags::{self, Flagged};
-use super::left_out::Patterns;
 use super::loose_folders::empty_in_place_of;
 use super::modes::{PathMode, modes_of, unusual_modes};
+use super::patterns::{Against, Patterns};
+use super::quarantine::stands;
 use super::{Change, Error, Oid, Repo, RepoPath, tree_changes};
 
-/// Empty folders, index flags and permission bits of a worktree that belong to no commit. An undo brings them back beside the
-/// files.
+/// Empty folders, index flags and permission bits of a worktree, and what a sparse checkout shows or leaves out against its patterns:
+/// that belongs to no commit. An undo brings it back beside the files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LocalState {
     /// Empty folders.
@@ -24,6 +25,12 @@ pub(crate) struct LocalState {
     /// Files whose index entry is marked skip-worktree, though no pattern of a sparse checkout says so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skipped: Vec<RepoPath>,
+    /// Files that a sparse checkout shows though its patterns leave them out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shown: Vec<RepoPath>,
+    /// Files that a sparse checkout leaves out though its patterns include them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<RepoPath>,
     /// The permission bits of files and folders that are not what git gives a new one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) modes: Vec<PathMode>,
@@ -40,9 +47,9 @@ fn modes_lost(repo: &Repo, dir: &Path, changes: &[Change]) -> Vec<PathMode> {
 }
 
 impl LocalState {
-    /// What the worktree at `dir` loses when it goes from one commit to another: empty folders in the place of new files, and those
-    /// above them; the flags of files that are removed, but for those that a sparse checkout's patterns leave out: git flags these by
-    /// itself; and permission bits.
+    /// What the worktree at `dir` loses when it goes from one commit to another: empty folders in the place of new files, of those that
+    /// a sparse checkout leaves out, and those above them; the flags of files that are removed, but for those that a sparse checkout's patterns leave out: git flags these by
+    /// itself; which of them are there, or are not, against those patterns; and permission bits.
     ///
     /// # Errors
     /// When the commits cannot be compared, or git cannot list an index that the library does not read.
@@ -62,10 +69,10 @@ impl LocalState {
         let git_dir = repo.git_dir_of(dir)?;
         let mut flagged = flags::flagged(repo, dir, &git_dir)?;
         flagged.retain(|entry| leaving.contains(&entry.path));
-        let patterns = match flagged.iter().any(|entry| entry.skipped) {
-            true => Patterns::in_force(repo, dir, &git_dir)?,
-            false => None,
-        };
+        let patterns = Patterns::in_force(repo, dir, &git_dir)?;
+        if let Some(patterns) = &patterns {
+            state.note_against(dir, patterns, &flagged, &leaving);
+        }
         for entry in flagged {
             if entry.skipped && patterns.as_ref().is_none_or(|patterns| !patterns.leave_out(&entry.path)) {
                 state.skipped.push(entry.path.clone());
@@ -75,6 +82,31 @@ impl LocalState {
             }
         }
         Ok(state)
+    }
+
+    /// Notes which of the files that leave a sparse checkout are there, or are not, against its patterns, and the empty folders where
+    /// the others were.
+    fn note_against(
+        &mut self,
+        dir: &Path,
+        patterns: &Patterns,
+        flagged: &[Flagged],
+        leaving: &HashSet<&RepoPath>,
+    ) {
+        let skipped: HashSet<&RepoPath> = flagged.iter().filter(|f| f.skipped).map(|f| &f.path).collect();
+        for path in leaving {
+            match (patterns.leave_out(path), skipped.contains(path) && !stands(dir, path)) {
+                (true, false) => self.shown.push((*path).clone()),
+                (false, true) => self.left_out.push((*path).clone()),
+                _ => {}
+            }
+        }
+        self.shown.sort();
+        self.left_out.sort();
+        let absent = leaving.iter().copied().filter(|path| skipped.contains(path) && !stands(dir, path));
+        self.empty_dirs.extend(empty_in_place_of(dir, absent));
+        self.empty_dirs.sort();
+        self.empty_dirs.dedup();
     }
 
     /// The flags that somebody set by hand on entries of the index of the worktree at `dir`; with `like`, those of them that this other
@@ -137,6 +169,11 @@ impl LocalState {
     /// Whether there is nothing of it.
     pub(crate) fn is_empty(&self) -> bool {
         *self == LocalState::default()
+    }
+
+    /// What a sparse checkout is to have against its patterns.
+    pub(super) fn against_patterns(&self) -> Against<'_> {
+        Against { shown: self.shown.iter().collect(), left_out: self.left_out.iter().collect() }
     }
 
     /// The permission bits of those files that `changes` bring, and of the folders above them.

@@ -60,6 +60,7 @@ mod open_op;
 mod ownership;
 mod patch_id;
 mod path;
+mod patterns;
 mod people;
 mod pick;
 #[cfg(test)]

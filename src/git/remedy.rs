@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::flags::{self, Flagged};
-use super::left_out::Patterns;
 use super::make_way::stranger_above;
+use super::patterns::Patterns;
 use super::status::{ask, status};
 use super::{Repo, RepoPath};
 use crate::explain::{quoted, quoted_path};

@@ -11,6 +11,7 @@ use super::make_way::{Stranger, move_beside, save, stranger, stranger_above};
 use super::modes::give_modes;
 use super::open_op::refuse_open;
 use super::path;
+use super::patterns::Against;
 use super::quarantine::{
     Quarantine, differing, is_below_folders, is_blob, prune_below, prune_parents, stands, stands_no_folder,
 };
@@ -471,7 +472,8 @@ impl<'a> Work<'a> {
             changes.iter().filter(|c| c.new.is_some()).map(|c| c.path.clone()).collect();
         let mut here: HashSet<&RepoPath> = edited.iter().collect();
         let coming = changes.clone();
-        let moved = bring_files(self.tree, lock.index(), (now, work), coming, Local::FromHead, &here)?;
+        let against = Against { shown: here.clone(), ..Against::default() };
+        let moved = bring_files(self.tree, lock.index(), (now, work), coming, Local::FromHead, &against)?;
         let as_edited = AsEdited::of(self.tree, &self.aside)?;
         here.extend(shown.iter().map(|(path, _)| path));
         let next = self.tree.scratch.join(INDEX);

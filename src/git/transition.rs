@@ -17,6 +17,7 @@ use super::make_way::{Stranger, save, stranger};
 use super::modes::{PathMode, give_modes};
 use super::open_op::refuse_open;
 use super::path;
+use super::patterns::Against;
 use super::quarantine::{Quarantine, differing, is_blob, remove_empty, settle, stands};
 use super::ref_move::{self, Prepared, RefMove};
 use super::refusal::{Local, refuse_done, refuse_overlap, refuse_stale};
@@ -79,7 +80,8 @@ pub(crate) fn transition(
     let is_plain = clean && marks.change_nothing && modes.is_empty();
     let local = if is_plain { Local::None } else { Local::beside(from, mv) };
     refuse_overlap(tree, &changes, local)?;
-    let mut moved = bring_files(tree, lock.index(), (from, to), changes, local, &HashSet::new())?;
+    let against = against_patterns(mv, brings);
+    let mut moved = bring_files(tree, lock.index(), (from, to), changes, local, &against)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
     let marked = mark(tree, &moved.next, &modes, &marks);
     let staged = match marked.and_then(|()| lock.stage(moved.take_index())) {
@@ -104,6 +106,14 @@ pub(crate) fn transition(
         warn_of_kept_index(tree, &kept);
     }
     Ok(())
+}
+
+/// What a sparse checkout is to have against its patterns. Where HEAD goes to something else, a snapshot brings that.
+fn against_patterns<'b>(mv: &RefMove, brings: &'b LocalState) -> Against<'b> {
+    match mv {
+        RefMove::Switch { .. } => Against::default(),
+        _ => brings.against_patterns(),
+    }
 }
 
 /// The flags that entries of the index get by a transition.
@@ -196,21 +206,22 @@ pub(super) struct Moved<'a> {
 }
 
 /// Brings the files from one tree to another and makes of `index` a second one. `local` is what the user changed and does not
-/// meet `changes`. A sparse checkout shows those of `shown`, whatever its patterns say.
+/// meet `changes`. A sparse checkout is then `against` its patterns.
 pub(super) fn bring_files<'a>(
     tree: &Tree<'a>,
     index: &Path,
     (from, to): (Oid, Oid),
     changes: Vec<Change>,
     local: Local,
-    shown: &HashSet<&RepoPath>,
+    against: &Against<'_>,
 ) -> Result<Moved<'a>, Error> {
     note_new_folders(tree, changes.iter().filter(|c| c.new.is_some()).map(|c| &c.path))?;
     let held = Quarantine::at(&tree.scratch.join(REPLACED))?;
     for change in changes.iter().filter(|c| is_replaced(c)) {
         held.link(tree.dir, &change.path)?;
     }
-    let is_absent = |c: &&Change| is_replaced(c) && shown.contains(&c.path) && !stands(tree.dir, &c.path);
+    let is_absent =
+        |c: &&Change| is_replaced(c) && against.shown.contains(&c.path) && !stands(tree.dir, &c.path);
     let absent: Vec<RepoPath> = changes.iter().filter(is_absent).map(|c| c.path.clone()).collect();
     path::note(&tree.scratch.join(ABSENT), &absent)?;
     fault::point("transition.linked");
@@ -223,7 +234,7 @@ pub(super) fn bring_files<'a>(
     let brought = here
         .and_then(|made| {
             moved.made = made;
-            if moved.made.is_some() { Ok(()) } else { moved.bring_by_git(tree, index, from, shown) }
+            if moved.made.is_some() { Ok(()) } else { moved.bring_by_git(tree, index, from, against) }
         })
         .and_then(|()| moved.held.finish_removals(tree.dir, &moved.changes));
     if let Err(e) = brought {
@@ -305,14 +316,14 @@ impl<'a> Moved<'a> {
         tree: &Tree<'_>,
         index: &Path,
         from: Oid,
-        shown: &HashSet<&RepoPath>,
+        against: &Against<'_>,
     ) -> Result<(), Error> {
         index::copy(index, &self.next)?;
         unfold(tree, &self.next, &self.changes)?;
         let linked = self.changes.iter().filter(|c| is_replaced(c)).map(|c| &c.path);
         let settled = settle(tree.repo, tree.dir, &self.next, linked)?;
         let flagged = unflag(tree, &self.next, &self.changes)?;
-        let left_out = LeftOut::bring(tree, &self.next, &self.changes, (from, self.to), shown)?;
+        let left_out = LeftOut::bring(tree, &self.next, &self.changes, (from, self.to), against)?;
         let (start, end) = left_out.as_ref().map_or((from, self.to), |left_out| (left_out.from, left_out.to));
         let call = tree.repo.git_in(tree.dir).args(settled.iter().copied()).args(flags::AS_MARKED).args([
             "read-tree",

@@ -167,6 +167,7 @@ mod snap_keep;
 mod snapshot_setups;
 mod snapshots;
 mod sparse;
+mod sparse_landings;
 mod sparse_previews;
 mod spawn;
 mod steps;

@@ -163,47 +163,6 @@ fn what_is_ignored_in_place_of_a_new_file_outside_a_sparse_checkout_refuses_it_b
 }
 
 #[test]
-fn a_landing_leaves_files_outside_a_sparse_checkout_as_they_are() {
-    let sandbox = sparse(
-        "echo l >x; echo l >out/new",
-        "mkdir out; git show main:out/a >out/a; echo s >out/s; git add --sparse out/s",
-    );
-    let before = Image::of(&sandbox, &sandbox.repo);
-    let _ = sandbox.proq(&["merge", "one"]).ok();
-    assert_eq!(
-        (sandbox.read("out/a"), sandbox.read("out/s"), sandbox.read("x")),
-        ("a\n".into(), "s\n".into(), "l\n".into())
-    );
-    assert!(!sandbox.repo.join("out/new").exists() && !sandbox.repo.join("out/b").exists());
-    let _ = sandbox.proq(&["undo"]).ok();
-    same(&before, &Image::of(&sandbox, &sandbox.repo));
-}
-
-/// As the README says of what an undo does not do.
-#[test]
-fn an_undo_in_a_sparse_checkout_shows_what_the_patterns_say_of_removed_files() {
-    let put_back = "mkdir out; git show main:out/a >out/a";
-    for (own, file, there) in
-        [(put_back, "out/a", false), ("git update-index --skip-worktree in/c; rm in/c", "in/c", true)]
-    {
-        let sandbox = sparse(&format!("git rm -q {file}"), own);
-        let _ = sandbox.proq(&["merge", "one"]).ok();
-        let _ = sandbox.proq(&["undo"]).ok();
-        assert_eq!(sandbox.repo.join(file).exists(), there, "{own}");
-        assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
-    }
-}
-
-#[test]
-fn a_file_that_git_was_told_to_skip_is_not_written_by_a_landing() {
-    let sandbox = sparse("echo l >x; echo l >in/c", "git update-index --skip-worktree in/c; rm in/c");
-    let _ = sandbox.proq(&["merge", "one"]).ok();
-    assert!(!sandbox.repo.join("in/c").exists());
-    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
-    assert_eq!(sandbox.git(&["show", ":in/c"]), "l");
-}
-
-#[test]
 fn a_link_in_place_of_a_skipped_folder_comes_back_after_a_switch_by_hand() {
     let sandbox = sparse("echo l >x", "git update-index --skip-worktree in/c; rm -r in; ln -s nowhere in");
     let before = Image::of(&sandbox, &sandbox.repo);
