@@ -1,5 +1,6 @@
 //! Owns `cargo xtask states`: random states, by many workers, each taken through one sequence of commands.
 
+mod apart;
 pub(crate) mod args;
 mod oracle;
 mod play;
