@@ -101,6 +101,9 @@ struct Answer {
     /// exactly, merged or conflict.
     restored: &'static str,
     conflicts: Vec<RepoPath>,
+    /// Ignored files that came back with it before and are not as they were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored_gone: Vec<RepoPath>,
     dry_run: bool,
 }
 
@@ -204,7 +207,14 @@ fn restore(session: &Session, id: &str, dry_run: bool) -> Done {
             Restored::Conflict(_) => "conflict",
         };
         let (id, commit) = (view.record.id.clone(), view.commit());
-        session.ui.object(Answer { id, commit, restored, conflicts, dry_run });
+        session.ui.object(Answer {
+            id,
+            commit,
+            restored,
+            conflicts,
+            ignored_gone: brought.ignored_gone,
+            dry_run,
+        });
     } else {
         say(session, &view, &brought, dry_run);
     }
@@ -217,7 +227,17 @@ fn say(session: &Session, view: &SnapView, brought: &Brought, dry_run: bool) {
     for path in &brought.ignored_in_the_way {
         session.ui.warn(format!("{path} was not restored: another file or a link is in its place"));
     }
+    if !matches!(brought.restored, Restored::Conflict(_)) {
+        for path in &brought.ignored_gone {
+            session.ui.warn(format!(
+                "{path} is not as it was: git ignores it, and it came back with this snapshot before; no copy was kept"
+            ));
+        }
+    }
     match &brought.restored {
+        Restored::Exactly if !brought.ignored_gone.is_empty() => {
+            session.ui.answer(format!("snapshot {id} {comes} in {dir}, but for ignored files"));
+        }
         Restored::Exactly => session.ui.answer(format!("snapshot {id} {comes} in {dir}, exactly as it was")),
         Restored::Merged => {
             session.ui.answer(format!("snapshot {id} {comes} in {dir}, merged into what is there now"));

@@ -4,16 +4,17 @@
 use std::collections::BTreeSet;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::left_out::covering;
 use super::make_way::stranger_above;
-use super::quarantine::is_below_folders;
+use super::quarantine::{FILES, is_below_folders};
 use super::special;
 use super::status::{Dirt, Entry, Kind};
 use super::transition::Tree;
-use super::{Change, Error, Oid, RepoPath, Side, flags, tree_changes};
+use super::{Change, Error, Oid, Repo, RepoPath, Side, flags, tree_changes};
 
 /// An ignored file of a snapshot. Its content is only in the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +28,12 @@ pub(crate) struct IgnoredFile {
 }
 
 impl IgnoredFile {
+    /// Whether it is as it was in the worktree at `dir`, or below `aside`, where a snapshot's files are set aside.
+    pub(crate) fn is_kept(&self, repo: &Repo, dir: &Path, aside: &Path) -> bool {
+        let is_below = |top: &Path| described(repo, top, &self.path).is_ok_and(|now| now == *self);
+        is_below(dir) || is_below(&aside.join(FILES))
+    }
+
     /// Mode and content.
     pub(super) fn side(&self) -> Side {
         Side { mode: self.mode, oid: self.content }
@@ -69,7 +76,7 @@ fn describe(
     let mut found = Found::of(tree, changes, known)?;
     found.files.extend(still_ignored(tree, brought)?);
     let readable = |path: &&RepoPath| special::unreadable(tree.dir, [*path]).is_empty();
-    found.files.iter().filter(readable).map(|path| described(tree, path)).collect()
+    found.files.iter().filter(readable).map(|path| described(tree.repo, tree.dir, path)).collect()
 }
 
 /// Those of `paths` that are files or links which git ignores, and does not track.
@@ -157,8 +164,9 @@ impl Found {
     }
 }
 
-fn described(tree: &Tree<'_>, path: &RepoPath) -> Result<IgnoredFile, Error> {
-    let file = path.under(tree.dir);
+/// What lies at a path below `top`.
+fn described(repo: &Repo, top: &Path, path: &RepoPath) -> Result<IgnoredFile, Error> {
+    let file = path.under(top);
     let failed = |e| Error::io("read", &file)(e);
     let meta = file.symlink_metadata().map_err(failed)?;
     let (mode, bytes) = if meta.is_symlink() {
@@ -167,7 +175,7 @@ fn described(tree: &Tree<'_>, path: &RepoPath) -> Result<IgnoredFile, Error> {
         let mode = if meta.permissions().mode() & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
         (mode, std::fs::read(&file))
     };
-    let content = tree.repo.blob_id(&bytes.map_err(failed)?);
+    let content = repo.blob_id(&bytes.map_err(failed)?);
     let content = content.ok_or_else(|| failed(std::io::ErrorKind::InvalidData.into()))?;
     Ok(IgnoredFile { path: path.clone(), mode, content })
 }

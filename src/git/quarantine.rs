@@ -20,6 +20,9 @@ use super::transition::Tree;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, flags};
 use crate::fault;
 
+/// The name of the folder in it that has the files.
+pub(super) const FILES: &str = "files";
+
 /// A folder below `proq/` that mirrors the paths of one worktree.
 pub(super) struct Quarantine {
     dir: PathBuf,
@@ -29,7 +32,7 @@ pub(super) struct Quarantine {
 impl Quarantine {
     /// Uses `dir`, which is made when missing.
     pub(super) fn at(dir: &Path) -> Result<Quarantine, Error> {
-        let files = dir.join("files");
+        let files = dir.join(FILES);
         std::fs::create_dir_all(&files).map_err(Error::io("create", &files))?;
         Ok(Quarantine { dir: dir.to_owned(), files })
     }

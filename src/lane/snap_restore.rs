@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Operation, Project, SnapState, SnapView, SnapshotError, fill, ignored_files, operate};
+use super::{
+    Error, Operation, Project, SnapState, SnapView, SnapshotError, fill, ignored_files, operate, snaps,
+};
 use crate::git::{self, Head, Oid, RepoPath, Restored};
 use crate::store::records::LaneRecord;
 use crate::store::{LockName, remove_tree};
@@ -19,6 +21,8 @@ pub(crate) struct Brought {
     pub(crate) way_back: WayBack,
     /// Ignored files of an automatic snapshot that were not brought back, since something else stands in their places.
     pub(crate) ignored_in_the_way: Vec<RepoPath>,
+    /// Ignored files that were set aside with it, came back with it once, and are not as they were any more: no object has them.
+    pub(crate) ignored_gone: Vec<RepoPath>,
 }
 
 /// How plain git brings back a snapshot that conflicts with what is there.
@@ -108,7 +112,11 @@ fn restore_in(op: &Operation<'_>, view: &SnapView, dry_run: bool) -> Result<Brou
         let copies = project.store.layout().snapshot_ignored(id);
         ignored_in_the_way = ignored_files::give_back(&dir, &copies, &automatic.ignored)?;
     }
-    Ok(Brought { restored, dir, way_back, ignored_in_the_way })
+    let aside = snaps::aside(project, id)?;
+    let ignored = view.record.snapshot.ignored.iter();
+    let gone = ignored.filter(|file| !file.is_kept(&project.repo, &dir, &aside));
+    let ignored_gone = gone.map(|file| file.path.clone()).collect();
+    Ok(Brought { restored, dir, way_back, ignored_in_the_way, ignored_gone })
 }
 
 /// The refusal to replace an index in which these paths are staged.

@@ -295,6 +295,24 @@ fn an_ignored_file_that_was_edited_since_survives_the_undo_of_a_restore() {
 }
 
 #[test]
+fn a_restore_names_ignored_files_that_came_back_before_and_are_not_as_they_were() {
+    let deed = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
+    for (change, is_gone) in [("", false), ("rm keep.txt", true), ("echo newer >keep.txt", true)] {
+        let sandbox = sandbox_with("", LANE, &format!("echo mine >d/two; {deed}"));
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let id = ids(&sandbox).pop().unwrap();
+        let _ = sandbox.proq(&["preview", "--back"]).ok();
+        sandbox.sh(&format!("git checkout -q d/two; {change}"));
+        for more in [&["--dry-run"][..], &[]] {
+            let out = sandbox.proq(&[&["snap", "restore", &id], more].concat());
+            assert_eq!(out.stderr.contains("keep.txt is not as it was"), is_gone, "{}", out.shown());
+            assert_eq!(out.stdout.contains("exactly as it was"), !is_gone, "{}", out.shown());
+            assert_eq!(out.stdout.contains("but for ignored files"), is_gone, "{}", out.shown());
+        }
+    }
+}
+
+#[test]
 fn a_preview_that_stops_late_leaves_a_file_that_git_was_told_to_forget() {
     both_ways(|run| {
         for deed in FORGOTTEN {
