@@ -134,10 +134,15 @@ fn without(tree: &Tree<'_>, from: Oid, paths: &[&RepoPath]) -> Result<Oid, Error
     call().arg("write-tree").run_for_id()
 }
 
-/// Those of `changes` that write or remove something: without new files that the patterns of a sparse checkout leave out. A new
+/// Those of `changes` that write or remove something: without new files that the patterns of a sparse checkout leave out, or that
+/// are left out `against` them. A new
 /// file that replaces one or a folder of them counts as written, whether or not that was there; so does one whose path is
 /// taken, as git takes what it finds there for that file and may remove it.
-pub(super) fn without_left_out(tree: &Tree<'_>, changes: &[Change]) -> Result<Vec<Change>, Error> {
+pub(super) fn without_left_out(
+    tree: &Tree<'_>,
+    changes: &[Change],
+    against: &Against<'_>,
+) -> Result<Vec<Change>, Error> {
     let Some(patterns) = Patterns::of(tree)? else { return Ok(changes.to_vec()) };
     let leaving: HashSet<&RepoPath> = changes.iter().filter(|c| c.old.is_some()).map(|c| &c.path).collect();
     let above: HashSet<RepoPath> = leaving.iter().flat_map(|path| path.parents()).collect();
@@ -146,7 +151,9 @@ pub(super) fn without_left_out(tree: &Tree<'_>, changes: &[Change]) -> Result<Ve
         let is_new_file = change.old.is_none() && change.new.is_some_and(|new| !new.is_gitlink());
         // As git looks at it: through links above it.
         let is_free = change.path.under(tree.dir).symlink_metadata().is_err();
-        is_new_file && is_free && patterns.leave_out(&change.path) && !replaces(&change.path)
+        let is_against = if patterns.leave_out(&change.path) { &against.shown } else { &against.left_out };
+        let is_left_out = patterns.leave_out(&change.path) != is_against.contains(&change.path);
+        is_new_file && is_free && is_left_out && !replaces(&change.path)
     };
     Ok(changes.iter().filter(|change| !is_left_out(change)).cloned().collect())
 }

@@ -67,14 +67,21 @@ impl LocalState {
             return Ok(state);
         }
         let git_dir = repo.git_dir_of(dir)?;
-        let mut flagged = flags::flagged(repo, dir, &git_dir)?;
+        let index = git_dir.join("index");
+        let mut flagged = flags::flagged_in(repo, dir, &index)?;
         flagged.retain(|entry| leaving.contains(&entry.path));
         let patterns = Patterns::in_force(repo, dir, &git_dir)?;
         if let Some(patterns) = &patterns {
-            state.note_against(dir, patterns, &flagged, &leaving);
+            // A folder that stands for its files leaves them out as the patterns say.
+            let has_own = flags::has_entry(repo, &index);
+            let own: HashSet<&RepoPath> = leaving.iter().copied().filter(|path| has_own(path)).collect();
+            state.note_against(dir, patterns, &flagged, &own);
         }
         for entry in flagged {
-            if entry.skipped && patterns.as_ref().is_none_or(|patterns| !patterns.leave_out(&entry.path)) {
+            let is_by_pattern = |patterns: &Patterns| {
+                patterns.leave_out(&entry.path) && state.shown.binary_search(&entry.path).is_err()
+            };
+            if entry.skipped && !patterns.as_ref().is_some_and(is_by_pattern) {
                 state.skipped.push(entry.path.clone());
             }
             if entry.assumed {

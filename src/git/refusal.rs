@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::diff::changes_by_git;
 use super::left_out::without_left_out;
+use super::local_state::LocalState;
 use super::open_op::refuse_open;
+use super::patterns::Against;
 use super::ref_move::{Head, RefMove};
 use super::repair::{forget_untouched, has_moved, note_untouched};
 use super::shut::refuse_shut;
@@ -14,6 +16,7 @@ use super::transition::Tree;
 use super::{Change, Error, Oid, Remedy, RepoPath, Side, ThrowAway, files_of, flags, tree_changes};
 
 /// Refuses what `transition` of a worktree whose HEAD is at `from` would refuse, and changes nothing. `to` may lie in `into` only.
+/// `brings` is what files get with their arrival.
 ///
 /// # Errors
 /// [`Error::OpenOperation`], [`Error::Overlap`], [`Error::Obstructed`].
@@ -22,6 +25,7 @@ pub(crate) fn require_free(
     from: Oid,
     to: Oid,
     into: Option<&ThrowAway>,
+    brings: &LocalState,
 ) -> Result<(), Error> {
     refuse_open(tree.dir, &tree.git_dir)?;
     tree.repo.require_index(tree.dir)?;
@@ -29,7 +33,7 @@ pub(crate) fn require_free(
         None => tree_changes(tree.repo, from, to)?,
         Some(into) => changes_by_git(tree.repo, from, to, Some(into))?,
     };
-    refuse_overlap(tree, &changes, Local::FromHead)
+    refuse_overlap(tree, &changes, Local::FromHead, &brings.against_patterns())
 }
 
 /// Refuses when the ref is where it is to go already: somebody else's work is nobody's to take back.
@@ -84,14 +88,19 @@ impl Local {
 }
 
 /// Refuses when a local change meets a path of `changes`, something that git does not track stands in their way, or files
-/// cannot be changed there.
-pub(super) fn refuse_overlap(tree: &Tree<'_>, changes: &[Change], local: Local) -> Result<(), Error> {
+/// cannot be changed there. A sparse checkout is then `against` its patterns.
+pub(super) fn refuse_overlap(
+    tree: &Tree<'_>,
+    changes: &[Change],
+    local: Local,
+    against: &Against<'_>,
+) -> Result<(), Error> {
     refuse_shut(tree, changes)?;
     refuse_off_limits(tree, changes)?;
     if let Some((paths, remedy)) = met(tree, changes, local)? {
         return Err(Error::Overlap { dir: tree.dir.to_owned(), paths, remedy });
     }
-    let paths = obstructing(tree, changes)?;
+    let paths = obstructing(tree, changes, against)?;
     if paths.is_empty() { Ok(()) } else { Err(Error::Obstructed { dir: tree.dir.to_owned(), paths }) }
 }
 
@@ -109,7 +118,7 @@ pub(crate) fn require_free_once_clean(
     let changes = tree_changes(tree.repo, from, to)?;
     refuse_shut(tree, &changes)?;
     refuse_off_limits(tree, &changes)?;
-    let mut paths = obstructing(tree, &changes)?;
+    let mut paths = obstructing(tree, &changes, &Against::default())?;
     paths.retain(|path| !aside.contains(path));
     if !paths.is_empty() {
         // What stands where HEAD has a file, above it or below it, moves aside too, ignored or not.
@@ -143,14 +152,14 @@ fn refuse_off_limits(tree: &Tree<'_>, changes: &[Change]) -> Result<(), Error> {
 }
 
 /// Files that git does not track where `changes` wants to put something.
-fn obstructing(tree: &Tree<'_>, changes: &[Change]) -> Result<Vec<RepoPath>, Error> {
+fn obstructing(tree: &Tree<'_>, changes: &[Change], against: &Against<'_>) -> Result<Vec<RepoPath>, Error> {
     let folds = tree.repo.setting_bool("core.ignoreCase") == Some(true);
     let paths = obstructions(tree.dir, changes, folds);
     if paths.is_empty() {
         return Ok(paths);
     }
     // A sparse checkout makes no folder for a file that it leaves out, so nothing is in the way of one.
-    Ok(obstructions(tree.dir, &without_left_out(tree, changes)?, folds))
+    Ok(obstructions(tree.dir, &without_left_out(tree, changes, against)?, folds))
 }
 
 /// Paths, and what gets their changes out of the way.

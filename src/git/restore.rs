@@ -287,7 +287,7 @@ impl<'a> Work<'a> {
         let fresh = |path: &RepoPath| !leaving.iter().any(|c| c.path == *path);
         let arriving = self.held.loose().filter(|(p, side)| fresh(p) && !self.is_back(p, Some(*side)));
         all.extend(arriving.map(|(path, side)| Change { path: path.clone(), old: None, new: Some(*side) }));
-        match refuse_overlap(self.tree, &all, local) {
+        match refuse_overlap(self.tree, &all, local, &Against::default()) {
             Err(Error::Overlap { dir, mut paths, remedy }) => {
                 // What is gone here and lies in our keeping is no change of anybody's, nor what is announced again.
                 let is_ours = |p: &RepoPath| self.aside.holds(p) || self.snapshot.intent_to_add.contains(p);

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::clear::Held;
 use super::make_way::stranger_above;
 use super::open_op::refuse_open;
+use super::patterns::Against;
 use super::quarantine::is_blob;
 use super::refusal::{Local, refuse_overlap};
 use super::status::{Entry, Kind, status};
@@ -44,7 +45,7 @@ pub(crate) fn foresee(
         // A file taken out of the index but kept stands in HEAD's place, which leaves first.
         let leaving = |c: &Change| tracked.iter().any(|t| t.path == c.path && t.old.is_some());
         let loose: Vec<Change> = loose.into_iter().filter(|c| !is_back(c) && !leaving(c)).collect();
-        refuse_overlap(tree, &[tracked, loose].concat(), Local::FromHead)?;
+        refuse_overlap(tree, &[tracked, loose].concat(), Local::FromHead, &Against::default())?;
         return Ok(Restored::Exactly);
     }
     let merged = |theirs| merged_onto(tree, snapshot, now, theirs);
@@ -82,7 +83,7 @@ pub(super) fn conflict_in_place(
     held: &Held,
     changes: &[Change],
 ) -> Result<Option<Restored>, Error> {
-    match refuse_overlap(tree, &held.with_loose(changes), Local::FromHead) {
+    match refuse_overlap(tree, &held.with_loose(changes), Local::FromHead, &Against::default()) {
         Err(Error::Obstructed { paths, .. }) => return Ok(Some(Restored::Conflict(paths))),
         other => other?,
     }

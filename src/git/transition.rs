@@ -79,8 +79,8 @@ pub(crate) fn transition(
     // What is done in process sets neither.
     let is_plain = clean && marks.change_nothing && modes.is_empty();
     let local = if is_plain { Local::None } else { Local::beside(from, mv) };
-    refuse_overlap(tree, &changes, local)?;
     let against = against_patterns(mv, brings);
+    refuse_overlap(tree, &changes, local, &against)?;
     let mut moved = bring_files(tree, lock.index(), (from, to), changes, local, &against)?;
     // All that can fail on a full disk, or because somebody deleted our lock, comes before the ref moves.
     let marked = mark(tree, &moved.next, &modes, &marks);

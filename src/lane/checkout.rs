@@ -48,9 +48,14 @@ impl<'a> Checkout<'a> {
         self.require_free_for(from, to, None)
     }
 
+    /// The same where files get what `brings` says with their arrival.
+    pub(crate) fn require_free_to_get(&self, from: Oid, to: Oid, brings: &LocalState) -> Result<(), Error> {
+        self.look("check", |tree| Ok(git::require_free(tree, from, to, None, brings)?))
+    }
+
     /// The same for a commit that may lie in `into` only.
     pub(crate) fn require_free_for(&self, from: Oid, to: Oid, into: Option<&ThrowAway>) -> Result<(), Error> {
-        self.look("check", |tree| Ok(git::require_free(tree, from, to, into)?))
+        self.look("check", |tree| Ok(git::require_free(tree, from, to, into, &LocalState::default())?))
     }
 
     /// The same for the time when the local changes here have moved aside, and with them the files `aside`, which git does not track.

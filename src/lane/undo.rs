@@ -480,7 +480,7 @@ impl TakeBack<'_, '_> {
             return self.op.perform(Step::Ref { name, old: Some(tip), new: Some(old) }).map(drop);
         };
         for dir in others {
-            self.op.checkout(dir)?.require_free(tip, old)?;
+            self.op.checkout(dir)?.require_free_to_get(tip, old, &self.dropped(dir, new))?;
         }
         let bring =
             |dir: &Path, mv| self.op.transition_back(dir, (tip, old), mv, &self.dropped(dir, new), &[]);
@@ -490,7 +490,7 @@ impl TakeBack<'_, '_> {
 
     /// The empty folders and index flags that the worktree at `dir` lost when this operation brought it to `commit`; none where no
     /// step did.
-    fn dropped(&self, dir: &Path, commit: Oid) -> LocalState {
+    pub(super) fn dropped(&self, dir: &Path, commit: Oid) -> LocalState {
         let of_step = |step: &Step| match step {
             Step::Tree { dir: of, to, drops, .. } if of == dir && *to == commit => Some(drops.clone()),
             _ => None,

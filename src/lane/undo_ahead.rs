@@ -210,7 +210,8 @@ impl TakeBack<'_, '_> {
         self.require_own(branch, tip, old, new)?;
         if tip != old {
             for worktree in WorktreeList::read(repo)?.on_branch(branch) {
-                self.op.checkout(&worktree.path)?.require_free(tip, old)?;
+                let brings = self.dropped(&worktree.path, new);
+                self.op.checkout(&worktree.path)?.require_free_to_get(tip, old, &brings)?;
             }
         }
         ahead.refs.insert(name, Some(old));
