@@ -4,7 +4,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -375,15 +376,18 @@ fn patch(path: &Path, before: &str, after: &str) -> String {
 
 /// Replaces a file by another of the same permissions, unless it has been changed since it was read. Both change their places
 /// in one step, and what was there is looked at when nobody finds it any more. It stays among what the store has put aside,
-/// since a program may have it open still; beside the file where that is on another disk.
+/// since a program may have it open still; on another disk than the store's it lies beside the file for that moment only.
 fn replace(layout: &Layout, path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let aside = layout.place_aside(path).map_err(std::io::Error::other)?;
     match replace_by(&aside, path, old, new) {
-        Err(e) if e.kind() == std::io::ErrorKind::CrossesDevices => {
+        Err(e) if e.kind() == ErrorKind::CrossesDevices => {
             let name = aside.file_name().unwrap_or_default().to_string_lossy();
             let beside = path.with_file_name(format!(".{name}"));
             replace_by(&beside, path, old, new)?;
-            std::fs::remove_file(&beside)
+            match std::fs::remove_file(&beside) {
+                Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
+                _ => Ok(()),
+            }
         }
         done => done,
     }
@@ -391,31 +395,58 @@ fn replace(layout: &Layout, path: &Path, old: &[u8], new: &[u8]) -> std::io::Res
 
 /// The same by way of another place, where what was there is afterwards.
 fn replace_by(aside: &Path, path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
-    let drafted = File::create_new(aside).and_then(|mut file| {
-        file.write_all(new)?;
-        file.set_permissions(path.metadata()?.permissions())?;
-        file.sync_all()?;
-        fault::point("plan.drafted");
-        exchange(aside, path)
-    });
-    if let Err(e) = drafted {
-        drop(std::fs::remove_file(aside));
-        return Err(e);
+    let mut draft = File::options().write(true).create_new(true).mode(0o600).open(aside)?;
+    let drafted = draft
+        .write_all(new)
+        .and_then(|()| draft.set_permissions(path.metadata()?.permissions()))
+        .and_then(|()| draft.sync_all());
+    fault::point("plan.drafted");
+    match drafted.and_then(|()| exchange(aside, path)) {
+        Ok(()) if holds(aside, old) => Ok(()),
+        Ok(()) => give_back(aside, path, new),
+        Err(e) if e.kind() == ErrorKind::InvalidInput || e.kind() == ErrorKind::Unsupported => {
+            rename_over(aside, path, old)
+        }
+        Err(e) => {
+            drop(std::fs::remove_file(aside));
+            Err(e)
+        }
     }
-    if holds(aside, old) {
-        return Ok(());
-    }
+}
+
+/// Puts what somebody has saved meanwhile back in its place, and fails in any case.
+fn give_back(aside: &Path, path: &Path, new: &[u8]) -> std::io::Result<()> {
     fault::point("plan.taken");
-    exchange(aside, path)?;
-    if holds(aside, new) {
-        std::fs::remove_file(aside)?;
-        return Err(std::io::Error::other("somebody is changing it just now"));
+    let why = match exchange(aside, path) {
+        Ok(()) if holds(aside, new) => {
+            drop(std::fs::remove_file(aside));
+            return Err(std::io::Error::other("somebody is changing it just now"));
+        }
+        // It was changed twice meanwhile: the later text is the one to go on from.
+        Ok(()) => exchange(aside, path).err(),
+        // An editor has moved it away, to write it anew.
+        Err(e) if e.kind() == ErrorKind::NotFound => rename_new(aside, path).err(),
+        Err(e) => Some(e),
+    };
+    let why = why.map_or(String::new(), |e| format!(" ({e})"));
+    let kept = if aside.exists() {
+        format!("; what it said a moment ago is in {}", aside.display())
+    } else {
+        String::new()
+    };
+    Err(std::io::Error::other(format!("somebody is changing it just now{why}{kept}")))
+}
+
+/// The same on a disk that cannot exchange two files: what is saved between the last look at it and the rename is lost.
+fn rename_over(draft: &Path, path: &Path, old: &[u8]) -> std::io::Result<()> {
+    let done = match holds(path, old) {
+        true => std::fs::rename(draft, path),
+        false => Err(std::io::Error::other("somebody is changing it just now")),
+    };
+    if done.is_err() {
+        drop(std::fs::remove_file(draft));
     }
-    // It was changed twice meanwhile: the later text is the one to go on from.
-    exchange(aside, path)?;
-    let why =
-        format!("somebody is changing it just now; what it said a moment ago is in {}", aside.display());
-    Err(std::io::Error::other(why))
+    done
 }
 
 /// Whether this is a file of these bytes, and no link to one.

@@ -210,6 +210,38 @@ fn of_two_that_save_a_plan_while_it_is_noted_the_later_has_it_and_the_other_is_k
 }
 
 #[test]
+fn a_plan_that_an_editor_moves_away_while_it_is_noted_comes_back() {
+    let (sandbox, plan) = untracked();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+    command.env("PROQ_TEST_STAND_AT", "plan.drafted,plan.taken").stdout(Stdio::null()).stderr(Stdio::piped());
+    let landing = command.spawn().unwrap();
+    let standing = sandbox.standing(landing.id());
+    sandbox.sh("cp plan.toml new && echo '# mine' >> new && mv new plan.toml");
+    drop(standing);
+    let standing = sandbox.standing(landing.id());
+    sandbox.sh("mv plan.toml plan.toml~");
+    drop(standing);
+    let said = String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap();
+    assert!(said.contains("somebody is changing it just now"), "{said}");
+    assert_eq!(sandbox.read("plan.toml"), format!("{plan}# mine\n"));
+    assert!(sandbox.read("plan.toml~").contains("done = true"));
+}
+
+#[test]
+fn what_is_saved_into_a_plan_is_in_the_trash_after_a_kill_in_the_midst_of_noting() {
+    let (sandbox, plan) = untracked();
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+    command.env("PROQ_TEST_STAND_AT", "plan.drafted").env("PROQ_TEST_DIE_AT", "plan.taken");
+    let mut landing = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let standing = sandbox.standing(landing.id());
+    sandbox.sh("cp plan.toml new && echo '# mine' >> new && mv new plan.toml");
+    drop(standing);
+    assert!(!landing.wait().unwrap().success());
+    assert!(sandbox.read("plan.toml").contains("done = true"));
+    assert_eq!(put_aside(&sandbox), format!("{plan}# mine").trim_end());
+}
+
+#[test]
 fn a_kill_while_a_plan_is_noted_leaves_nothing_beside_it() {
     let (sandbox, plan) = untracked();
     let names = sandbox.sh("ls -A");
