@@ -166,7 +166,7 @@ impl LocalState {
     /// This, with the permission bits of files that a step `drops`: what a file has just before it is written anew counts.
     pub(crate) fn with_modes(&self, drops: &LocalState) -> LocalState {
         let mut all = self.clone();
-        all.modes.retain(|mode| !drops.modes.iter().any(|other| other.path == mode.path));
+        all.modes.retain(|mode| !drops.modes.iter().any(|other| other.is_of_the_same(mode)));
         all.modes.extend(drops.modes.iter().cloned());
         // Folders come before what is in them.
         all.modes.sort();

@@ -15,8 +15,29 @@ use super::{Change, Error, Repo, RepoPath};
 pub(crate) struct PathMode {
     /// The path.
     pub(crate) path: RepoPath,
-    /// The bits as `chmod` takes them.
+    /// The bits as `chmod` takes them, and above them the kind as in `st_mode`; 0 in records of earlier versions, which had none.
     pub(crate) mode: u32,
+}
+
+/// The bits of a mode that say what kind of file it is.
+const KIND: u32 = 0o170_000;
+/// The kind of a folder.
+const FOLDER: u32 = 0o040_000;
+
+impl PathMode {
+    /// Whether it may be of a file of this mode: the bits of a folder are nothing for a file in its place, nor the other way round.
+    fn is_for(&self, mode: u32) -> bool {
+        self.mode & KIND == 0 || mode & KIND == 0 || self.mode & KIND == mode & KIND
+    }
+
+    /// Whether another one says the same thing of the same path, with these or other bits.
+    pub(super) fn is_of_the_same(&self, other: &PathMode) -> bool {
+        self.path == other.path && self.is_for(other.mode)
+    }
+
+    fn bits(&self) -> u32 {
+        self.mode & 0o7777
+    }
 }
 
 /// The permission bits that this process takes from new files. Asking the system for them would change them for a moment; where
@@ -62,7 +83,7 @@ pub(super) fn unusual_modes<'p>(root: &Path, paths: impl Iterator<Item = &'p Rep
                 if (meta.is_file() && !is_usual(mode))
                     || (meta.is_dir() && !(is_usual(mode & !0o2000) && is_inherited()))
                 {
-                    found.insert(path.clone(), mode);
+                    found.insert(path.clone(), meta.permissions().mode());
                 }
             }
             known.insert(path);
@@ -95,15 +116,19 @@ pub(super) fn give_modes(
 ) -> Result<bool, Error> {
     let mut changed = false;
     // What is below a folder before the folder, which may be closed then.
-    for PathMode { path, mode } in modes.iter().rev() {
+    for one in modes.iter().rev() {
+        let (path, mode) = (&one.path, one.bits());
         let file = path.under(root);
         let Ok(meta) = file.symlink_metadata() else { continue };
+        if !one.is_for(meta.permissions().mode()) {
+            continue;
+        }
         let now = meta.permissions().mode() & 0o7777;
         let is_meant = if meta.is_dir() { is_new(path) } else { meta.is_file() };
         let mode = match (meta.is_file(), now & 0o100 != 0, mode & 0o100 != 0) {
             (true, true, false) => mode | ((mode & 0o444) >> 2),
             (true, false, true) => mode & !0o111,
-            _ => *mode,
+            _ => mode,
         };
         if !is_meant || now == mode || !is_below_folders(root, path) {
             continue;
@@ -131,8 +156,8 @@ pub(super) fn modes_of(modes: &[PathMode], changes: &[Change]) -> Vec<PathMode> 
         })
         .collect();
     let is_needed = |m: &&PathMode| match of_files.get(&m.path) {
-        Some(usual) => m.mode != *usual,
-        None => above.contains(&m.path) && m.mode != usual,
+        Some(usual) => m.mode & KIND != FOLDER && m.bits() != *usual,
+        None => m.is_for(FOLDER) && above.contains(&m.path) && m.bits() != usual,
     };
     modes.iter().filter(is_needed).cloned().collect()
 }

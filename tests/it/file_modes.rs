@@ -67,6 +67,37 @@ fn files_that_a_preview_writes_anew_have_their_permission_bits_again() {
 }
 
 #[test]
+fn a_file_in_place_of_a_folder_and_a_folder_in_place_of_a_file_get_bits_of_their_own() {
+    for ways in [
+        &[&["preview", "one"][..], &["preview", "--back"]][..],
+        &[&["preview", "one"], &["undo"], &["op", "redo"], &["undo"]],
+        &[&["merge", "one"], &["undo"], &["op", "redo"], &["undo"]],
+        &[&["preview", "one"], &["merge", "one"], &["undo"]],
+    ] {
+        for edit in ["true", "echo edit >>fixed"] {
+            let sandbox = Sandbox::new();
+            sandbox.sh("mkdir -p own/deep; for f in secret fixed own/deep/key; do seq 9 >$f; done");
+            sandbox.commit_all("base");
+            sandbox.lane_of("one", "rm -r own secret; echo l >own; mkdir secret; echo l >secret/in");
+            sandbox.sh(&format!(
+                "{edit}; chmod 600 secret own/deep/key; chmod 444 fixed; chmod 700 own; chmod 750 own/deep"
+            ));
+            let before = modes(&sandbox);
+            for args in ways {
+                let _ = sandbox.proq(args).ok();
+                let now = modes(&sandbox);
+                if now.iter().any(|line| line.ends_with(" own/deep")) {
+                    assert_eq!(now, before, "{ways:?}");
+                } else {
+                    assert!(now.contains(&"644 own".to_owned()), "{ways:?}: {now:?}");
+                    assert!(now.contains(&"755 secret".to_owned()), "{ways:?}: {now:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn files_that_a_lane_gets_with_a_refresh_have_their_permission_bits_again() {
     let sandbox = sandbox();
     let before = modes(&sandbox);
