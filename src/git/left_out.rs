@@ -86,6 +86,10 @@ impl LeftOut {
             line(&mut input, 0, &old.oid.null().to_string(), &change.path);
         }
         enter(tree, index, input, &set)?;
+        // An entry that is made anew has lost its other mark.
+        let set: HashSet<&RepoPath> = set.iter().map(|(path, _)| path).collect();
+        let assumed: Vec<_> = flagged.into_iter().filter(|f| f.assumed && set.contains(&f.path)).collect();
+        flags::flag_again(tree.repo, tree.dir, index, &assumed)?;
         let is_taken = |path: &RepoPath| {
             path.under(tree.dir).symlink_metadata().is_ok() || !is_below_folders(tree.dir, path)
         };

@@ -100,6 +100,16 @@ fn what_somebody_put_where_an_undo_shows_a_file_refuses_it_by_name() {
 }
 
 #[test]
+fn what_is_left_out_keeps_both_marks_when_a_landing_changes_it() {
+    let sandbox = sparse("echo l >>out/a", "git update-index --assume-unchanged out/a");
+    let before = Image::of(&sandbox, &sandbox.repo);
+    let _ = sandbox.proq(&["merge", "one"]).ok();
+    assert_eq!(sandbox.git(&["ls-files", "-v", "out/a"]), "s out/a");
+    let _ = sandbox.proq(&["undo"]).ok();
+    same(&before, &Image::of(&sandbox, &sandbox.repo));
+}
+
+#[test]
 fn what_a_folder_stands_for_is_left_out_again_and_nothing_in_its_place_goes() {
     for (mine, lane) in [
         ("", "git rm -q out/a"),
