@@ -164,7 +164,7 @@ impl Found {
     }
 }
 
-/// What lies at a path below `top`.
+/// Describes the file or link at a path below the folder `top`.
 fn described(repo: &Repo, top: &Path, path: &RepoPath) -> Result<IgnoredFile, Error> {
     let file = path.under(top);
     let failed = |e| Error::io("read", &file)(e);

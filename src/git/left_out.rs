@@ -155,8 +155,10 @@ pub(super) fn without_left_out(
         let is_new_file = change.old.is_none() && change.new.is_some_and(|new| !new.is_gitlink());
         // As git looks at it: through links above it.
         let is_free = change.path.under(tree.dir).symlink_metadata().is_err();
-        let is_against = if patterns.leave_out(&change.path) { &against.shown } else { &against.left_out };
-        let is_left_out = patterns.leave_out(&change.path) != is_against.contains(&change.path);
+        let is_left_out = match patterns.leave_out(&change.path) {
+            true => !against.shown.contains(&change.path),
+            false => against.left_out.contains(&change.path),
+        };
         is_new_file && is_free && is_left_out && !replaces(&change.path)
     };
     Ok(changes.iter().filter(|change| !is_left_out(change)).cloned().collect())

@@ -48,7 +48,7 @@ impl<'a> Checkout<'a> {
         self.require_free_for(from, to, None)
     }
 
-    /// The same where files get what `brings` says with their arrival.
+    /// As [`Checkout::require_free`], for an undo in which files get the marks and bits of `brings` with their arrival.
     pub(crate) fn require_free_to_get(&self, from: Oid, to: Oid, brings: &LocalState) -> Result<(), Error> {
         self.look("check", |tree| Ok(git::require_free(tree, from, to, None, brings)?))
     }

@@ -393,7 +393,7 @@ fn replace(layout: &Layout, path: &Path, old: &[u8], new: &[u8]) -> std::io::Res
     }
 }
 
-/// The same by way of another place, where what was there is afterwards.
+/// Writes `new` to the free name `aside`, and exchanges it with the file at `path`, whose former content is at `aside` afterwards.
 fn replace_by(aside: &Path, path: &Path, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let mut draft = File::options().write(true).create_new(true).mode(0o600).open(aside)?;
     let drafted = draft
@@ -429,7 +429,7 @@ fn give_back(aside: &Path, path: &Path, new: &[u8]) -> std::io::Result<()> {
         Err(e) => Some(e),
     };
     let why = why.map_or(String::new(), |e| format!(" ({e})"));
-    let kept = if aside.exists() {
+    let kept = if aside.symlink_metadata().is_ok() {
         format!("; what it said a moment ago is in {}", aside.display())
     } else {
         String::new()
@@ -437,7 +437,8 @@ fn give_back(aside: &Path, path: &Path, new: &[u8]) -> std::io::Result<()> {
     Err(std::io::Error::other(format!("somebody is changing it just now{why}{kept}")))
 }
 
-/// The same on a disk that cannot exchange two files: what is saved between the last look at it and the rename is lost.
+/// Renames a draft over a file that still has the bytes `old`, on a disk that cannot exchange two files: what somebody saves between
+/// that look and the rename is lost.
 fn rename_over(draft: &Path, path: &Path, old: &[u8]) -> std::io::Result<()> {
     let done = match holds(path, old) {
         true => std::fs::rename(draft, path),
@@ -453,4 +454,22 @@ fn rename_over(draft: &Path, path: &Path, old: &[u8]) -> std::io::Result<()> {
 fn holds(path: &Path, bytes: &[u8]) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() == bytes.len() as u64)
         && std::fs::read(path).is_ok_and(|there| there == bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_files_cannot_be_exchanged_a_plan_is_renamed_over_unless_it_has_changed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (plan, draft) = (dir.path().join("plan"), dir.path().join("draft"));
+        for (there, is_done) in [("old", true), ("new", false)] {
+            std::fs::write(&plan, there).unwrap();
+            std::fs::write(&draft, "noted").unwrap();
+            assert_eq!(rename_over(&draft, &plan, b"old").is_ok(), is_done);
+            assert_eq!(std::fs::read_to_string(&plan).unwrap(), if is_done { "noted" } else { there });
+            assert!(!draft.exists());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Owns the tests of what is noted in a plan once its tasks have landed: where, by whom, and what of a person's stays as it is.
 
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use super::support::Sandbox;
 use super::support::patience::wait_until;
@@ -166,6 +166,17 @@ fn untracked() -> (Sandbox, String) {
     (sandbox, plan.to_owned())
 }
 
+/// A landing of the batch that stands still at these points.
+fn stands_at(sandbox: &Sandbox, points: &str) -> Child {
+    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
+    command.env("PROQ_TEST_STAND_AT", points).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// What a landing warned of, at its end.
+fn warned(landing: Child) -> String {
+    String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap()
+}
+
 /// What the trash has of plans.
 fn put_aside(sandbox: &Sandbox) -> String {
     sandbox.sh("find .git/proq/trash -type f -name '*plan.toml*' -exec cat {} +")
@@ -174,14 +185,12 @@ fn put_aside(sandbox: &Sandbox) -> String {
 #[test]
 fn a_plan_that_an_editor_saves_while_it_is_noted_is_as_that_saved_it() {
     let (sandbox, plan) = untracked();
-    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
-    command.env("PROQ_TEST_STAND_AT", "plan.drafted").stdout(Stdio::null()).stderr(Stdio::piped());
-    let landing = command.spawn().unwrap();
+    let landing = stands_at(&sandbox, "plan.drafted");
     let standing = sandbox.standing(landing.id());
     sandbox.sh("cp plan.toml new && echo '# mine' >> new && mv new plan.toml");
     let names = sandbox.sh("ls -A");
     drop(standing);
-    let said = String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap();
+    let said = warned(landing);
     assert!(said.contains("somebody is changing it just now"), "{said}");
     assert_eq!(sandbox.read("plan.toml"), format!("{plan}# mine\n"));
     assert_eq!((sandbox.sh("ls -A"), put_aside(&sandbox)), (names, String::new()));
@@ -192,9 +201,7 @@ fn a_plan_that_an_editor_saves_while_it_is_noted_is_as_that_saved_it() {
 #[test]
 fn of_two_that_save_a_plan_while_it_is_noted_the_later_has_it_and_the_other_is_kept() {
     let (sandbox, plan) = untracked();
-    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
-    command.env("PROQ_TEST_STAND_AT", "plan.drafted,plan.taken").stdout(Stdio::null()).stderr(Stdio::piped());
-    let landing = command.spawn().unwrap();
+    let landing = stands_at(&sandbox, "plan.drafted,plan.taken");
     let standing = sandbox.standing(landing.id());
     sandbox.sh("cp plan.toml new && echo '# first' >> new && mv new plan.toml");
     drop(standing);
@@ -203,7 +210,7 @@ fn of_two_that_save_a_plan_while_it_is_noted_the_later_has_it_and_the_other_is_k
     assert!(second.contains("done = true"), "{second}");
     sandbox.write("plan.toml", &second);
     drop(standing);
-    let said = String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap();
+    let said = warned(landing);
     assert!(said.contains("what it said a moment ago is in "), "{said}");
     assert_eq!(sandbox.read("plan.toml"), second);
     assert_eq!(put_aside(&sandbox), format!("{plan}# first").trim_end());
@@ -212,16 +219,14 @@ fn of_two_that_save_a_plan_while_it_is_noted_the_later_has_it_and_the_other_is_k
 #[test]
 fn a_plan_that_an_editor_moves_away_while_it_is_noted_comes_back() {
     let (sandbox, plan) = untracked();
-    let mut command = sandbox.proq_command(&sandbox.repo, &["merge", "--batch", BATCH]);
-    command.env("PROQ_TEST_STAND_AT", "plan.drafted,plan.taken").stdout(Stdio::null()).stderr(Stdio::piped());
-    let landing = command.spawn().unwrap();
+    let landing = stands_at(&sandbox, "plan.drafted,plan.taken");
     let standing = sandbox.standing(landing.id());
     sandbox.sh("cp plan.toml new && echo '# mine' >> new && mv new plan.toml");
     drop(standing);
     let standing = sandbox.standing(landing.id());
     sandbox.sh("mv plan.toml plan.toml~");
     drop(standing);
-    let said = String::from_utf8(landing.wait_with_output().unwrap().stderr).unwrap();
+    let said = warned(landing);
     assert!(said.contains("somebody is changing it just now"), "{said}");
     assert_eq!(sandbox.read("plan.toml"), format!("{plan}# mine\n"));
     assert!(sandbox.read("plan.toml~").contains("done = true"));
