@@ -9,6 +9,7 @@ pub mod scenes;
 #[cfg(debug_assertions)]
 mod standing;
 mod state;
+mod watchdog;
 
 pub use image::Image;
 pub use output::Output;

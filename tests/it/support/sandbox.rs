@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use super::Output;
 use super::patience::{PATIENCE, wait_within};
+use super::watchdog::Watchdog;
 
 /// What the clock of a sandbox shows.
 const NOW: &str = "2026-01-02T03:04:05Z";
@@ -67,6 +68,8 @@ pub struct Sandbox {
     /// The main checkout, on branch `main`, with one commit that adds `a.txt`.
     pub repo: PathBuf,
     used_until: Mutex<Timestamp>,
+    // The last to go: a sandbox that cannot be left hangs its test, too.
+    _watchdog: Watchdog,
 }
 
 impl Sandbox {
@@ -83,7 +86,8 @@ impl Sandbox {
         let root = tempfile::Builder::new().prefix("proq-test-").tempdir().unwrap();
         let top = root.path().canonicalize().unwrap();
         std::fs::create_dir_all(top.join("home")).unwrap();
-        let sandbox = Sandbox { repo: top.join("repo"), root, used_until: Mutex::new(NOW.parse().unwrap()) };
+        let used_until = Mutex::new(NOW.parse().unwrap());
+        let sandbox = Sandbox { repo: top.join("repo"), root, used_until, _watchdog: Watchdog::new() };
         std::fs::create_dir_all(&sandbox.repo).unwrap();
         sandbox.git(&["init", "-q", "-b", "main"]);
         sandbox
