@@ -54,6 +54,7 @@ pub(super) fn run(session: &Session, args: &Merge, why: &str) -> Done {
     }
     if first {
         let bases = bases.iter().map(String::as_str).collect();
+        fault::point("landing.over");
         try_again(session, &project, &bases, &args.lanes);
     }
     Ok(exit)
@@ -120,7 +121,7 @@ pub(super) fn bases_of(report: &Report) -> BTreeSet<&str> {
 /// bases and have not, and warns of those that will not any more. Not what this landing has just tried. That process does not do
 /// so in its turn.
 pub(super) fn try_again(session: &Session, project: &Project, bases: &BTreeSet<&str>, tried: &[String]) {
-    for (_, what) in lane::refuse_moved(project, bases).iter().filter(|(name, _)| !tried.contains(name)) {
+    for what in lane::refuse_moved(project, bases, tried) {
         session.ui.warn(what);
     }
     let waiting = lane::waiting_to_land(project, bases).into_iter().map(|lane| lane.name);

@@ -18,18 +18,19 @@ pub(crate) fn waiting_to_land(project: &Project, bases: &BTreeSet<&str>) -> Vec<
 }
 
 /// Refuses the lanes that were to land by themselves on one of these branches and whose own branches have moved since. Returns
-/// their names, and what there is to say of each; none of those that were refused for it before.
-pub(crate) fn refuse_moved(project: &Project, bases: &BTreeSet<&str>) -> Vec<(String, String)> {
+/// what there is to say of each; nothing of those that were refused for it before. It leaves out those that this landing has `tried`:
+/// nobody would hear of one whose branch has moved since then.
+pub(crate) fn refuse_moved(project: &Project, bases: &BTreeSet<&str>, tried: &[String]) -> Vec<String> {
     let mut out = Vec::new();
     for (lane, due) in left_to_land(project, bases) {
-        // A landing may have committed what the run left meanwhile, and have said so since.
         let Due::Moved(why) = due else { continue };
-        if !matches!(self::due(project, &lane), Ok(Due::Moved(_))) {
+        // A landing may have committed what the run left meanwhile, and have said so since.
+        if tried.contains(&lane.name) || !matches!(self::due(project, &lane), Ok(Due::Moved(_))) {
             continue;
         }
         if lane.refused.as_ref().is_none_or(|before| before.message != why) {
             refuse_landing(project, &lane, &why, Exit::Refused);
-            out.push((lane.name.clone(), not_landed(&lane.name, &why)));
+            out.push(not_landed(&lane.name, &why));
         }
     }
     out

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use super::letters::with_a_landing_under_way;
 use super::runs::with_claude;
 use super::support::Sandbox;
-use super::support::patience::{Beside, Lines, wait_until_free};
+use super::support::patience::{Beside, Lines, wait_until, wait_until_free};
 
 /// The program at work, which stands still at these points, and what it says.
 fn beside(sandbox: &Sandbox, at: &str, args: &[&str]) -> (Beside, Lines) {
@@ -130,6 +130,26 @@ fn who_waits_for_a_landing_waits_for_the_one_that_follows_it() {
     assert!(said.next().starts_with("landed x on main ("));
     assert_eq!(waits.code(), Some(0));
     assert_eq!(sandbox.read("work"), "1\n2\n");
+}
+
+#[test]
+fn what_is_committed_in_a_lane_while_its_landing_ends_is_told_by_the_next_landing() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.txt", "mine\n");
+    let script = "echo lane > a.txt";
+    let args = ["spawn", "--auto-merge", "--wait", "-n", "x", "--", "sh", "-ec", script];
+    let mut command = sandbox.proq_command(&sandbox.repo, &args);
+    command.env("PROQ_TEST_STAND_AT", "landing.over");
+    assert_eq!(sandbox.output(command).code, 1, "an edit is in its way");
+    let landing = sandbox.holder("x", "landing");
+    let standing = sandbox.standing(&landing);
+    sandbox.commit_in_lane("x", "echo half > half");
+    drop(standing);
+    let looks = format!("ps -o stat= -p {landing} | grep -v Z || true");
+    wait_until("the end of the landing", || sandbox.sh(&looks).is_empty());
+    sandbox.lane_of("y", "echo 1 > y");
+    let out = sandbox.proq(&["merge", "y"]);
+    assert!(out.stderr.contains("lane 'x' did not land by itself: its branch has moved"), "{}", out.shown());
 }
 
 #[test]
