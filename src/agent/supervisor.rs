@@ -27,7 +27,7 @@ use crate::lane::{self, Inbox, Project};
 use crate::store::records::{AnyLane, LaneState, RunClass, RunRecord};
 use crate::store::{LockName, Record};
 use crate::{event, process};
-use tries::{SPENT, Tries};
+use tries::{Again, SPENT, Tries};
 
 /// How long what came of a run is tried to be written: as long as somebody may need to make room.
 const INSISTENCE: Duration = Duration::from_mins(10);
@@ -120,7 +120,7 @@ enum Next {
     /// Nothing.
     End,
     /// The same once more, after a while.
-    Again(Duration),
+    Again(Again),
     /// What this run was asked, in a new conversation.
     Afresh(u32),
     /// What was sent to the lane meanwhile.
@@ -135,7 +135,7 @@ impl Supervisor<'_> {
         loop {
             let next = match self.one(&order) {
                 Ok(Next::End) => None,
-                Ok(Next::Again(wait)) => self.again(&order, wait)?,
+                Ok(Next::Again(again)) => self.again(&order, again)?,
                 Ok(Next::Afresh(first)) => self.go_on_afresh(first)?,
                 Ok(Next::Message) => self.order_of_letters(&order)?,
                 Ok(Next::Step) => self.order_of_step()?,

@@ -97,6 +97,27 @@ fn a_run_that_could_not_be_started_is_no_death_meanwhile() {
 }
 
 #[test]
+fn what_somebody_does_as_soon_as_another_try_is_told_stays() {
+    let sandbox = with_claude("begin; echo half > half; busy; exit 1");
+    sandbox.git(&["config", "proq.agent.backoff", "1"]);
+    let mut command = sandbox.proq_command(&sandbox.repo, &["spawn", "claude", "do it", "-n", "x"]);
+    command.env("PROQ_TEST_STAND_AT", "again.told");
+    let _ = sandbox.output(command).ok();
+    sandbox.until("agent.retry", "x", 1);
+    let standing = sandbox.standing(sandbox.holder("x", "run"));
+    let lane = sandbox.lane("x");
+    sandbox.git_in(&lane, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    assert_eq!(sandbox.row("x")["state"], "running");
+    drop(standing);
+    let _ = sandbox.proq(&["wait", "x"]).fails(4);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
+    assert_eq!(std::fs::read_to_string(lane.join("half")).unwrap(), "half\n");
+    let row = sandbox.row("x");
+    assert!(row["detail"].as_str().unwrap().contains("somebody worked in the lane meanwhile"), "{row}");
+    assert_eq!(sandbox.last_run("x")["attempt"], 1);
+}
+
+#[test]
 fn a_lane_that_lands_while_its_run_is_looked_at_has_not_failed() {
     let sandbox = with_patience();
     let _ = sandbox.proq(&["spawn", "-n", "x", "--auto-merge", "claude", "do it"]).ok();

@@ -218,23 +218,6 @@ fn a_lane_with_work_of_the_users_is_not_put_back() {
 }
 
 #[test]
-fn what_somebody_does_before_another_try_stays() {
-    let sandbox = with_claude("begin; echo half > half; busy; exit 1");
-    sandbox.git(&["config", "proq.agent.backoff", "5"]);
-    let _ = sandbox.proq(&["spawn", "claude", "do it", "-n", "x"]).ok();
-    sandbox.until("agent.retry", "x", 1);
-    let lane = sandbox.lane("x");
-    sandbox.git_in(&lane, &["commit", "-q", "--allow-empty", "-m", "mine"]);
-    assert_eq!(sandbox.row("x")["state"], "running");
-    let _ = sandbox.proq(&["wait", "x"]).fails(4);
-    assert_eq!(sandbox.git(&["log", "-1", "--format=%s", "proq/x"]), "mine");
-    assert_eq!(std::fs::read_to_string(lane.join("half")).unwrap(), "half\n");
-    let row = sandbox.row("x");
-    assert!(row["detail"].as_str().unwrap().contains("somebody worked in the lane meanwhile"), "{row}");
-    assert_eq!(sandbox.last_run("x")["attempt"], 1);
-}
-
-#[test]
 fn stopping_ends_the_wait_for_another_try() {
     let sandbox = with_claude("begin; busy; exit 1");
     sandbox.git(&["config", "proq.agent.backoff", "600"]);

@@ -10,6 +10,7 @@ use super::super::settle::{Verdict, with_remark};
 use super::super::stream::Lift;
 use super::super::watch::Ended;
 use super::{Next, Supervisor};
+use crate::fault;
 use crate::lane::{self, Inbox, Traces};
 use crate::store::records::{LaneState, RunClass, RunRecord};
 use crate::store::{Moment, Record, now};
@@ -49,6 +50,14 @@ impl Tries {
     }
 }
 
+/// Another try.
+pub(super) struct Again {
+    /// How long to wait before it.
+    wait: Duration,
+    /// What the run has left, from before anybody could know that it failed.
+    left: Result<Option<Traces>, lane::Error>,
+}
+
 impl Supervisor<'_> {
     /// The same for a run that failed.
     pub(super) fn tried_again(&mut self, order: &Order, verdict: &mut Verdict) -> Next {
@@ -82,24 +91,24 @@ impl Supervisor<'_> {
         let again = format!("{}; it is tried again {when}", verdict.class);
         verdict.detail =
             Some(verdict.detail.take().map_or_else(|| again.clone(), |d| format!("{d}: {again}")));
-        Next::Again(wait)
+        Next::Again(Again { wait, left: self.traces() })
     }
 
     /// Waits, brings the lane back to where it was before the run, and says what to run then. None when somebody stops it
     /// meanwhile, or nothing can be tried again.
-    pub(super) fn again(&mut self, order: &Order, wait: Duration) -> Result<Option<Order>, Error> {
-        let before = self.traces();
+    pub(super) fn again(&mut self, order: &Order, again: Again) -> Result<Option<Order>, Error> {
+        fault::point("again.told");
         let stopped = self.runtime.block_on(async {
             tokio::select! {
                 () = self.wishes.any() => true,
-                () = tokio::time::sleep(wait) => false,
+                () = tokio::time::sleep(again.wait) => false,
             }
         });
         if stopped {
             self.end(LaneState::Stopped, "stopped before it was tried again")?;
             return Ok(None);
         }
-        let run = match self.make_room(order.attempt, before) {
+        let run = match self.make_room(order.attempt, again.left) {
             Ok(run) => run,
             Err(why) => {
                 self.end(LaneState::Failed, &format!("it is not tried again: {why}"))?;
@@ -131,11 +140,11 @@ impl Supervisor<'_> {
     fn make_room(
         &self,
         attempt: u32,
-        before: Result<Option<Traces>, lane::Error>,
+        left: Result<Option<Traces>, lane::Error>,
     ) -> Result<RunRecord, String> {
         let project = self.project;
         let now = self.traces().map_err(|e| e.to_string())?;
-        if before.map_err(|e| e.to_string())? != now {
+        if left.map_err(|e| e.to_string())? != now {
             return Err("somebody worked in the lane meanwhile, and that stays as it is".to_owned());
         }
         let path = project.store.layout().run_record(&self.lane.name, attempt);
