@@ -15,6 +15,7 @@ use super::special;
 use super::status::{Dirt, Entry, Kind};
 use super::transition::Tree;
 use super::{Change, Error, Oid, Repo, RepoPath, Side, flags, tree_changes};
+use crate::regular_file::{self, Links};
 
 /// An ignored file of a snapshot. Its content is only in the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,7 +174,8 @@ fn described(repo: &Repo, top: &Path, path: &RepoPath) -> Result<IgnoredFile, Er
         (0o120_000, std::fs::read_link(&file).map(|target| target.into_os_string().into_vec()))
     } else {
         let mode = if meta.permissions().mode() & 0o100 == 0 { 0o100_644 } else { 0o100_755 };
-        (mode, std::fs::read(&file))
+        // A pipe may be there by now.
+        (mode, regular_file::read(&file, u64::MAX - 1, Links::Refuse))
     };
     let content = repo.blob_id(&bytes.map_err(failed)?);
     let content = content.ok_or_else(|| failed(std::io::ErrorKind::InvalidData.into()))?;

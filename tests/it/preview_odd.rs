@@ -297,7 +297,13 @@ fn an_ignored_file_that_was_edited_since_survives_the_undo_of_a_restore() {
 #[test]
 fn a_restore_names_ignored_files_that_came_back_before_and_are_not_as_they_were() {
     let deed = "git rm -q --cached keep.txt; echo keep.txt >>.git/info/exclude; echo secret >keep.txt";
-    for (change, is_gone) in [("", false), ("rm keep.txt", true), ("echo newer >keep.txt", true)] {
+    for (change, is_gone) in [
+        ("", false),
+        ("rm keep.txt", true),
+        ("echo newer >keep.txt", true),
+        ("rm keep.txt; mkdir keep.txt", true),
+        ("rm keep.txt; mkfifo keep.txt", true),
+    ] {
         let sandbox = sandbox_with("", LANE, &format!("echo mine >d/two; {deed}"));
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let id = ids(&sandbox).pop().unwrap();
