@@ -454,7 +454,8 @@ impl<'a> Work<'a> {
         let changes = tree_changes(self.tree.repo, now, work)?;
         let lock = self.lock()?;
         refuse_staged(self.tree, now, self.snapshot)?;
-        if let Some(conflict) = conflict_in_place(self.tree, &self.held, &changes)? {
+        if let Some(conflict) = conflict_in_place(self.tree, &self.held, (self.snapshot.base, now), &changes)?
+        {
             return Ok(conflict);
         }
         // What was changed since, or has something in its place, is left out as git would.

@@ -1,5 +1,6 @@
 //! Owns saying how a snapshot would come back, without touching the worktree.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::clear::Held;
@@ -10,7 +11,9 @@ use super::quarantine::is_blob;
 use super::refusal::{Local, refuse_overlap};
 use super::status::{Entry, Kind, status};
 use super::transition::Tree;
-use super::{Change, Error, Oid, Remedy, Repo, RepoPath, Restored, Snapshot, merge_trees, tree_changes};
+use super::{
+    Change, Error, Oid, Remedy, Repo, RepoPath, Restored, Snapshot, flags, merge_trees, tree_changes,
+};
 
 /// How `restore` would bring `snapshot` back to a worktree whose HEAD is at `now`.
 ///
@@ -54,7 +57,8 @@ pub(crate) fn foresee(
         (Err(paths), _) | (_, Err(paths)) => return Ok(Restored::Conflict(paths)),
     };
     refuse_staged(tree, now, snapshot)?;
-    let conflict = conflict_in_place(tree, &held, &tree_changes(tree.repo, now, work)?)?;
+    let changes = tree_changes(tree.repo, now, work)?;
+    let conflict = conflict_in_place(tree, &held, (snapshot.base, now), &changes)?;
     Ok(conflict.unwrap_or(Restored::Merged))
 }
 
@@ -74,13 +78,15 @@ pub(super) fn merged_onto(
     Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
 }
 
-/// What stands where `changes` and the files go that git does not track, as a conflict; none when nothing does.
+/// What stands where `changes` and the files go that git does not track, as a conflict; none when nothing does. HEAD was at the first
+/// commit of `moved` when they were set aside, and is at the second one now.
 ///
 /// # Errors
 /// [`Error::Overlap`] where the user has changed what `changes` change.
 pub(super) fn conflict_in_place(
     tree: &Tree<'_>,
     held: &Held,
+    moved: (Oid, Oid),
     changes: &[Change],
 ) -> Result<Option<Restored>, Error> {
     match refuse_overlap(tree, &held.with_loose(changes), Local::FromHead, &Against::default()) {
@@ -90,8 +96,22 @@ pub(super) fn conflict_in_place(
     // No pattern leaves these out.
     let leaves = |path: &RepoPath| changes.iter().any(|c| c.path == *path && c.new.is_none());
     let above = held.loose().filter_map(|(path, _)| stranger_above(tree.dir, path));
-    let above: Vec<RepoPath> = above.filter(|path| !leaves(path)).collect();
-    Ok((!above.is_empty()).then_some(Restored::Conflict(above)))
+    let unseen = unseen_above(tree, held, moved)?;
+    let above: BTreeSet<RepoPath> = above.chain(unseen).filter(|path| !leaves(path)).collect();
+    Ok((!above.is_empty()).then(|| Restored::Conflict(above.into_iter().collect())))
+}
+
+/// The new files of a sparse checkout's HEAD that are in the place of a folder in which a file goes that git does not track. Those that
+/// it leaves out are nowhere on disk, and would count as deleted by the user.
+fn unseen_above(tree: &Tree<'_>, held: &Held, (from, now): (Oid, Oid)) -> Result<BTreeSet<RepoPath>, Error> {
+    if !flags::is_sparse(&tree.git_dir) || held.loose().next().is_none() {
+        return Ok(BTreeSet::new());
+    }
+    let mut new = tree_changes(tree.repo, from, now)?;
+    new.retain(|change| change.old.is_none());
+    let new: BTreeSet<&RepoPath> = new.iter().map(|change| &change.path).collect();
+    let above = held.loose().flat_map(|(path, _)| path.parents());
+    Ok(above.filter(|path| new.contains(path)).collect())
 }
 
 /// Paths that are staged in the worktree at `dir`, where the index is neither HEAD's, which is at `now`, nor the snapshot's own.

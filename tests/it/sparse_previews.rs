@@ -170,3 +170,32 @@ fn an_untracked_file_over_one_that_landed_comes_back_with_the_undo() {
         same(&start, &Image::of(&sandbox, &sandbox.repo));
     }
 }
+
+#[test]
+fn what_lands_unseen_where_a_folder_of_the_users_was_is_a_conflict() {
+    let kept = "git show HEAD:out/d/a >out/d/a; git rm -q --cached --sparse out/d/a; echo new >out/d/new";
+    for (mine, lane) in [
+        (kept, "rm -r out/d; ln -s ../in out/d"),
+        ("echo new >out/d/new", "git rm -qr out/d; mkdir -p out; echo theirs >out/d"),
+        ("mkdir out/new; echo new >out/new/in; echo new >out/new/too", "echo theirs >out/new"),
+        ("echo new >out/d/new; echo new >out/d/too", "git rm -qr out; echo theirs >out"),
+    ] {
+        let sandbox = Sandbox::new();
+        sandbox.sh("mkdir -p in out/d; seq 30 >in/c; seq 30 >out/d/a; echo x >x");
+        sandbox.commit_all("files");
+        sandbox.lane_of("one", "echo l >x");
+        sandbox.lane_of("two", lane);
+        sandbox.sh(&format!("git sparse-checkout set --cone in; mkdir -p out/d; {mine}"));
+        let start = Image::of(&sandbox, &sandbox.repo);
+        let _ = sandbox.proq(&["preview", "one"]).ok();
+        let _ = sandbox.proq(&["merge", "two"]).ok();
+        let said = sandbox.proq(&["preview", "--back"]);
+        assert_eq!(said.code, 3, "{lane}: {}", said.shown());
+        assert!(said.stderr.contains("conflict with it in 1 file;"), "{lane}: {}", said.shown());
+        assert_eq!(sandbox.git(&["status", "--short"]), "", "{lane}");
+        for args in [&["undo"][..], &["undo"], &["preview", "--back"]] {
+            let _ = sandbox.proq(args).ok();
+        }
+        same(&start, &Image::of(&sandbox, &sandbox.repo));
+    }
+}
