@@ -1,8 +1,10 @@
 //! Owns the tests of `git proq spawn --auto-merge`: what lands by itself, what is tried again, and what never happens.
 
+use std::process::Stdio;
+
 use super::profiles::configure;
 use super::runs::with_claude;
-use super::support::patience::wait_until_free;
+use super::support::patience::{Beside, wait_until_free};
 use super::support::{Output, Sandbox};
 
 /// Makes a lane that lands by itself, its agent a shell script, and waits for its landing.
@@ -162,19 +164,17 @@ fn one_try_again_does_not_bring_about_another() {
 #[test]
 fn two_that_are_done_at_the_same_time_both_land() {
     let sandbox = Sandbox::new();
-    std::thread::scope(|scope| {
-        for name in ["one", "two", "three"] {
-            let sandbox = &sandbox;
-            sandbox.pipe(&format!("go-{name}"));
-            scope.spawn(move || {
-                let out = spawn(sandbox, name, &format!("cat $ROOT/go-{name}; echo 1 > {name}"));
-                assert_eq!(out.code, 0, "{}", out.shown());
-            });
-        }
-        for name in ["one", "two", "three"] {
-            sandbox.tell(&format!("go-{name}"));
-        }
-    });
+    let begin = |name| {
+        sandbox.pipe(&format!("go-{name}"));
+        let script = format!("cat $ROOT/go-{name}; echo 1 > {name}");
+        let args = ["spawn", "--auto-merge", "--wait", "-n", name, "--", "sh", "-ec", &script];
+        Beside(sandbox.proq_command(&sandbox.repo, &args).stdout(Stdio::null()).spawn().unwrap())
+    };
+    let mut all = ["one", "two", "three"].map(begin);
+    for name in ["one", "two", "three"] {
+        sandbox.tell(&format!("go-{name}"));
+    }
+    assert_eq!(all.each_mut().map(Beside::code), [Some(0); 3]);
     assert!(["one", "two", "three"].iter().all(|name| has(&sandbox, name)));
     assert_eq!(refusals(&sandbox), [""; 0]);
     sandbox.assert_healthy();

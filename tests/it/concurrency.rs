@@ -1,6 +1,7 @@
 //! Owns the tests of many processes on one repository at once: nothing lost, nothing left over, nobody in the way.
 
 use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, TryRecvError};
 
 use super::support::Sandbox;
 
@@ -127,10 +128,12 @@ fn lanes_that_are_made_while_agents_commit_are_whole() {
 fn lanes_land_while_empty_folders_of_objects_are_removed() {
     let sandbox = Sandbox::new();
     let objects = sandbox.repo.join(".git/objects");
-    let ended = std::sync::atomic::AtomicBool::new(false);
+    let (test, ended) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+        // Also where it fails, or the scope would never be left.
+        let test = test;
+        scope.spawn(move || {
+            while ended.try_recv() == Err(TryRecvError::Empty) {
                 for n in 0..256 {
                     drop(std::fs::remove_dir(objects.join(format!("{n:02x}"))));
                 }
@@ -150,7 +153,7 @@ fn lanes_land_while_empty_folders_of_objects_are_removed() {
             let landed = sandbox.proq(&["merge", &name]);
             refused.extend([spawned, landed].into_iter().filter(|out| out.code != 0).map(|out| out.shown()));
         }
-        ended.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(test);
         assert_eq!(refused, [""; 0]);
     });
     assert_eq!(sandbox.git(&["fsck", "--no-dangling"]), "");

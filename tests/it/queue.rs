@@ -344,6 +344,7 @@ fn a_lane_that_is_thrown_away_while_it_is_checked_is_named() {
 }
 
 /// The one that waits finds what the one before it has done when its turn has come.
+#[cfg(debug_assertions)]
 #[test]
 fn of_two_picks_from_one_group_at_once_the_second_is_refused() {
     let sandbox = Sandbox::new();
@@ -353,12 +354,16 @@ fn of_two_picks_from_one_group_at_once_the_second_is_refused() {
     }
     sandbox.pipe("here");
     sandbox.pipe("go");
-    let first = Landing::start(&sandbox, &["pick", "pay-1", "--verify", BLOCKS]);
+    // Before it discards the others, of which nobody could say more than that they are gone.
+    let stands = [("PROQ_TEST_STAND_AT", "pick.landed")];
+    let first = Landing::with(&sandbox, &["pick", "pay-1", "--verify", BLOCKS], &stands);
     assert_eq!(sandbox.hear("here"), "here\n");
     let second = Landing::in_the_queue(&sandbox, &["pick", "pay-2"]);
     sandbox.tell("go");
-    let _ = first.end(&sandbox).ok();
+    let standing = sandbox.standing(first.pid());
     let out = second.end(&sandbox).fails(1);
+    drop(standing);
+    let _ = first.end(&sandbox).ok();
     assert!(out.contains("refused pay-2: another attempt of 'pay' was picked: 'pay-1' is on main"), "{out}");
     assert_eq!(landed(&sandbox), ["pay-1"]);
     assert_eq!(sandbox.row("pay-2@1")["state"], "discarded");
