@@ -211,7 +211,11 @@ fn plan(session: &Session, project: &Project, args: &Preview) -> Done {
         }
     }
     if plan.waiting && plan.lane.is_none() {
-        session.ui.answer("  your own changes would come back");
+        let unless = match plan.may_conflict {
+            true => format!(", or stay kept if they conflict with {}", plan.to),
+            false => String::new(),
+        };
+        session.ui.answer(format!("  your own changes would come back{unless}"));
     }
     Ok(Exit::Done)
 }

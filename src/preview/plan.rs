@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     pub(crate) set_aside: Vec<RepoPath>,
     /// Whether the user's own changes wait for the way back.
     pub(crate) waiting: bool,
+    /// Whether those changes may conflict on the way back: the base has moved.
+    pub(crate) may_conflict: bool,
 }
 
 /// Plans showing a lane, or refreshing or leaving the open preview.
@@ -66,6 +68,12 @@ pub(crate) fn plan(project: &Project, goal: Goal<'_>) -> Result<Plan, Error> {
         _ => desk.head.to_string(),
     };
     let set_aside = if goal == Goal::Refresh { Vec::new() } else { dirt.paths() };
+    let may_conflict = match &open {
+        Some(open) if goal == Goal::Back => {
+            project.repo.tree_of(open.came_from_commit)? != project.repo.tree_of(target)?
+        }
+        _ => false,
+    };
     Ok(Plan {
         lane,
         from,
@@ -73,6 +81,7 @@ pub(crate) fn plan(project: &Project, goal: Goal<'_>) -> Result<Plan, Error> {
         changes: git::tree_changes(&project.repo, desk.commit, target)?.len(),
         set_aside,
         waiting: open.is_some_and(|open| open.snapshot.is_some()),
+        may_conflict,
     })
 }
 

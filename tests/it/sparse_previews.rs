@@ -189,6 +189,8 @@ fn what_lands_unseen_where_a_folder_of_the_users_was_is_a_conflict() {
         let start = Image::of(&sandbox, &sandbox.repo);
         let _ = sandbox.proq(&["preview", "one"]).ok();
         let _ = sandbox.proq(&["merge", "two"]).ok();
+        let foreseen = sandbox.proq(&["preview", "--back", "--dry-run"]).ok();
+        assert!(foreseen.contains("come back, or stay kept if they conflict with main\n"), "{foreseen}");
         let said = sandbox.proq(&["preview", "--back"]);
         assert_eq!(said.code, 3, "{lane}: {}", said.shown());
         assert!(said.stderr.contains("conflict with it in 1 file;"), "{lane}: {}", said.shown());
