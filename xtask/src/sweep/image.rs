@@ -49,7 +49,7 @@ fn lists(place: &Place, image: &mut Image) -> Outcome<()> {
     // On a busy machine there is no time for all that is foreseen; the next time goes on where that ended.
     let is_short_of_time = |text: &[u8]| String::from_utf8_lossy(text).contains("\"complete\":false");
     let mut answer = place.proq(&["list", "--all", "--json"])?;
-    for _ in 0..3 {
+    for _ in 0..20 {
         if is_short_of_time(&answer.stdout) {
             answer = place.proq(&["list", "--all", "--json"])?;
         }
