@@ -69,7 +69,8 @@ pub(crate) fn plan(project: &Project, goal: Goal<'_>) -> Result<Plan, Error> {
     };
     let set_aside = if goal == Goal::Refresh { Vec::new() } else { dirt.paths() };
     let may_conflict = match &open {
-        Some(open) if goal == Goal::Back => {
+        // Their snapshot keeps that commit.
+        Some(open) if goal == Goal::Back && open.snapshot.is_some() => {
             project.repo.tree_of(open.came_from_commit)? != project.repo.tree_of(target)?
         }
         _ => false,
