@@ -220,7 +220,8 @@ fn an_agent_that_outlives_scheduler_and_supervisor_is_waited_for() {
     sandbox.pipe("go");
     worker(&sandbox, "[ $PROQ_TASK_ATTEMPT != 1 ] || cat $ROOT/go");
     let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "--yes", "-q"]).ok();
-    wait_until("the agent to be at work", || !ran(&sandbox).is_empty());
+    let is_noted = || task(&sandbox, "x")["state"] == "running";
+    wait_until("the agent to be at work", || !ran(&sandbox).is_empty() && is_noted());
     kill_scheduler(&sandbox);
     kill_supervisor(&sandbox, "x");
     let _ = sandbox.proq(&["resume", BATCH, "--detach"]).ok();

@@ -101,6 +101,9 @@ fn a_batch_of_which_a_scheduler_died_does_not_build_on_what_was_taken_back() {
     worker(&sandbox, "[ $name$PROQ_TASK_ATTEMPT != two1 ] || { echo up > $ROOT/up; exec sleep 600; }");
     let _ = sandbox.proq(&["swarm", "plan.toml", "--detach", "-q"]).ok();
     sandbox.hear("up");
+    // A run that it has not noted is none of its attempts: it would begin the same one again, which waits for an ear.
+    let log = format!(".git/proq/batches/{ID}/log.jsonl");
+    wait_until("the note of its start", || sandbox.read(&log).contains(r#""event":"started","task":1"#));
     super::swarm_control::kill_scheduler(&sandbox);
     let _ = sandbox.proq(&["stop", "two"]).ok();
     restore(&sandbox, "1");
