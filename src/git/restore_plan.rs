@@ -78,8 +78,9 @@ pub(super) fn merged_onto(
     Ok(if merged.clean { Ok(merged.tree) } else { Err(merged.paths()) })
 }
 
-/// What stands where `changes` and the files go that git does not track, as a conflict; none when nothing does. HEAD was at the first
-/// commit of `moved` when they were set aside, and is at the second one now.
+/// The conflict of a restore with what is in the worktree by now: at the paths that `changes` write, or that the snapshot's untracked
+/// files go to. None where nothing is in their way. `moved` has the commit that HEAD was at when the snapshot was taken, and the one
+/// that it is at now.
 ///
 /// # Errors
 /// [`Error::Overlap`] where the user has changed what `changes` change.
@@ -101,8 +102,8 @@ pub(super) fn conflict_in_place(
     Ok((!above.is_empty()).then(|| Restored::Conflict(above.into_iter().collect())))
 }
 
-/// The new files of a sparse checkout's HEAD that are in the place of a folder in which a file goes that git does not track. Those that
-/// it leaves out are nowhere on disk, and would count as deleted by the user.
+/// The files that HEAD has got from one commit to another in the place of a folder with untracked files of the snapshot. A sparse
+/// checkout may leave them out: then they are nowhere on disk, and would count as deleted by the user. None where all files are there.
 fn unseen_above(tree: &Tree<'_>, held: &Held, (from, now): (Oid, Oid)) -> Result<BTreeSet<RepoPath>, Error> {
     if !flags::is_sparse(&tree.git_dir) || held.loose().next().is_none() {
         return Ok(BTreeSet::new());

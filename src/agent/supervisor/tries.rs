@@ -54,7 +54,7 @@ impl Tries {
 pub(super) struct Again {
     /// How long to wait before it.
     wait: Duration,
-    /// What the run has left, from before anybody could know that it failed.
+    /// The lane's tip and uncommitted files at the end of the run, looked at before its failure is on record.
     left: Result<Option<Traces>, lane::Error>,
 }
 
